@@ -44,12 +44,16 @@ export default {
     {
       name: 'only-app-knows-adapters',
       comment:
-        'Everything else sees the port, so that an adapter can be exchanged in one file. storage.ts opens the store; the users ' +
-        'thread is put together by users-thread.ts: adapters cannot cross threads.',
+        'Everything else sees the port, so that an adapter can be exchanged in one file. storage.ts opens the store, ' +
+        'migration-wiring.ts opens two; the users thread is put together by users-thread.ts: adapters cannot cross threads.',
       severity: 'error',
       from: {
         path: '^server/src/',
-        pathNot: ['^server/src/(app|storage|users-thread)\\.ts$', '^server/src/adapters/', TEST],
+        pathNot: [
+          '^server/src/(app|storage|migration-wiring|users-thread)\\.ts$',
+          '^server/src/adapters/',
+          TEST,
+        ],
       },
       to: { path: '^server/src/adapters/' },
     },

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import type { BackupOptions } from './backup.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
+import type { MigrateOptions } from './migrate.ts';
 import type { RestoreOptions } from './restore.ts';
 
-/** The verbs for backup and restore. */
+/** The verbs for copies of an installation, and for its move. */
 export function addBackup(program: Command, run: Run): void {
   addControlOptions(
     program
@@ -33,4 +34,19 @@ export function addBackup(program: Command, run: Run): void {
     .action((dir: string, options: Omit<RestoreOptions, 'dir'>) =>
       run(async () => (await import('./restore.ts')).restore)({ ...options, dir }),
     );
+  program
+    .command('migrate')
+    .description(
+      'moves an installation from a data folder into a PostgreSQL database, or back; no server runs on either',
+    )
+    .requiredOption('--from <place>', 'data folder, or postgres:// address of a database')
+    .requiredOption('--to <place>', 'the other kind; a new folder, or a database that holds nothing')
+    .option('--dry-run', 'only say what would be moved, and how long it takes')
+    .option('--json', 'print it as JSON')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  millrace migrate --from ./data --to postgres://millrace@db.internal/millrace --dry-run\n' +
+        '  millrace migrate --from postgres://millrace@db.internal/millrace --to /var/lib/millrace',
+    )
+    .action((options: MigrateOptions) => run(async () => (await import('./migrate.ts')).migrate)(options));
 }

@@ -70,6 +70,16 @@ export function connectionOptions(address: string, env: NodeJS.ProcessEnv = proc
   };
 }
 
+/** Which database an address means, for people: without a password, and the same however else it is written. Throws a `StorageError`. */
+export function placeOf(address: string): string {
+  const { url } = parse(address);
+  const hosts = hostsOf(address).map(
+    ({ host = 'localhost', port = 5432 }) =>
+      `${host.includes('/') ? encodeURIComponent(host) : host}:${port}`,
+  );
+  return `postgres://${hosts.join(',')}${url.pathname}`;
+}
+
 /** The address, and its servers as they are written there. `URL` knows one server at most: it gets the first. */
 function parse(address: string): { readonly url: URL; readonly authority: readonly string[] } {
   try {

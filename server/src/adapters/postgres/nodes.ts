@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../model/event.ts';
 import type { DatabaseStatus, NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
-import type { Duration } from '../../model/time.ts';
-import type { ClockMark } from '../../ports/clock.ts';
+import type { Duration, Monotonic } from '../../model/time.ts';
+import type { ClockMark, ClockStep } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { LeaseFollower, Nodes, SharedChanges } from '../../ports/nodes.ts';
 import type { Database, Statement } from './database.ts';
@@ -70,8 +70,14 @@ const GIVE_BACK_PROBE: Statement = {
 
 const CLOCK: Statement = {
   name: 'node.clock',
-  text: 'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now',
+  text: `select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now,
+    (select value from installation where name = 'clock_shift') as shift`,
 };
+
+interface ClockRow {
+  readonly now: Monotonic;
+  readonly shift: string | null;
+}
 
 interface NodeRow {
   readonly id: number;
@@ -230,12 +236,28 @@ export class PostgresNodes implements Nodes {
   }
 }
 
+/** The clock of an installation that was moved into the database, beside that of the database. */
+export interface ClockShift {
+  /** By how much it is ahead. */
+  readonly by: Duration;
+  /** The steps of its wall clock until then. */
+  readonly steps: readonly ClockStep[];
+}
+
+/** What the clock of the database shows. */
+export async function databaseNow(database: Database): Promise<Monotonic> {
+  const [row] = await database.read((read) => read.rows<ClockRow>(CLOCK));
+  return row!.now;
+}
+
 /**
  * The clock of the database beside that of this machine: what a process of several goes by. All times that nodes compare are then those
  * of one clock, whatever the clocks of their machines show.
  */
 export async function databaseClockMark(database: Database): Promise<ClockMark> {
-  const [row] = await database.read((read) => read.rows<{ now: number }>(CLOCK));
-  const [now, monotonic] = [Date.now(), row!.now];
-  return { now, monotonic, steps: [{ at: monotonic, ahead: now - monotonic }] };
+  const [row] = await database.read((read) => read.rows<ClockRow>(CLOCK));
+  const now = Date.now();
+  const { by, steps }: ClockShift = row!.shift === null ? { by: 0, steps: [] } : JSON.parse(row!.shift);
+  const monotonic = row!.now + by;
+  return { now, monotonic, steps: [...steps, { at: monotonic, ahead: now - monotonic }] };
 }

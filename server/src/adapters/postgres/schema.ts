@@ -7,9 +7,10 @@ const OLDEST_POSTGRES = 15;
 
 /**
  * Advisory locks of the database. Positions: held for the microseconds in which a block is taken. Slot: shared by every append, alone
- * for the opening of a slot. Adoption, upkeep and schema: alone. See also `SIGN_OF_LIFE`.
+ * for the opening of a slot. Adoption, upkeep and schema: alone. Migration: held by the program that moves the whole installation. See
+ * also `SIGN_OF_LIFE`.
  */
-export const LOCKS = { positions: 1, slot: 2, adoption: 3, upkeep: 4, schema: 5 } as const;
+export const LOCKS = { positions: 1, slot: 2, adoption: 3, upkeep: 4, schema: 5, migration: 7 } as const;
 
 /** The tables of one slot, made ahead of the slot. */
 export function partitionsOf(slot: number): string {
@@ -272,7 +273,7 @@ const MIGRATIONS: readonly string[] = [
 ];
 
 /** The newest format that this version reads, and the one that it writes. */
-const FORMAT = MIGRATIONS.length;
+export const FORMAT = MIGRATIONS.length;
 
 export interface Installation {
   /** Tells this store from every other. */
@@ -325,7 +326,7 @@ export async function migrate(session: Session): Promise<Installation> {
 }
 
 /** The format of the database; 0 when it has no table of ours. */
-async function formatOf(session: Session): Promise<number> {
+export async function formatOf(session: Session): Promise<number> {
   const [found] = await session.query<{ installation: string | null; chunk: string | null }>(
     `select to_regclass('installation')::text as installation, to_regclass('chunk')::text as chunk`,
   );

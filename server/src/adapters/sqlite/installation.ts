@@ -234,9 +234,26 @@ function aheadIn(mark: ClockMark | undefined): Duration | undefined {
  */
 export class ProducerSequences {
   readonly #facts: InstallationFacts;
+  readonly #names: StatementSync;
 
   constructor(database: DatabaseSync) {
     this.#facts = new InstallationFacts(database);
+    this.#names = database.prepare(
+      `select name from installation where name >= '${PRODUCER}' and name < '${PRODUCER}\x7f' order by name`,
+    );
+  }
+
+  /** Every producer with its highest number, by name. */
+  all(): { readonly name: string; readonly sequence: number }[] {
+    return this.#names.all().map((row) => {
+      const name = (row as { name: string }).name.slice(PRODUCER.length);
+      return { name, sequence: this.highest(name) };
+    });
+  }
+
+  /** Sets the number of a producer. */
+  put(producer: string, sequence: number): void {
+    this.#facts.put(factOf(producer), sequence);
   }
 
   highest(producer: string): number {
@@ -248,13 +265,16 @@ export class ProducerSequences {
   advance(producer: Producer, events: number): number {
     const highest = this.highest(producer.name);
     const last = producer.sequence + events - 1;
-    if (last > highest) this.#facts.put(factOf(producer.name), last);
+    if (last > highest) this.put(producer.name, last);
     return Math.min(events, Math.max(0, highest - producer.sequence + 1));
   }
 }
 
+/** Before the names of producers among the facts. */
+const PRODUCER = 'producer:';
+
 function factOf(producer: string): string {
-  return `producer:${producer}`;
+  return `${PRODUCER}${producer}`;
 }
 
 /**

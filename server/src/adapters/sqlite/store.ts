@@ -32,6 +32,7 @@ import { ledgerOf } from '../encoding/ledger.ts';
 import { encodePlans } from '../encoding/plans.ts';
 import { BackupRunner } from './backup/backup.ts';
 import { FolderStatus, refuseUnfinishedRestore } from './data-folder/folder.ts';
+import { refuseMoved } from './data-folder/moved.ts';
 import type { AppendMessage, ReadAnswer } from './log/log-tables.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
 import { encodeResults } from './queue/settle.ts';
@@ -79,6 +80,7 @@ export interface SqliteStore extends Store {
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const { folder, dedupeWindow = DAY } = options;
   if (options.isRestoring !== true) refuseUnfinishedRestore(folder);
+  refuseMoved(folder);
   const status = new FolderStatus(folder, options.logger);
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
   const { startWriter = startThread } = options;

@@ -63,7 +63,7 @@ interface BegunRow {
 }
 
 /** Bytes of a key with its index entry. */
-const KEY_BYTES = 90;
+export const KEY_BYTES = 90;
 
 /** After a duplicate, so many batches are expected to have some: a client that sends again sends more than once. */
 const DUPLICATES_EXPECTED_FOR = 8;
@@ -329,7 +329,7 @@ function placesOf(
 }
 
 /** Two words for each event as the signed numbers of 64 bits that a column takes. */
-function hashesOf(words: Uint32Array): BigInt64Array {
+export function hashesOf(words: Uint32Array): BigInt64Array {
   const swapped = new Uint32Array(words.length);
   for (let at = 0; at < words.length; at += 2) {
     swapped[at] = words[at + 1]!;

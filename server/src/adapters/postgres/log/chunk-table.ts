@@ -10,6 +10,7 @@ import {
   encodeChunk,
   type HeadRow,
 } from '../../encoding/chunk-codec.ts';
+import { COMPACTED } from '../../encoding/chunk-lines.ts';
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import { hashLines, type KeyHash } from '../../encoding/hashes.ts';
 import type { Statement, Transaction } from '../database.ts';
@@ -117,6 +118,16 @@ export function putChunk(
   ]);
   return bytesOf(row);
 }
+
+/** Writes a row for events that exist and cannot be read: one whose numbers have no checksum counts as damaged. */
+export function putUnreadable(
+  transaction: Transaction,
+  { slot, first, n, at, until }: Pick<StoredRow, 'slot' | 'first' | 'n' | 'at' | 'until'>,
+): void {
+  transaction.later(PUT, [slot, first, n, at, until, 0, 0, COMPACTED, NOTHING, null, null, NOTHING, NOTHING]);
+}
+
+const NOTHING = Buffer.alloc(0);
 
 /** Bytes that a row takes, less than a page of which is not exact. */
 export function bytesOf({ sources, times, plans, users, body }: Omit<StoredRow, keyof StoredFacts>): number {

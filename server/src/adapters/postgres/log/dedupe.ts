@@ -11,7 +11,7 @@ const MATCHES: Statement = {
 };
 
 /** No duplicate: another event with the same hash, or one past its window. No row: somebody else was quicker, look again. */
-const AGAIN: Statement = {
+export const AGAIN: Statement = {
   name: 'dedupe.again',
   text: `insert into key(slot, hash, nth, position)
     select $1::int, $2::bigint, coalesce(max(nth) + 1, 0), $3::bigint from key where slot = $1::int and hash = $2::bigint

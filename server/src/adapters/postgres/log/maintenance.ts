@@ -25,7 +25,7 @@ import { Horizon } from './horizon.ts';
 import { retainedFrom } from './log-reader.ts';
 
 /** For how long a slot is open: a quarter of the usual dedupe window. */
-const SLOT_SPAN: Duration = 6 * HOUR;
+export const SLOT_SPAN: Duration = 6 * HOUR;
 
 /** Chunks that one slice drops, and facts that it reads. */
 const SLICE_CHUNKS = 8;
@@ -61,7 +61,7 @@ const MERGED_TO: Statement = {
   text: `select coalesce((select value::bigint from installation where name = 'merged_to'), 0) as position`,
 };
 
-const OPEN_SLOT: Statement = {
+export const OPEN_SLOT: Statement = {
   name: 'maintain.open_slot',
   text: `select s.id, (select c.at from chunk c where c.slot = s.id order by c.first limit 1) as at
     from slot s order by s.id desc limit 1`,
@@ -126,6 +126,12 @@ export async function volumeOf(
 ): Promise<{ readonly events: number; readonly bytes: number }> {
   const [row] = await read.rows<{ events: number; bytes: number }>(VOLUME);
   return row!;
+}
+
+/** Chunks below this position are merged. */
+export async function mergedTo(read: Transaction): Promise<Position> {
+  const [mark] = await read.rows<{ position: Position }>(MERGED_TO);
+  return mark!.position;
 }
 
 interface MaintenanceDependencies {
@@ -212,8 +218,7 @@ export class LogMaintenance {
   /** Merges small neighbours of one slot: then they compress as well as batches do, and a search reads one row instead of hundreds. */
   async #merge(write: Transaction, { now }: Upkeep): Promise<boolean> {
     const { chunks } = this.#dependencies;
-    const [mark] = await write.rows<{ position: Position }>(MERGED_TO);
-    const all = await chunks.factsFrom(write, mark!.position, SLICE_FACTS);
+    const all = await chunks.factsFrom(write, await mergedTo(write), SLICE_FACTS);
     if (all.length === 0) return false;
     let facts = all.filter(({ slot }) => slot === all[0]!.slot);
     const end = Number.POSITIVE_INFINITY;
@@ -408,11 +413,12 @@ function reduce(
 }
 
 /** Events that were ever stored in a chunk. The line of a duplicate has no source. */
-function storedIn({ sources }: StoredChunk): number {
+export function storedIn({ sources }: Pick<StoredChunk, 'sources'>): number {
   return sources.reduce((sum, source) => (source === 0 ? sum : sum + 1), 0);
 }
 
-function weigh(write: Transaction, events: number, bytes: number): void {
+/** Counts events and bytes of the log that were stored, or dropped when negative. */
+export function weigh(write: Transaction, events: number, bytes: number): void {
   write.later(WEIGH, [write.process, events, bytes]);
 }
 

@@ -19,6 +19,7 @@ import type { Backup, BackupProgress } from '../../../ports/store.ts';
 import { syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { freeBytes, makeFolder, RESTORE_MARK, takeEmptyFolder } from '../data-folder/folder.ts';
 import { writeMark } from '../data-folder/high-water-mark.ts';
+import { movedTo } from '../data-folder/moved.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
 import { verifyFile } from '../upkeep/verification.ts';
@@ -190,6 +191,11 @@ function brokenPages(path: string): string | undefined {
 
 /** Reads the file's header only, so that a mistake shows before gigabytes are copied. Returns the file's size in bytes. */
 function checkBackup(from: string, file: string): number {
+  const move = movedTo(from);
+  if (move !== undefined)
+    throw new StorageError(
+      `${from} is a data folder that was moved to ${move.to}, which delivers what it holds: move it back with millrace migrate, or name a backup`,
+    );
   if (!existsSync(file)) {
     const found = existsSync(from) ? readdirSync(from) : [];
     const why = found.includes('millrace.db.unfinished') ? 'a backup that came to no end' : 'no backup';

@@ -31,10 +31,10 @@ export function databaseUri(folder: string, mode: 'ro' | 'rw' | 'rwc' = 'rw', fi
 }
 
 /** The URI for a read-only connection while nobody else has the file open. It leaves no trace. `withLog`: reads the log too. */
-export function readOnlyUri(folder: string, withLog: boolean): string {
-  if (!withLog) return `${urlOf(folder)}?immutable=1`;
+export function readOnlyUri(folder: string, withLog: boolean, file = DATABASE_FILE): string {
+  if (!withLog) return `${urlOf(folder, file)}?immutable=1`;
   // Without locks: a read-only connection cannot get the lock that keeps the index of the log in memory.
-  return process.platform === 'win32' ? urlOf(folder) : `${urlOf(folder)}?vfs=unix-none`;
+  return process.platform === 'win32' ? urlOf(folder, file) : `${urlOf(folder, file)}?vfs=unix-none`;
 }
 
 function urlOf(folder: string, file = DATABASE_FILE): string {

@@ -21,7 +21,7 @@ const GROUP_AND_OTHERS = 0o077;
 
 /** Names of Millrace's files in a data folder, and of what file systems and orchestrators put into an empty one. */
 const OUR_NAMES =
-  /^(millrace\.db.*|users\.db.*|lock\.db.*|owner|high-water-mark.*|admin-token.*|token-uses.*|restore\.unfinished|timeline-.*|lost\+found)$/;
+  /^(millrace\.db.*|users\.db.*|lock\.db.*|owner|high-water-mark.*|admin-token.*|token-uses.*|restore\.unfinished|migration\.unfinished|moved\.json.*|regulations\.journal|backups\.list|timeline-.*|lost\+found)$/;
 
 /** Makes the data folder and the folders above it, if they are missing. Throws a `StorageError`. */
 export function makeFolder(folder: string): void {

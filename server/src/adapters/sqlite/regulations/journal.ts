@@ -9,7 +9,7 @@ import { StorageError } from '../../../ports/event-log.ts';
 export const JOURNAL_FILE = 'regulations.journal';
 
 /** Paths of the backups that were made of this folder, one a line. */
-const BACKUPS_FILE = 'backups.list';
+export const BACKUPS_FILE = 'backups.list';
 
 /** A regulation as the journal keeps it: whom it is about only as keyed hashes. */
 export interface JournalEntry {

@@ -58,8 +58,8 @@ export interface SuppressionListMessage {
   readonly after?: string;
 }
 
-/** More than a page of the file, so that none of the ids behind it is in a cell. */
-const ZEROS = 8192;
+/** Zeros before the subjects: more than a page of the file, so that none of the ids behind them is in a cell. */
+export const ZEROS = 8192;
 
 /** Regulations as JSON documents, and their subjects until they are done. */
 export class RegulationTable {
@@ -176,7 +176,7 @@ export class RegulationTable {
 
   #write(number: number, document: RegulationDocument): void {
     const text = JSON.stringify(document);
-    this.#sql.update.run(document.step === 'done' ? 0 : 1, text, checksum(number, text), number);
+    this.#sql.update.run(document.step === 'done' ? 0 : 1, text, regulationChecksum(number, text), number);
   }
 }
 
@@ -187,7 +187,7 @@ interface RegulationRow {
 }
 
 function stored({ number, document, sum }: RegulationRow): StoredRegulation {
-  if (sum !== checksum(number, document)) {
+  if (sum !== regulationChecksum(number, document)) {
     throw new StorageError(
       `the record of regulation ${number} is damaged: restore a backup with millrace restore, or ask for it anew`,
     );
@@ -195,7 +195,8 @@ function stored({ number, document, sum }: RegulationRow): StoredRegulation {
   return { ...(JSON.parse(document) as RegulationDocument), number };
 }
 
-function checksum(number: number, document: string): number {
+/** Of the row of a regulation. */
+export function regulationChecksum(number: number, document: string): number {
   return crc32(document, checksumOf(number));
 }
 

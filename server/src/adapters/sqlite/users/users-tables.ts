@@ -329,12 +329,13 @@ function statements(database: DatabaseSync) {
 /** The owner of an identity and its checksum are one number, so that a row of the largest table stays at some 16 bytes. */
 const OWNER_SUMS = 4096;
 
-function encodeOwner(key: IdentityKey, profile: ProfileId): number {
+/** The column `owner` of an identity. */
+export function encodeOwner(key: IdentityKey, profile: ProfileId): number {
   return profile * OWNER_SUMS + ownerSum(key, profile);
 }
 
-/** Undefined when the checksum does not hold. */
-function decodeOwner(key: IdentityKey, owner: number): ProfileId | undefined {
+/** The profile in the column `owner`; undefined when the checksum does not hold. */
+export function decodeOwner(key: IdentityKey, owner: number): ProfileId | undefined {
   const profile = Math.floor(owner / OWNER_SUMS);
   return owner % OWNER_SUMS === ownerSum(key, profile) ? profile : undefined;
 }
@@ -353,6 +354,6 @@ function ownerSum(key: IdentityKey, profile: ProfileId): number {
 }
 
 /** The checksum of a row that is a text under some numbers. */
-function textSum(text: string, ...numbers: readonly number[]): number {
+export function textSum(text: string, ...numbers: readonly number[]): number {
   return crc32(text, checksumOf(...numbers));
 }

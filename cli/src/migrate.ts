@@ -1,0 +1,177 @@
+import {
+  isDatabase,
+  type MigrationMoment,
+  type MovePreview,
+  moveInstallation,
+  previewMove,
+  StorageError,
+} from '@millrace/server';
+import { count, span } from './column.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface MigrateOptions {
+  readonly from: string;
+  readonly to: string;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+/** Events copied and compared in a second, on the machine of docs/operations/sizing.md: for the first guess. */
+const EVENTS_PER_SECOND = 25_000;
+
+/** Milliseconds between two lines of progress. */
+const ON_A_TERMINAL = 200;
+const IN_A_LOG = 10_000;
+
+/**
+ * `millrace migrate --from … --to …`: moves everything of an installation from a data folder into a database, or back. Needs no
+ * server. spec/contract.md, "Verbs that change".
+ */
+export async function migrate(options: MigrateOptions, place: Surroundings): Promise<ExitCode> {
+  const { from, to, dryRun = false } = options;
+  if (isDatabase(from) === isDatabase(to)) {
+    place.err.write(
+      isDatabase(from)
+        ? 'millrace: both places are databases: copy one with the tools of PostgreSQL (pg_dump, pg_basebackup).\n'
+        : 'millrace: both places are folders: copy one with millrace backup and millrace restore.\n',
+    );
+    return 2;
+  }
+  try {
+    if (dryRun) preview(await previewMove({ from, to }), options, place);
+    else await move(options, place);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    place.err.write(`millrace: ${error.reason}.\n`);
+    return 1;
+  }
+}
+
+function preview(found: MovePreview, { json }: MigrateOptions, place: Surroundings): void {
+  if (json) {
+    place.out.write(`${JSON.stringify({ ...found, seconds: secondsFor(found.events) })}\n`);
+    return;
+  }
+  place.out.write(`${whatText(found)}\nIt would take about ${span(secondsFor(found.events) * 1000)}.\n`);
+  place.err.write(leftBehindText(found));
+}
+
+function whatText({ from, to, events, bytes, waiting, dead, profiles }: MovePreview): string {
+  const things = [
+    `${count(events)} events`,
+    `${count(waiting)} deliveries that wait`,
+    `${count(dead)} dead letters`,
+    `${count(profiles)} profiles`,
+  ];
+  return (
+    `${things.join(', ')}, with settings, tokens, histories, suppressions and the ledger (${megabytes(bytes)} in all): ` +
+    `from ${from} to ${to}.`
+  );
+}
+
+function leftBehindText({ leftBehind }: Pick<MovePreview, 'leftBehind'>): string {
+  return ['Not moved:', ...leftBehind.map((sentence) => `  ${sentence}.`), ''].join('\n');
+}
+
+function secondsFor(events: number): number {
+  return Math.max(1, Math.ceil(events / EVENTS_PER_SECOND));
+}
+
+function megabytes(bytes: number): string {
+  return `${count(Math.ceil(bytes / 1024 / 1024))} MB`;
+}
+
+async function move({ from, to, json }: MigrateOptions, place: Surroundings): Promise<void> {
+  let isStopped = false;
+  void place.stopping.then(() => {
+    isStopped = true;
+  });
+  const progress = new ProgressLine(place);
+  let hasBegun = false;
+  const begin = (found: MovePreview) => place.err.write(`${whatText(found)}\n${leftBehindText(found)}`);
+  try {
+    const { leftBehind: _, ...moved } = await moveInstallation({
+      from,
+      to,
+      begin,
+      watch: (moment) => {
+        hasBegun = true;
+        progress.show(moment);
+      },
+      isStopped: () => isStopped,
+    });
+    progress.end();
+    if (json) place.out.write(`${JSON.stringify(moved)}\n`);
+    else place.out.write(endText(moved));
+    place.err.write(
+      `${moved.from} is as it was, and no start takes it any more. Start Millrace with ${isDatabase(to) ? 'that address under "database"' : `--data ${moved.to}`}.\n`,
+    );
+  } catch (error) {
+    progress.end();
+    if (hasBegun && error instanceof StorageError)
+      place.err.write('What was moved until now is at the new place: the same command goes on from there.\n');
+    throw error;
+  }
+}
+
+type Moved = Omit<Awaited<ReturnType<typeof moveInstallation>>, 'leftBehind'>;
+
+function endText({ rows, waiting, balance, unreadable, leftOut, wasComplete, from, to }: Moved): string {
+  if (wasComplete) return `${from} was moved to ${to} before; nothing was left to do.\n`;
+  const lines = [
+    `${count(rows.events ?? 0)} events, ${count(waiting)} deliveries that wait and ${count(rows.profiles ?? 0)} profiles are in ${to}. ` +
+      'Everything was read again, and it is what was written.',
+    balance === 0
+      ? 'The ledger balances.'
+      : `The ledger does not balance, there as here: ${count(balance)} deliveries (docs/reference/ledger.md).`,
+  ];
+  if (unreadable > 0)
+    lines.push(
+      `${count(unreadable)} events could not be read. They are unreadable there too: what is owed of them becomes dead letters.`,
+    );
+  if (leftOut > 0)
+    lines.push(
+      `${count(leftOut)} damaged rows were left out: millrace profiles rebuild makes profiles anew.`,
+    );
+  return `${lines.join('\n')}\n`;
+}
+
+/** One line that is drawn again on a terminal, and now and then a line in a log. */
+class ProgressLine {
+  readonly #place: Surroundings;
+  readonly #every: number;
+  #drawnAt = performance.now();
+  #isDrawn = false;
+  /** When the step under way began, and with how many events. */
+  #step: { readonly name: string; readonly at: number; readonly events: number } | undefined;
+
+  constructor(place: Surroundings) {
+    this.#place = place;
+    this.#every = place.err.isTTY ? ON_A_TERMINAL : IN_A_LOG;
+  }
+
+  show(moment: MigrationMoment): void {
+    const now = performance.now();
+    if (this.#step?.name !== moment.step) this.#step = { name: moment.step, at: now, events: moment.events };
+    if (now - this.#drawnAt < this.#every) return;
+    this.#drawnAt = now;
+    const text = this.#textOf(moment, now);
+    this.#place.err.write(this.#place.err.isTTY ? `\r\u001b[K${text}` : `${text}\n`);
+    this.#isDrawn = this.#place.err.isTTY;
+  }
+
+  /** Removes the line. */
+  end(): void {
+    if (this.#isDrawn) this.#place.err.write('\r\u001b[K');
+    this.#isDrawn = false;
+  }
+
+  #textOf({ step, part, what, rows, events, ofEvents }: MigrationMoment, now: number): string {
+    if (part !== 'events') return `${step}: ${what}, ${count(rows)}`;
+    const begun = this.#step!;
+    const rate = ((events - begun.events) / Math.max(1, now - begun.at)) * 1000;
+    const left = rate > 0 ? `, ${span(((ofEvents - events) / rate) * 1000)} left of this step` : '';
+    return `${step}: ${count(events)} of ${count(ofEvents)} events, ${count(Math.round(rate))}/s${left}`;
+  }
+}

@@ -1,0 +1,68 @@
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { StorageError } from '../../../ports/event-log.ts';
+import { syncPath } from './files.ts';
+
+/** Stands in a data folder whose installation was moved to a database. */
+const MOVED_FILE = 'moved.json';
+
+/** Stands in a data folder that an installation is being moved into. */
+const MIGRATION_MARK = 'migration.unfinished';
+
+/** Where an installation was moved to, and when. */
+interface Move {
+  readonly to: string;
+  readonly at: string;
+}
+
+/** Where the installation of a folder was moved to; undefined while it is at home there. */
+export function movedTo(folder: string): Move | undefined {
+  const path = join(folder, MOVED_FILE);
+  if (!existsSync(path)) return undefined;
+  try {
+    const { to, at } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Move>;
+    if (typeof to === 'string' && typeof at === 'string') return { to, at };
+  } catch {
+    // A damaged mark is a mark all the same.
+  }
+  return { to: 'another place', at: 'some time' };
+}
+
+/** Marks a folder whose installation is delivered from another place. Durable when it returns. */
+export function markMoved(folder: string, move: Move): void {
+  const path = join(folder, MOVED_FILE);
+  writeFileSync(`${path}.new`, `${JSON.stringify(move)}\n`, { mode: 0o600, flush: true });
+  renameSync(`${path}.new`, path);
+  syncPath(folder);
+}
+
+/** Whether an installation is being moved into a folder. */
+export function isBeingFilled(folder: string): boolean {
+  return existsSync(join(folder, MIGRATION_MARK));
+}
+
+/** From now on no start takes the folder. */
+export function beginFilling(folder: string): void {
+  writeFileSync(join(folder, MIGRATION_MARK), '', { mode: 0o600, flush: true });
+  syncPath(folder);
+}
+
+/** The folder holds everything: a start may take it. */
+export function endFilling(folder: string): void {
+  rmSync(join(folder, MIGRATION_MARK), { force: true });
+  syncPath(folder);
+}
+
+/** Throws a `StorageError` for a folder that would deliver what another place delivers too, and for one that is not filled yet. */
+export function refuseMoved(folder: string): void {
+  if (isBeingFilled(folder))
+    throw new StorageError(
+      `an installation is being moved into the data folder ${folder}, and not all of it is there: run millrace migrate again, and it goes on`,
+    );
+  const move = movedTo(folder);
+  if (move === undefined) return;
+  throw new StorageError(
+    `what is in the data folder ${folder} was moved to ${move.to} at ${move.at}, and is delivered from there: start Millrace with that ` +
+      `under "database", or move it back with millrace migrate. Only if nothing was ever started there, remove ${join(folder, MOVED_FILE)}`,
+  );
+}

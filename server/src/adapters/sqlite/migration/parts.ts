@@ -1,0 +1,31 @@
+import type {
+  InstallationPart,
+  InstallationTables,
+  PartCursor,
+  PartPage,
+} from '../../../ports/installation.ts';
+
+/** Parts that are tables of users.db. */
+export type ProfilePart =
+  | 'profileCursor'
+  | 'profiles'
+  | 'identities'
+  | 'timers'
+  | 'outbox'
+  | 'merges'
+  | 'profileDocuments';
+
+/** Parts that are tables of millrace.db, without the log. */
+export type StorePart = Exclude<InstallationPart, 'events' | ProfilePart>;
+
+/** What pages of each part are read with. */
+export type PartReaders = {
+  readonly [Part in InstallationPart]: {
+    page(after?: PartCursor): PartPage<InstallationTables[Part]>;
+  };
+};
+
+/** What rows of each part are written with. `nth` counts the rows of a part from 0. */
+export type PartWriters<Parts extends InstallationPart> = {
+  readonly [Part in Parts]: (row: InstallationTables[Part], nth: number) => void;
+};

@@ -24,6 +24,8 @@ const HEADINGS = [
   { title: 'received', align: 'left' },
   { title: 'source', ...NAME },
   { title: 'type', align: 'left' },
+  { title: 'event', ...NAME },
+  { title: 'user', ...NAME },
   { title: 'messageId', align: 'left' },
 ] as const;
 
@@ -58,8 +60,14 @@ function rowOf(found: DeliverySummary, draw: ReturnType<typeof stateDraw>): Cell
     { text: receivedAt ?? 'erased' },
     { text: source ?? '' },
     { text: type ?? '' },
+    { text: found.event ?? found.name ?? '' },
+    { text: userOf(found) },
     { text: messageId ?? '' },
   ];
+}
+
+function userOf({ userId, anonymousId }: DeliverySummary): string {
+  return userId ?? (anonymousId === undefined ? '' : `anonymous ${anonymousId}`);
 }
 
 /** Time until the next attempt. `due`: the worker is busy or paused, or waits for its endpoint. */

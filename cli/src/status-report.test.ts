@@ -6,6 +6,8 @@ import { statusReport } from './status-report.ts';
 const NOTHING: Overview = {
   at: '2026-01-02T10:00:00.000Z',
   startedAt: '2026-01-02T07:00:00.000Z',
+  version: '0.3.0',
+  nodeVersion: '24.21.0',
   sources: {},
   destinations: {},
   balanced: true,
@@ -14,6 +16,7 @@ const NOTHING: Overview = {
   callsOfNoSource: { discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } },
   discards: [],
   log: { events: 0, bytes: 86_016 },
+  commits: { count: 0 },
   regulations: { open: 0, isFailing: false, suppressed: 0 },
 };
 
@@ -119,11 +122,16 @@ describe('the status of a server', () => {
         clock: { unparseable: 1, skewed: 0 },
       },
       log: { events: 1200, bytes: 12_900_000, oldestAt: '2026-01-02T07:00:00.000Z' },
+      disk: {
+        ...{ size: 40 * 1024 ** 3, free: 31 * 1024 ** 3, used: 15_000_000, limit: 1024 ** 3 },
+        parts: { store: 12_900_000, writeAheadLog: 2_100_000 },
+      },
+      commits: { count: 1200, p50Ms: 1.2, p99Ms: 4.84 },
     });
     // In the reader's time zone.
     const since = new Date('2026-01-02T09:03:10.000Z').toTimeString().slice(0, 5);
     expect(lines).toEqual([
-      'Millrace on http://127.0.0.1:8080, started 3 h ago',
+      'Millrace 0.3.0 on http://127.0.0.1:8080, started 3 h ago',
       '',
       'source   received  accepted  duplicates  discarded  reasons',
       'website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4',
@@ -139,6 +147,8 @@ describe('the status of a server', () => {
       'calls of no source  3 refused: invalid_json 2, invalid_write_key 1; 3 discarded: unknown_write_key 3',
       'clocks of clients   times not readable 1, more than 24 h off 0',
       'store               12.3 MB, 1,200 events, the oldest 3 h old',
+      'disk                31 GB free of 40 GB; the data folder takes 14.3 MB: store 12.3 MB, write-ahead log 2 MB; events may take 1 GB',
+      'commits             50 % within 1.2 ms, 99 % within 4.84 ms (1,200 in 15 min)',
       'ledger              balanced',
       '',
     ]);

@@ -53,7 +53,9 @@ function isOverview(value: unknown): value is Overview {
     typeof found.get('balanced') === 'boolean' &&
     Array.isArray(found.get('differences')) &&
     Array.isArray(found.get('discards')) &&
-    ['sources', 'destinations', 'lanes', 'callsOfNoSource', 'log'].every((key) => isRecord(found.get(key)))
+    ['sources', 'destinations', 'lanes', 'callsOfNoSource', 'log', 'commits'].every((key) =>
+      isRecord(found.get(key)),
+    )
   );
 }
 

@@ -1,5 +1,5 @@
 import './ui/tokens.css';
-import './ui/components.css';
+import './ui/foundation.css';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';

@@ -128,7 +128,7 @@ describe('events', () => {
     await page.getByRole('row').filter({ hasText: 'Order Placed' }).first().waitFor();
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: 'Search or jump' }).fill('order-1');
-    await page.getByRole('option', { name: /event with this messageId/ }).click();
+    await page.getByRole('option', { name: /^messageId/ }).click();
     await page.getByRole('heading', { level: 1, name: 'Order Placed' }).waitFor();
     await page.getByText('delivered to 1 of 2').waitFor();
     await page.getByText('The endpoint does not accept the key or signature of the request.').waitFor();

@@ -150,7 +150,7 @@ describe('destinations', () => {
 describe('sources', () => {
   it('a new source notices its first event by itself', async () => {
     await signIn(page, server, '/sources');
-    await button('New source').click();
+    await page.getByRole('link', { name: 'New source' }).click();
     await page.getByRole('textbox', { name: 'Name' }).fill('mobile');
     await button('Create source').click();
     await heading('mobile');

@@ -1,7 +1,10 @@
 /**
  * Pictures of every screen in both themes and three widths, over a server with some traffic: for the person who changes them.
  *
- *   npm run console:shots -- [FOLDER] [NAME …]     default: every screen, in a folder below the temporary one
+ *   npm run console:shots -- [FOLDER] [NAME …]     default: every screen of a shop, in a folder below the temporary one
+ *
+ * A name is that of a screen, or of all screens of a server: `shop`, `viewer` (the same shop, with a token that only reads), `empty`,
+ * `strange` (long names, texts from right to left, ten thousand dead letters). Quickly prepared screens have fewer points in their charts.
  */
 import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,6 +14,7 @@ import type { Browser, Page } from 'playwright-core';
 import { launchBrowser, signIn } from '../test/support/browser.ts';
 import { type RunningServer, startServer } from '../test/support/running-server.ts';
 import { beginStory, endStory, ORDER_ID, PEOPLE, STORY, tellMore } from './story.ts';
+import { beginStrange, STRANGE, STRANGE_NAMES } from './strange.ts';
 
 interface Screen {
   readonly name: string;
@@ -22,7 +26,19 @@ interface Screen {
 const press = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name }).first().click();
 const NEW_AUDIENCE = "event('Order Completed').within(30 days).count() >= 2";
 
+const search = (text: string) => async (page: Page) => {
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search or jump' }).fill(text);
+};
+
+/** From now on nothing answers, as when the server is stopped. */
+async function loseServer(page: Page): Promise<void> {
+  await page.route('**/api/**', (route) => route.abort());
+  await page.getByText('no answer from the server').waitFor();
+}
+
 const SCREENS: readonly Screen[] = [
+  { name: 'sign-in', path: '/sign-in' },
   { name: 'overview', path: '/?range=15m' },
   { name: 'live', path: '/live' },
   { name: 'live-open', path: `/live?open=${ORDER_ID}` },
@@ -72,36 +88,154 @@ const SCREENS: readonly Screen[] = [
   { name: 'system', path: '/settings/system' },
   { name: 'components', path: '/components' },
   { name: 'palette', path: '/destinations', act: (page) => page.keyboard.press('Control+k') },
+  { name: 'palette-found', path: '/', act: search('new') },
   { name: 'keys', path: '/live', act: (page) => page.keyboard.press('?') },
+  { name: 'gone', path: '/', act: loseServer },
 ];
+/** Pixels; a larger height shows what stands below the fold. */
+const HEIGHT = Number(process.env['HEIGHT'] ?? 900);
 const SIZES = [
-  { width: 1440, height: 900 },
-  { width: 1024, height: 900 },
-  { width: 390, height: 844 },
+  { width: 1440, height: HEIGHT },
+  { width: 1024, height: HEIGHT },
+  { width: 390, height: Math.max(844, HEIGHT - 56) },
 ];
 const THEMES = ['light', 'dark'] as const;
 /** Until profiles have followed, charts have points and numbers were read twice, in milliseconds. */
 const WARM_UP = 40_000;
 const SETTLED = 1_500;
 
+/** A server with something to see, and its screens. */
+interface World {
+  readonly name: string;
+  readonly config: string;
+  readonly screens: readonly Screen[];
+  /** Makes what the screens show; what it returns is called at the end. */
+  readonly prepare: (server: RunningServer, isQuick: boolean) => Promise<() => Promise<void>>;
+  /** Who looks; the first token without. */
+  readonly tokenOf?: (server: RunningServer) => Promise<string>;
+}
+
+const paths = (prefix: string, all: readonly string[]): Screen[] =>
+  all.map((path) => ({ name: prefix + path.replaceAll(/[^a-z]+/g, '-').replace(/-$/, ''), path }));
+
+const EMPTY_PAGES = [
+  '/overview',
+  '/live',
+  '/events',
+  '/destinations',
+  '/sources',
+  '/users',
+  '/users/audiences',
+];
+const MORE_EMPTY = [
+  '/users/traits',
+  '/users/deletions',
+  '/users/suppressions',
+  '/settings/alerts',
+  '/settings/audit',
+];
+const VIEWED = [
+  '/destinations',
+  '/destinations/crm',
+  '/sources/website',
+  '/users/audiences',
+  '/settings',
+  '/settings/alerts',
+];
+
+const WORLDS: readonly World[] = [
+  { name: 'shop', config: STORY, screens: SCREENS, prepare: prepareShop },
+  {
+    name: 'viewer',
+    config: STORY,
+    screens: paths('viewer', VIEWED),
+    prepare: prepareShop,
+    tokenOf: viewerToken,
+  },
+  {
+    name: 'empty',
+    config: '',
+    screens: paths('empty', [...EMPTY_PAGES, ...MORE_EMPTY, '/settings/system', '/no-such-page']).map(
+      (screen) => ({
+        ...screen,
+        path: screen.path.replace('/overview', '/'),
+      }),
+    ),
+    prepare: async () => async () => {},
+  },
+  {
+    name: 'strange',
+    config: STRANGE,
+    screens: [
+      { name: 'strange-overview', path: '/' },
+      { name: 'strange-destinations', path: '/destinations' },
+      { name: 'strange-destination', path: `/destinations/${STRANGE_NAMES.destination}` },
+      { name: 'strange-long', path: `/destinations/${STRANGE_NAMES.long}?tab=settings` },
+      { name: 'strange-dead', path: `/destinations/${STRANGE_NAMES.destination}?tab=deliveries&state=dead` },
+      { name: 'strange-events', path: '/events' },
+      { name: 'strange-nothing', path: '/events?event=Nothing' },
+      { name: 'strange-event', path: `/events/${STRANGE_NAMES.event}` },
+      { name: 'strange-sources', path: '/sources' },
+      { name: 'strange-user', path: '/users?userId=משתמש-1' },
+      { name: 'strange-audience', path: `/users/audiences/${STRANGE_NAMES.destination}` },
+      { name: 'strange-palette', path: '/', act: (page) => page.keyboard.press('Control+k') },
+    ],
+    prepare: async (server) => {
+      await beginStrange(server);
+      await sleep(WARM_UP / 4);
+      return async () => {};
+    },
+  },
+];
+
 async function main(): Promise<void> {
   const [folder = join(tmpdir(), 'millrace-shots'), ...wanted] = process.argv.slice(2);
-  const screens = SCREENS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
   mkdirSync(resolve(folder), { recursive: true });
-  const server = await startServer(STORY);
+  const isWanted = (world: World) => (screen: Screen) =>
+    wanted.length === 0 ? world.name === 'shop' : wanted.includes(screen.name) || wanted.includes(world.name);
   const browser = await launchBrowser();
-  await beginStory(server);
-  const traffic = setInterval(() => void tellMore(server), 250);
   try {
-    await sleep(wanted.length === 0 ? WARM_UP : WARM_UP / 4);
-    await endStory(server);
-    await Promise.all(THEMES.map((theme) => takeAll(browser, server, { theme, screens, folder })));
-    console.log(`${screens.length} screens are in ${resolve(folder)}`);
+    for (const world of WORLDS) {
+      const screens = world.screens.filter(isWanted(world));
+      if (screens.length > 0) await show(browser, { ...world, screens }, folder, wanted.length > 0);
+    }
   } finally {
-    clearInterval(traffic);
     await browser.close();
+  }
+}
+
+async function show(browser: Browser, world: World, folder: string, isQuick: boolean): Promise<void> {
+  const server = await startServer(world.config);
+  try {
+    const end = await world.prepare(server, isQuick);
+    const token = (await world.tokenOf?.(server)) ?? server.token;
+    await Promise.all(
+      THEMES.map((theme) =>
+        takeAll(browser, { ...server, token }, { theme, screens: world.screens, folder }),
+      ),
+    );
+    await end();
+    console.log(`${world.screens.length} screens of ${world.name} are in ${resolve(folder)}`);
+  } finally {
     await server.stop();
   }
+}
+
+async function prepareShop(server: RunningServer, isQuick: boolean): Promise<() => Promise<void>> {
+  await beginStory(server);
+  const traffic = setInterval(() => void tellMore(server), 250);
+  await sleep(isQuick ? WARM_UP / 4 : WARM_UP);
+  await endStory(server);
+  return async () => clearInterval(traffic);
+}
+
+async function viewerToken({ url, token }: RunningServer): Promise<string> {
+  const response = await fetch(`${url}/api/v1/tokens`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name: 'onlooker', role: 'viewer' }),
+  });
+  return ((await response.json()) as { token: string }).token;
 }
 
 interface Shooting {
@@ -114,10 +248,6 @@ async function takeAll(browser: Browser, server: RunningServer, shooting: Shooti
   const { theme, screens, folder } = shooting;
   const context = await browser.newContext({ colorScheme: theme, reducedMotion: 'reduce' });
   const page = await context.newPage();
-  await page.setViewportSize({ width: 390, height: 844 });
-  await page.goto(server.url);
-  await page.getByRole('textbox', { name: 'Token' }).waitFor();
-  await page.screenshot({ path: resolve(folder, `sign-in-${theme}-390.png`) });
   await signIn(page, server);
   for (const { name, path, act } of screens) {
     for (const size of SIZES) {
@@ -130,6 +260,7 @@ async function takeAll(browser: Browser, server: RunningServer, shooting: Shooti
       await act?.(page).catch((error: unknown) => console.log(`${name}: ${String(error)}`));
       await sleep(SETTLED);
       await page.screenshot({ path: resolve(folder, `${name}-${theme}-${size.width}.png`) });
+      await page.unrouteAll();
     }
   }
   await context.close();

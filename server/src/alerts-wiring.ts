@@ -1,4 +1,3 @@
-import { statfs } from 'node:fs/promises';
 import { uuidv7 } from 'uuidv7';
 import { AlertSender } from './alerts/sender.ts';
 import { AlertService } from './alerts/service.ts';
@@ -28,7 +27,7 @@ interface AlertParts {
 /** Alerts look at the same reports as people do. */
 export function createAlerts(parts: AlertParts): AlertService {
   const { settings, reports, httpClient, mailer, config, version, clock, options } = parts;
-  const { limits, data, node } = config;
+  const { limits, node } = config;
   const sender = new AlertSender({
     transport: httpClient,
     mailer,
@@ -39,7 +38,8 @@ export function createAlerts(parts: AlertParts): AlertService {
   return new AlertService({
     settings,
     facts: async () => {
-      const [overview, disk] = await Promise.all([reports.overview(), diskOf(data)]);
+      const overview = await reports.overview();
+      const { disk } = overview;
       const limit = limits.disk === undefined ? {} : { limit: limits.disk };
       return {
         at: clock.now(),
@@ -63,14 +63,4 @@ function alertHeaders(
   const signed =
     signingSecrets.length === 0 ? {} : { standardWebhooks: standardWebhooksHeaders(message, signingSecrets) };
   return requestHeaders({ url, headers }, message.id, signed);
-}
-
-/** Undefined where the disk of a folder cannot be asked. */
-async function diskOf(folder: string): Promise<{ free: number; size: number } | undefined> {
-  try {
-    const { bsize, blocks, bavail } = await statfs(folder);
-    return { free: bavail * bsize, size: blocks * bsize };
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import manifest from '../package.json' with { type: 'json' };
+import { readDiskUse } from './adapters/files/disk-use.ts';
 import { TimelineFiles } from './adapters/files/timeline-files.ts';
 import { TokenUseFile } from './adapters/files/token-use-file.ts';
 import { createHttpClient } from './adapters/http-client/client.ts';
@@ -211,7 +212,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const ingest = started.add(createIngest({ ...receiving, ...observation }));
   const regulations = createRegulations({ ...receiving, ingest, publisher });
   await jobs.add('users', regulations);
-  reports.include({ users: users.health, regulations: regulations.health });
+  reports.include({ users: users.health, regulations: regulations.health, commits: timeline.recentCommits });
   const mailer = createEgressMailer(config.egress);
   const { version } = manifest;
   const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
@@ -319,6 +320,9 @@ function createReports(
     logger: options.logger,
     retention: config.retention.events,
     nodes: storeView.nodes,
+    disk: () => readDiskUse(config.data),
+    diskLimit: config.limits.disk,
+    version: manifest.version,
   });
 }
 
@@ -564,7 +568,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
     readiness,
     clock,
     retention: config.retention.events,
-    folder: config.data,
+    disk: () => readDiskUse(config.data),
     version: manifest.version,
   });
 }

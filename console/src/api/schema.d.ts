@@ -2612,6 +2612,10 @@ export interface operations {
                     "application/json": {
                         at: string;
                         startedAt: string;
+                        /** @description Of Millrace. */
+                        version: string;
+                        /** @description Of the Node.js that runs it. */
+                        nodeVersion: string;
                         sources: {
                             [key: string]: {
                                 received: number;
@@ -2703,6 +2707,29 @@ export interface operations {
                                 deliveries: number;
                                 foundAt?: string;
                             };
+                        };
+                        /** @description The disk of the data folder, in bytes; absent where it cannot be asked. */
+                        disk?: {
+                            size: number;
+                            free: number;
+                            /** @description Of the files in the data folder. */
+                            used: number;
+                            /** @description What `used` is made of; a part that takes no space is absent. */
+                            parts: {
+                                store?: number;
+                                writeAheadLog?: number;
+                                profiles?: number;
+                                timeline?: number;
+                                other?: number;
+                            };
+                            /** @description `limits.disk`: the oldest events go before `log.bytes` is above it. */
+                            limit?: number;
+                        };
+                        /** @description Commits of the last quarter of an hour: how many, and how long they took from asking for one until it was on stable storage. */
+                        commits: {
+                            count: number;
+                            p50Ms?: number;
+                            p99Ms?: number;
                         };
                         /** @description Absent while nothing needs profiles. */
                         profiles?: {
@@ -4262,8 +4289,14 @@ export interface operations {
                             nextAttemptAt?: string;
                             endpoint?: string;
                             messageId?: string;
-                            source?: string;
                             type?: string;
+                            userId?: string;
+                            anonymousId?: string;
+                            previousId?: string;
+                            groupId?: string;
+                            event?: string;
+                            name?: string;
+                            source?: string;
                             receivedAt?: string;
                             attempts: {
                                 endpoint: string;

@@ -1,22 +1,55 @@
 import { describe, expect, it } from 'vitest';
-import { choices } from './choices.ts';
+import { choices, markedLabel, type PaletteRecords } from './choices.ts';
 
-const RECORDS = { destinations: [{ name: 'crm' }, { name: 'a/b' }], sources: [{ name: 'website' }] };
+const RECORDS: PaletteRecords = {
+  destinations: [{ name: 'crm', state: 'refusing', dead: 312 }, { name: 'a/b' }],
+  sources: [{ name: 'crm-app' }],
+  audiences: [{ name: 'New customers' }],
+  mayEdit: true,
+};
+const labels = (text: string, change: Partial<PaletteRecords> = {}) =>
+  choices(text, { ...RECORDS, ...change }).map(({ group, label }) => `${group}: ${label}`);
 
 describe('the palette', () => {
-  it('offers the sections before anything is typed', () => {
-    expect(choices('', RECORDS)[0]).toEqual({ label: 'Overview', kind: 'go to', href: '/' });
+  it('offers the sections and what can be made before anything is typed', () => {
+    expect(labels('').slice(0, 2)).toEqual(['Go to: Overview', 'Go to: Live']);
+    expect(labels('')).toContain('Do: New destination');
+    expect(labels('').some((label) => label.startsWith('Find'))).toBe(false);
   });
 
-  it('finds records by a part of their name, and offers the text as an id', () => {
-    expect(choices('crm', RECORDS)).toEqual([
-      { label: 'crm', kind: 'destination', href: '/destinations/crm' },
-      { label: 'crm', kind: 'event with this messageId', href: '/events/crm' },
-      { label: 'crm', kind: 'events of this user', href: '/events?userId=crm' },
+  it('finds records by a part of their name, offers what can be done with them, and the text as an id', () => {
+    expect(labels('crm')).toEqual([
+      'Go to: crm',
+      'Go to: crm-app',
+      'Do: Redeliver 312 dead letters of crm',
+      'Do: Send a test event to crm',
+      'Do: Replay stored events to crm',
+      'Find: User with the id “crm”',
+      'Find: Events named “crm…”',
+      'Find: messageId “crm”',
     ]);
+    expect(choices('crm', RECORDS)[0]).toMatchObject({ state: 'refusing', href: '/destinations/crm' });
+  });
+
+  it('puts what begins with the text before what only contains it', () => {
+    expect(labels('ne', { destinations: [{ name: 'pipeline' }] }).slice(0, 2)).toEqual([
+      'Go to: New customers',
+      'Go to: pipeline',
+    ]);
+  });
+
+  it('offers nothing to do to a viewer', () => {
+    expect(labels('crm', { mayEdit: false }).filter((label) => label.startsWith('Do'))).toEqual([]);
   });
 
   it('writes names into addresses so that they lead back', () => {
     expect(choices('a/b', RECORDS)[0]?.href).toBe('/destinations/a%2Fb');
+    expect(choices('x?y', RECORDS).at(-1)?.href).toBe('/events/x%3Fy');
+  });
+
+  it('marks what was typed in what it found', () => {
+    expect(markedLabel('New customers', 'CUST')).toEqual(['New ', 'cust', 'omers']);
+    expect(markedLabel('crm', '')).toEqual(['crm', '', '']);
+    expect(markedLabel('crm', 'x')).toEqual(['crm', '', '']);
   });
 });

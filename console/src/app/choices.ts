@@ -1,61 +1,157 @@
+import type { IconName } from '../ui/icons.tsx';
+import type { State } from '../ui/state-mark.tsx';
+
+export type ChoiceGroup = 'Go to' | 'Do' | 'Find';
+
 /** An entry of the palette. */
 export interface Choice {
+  readonly group: ChoiceGroup;
+  readonly icon: IconName;
   readonly label: string;
-  /** What it is, at the right end. */
-  readonly kind: string;
+  /** At the right end: what it is, or that it asks first. */
+  readonly about: string;
   readonly href: string;
+  /** Where it is a record that has a state worth a mark. */
+  readonly state?: State;
 }
 
 interface Named {
   readonly name: string;
 }
 
-interface Records {
-  readonly destinations: readonly Named[];
+export interface PaletteRecords {
+  readonly destinations: readonly (Named & { readonly state?: State; readonly dead?: number })[];
   readonly sources: readonly Named[];
+  readonly audiences: readonly Named[];
+  /** Whether the person may change records. */
+  readonly mayEdit: boolean;
 }
 
-const MOST = 12;
+/** The most entries of a group: the palette stands on the screen as a whole. */
+const MOST: Readonly<Record<ChoiceGroup, number>> = { 'Go to': 8, Do: 5, Find: 3 };
+
+const page = (label: string, icon: IconName, href: string): Choice => ({
+  group: 'Go to',
+  icon,
+  label,
+  about: '',
+  href,
+});
 
 const PAGES: readonly Choice[] = [
-  { label: 'Overview', kind: 'go to', href: '/' },
-  { label: 'Live', kind: 'go to', href: '/live' },
-  { label: 'Live, only failures', kind: 'go to', href: '/live?failed=true' },
-  { label: 'Events', kind: 'go to', href: '/events' },
-  { label: 'Destinations', kind: 'go to', href: '/destinations' },
-  { label: 'Sources', kind: 'go to', href: '/sources' },
-  { label: 'Users', kind: 'go to', href: '/users' },
-  { label: 'Settings', kind: 'go to', href: '/settings' },
+  page('Overview', 'overview', '/'),
+  page('Live', 'live', '/live'),
+  page('Events', 'events', '/events'),
+  page('Destinations', 'destinations', '/destinations'),
+  page('Sources', 'sources', '/sources'),
+  page('Users', 'users', '/users'),
+  page('Audiences', 'users', '/users/audiences'),
+  page('Settings', 'settings', '/settings'),
+  page('Computed traits', 'users', '/users/traits'),
+  page('Deletions', 'users', '/users/deletions'),
+  page('Suppressions', 'users', '/users/suppressions'),
+  page('Live, only failures', 'live', '/live?failed=true'),
+  page('Alerts', 'settings', '/settings/alerts'),
+  page('Changes', 'settings', '/settings/audit'),
+  page('Configuration', 'settings', '/settings/configuration'),
+  page('System', 'settings', '/settings/system'),
 ];
 
-/** What a text may mean, names before ids. An id has no list to be found in, so each of its meanings is offered. */
-export function choices(text: string, { destinations, sources }: Records): Choice[] {
+/** What a text may mean: pages and records, what can be done, and what an id may be the id of. */
+export function choices(text: string, records: PaletteRecords): Choice[] {
   const wanted = text.trim().toLowerCase();
-  const named: readonly Choice[] = [
-    ...PAGES,
-    ...destinations.map(({ name }) => ({
-      label: name,
-      kind: 'destination',
-      href: `/destinations/${encodeURIComponent(name)}`,
-    })),
-    ...sources.map(({ name }) => ({
-      label: name,
-      kind: 'source',
-      href: `/sources/${encodeURIComponent(name)}`,
-    })),
+  const matching = (all: readonly Choice[]): Choice[] =>
+    all
+      .filter(({ label }) => label.toLowerCase().includes(wanted))
+      // What begins with the text stands before what only contains it.
+      .sort((one, other) => rankOf(one, wanted) - rankOf(other, wanted));
+  return [
+    ...matching([...PAGES, ...recordsOf(records)]).slice(0, MOST['Go to']),
+    ...(records.mayEdit ? matching(deedsOf(records)).slice(0, MOST.Do) : []),
+    ...findingsOf(text.trim()),
   ];
-  const found = named.filter(({ label }) => label.toLowerCase().includes(wanted));
-  const id = text.trim();
-  const ids: Choice[] =
-    id === ''
-      ? []
-      : [
-          { label: id, kind: 'event with this messageId', href: `/events/${encodeURIComponent(id)}` },
-          {
-            label: id,
-            kind: 'events of this user',
-            href: `/events?userId=${encodeURIComponent(id)}`,
-          },
-        ];
-  return [...found.slice(0, MOST - ids.length), ...ids];
+}
+
+function rankOf({ label }: Choice, wanted: string): number {
+  return label.toLowerCase().startsWith(wanted) ? 0 : 1;
+}
+
+function recordsOf({ destinations, sources, audiences }: PaletteRecords): Choice[] {
+  const record = (icon: IconName, about: string, path: string) => (name: string) => ({
+    group: 'Go to' as const,
+    icon,
+    label: name,
+    about,
+    href: `${path}/${encodeURIComponent(name)}`,
+  });
+  const destination = record('destinations', 'destination', '/destinations');
+  return [
+    ...destinations.map(({ name, state }) => ({
+      ...destination(name),
+      ...(state === undefined ? {} : { state }),
+    })),
+    ...sources.map(({ name }) => record('sources', 'source', '/sources')(name)),
+    ...audiences.map(({ name }) => record('users', 'audience', '/users/audiences')(name)),
+  ];
+}
+
+/** What can be done, each on the page where its outcome shows. What cannot be taken back asks there. */
+function deedsOf({ destinations }: PaletteRecords): Choice[] {
+  const deed = (icon: IconName, label: string, href: string, about = ''): Choice => ({
+    group: 'Do',
+    icon,
+    label,
+    about,
+    href,
+  });
+  return [
+    ...destinations.flatMap(({ name, dead = 0 }) => {
+      const path = `/destinations/${encodeURIComponent(name)}`;
+      const letters = `${dead.toLocaleString('en-US')} dead ${dead === 1 ? 'letter' : 'letters'}`;
+      return [
+        ...(dead === 0
+          ? []
+          : [
+              deed(
+                'retry',
+                `Redeliver ${letters} of ${name}`,
+                `${path}?tab=deliveries&state=dead&do=redeliver`,
+                'asks first',
+              ),
+            ]),
+        deed('send', `Send a test event to ${name}`, `${path}?do=test`, 'asks first'),
+        deed('replay', `Replay stored events to ${name}`, `${path}?do=replay`, 'asks first'),
+      ];
+    }),
+    deed('plus', 'New destination', '/destinations?new=true'),
+    deed('plus', 'New source', '/sources?new=true'),
+    deed('plus', 'New audience', '/users/audiences?new=true'),
+    deed('plus', 'New computed trait', '/users/traits?new=true'),
+  ].toSorted((one, other) => Number(other.icon === 'plus') - Number(one.icon === 'plus'));
+}
+
+/** An id has no list to be found in, so each of its meanings is offered. */
+function findingsOf(id: string): Choice[] {
+  if (id === '') return [];
+  const value = encodeURIComponent(id);
+  const find = (icon: IconName, label: string, href: string): Choice => ({
+    group: 'Find',
+    icon,
+    label,
+    about: '',
+    href,
+  });
+  return [
+    find('users', `User with the id “${id}”`, `/users?userId=${value}`),
+    find('events', `Events named “${id}…”`, `/events?event=${value}*`),
+    find('search', `messageId “${id}”`, `/events/${value}`),
+  ];
+}
+
+/** A label in three pieces, of which the middle one is what was typed; all of it before where it has it not. */
+export function markedLabel(label: string, text: string): readonly [string, string, string] {
+  const wanted = text.trim();
+  const at = wanted === '' ? -1 : label.toLowerCase().indexOf(wanted.toLowerCase());
+  if (at < 0) return [label, '', ''];
+  return [label.slice(0, at), label.slice(at, at + wanted.length), label.slice(at + wanted.length)];
 }

@@ -1,21 +1,24 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { ArrowRight, Search } from 'lucide-react';
-import { type KeyboardEvent, useState } from 'react';
-import { destinationsQuery, sourcesQuery } from '../api/queries.ts';
+import { Fragment, type KeyboardEvent, useState } from 'react';
+import { destinationsQuery, sourcesQuery, statusQuery } from '../api/queries.ts';
+import { useMay } from '../api/roles.ts';
+import { stateOf } from '../features/destinations/destination-state.tsx';
+import { own, sum } from '../features/destinations/rows.ts';
+import { computationsQuery } from '../features/users/queries.ts';
 import { Dialog } from '../ui/dialog.tsx';
-import { activeShortcuts } from '../ui/shortcuts.ts';
+import { Icon } from '../ui/icons.tsx';
+import { StateMark } from '../ui/state-mark.tsx';
 import { visibleLine } from '../ui/visible-text.ts';
-import { type Choice, choices } from './choices.ts';
+import { type Choice, choices, markedLabel, type PaletteRecords } from './choices.ts';
+import './palette.css';
 
-/** Search or jump: sections, records by name, and whatever an id may be the id of. */
+/** Search or jump: sections, records by name, what can be done with them, and whatever an id may be the id of. */
 export function Palette({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const navigate = useNavigate();
-  const { data: destinations = [] } = useQuery(destinationsQuery);
-  const { data: sources = [] } = useQuery(sourcesQuery);
-  const found = choices(text, { destinations, sources });
+  const found = choices(text, usePaletteRecords());
   const chosen = Math.min(at, found.length - 1);
 
   const open = (choice: Choice | undefined): void => {
@@ -34,7 +37,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Search or jump" onClose={onClose} className="pal">
       <div className="pal-q">
-        <Search className="i" aria-hidden />
+        <Icon name="search" />
         <input
           autoFocus
           role="combobox"
@@ -53,45 +56,93 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
           onKeyDown={onKeyDown}
         />
       </div>
-      <div className="opts" role="listbox" id="palette-options" aria-label="Found">
+      <div className="pal-opts" role="listbox" id="palette-options" aria-label="Found">
         {found.map((choice, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the field above has the keys.
-          // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus, as a combobox does.
-          <div
-            key={choice.href}
-            id={`palette-${index}`}
-            role="option"
-            aria-selected={index === chosen}
-            className="opt"
-            onClick={() => open(choice)}
-            onPointerMove={() => setAt(index)}
-          >
-            <ArrowRight className="i" aria-hidden />
-            <span className="clip">{visibleLine(choice.label, 80)}</span>
-            <span className="r">{choice.kind}</span>
-          </div>
+          <Fragment key={`${choice.group} ${choice.href}`}>
+            {choice.group !== found[index - 1]?.group && (
+              <div className="pal-group" role="presentation">
+                {choice.group}
+              </div>
+            )}
+            <Option
+              id={`palette-${index}`}
+              choice={choice}
+              text={text}
+              isChosen={index === chosen}
+              onOpen={() => open(choice)}
+              onPoint={() => setAt(index)}
+            />
+          </Fragment>
         ))}
+        {found.length === 0 && <p className="pal-group">Nothing of this name.</p>}
+      </div>
+      <div className="pal-foot" aria-hidden="true">
+        <span>
+          <kbd>↑</kbd> <kbd>↓</kbd> choose
+        </span>
+        <span>
+          <kbd>↵</kbd> open
+        </span>
+        <span className="push">
+          <kbd>esc</kbd> close
+        </span>
       </div>
     </Dialog>
   );
 }
 
-/** What can be pressed on the page that is open. */
-export function ShortcutHelp({ onClose }: { readonly onClose: () => void }) {
+/** What the palette finds by name, with what is known of it already. */
+function usePaletteRecords(): PaletteRecords {
+  const { data: destinations = [] } = useQuery(destinationsQuery);
+  const { data: sources = [] } = useQuery(sourcesQuery);
+  const { data: audiences = [] } = useQuery(computationsQuery('audiences'));
+  const { data: status } = useQuery(statusQuery);
+  const mayEdit = useMay('editor');
+  return {
+    destinations: destinations.map(({ name }) => {
+      const lane = own(status?.lanes, name);
+      const dead = sum(own(status?.destinations, name)?.dead ?? {});
+      return { name, dead, ...(lane === undefined ? {} : { state: stateOf(lane) }) };
+    }),
+    sources,
+    audiences,
+    mayEdit,
+  };
+}
+
+interface OptionProps {
+  readonly id: string;
+  readonly choice: Choice;
+  /** What was typed. */
+  readonly text: string;
+  readonly isChosen: boolean;
+  readonly onOpen: () => void;
+  readonly onPoint: () => void;
+}
+
+function Option({ id, choice, text, isChosen, onOpen, onPoint }: OptionProps) {
+  const { icon, label, about, state } = choice;
+  const [before, match, after] = markedLabel(visibleLine(label, 80), text);
   return (
-    <Dialog title="Keys" onClose={onClose}>
-      <dl className="kv">
-        {activeShortcuts().map(({ keys, does }) => (
-          <div key={keys} className="kv-row">
-            <dt>
-              {keys.split(' ').map((key) => (
-                <kbd key={key}>{key.replace('mod+', '⌘/Ctrl ')}</kbd>
-              ))}
-            </dt>
-            <dd>{does}</dd>
-          </div>
-        ))}
-      </dl>
-    </Dialog>
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the field above has the keys.
+    // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus, as a combobox does.
+    <div
+      id={id}
+      role="option"
+      aria-selected={isChosen}
+      className="pal-opt"
+      onClick={onOpen}
+      onPointerMove={onPoint}
+    >
+      <Icon name={icon} />
+      <span className="clip">
+        {before}
+        {match !== '' && <mark>{match}</mark>}
+        {after}
+      </span>
+      <span className="pal-about">
+        {state === undefined || state === 'healthy' ? about : <StateMark state={state} />}
+      </span>
+    </div>
   );
 }

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { statusQuery } from '../api/queries.ts';
+import { type Status, statusQuery } from '../api/queries.ts';
 import { sessionQuery } from '../api/session.ts';
 import { duration } from '../ui/format.ts';
 import { Icon, type IconName } from '../ui/icons.tsx';
@@ -9,10 +9,11 @@ import { useShortcut } from '../ui/shortcuts.ts';
 import { useNow } from '../ui/time.tsx';
 import { Toaster } from '../ui/toast.tsx';
 import { TopBar } from './top-bar.tsx';
+import './shell.css';
 
 const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
 
-const ShortcutHelp = lazy(async () => ({ default: (await import('./palette.tsx')).ShortcutHelp }));
+const ShortcutHelp = lazy(async () => ({ default: (await import('./shortcut-help.tsx')).ShortcutHelp }));
 
 const SECTIONS = [
   { to: '/', label: 'Overview', icon: 'overview', key: 'o' },
@@ -71,7 +72,7 @@ function Rail() {
           </li>
         ))}
       </ul>
-      <Uptime startedAt={status?.startedAt} />
+      <ServerFoot status={status} />
     </nav>
   );
 }
@@ -90,7 +91,7 @@ function SectionLink({ section, count }: SectionLinkProps) {
     <Link
       to={to}
       title={label}
-      activeOptions={{ exact: to === '/' }}
+      activeOptions={{ exact: to === '/', includeSearch: false }}
       activeProps={{ 'aria-current': 'page' }}
     >
       <Icon name={icon} />
@@ -98,7 +99,7 @@ function SectionLink({ section, count }: SectionLinkProps) {
         <span>{label}</span>
       </span>
       {count > 0 && (
-        <span className="n bad" title={`${count} failing`}>
+        <span className="rail-count bad" title={`${count} failing`}>
           {count}
           <span className="sr"> failing</span>
         </span>
@@ -107,12 +108,22 @@ function SectionLink({ section, count }: SectionLinkProps) {
   );
 }
 
-function Uptime({ startedAt }: { readonly startedAt: string | undefined }) {
+/** What runs, since when, and how full its disk is: the way to the page that says more. */
+function ServerFoot({ status }: { readonly status: Status | undefined }) {
   const now = useNow(10_000);
+  if (status === undefined) return <div className="foot" />;
+  const { version, nodeVersion, startedAt, disk } = status;
+  const full = disk === undefined ? '' : ` · disk ${Math.round((1 - disk.free / disk.size) * 100)} %`;
   return (
-    <div className="foot">
-      {startedAt !== undefined && <span>Up {duration(Math.max(1000, now - Date.parse(startedAt)))}</span>}
-    </div>
+    <Link to="/settings/system" className="foot">
+      <span>
+        v{version} · Node {nodeVersion.replace(/\.\d+$/, '')}
+      </span>
+      <span>
+        Up {duration(Math.max(1000, now - Date.parse(startedAt)))}
+        {full}
+      </span>
+    </Link>
   );
 }
 

@@ -1,11 +1,15 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useRouter } from '@tanstack/react-router';
+import { KeyRound } from 'lucide-react';
 import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { sentence } from '../api/client.ts';
 import { sessionQuery, signIn } from '../api/session.ts';
+import { channel, HEIGHT, type RaceRates, WIDTH } from '../features/overview/race-geometry.ts';
 import { CodeBlock } from '../ui/code-block.tsx';
 import { Button, Field, TextInput } from '../ui/controls.tsx';
 import { Icon } from '../ui/icons.tsx';
+import './shell.css';
+import './sign-in-page.css';
 
 const route = getRouteApi('/sign-in');
 
@@ -46,7 +50,10 @@ export function SignInPage() {
             <Icon name="logo" />
             millrace
           </span>
-          <h1>Sign in</h1>
+          <div>
+            <h1>Sign in to {location.hostname}</h1>
+            <p className="soft">Nothing that was accepted is lost. See for yourself.</p>
+          </div>
           <Field
             label="Token"
             error={failure}
@@ -57,6 +64,7 @@ export function SignInPage() {
                 {...control}
                 name="token"
                 type="password"
+                before={<KeyRound className="i i-s dim" aria-hidden />}
                 autoComplete="current-password"
                 required
                 value={token}
@@ -74,9 +82,34 @@ export function SignInPage() {
           <CodeBlock code="cat data/admin-token" label="Command that prints the first token" />
         </form>
       </main>
+      <DryRace />
     </div>
   );
 }
+
+/** The channel of the overview, still without water: no rate is known before somebody is signed in. */
+function DryRace() {
+  const { bed, edges } = channel(EXAMPLE_RATES);
+  return (
+    <svg
+      className="si-race"
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+      focusable="false"
+    >
+      <path className="si-bed" d={bed} />
+      <path className="si-edge" d={edges[0]} />
+      <path className="si-edge" d={edges[1]} />
+    </svg>
+  );
+}
+
+/** Only for the width of the bed. */
+const EXAMPLE_RATES: RaceRates = {
+  ...{ received: 2_400, accepted: 2_400, owed: 2_400, delivered: 2_400 },
+  ...{ discarded: 0, duplicates: 0, skipped: 0, retrying: 0, dead: 0 },
+};
 
 /** Exchanges `#code=…` of the address for a session, once, and takes it out of the address and the history. */
 function useSignInLink(enter: (proof: { code: string }) => Promise<void>): void {

@@ -9,6 +9,7 @@ import { exactNumber, rate } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { Menu, MenuItem } from '../ui/menu.tsx';
 import { setPreferences, usePreferences } from '../ui/preferences.ts';
+import { StateMark } from '../ui/state-mark.tsx';
 import { ledgerVerdict, type Reading, receivedRate } from './vital-signs.ts';
 
 export function TopBar({ onSearch }: { readonly onSearch: () => void }) {
@@ -40,7 +41,7 @@ function VitalSigns() {
   useEffect(() => {
     if (status !== undefined) setReadings((before) => [...before.slice(-4), status]);
   }, [status]);
-  if (isError) return <span className="st bad">no answer from the server</span>;
+  if (isError) return <StateMark state="failing" label="no answer from the server" />;
   if (status === undefined) return null;
   const perSecond = receivedRate(readings);
   const { isGood, label, title } = ledgerVerdict(status);

@@ -4,6 +4,7 @@ import uPlot from 'uplot';
 import { clock } from './format.ts';
 import { usePreferences } from './preferences.ts';
 import type { Tone } from './state-mark.tsx';
+import './chart.css';
 
 export interface ChartSeries {
   readonly label: string;

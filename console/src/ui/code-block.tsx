@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { CopyButton } from './controls.tsx';
 import { ScrollRegion } from './scroll-region.tsx';
 import { visibleText } from './visible-text.ts';
+import './code.css';
 
 interface CodeBlockProps {
   readonly code: string;

@@ -1,6 +1,7 @@
 import { Check, Copy } from 'lucide-react';
 import { type ComponentProps, type ReactNode, useId, useRef, useState } from 'react';
 import { Icon } from './icons.tsx';
+import './controls.css';
 
 interface ButtonProps extends ComponentProps<'button'> {
   readonly kind?: 'plain' | 'primary' | 'quiet' | 'danger';

@@ -1,6 +1,7 @@
 import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { sentence } from '../api/client.ts';
 import { Button, Field, TextInput } from './controls.tsx';
+import './dialog.css';
 
 interface DialogProps {
   readonly title: string;
@@ -33,7 +34,7 @@ export function Dialog({ title, onClose, children, foot, className = 'dlg' }: Di
       }}
       onClick={(event) => event.target === dialog.current && onClose()}
     >
-      <div className="dlg-in">
+      <div>
         <div className="dlg-h">
           <h2 id={id}>{title}</h2>
         </div>

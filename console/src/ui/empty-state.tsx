@@ -1,8 +1,8 @@
-import { Info } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { sentence } from '../api/client.ts';
 import { Button } from './controls.tsx';
 import { Icon } from './icons.tsx';
+import './empty-state.css';
 
 interface EmptyStateProps {
   readonly title: string;
@@ -29,14 +29,12 @@ interface NoticeProps {
   readonly children: ReactNode;
 }
 
+const NOTICE_ICONS = { water: 'info', warn: 'look', bad: 'bad' } as const;
+
 export function Notice({ tone = 'water', children }: NoticeProps) {
   return (
     <div className={`notice ${tone}`}>
-      {tone === 'water' ? (
-        <Info className="i" aria-hidden />
-      ) : (
-        <Icon name={tone === 'bad' ? 'bad' : 'retry'} />
-      )}
+      <Icon name={NOTICE_ICONS[tone]} />
       <div>{children}</div>
     </div>
   );

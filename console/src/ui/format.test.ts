@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, clock, duration, plural, rate, relative, shortNumber } from './format.ts';
+import { bytes, clock, duration, plural, rangeText, rate, relative, shortNumber } from './format.ts';
 
 const plain = (text: string): string => text.replaceAll('\u202f', ' ');
 
@@ -53,6 +53,14 @@ describe('times', () => {
     expect(plain(relative(39_000, 1_000))).toBe('in 38 s');
     expect(relative(1_000, 1_400)).toBe('now');
     expect(plain(relative(1_000, 2_900))).toBe('1 s ago');
+  });
+
+  it('writes a range with its day, and with both where they differ', () => {
+    const at = (day: number, hour: number) => Date.UTC(new Date().getFullYear(), 10, day, hour, 32);
+    expect(rangeText(at(20, 13), at(20, 14), 'utc')).toMatch(/^13:32 – 14:32, \w{3} 20 Nov UTC$/);
+    expect(rangeText(at(19, 23), at(20, 1), 'utc')).toMatch(
+      /^\w{3} 19 Nov.*, 23:32 – \w{3} 20 Nov.*, 01:32$/,
+    );
   });
 
   it('writes the milliseconds of a time', () => {

@@ -91,6 +91,14 @@ export function dateTime(time: number, zone: Zone): string {
   return `${day}, ${clock(time, zone)}${zone === 'utc' ? ' UTC' : ''}`;
 }
 
+/** "13:32 – 14:32, Fri 20 Nov", with both days where they differ. */
+export function rangeText(from: number, to: number, zone: Zone): string {
+  const day = (time: number) => dateTime(time, zone).replace(/, [\d:.]+/, '');
+  const at = (time: number) => clock(time, zone, { isShort: true });
+  if (day(from) === day(to)) return `${at(from)} – ${at(to)}, ${day(to)}`;
+  return `${day(from)}, ${at(from)} – ${day(to)}, ${at(to)}`;
+}
+
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
 /** Making a formatter costs a millisecond; a live list wants hundreds. */

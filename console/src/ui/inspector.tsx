@@ -3,6 +3,7 @@ import { type KeyboardEvent, type PointerEvent, type ReactNode, useState } from 
 import { Button } from './controls.tsx';
 import { setPreferences, usePreferences } from './preferences.ts';
 import { useShortcut } from './shortcuts.ts';
+import './inspector.css';
 
 interface InspectorProps {
   readonly title: ReactNode;

@@ -3,6 +3,7 @@ import { CopyButton, Segmented } from './controls.tsx';
 import { type JsonLine, jsonLines } from './json-lines.ts';
 import { ScrollRegion } from './scroll-region.tsx';
 import { visibleText } from './visible-text.ts';
+import './code.css';
 
 interface JsonViewProps {
   readonly value: unknown;

@@ -1,11 +1,19 @@
 import { exactNumber } from './format.ts';
-import { StateMark } from './state-mark.tsx';
+import { type State, StateMark, toneOf } from './state-mark.tsx';
+import './ledger-sum.css';
+
+interface Term {
+  readonly label: string;
+  /** What the term counts, for its colour. */
+  readonly state?: State;
+  readonly value: number;
+}
 
 interface LedgerSumProps {
   /** What the sum is about: a source or a destination. */
   readonly name: string;
   readonly total: { readonly label: string; readonly value: number };
-  readonly terms: readonly (readonly [label: string, tone: 'ok' | 'warn' | 'bad' | '', value: number])[];
+  readonly terms: readonly Term[];
   /** The difference between the sum and its terms; 0 when they agree. */
   readonly balance: number;
 }
@@ -18,13 +26,13 @@ export function LedgerSum({ name, total, terms, balance }: LedgerSumProps) {
         <span>{total.label}</span>
         <b>{exactNumber(total.value)}</b>
       </div>
-      {terms.map(([label, tone, value], nth) => (
+      {terms.map(({ label, state, value }, nth) => (
         <div key={label} className="rowx">
           <span className="op" aria-hidden="true">
             {nth === 0 ? '=' : '+'}
           </span>
           <div>
-            <span className={tone === '' ? undefined : tone}>{label}</span>
+            <span className={state === undefined ? undefined : toneOf(state, value)}>{label}</span>
             <b>{exactNumber(value)}</b>
           </div>
         </div>

@@ -1,5 +1,6 @@
 import { DropdownMenu } from 'radix-ui';
 import type { ReactNode } from 'react';
+import './menu.css';
 
 interface MenuProps {
   /** The button that opens it. */

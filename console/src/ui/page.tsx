@@ -1,5 +1,6 @@
 import { ChevronRight } from 'lucide-react';
 import { Children, Fragment, type ReactNode, useEffect } from 'react';
+import './page.css';
 
 interface PageProps {
   readonly title: string;

@@ -3,6 +3,7 @@ import { type Answer, answer, api } from '../api/client.ts';
 import { EmptyState, Failure, SkeletonRows } from './empty-state.tsx';
 import { RecordDiff } from './record-diff.tsx';
 import { RelativeTime } from './time.tsx';
+import './table.css';
 
 type AuditEntry = Answer<'/api/v1/audit', 'get'>['data'][number];
 

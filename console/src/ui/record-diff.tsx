@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { diffLines } from './diff.ts';
 import { ScrollRegion } from './scroll-region.tsx';
 import { visibleText } from './visible-text.ts';
+import './record-diff.css';
 
 interface RecordDiffProps {
   readonly before: unknown;

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import './code.css';
 
 /** Something long that scrolls inside the page, and that can be reached and scrolled by keyboard. */
 export function ScrollRegion({ label, children }: { readonly label: string; readonly children: ReactNode }) {

@@ -1,3 +1,5 @@
+import './sparkline.css';
+
 interface SparklineProps {
   readonly values: readonly number[];
   readonly tone?: 'water' | 'mute';

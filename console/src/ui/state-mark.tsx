@@ -1,8 +1,13 @@
 import { Icon, type IconName } from './icons.tsx';
+import { Num } from './time.tsx';
+import './state-mark.css';
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'mute' | 'water';
 
-/** A state is always the same mark, word and colour. The words are those of the API. */
+/**
+ * A state is always the same mark, word and colour. The words are those of the API. Green came out well; amber is tried again by itself, or
+ * wants a look; red fails or is lost; grey is left out on purpose; water goes on.
+ */
 const STATES = {
   delivered: ['ok', 'ok'],
   accepted: ['ok', 'ok'],
@@ -10,7 +15,10 @@ const STATES = {
   done: ['ok', 'ok'],
   retrying: ['retry', 'warn'],
   retryable: ['retry', 'warn'],
-  failing: ['retry', 'warn'],
+  discarded: ['discard', 'warn'],
+  unusual: ['look', 'warn'],
+  failing: ['failing', 'bad'],
+  refusing: ['bad', 'bad'],
   dead: ['bad', 'bad'],
   refused: ['bad', 'bad'],
   failed: ['bad', 'bad'],
@@ -21,7 +29,6 @@ const STATES = {
   disabled: ['skip', 'mute'],
   cancelled: ['skip', 'mute'],
   paused: ['pause', 'mute'],
-  discarded: ['discard', 'mute'],
   duplicate: ['duplicate', 'mute'],
 } as const satisfies Record<string, readonly [IconName, Tone]>;
 
@@ -31,15 +38,31 @@ interface StateMarkProps {
   readonly state: State;
   /** In place of the state's own word: "failing for 14 min". `null` shows the mark alone, with the word for screen readers. */
   readonly label?: string | null;
+  /** There is none of it now: the mark stands without its colour. */
+  readonly isNone?: boolean;
+}
+
+/** The colour of a state's number, written without its mark: none while there is nothing of it. */
+export function toneOf(state: State, count: number): Tone | '' {
+  return count === 0 ? '' : STATES[state][1];
 }
 
 /** Mark and word of a state, in the line. */
-export function StateMark({ state, label = state }: StateMarkProps) {
+export function StateMark({ state, label = state, isNone = false }: StateMarkProps) {
   const [icon, tone] = STATES[state];
   return (
-    <span className={`st ${tone}`} title={label ?? state}>
+    <span className={`st ${isNone ? 'mute' : tone}`} title={label ?? state}>
       <Icon name={icon} />
       {label ?? <span className="sr">{state}</span>}
+    </span>
+  );
+}
+
+/** How many are in a state, in its colour: a number of a list, whose column has the word. */
+export function CountOf({ state, count }: { readonly state: State; readonly count: number }) {
+  return (
+    <span className={count === 0 ? undefined : `med ${toneOf(state, count)}`}>
+      <Num value={count} />
     </span>
   );
 }

@@ -9,6 +9,7 @@ import {
 } from '@tanstack/react-table';
 import { memo, type ReactNode, useRef, useState } from 'react';
 import { isControl, useRovingFocus, useWindow } from './table-rows.ts';
+import './table.css';
 
 export interface Column<Entry> {
   readonly id: string;
@@ -32,6 +33,11 @@ interface TableProps<Entry> {
   readonly selected?: string | undefined;
   /** Below the rows. */
   readonly foot?: ReactNode;
+  /**
+   * The columns have the widths of their classes, whatever is in them: rows that come and go ten times a second move nothing beside
+   * them, and the browser measures no cell.
+   */
+  readonly isFixed?: boolean;
 }
 
 const features = tableFeatures({
@@ -42,7 +48,7 @@ const features = tableFeatures({
 
 /** Rows of 32 px, moved through with `j` and `k` or the arrows; Enter opens. */
 export function Table<Entry extends object>(props: TableProps<Entry>) {
-  const { label, columns, rows, rowId, onOpen, selected, foot } = props;
+  const { label, columns, rows, rowId, onOpen, selected, foot, isFixed = false } = props;
   const [sorting, setSorting] = useState<SortingState>([]);
   const table = useTable({
     features,
@@ -64,8 +70,13 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
 
   return (
     <div className="box bleed">
-      {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a table whose rows take the focus is a grid. */}
-      <table className="tbl" role="grid" aria-label={label} aria-rowcount={shown.length + 1}>
+      <table
+        className={isFixed ? 'tbl tbl-fixed' : 'tbl'}
+        // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a table whose rows take the focus is a grid.
+        role="grid"
+        aria-label={label}
+        aria-rowcount={shown.length + 1}
+      >
         <thead>
           <tr aria-rowindex={1}>
             {columns.map((column) => (
@@ -98,7 +109,7 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
           {after > 0 && <Gap height={after} columns={columns.length} />}
         </tbody>
       </table>
-      {foot !== undefined && <div className="tfoot">{foot}</div>}
+      {foot !== undefined && foot !== false && <div className="tfoot">{foot}</div>}
     </div>
   );
 }

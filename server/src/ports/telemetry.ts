@@ -76,6 +76,8 @@ export interface DeliveryRecorder {
 export interface FlowCounters {
   /** By id of the source: from the arrival of a call until it was stored. */
   readonly acceptance: ReadonlyMap<number, LatencyHistogram>;
+  /** From asking the event log to store a batch until it was on stable storage. */
+  readonly commitLatency: LatencyHistogram;
   /** By id of the destination. */
   readonly flows: ReadonlyMap<number, DestinationFlow>;
 }

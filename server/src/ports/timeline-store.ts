@@ -14,6 +14,8 @@ export interface TimelineRow {
   readonly sources: Readonly<Record<string, SourceRow>>;
   /** By name. A destination of which nothing happened and to which nothing is owed is absent. */
   readonly destinations: Readonly<Record<string, DestinationRow>>;
+  /** From asking the event log to store a batch until it was on stable storage. Absent without a commit. */
+  readonly commits?: LatencyPairs;
 }
 
 /** Numbers that are zero are absent. */

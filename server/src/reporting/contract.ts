@@ -6,6 +6,7 @@ import type { DatabaseStatus, StandbyStatus } from '../model/node.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
+import type { DiskUse } from '../ports/disk-use.ts';
 import type { ClockErrorCounts } from '../ports/telemetry.ts';
 
 /**
@@ -71,6 +72,9 @@ export interface Overview extends LedgerReport {
   /** When the server read this, by its own clock. */
   readonly at: string;
   readonly startedAt: string;
+  /** Of the program that answers, and of the Node.js that runs it. */
+  readonly version: string;
+  readonly nodeVersion: string;
   /** By name of the destination. */
   readonly lanes: Readonly<Record<string, LaneOverview>>;
   /** Since `startedAt`. */
@@ -78,6 +82,9 @@ export interface Overview extends LedgerReport {
   /** The latest discarded call of every source and reason; `GET discards` has more of them. */
   readonly discards: readonly DiscardSample[];
   readonly log: LogOverview;
+  /** Absent where the disk of the data folder cannot be asked. */
+  readonly disk?: DiskOverview;
+  readonly commits: CommitsOverview;
   /** Absent while nothing needs profiles. */
   readonly profiles?: ProfilesOverview;
   readonly regulations: RegulationsOverview;
@@ -135,6 +142,20 @@ export interface NodeOverview {
 /** The database that nodes share. */
 export interface DatabaseOverview extends Omit<DatabaseStatus, 'standbys'> {
   readonly standbys: readonly (Omit<StandbyStatus, 'behind'> & { readonly behindMs: number })[];
+}
+
+/** The disk of the data folder, in bytes. */
+export interface DiskOverview extends DiskUse {
+  /** `limits.disk`: the oldest events go before `log.bytes` is above it. */
+  readonly limit?: number;
+}
+
+/** Commits of the last quarter of an hour, and how long they took. */
+export interface CommitsOverview {
+  readonly count: number;
+  /** Milliseconds; absent, like the next, without a commit. */
+  readonly p50Ms?: number;
+  readonly p99Ms?: number;
 }
 
 export interface LogOverview {
@@ -232,7 +253,7 @@ export interface HealthChangeView extends Omit<HealthChange, 'at'> {
 export const TIMELINE_SERIES = [
   ...(['received', 'accepted', 'duplicates', 'discarded', 'acceptanceP50', 'acceptanceP99'] as const),
   ...(['owed', 'skipped', 'delivered', 'retrying', 'dead', 'erased', 'pending'] as const),
-  ...(['deliveryP50', 'deliveryP99', 'requests', 'failed'] as const),
+  ...(['deliveryP50', 'deliveryP99', 'requests', 'failed', 'commitP50', 'commitP99'] as const),
 ] as const;
 
 export type TimelineSeries = (typeof TIMELINE_SERIES)[number];
@@ -391,8 +412,8 @@ export interface Page<Entry, From = PageStart> {
   readonly searchedTo?: Time;
 }
 
-/** A delivery in a list, with the fields that identify its event. */
-export interface DeliverySummary {
+/** A delivery in a list, with the fields that identify its event: they are absent in a dead letter whose event was erased. */
+export interface DeliverySummary extends Partial<EventIdentity> {
   /** As `trace` gives it, and as `redeliveries` takes it. */
   readonly id: string;
   readonly destination: string;
@@ -404,10 +425,8 @@ export interface DeliverySummary {
   /** When it was given up. Only where dead ones are asked for. */
   readonly diedAt?: string;
   readonly nextAttemptAt?: string;
-  /** Absent, like the next three, in a dead letter whose event was erased. */
-  readonly messageId?: string;
+  /** Of the event. */
   readonly source?: string;
-  readonly type?: string;
   readonly receivedAt?: string;
   readonly attempts: readonly AttemptTrace[];
 }

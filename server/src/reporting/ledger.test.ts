@@ -6,9 +6,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteStore, type SqliteStore } from '../adapters/sqlite/store.ts';
 import type { DestinationState } from '../delivery/contract.ts';
+import { LatencyHistogram } from '../model/latency-histogram.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../model/ledger.ts';
 import { MINUTE, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { DiskUse } from '../ports/disk-use.ts';
 import type { Batch } from '../ports/event-log.ts';
 import type { LogFields } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
@@ -169,6 +171,7 @@ class Watched {
   readonly folder: string;
   readonly lines: Line[] = [];
   states: DestinationState[] = [];
+  disk: DiskUse | undefined;
   readonly reports: ReportService;
   readonly store: SqliteStore;
   now: Time = Date.UTC(2026, 0, 1);
@@ -223,6 +226,9 @@ class Watched {
       logger,
       settings: () => settings,
       destinationStates: () => this.states,
+      disk: async () => this.disk,
+      diskLimit: 500,
+      version: '1.2.3',
     });
   }
 
@@ -449,9 +455,31 @@ describe('the overview', () => {
         clock: { unparseable: 0, skewed: 0 },
       },
       log: { events: 2, bytes: expect.any(Number), oldestAt: '2025-12-31T23:59:55.000Z' },
+      version: '1.2.3',
+      nodeVersion: process.versions.node,
+      commits: { count: 0 },
       regulations: { isFailing: false, open: 0, suppressed: 0 },
     });
     expect(overview.log.bytes).toBeGreaterThan(0);
+    await watched.close();
+  });
+
+  it('has the disk with its limit, and how long commits took', async () => {
+    const watched = await Watched.open();
+    watched.disk = { size: 1000, free: 400, used: 100, parts: { store: 90, other: 10 } };
+    const commits = new LatencyHistogram();
+    commits.add(1, 98);
+    commits.add(100, 2);
+    watched.reports.include({
+      users: () => ({ isFailed: false, isLate: false, restarts: 0 }),
+      regulations: () => ({ open: 0, isFailing: false, suppressed: 0 }),
+      commits: () => commits.read(),
+    });
+    const overview = await watched.reports.overview();
+    expect(overview.disk).toEqual({ ...watched.disk, limit: 500 });
+    expect(overview.commits.count).toBe(100);
+    expect(overview.commits.p50Ms).toBeCloseTo(1, 0);
+    expect(overview.commits.p99Ms).toBeGreaterThan(90);
     await watched.close();
   });
 });

@@ -1,5 +1,4 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
-import type { Event } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
 import type { JsonLine } from '../model/serialized-event.ts';
 import { type Duration, isoTime, SECOND, type Time } from '../model/time.ts';
@@ -7,7 +6,6 @@ import type { Clock } from '../ports/clock.ts';
 import type { ResponseStream, StreamClient } from '../ports/control-api.ts';
 import type { Activity, CurrentObserver, Observer } from '../ports/telemetry.ts';
 import type {
-  EventIdentity,
   OpenTail,
   TailCall,
   TailDelivery,
@@ -16,6 +14,7 @@ import type {
   TailFilter,
   TailOptions,
 } from './contract.ts';
+import { identityOf } from './event-identity.ts';
 import { type SampledKind, sampleKeyOf, sampleKeyOfLine, TailSampler } from './tail-sampler.ts';
 
 function matchesFilter(filter: TailFilter, activity: Activity): boolean {
@@ -42,18 +41,6 @@ function isFailure(activity: Activity): boolean {
   if (activity.kind === 'settled') return activity.decision.kind !== 'delivered';
   return activity.kind === 'discarded';
 }
-
-/** The fields of an event that a client sees who did not ask for bodies. */
-const IDENTIFYING_FIELDS = [
-  'messageId',
-  'type',
-  'userId',
-  'anonymousId',
-  'previousId',
-  'groupId',
-  'event',
-  'name',
-] as const satisfies readonly (keyof EventIdentity)[];
 
 interface TailEventFormat {
   readonly at: Time;
@@ -109,12 +96,6 @@ function deliveryData(
     ...stateOfDecision(decision),
     attempts: attempts.map(attemptData),
   };
-}
-
-function identityOf(event: Event): EventIdentity {
-  const identity: Record<string, unknown> = {};
-  for (const field of IDENTIFYING_FIELDS) if (event[field] !== undefined) identity[field] = event[field];
-  return identity as EventIdentity;
 }
 
 /** In the words of a trace. */

@@ -27,6 +27,7 @@ import type {
   PageRequest,
   PageStart,
 } from './contract.ts';
+import { identityOf } from './event-identity.ts';
 import {
   mergedLister,
   type PageLimits,
@@ -112,8 +113,7 @@ class DeliveryViews {
   }
 
   #eventOf({ source, event }: StoredEvent) {
-    const { messageId, type, receivedAt } = event;
-    return { messageId, source: this.#names.source(source), type, receivedAt };
+    return { ...identityOf(event), source: this.#names.source(source), receivedAt: event.receivedAt };
   }
 }
 

@@ -1,9 +1,11 @@
 import type { DestinationState, EndpointState, LastError } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
+import { type LatencyCounts, latencyQuantile } from '../model/latency-histogram.ts';
 import type { DatabaseStatus, NodeStatus } from '../model/node.ts';
 import { type Duration, isoTime, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
+import type { DiskUse, ReadDiskUse } from '../ports/disk-use.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Nodes } from '../ports/nodes.ts';
@@ -11,6 +13,7 @@ import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { UsersHealth } from '../users/contract.ts';
 import type {
+  CommitsOverview,
   DatabaseOverview,
   DestinationErrorView,
   DestinationStatus,
@@ -42,12 +45,18 @@ export interface ReportServiceDependencies {
   readonly retention: Duration;
   /** Absent with the embedded engine. */
   readonly nodes?: Pick<Nodes, 'list' | 'database'> | undefined;
+  readonly disk: ReadDiskUse;
+  /** `limits.disk`, if there is one. */
+  readonly diskLimit?: number | undefined;
+  /** Of the program. */
+  readonly version: string;
 }
 
-/** The parts that deal with users. They are made after the reports, and need them. */
-export interface UserReporters {
+/** Parts that the status shows. They are made after the reports, and need them. */
+export interface LaterReporters {
   readonly users: () => UsersHealth;
   readonly regulations: () => RegulationHealth;
+  readonly commits: () => LatencyCounts;
 }
 
 /** The reports of the control API, and the check of the ledger every minute. Reads only. */
@@ -57,9 +66,10 @@ export class ReportService {
   readonly #dependencies: ReportServiceDependencies;
   readonly #check: LedgerCheck;
   readonly #startedAt: Time;
-  #reporters: UserReporters = {
+  #reporters: LaterReporters = {
     users: () => ({ isFailed: false, isLate: false, restarts: 0 }),
     regulations: () => ({ open: 0, isFailing: false, suppressed: 0 }),
+    commits: () => new Map(),
   };
 
   constructor(dependencies: ReportServiceDependencies) {
@@ -71,7 +81,7 @@ export class ReportService {
   }
 
   /** Adds what these report to the status. */
-  include(reporters: UserReporters): void {
+  include(reporters: LaterReporters): void {
     this.#reporters = reporters;
   }
 
@@ -105,22 +115,27 @@ export class ReportService {
 
   /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
   async overview(): Promise<Overview> {
-    const { queue, log, settings, clock, nodes } = this.#dependencies;
-    const [ledger, stats, size, all, database] = await Promise.all([
+    const { queue, log, settings, clock, nodes, disk: readDisk, diskLimit, version } = this.#dependencies;
+    const [ledger, stats, size, disk, all, database] = await Promise.all([
       this.ledger(),
       queue.stats(),
       log.size(),
+      readDisk(),
       nodes?.list(),
       nodes?.database(),
     ]);
     return {
       at: isoTime(clock.now()),
       startedAt: isoTime(this.#startedAt),
+      version,
+      nodeVersion: process.versions.node,
       ...ledger,
       lanes: this.#laneOverviews(stats, settings()),
       callsOfNoSource: this.discardCounters.read(),
       discards: latestByReason(this.discardSamples.read()),
       log: logOverview(size),
+      ...diskOverview(disk, diskLimit),
+      commits: commitsOverview(this.#reporters.commits()),
       ...profilesOverview(this.#reporters.users()),
       regulations: regulationsOverview(this.#reporters.regulations()),
       ...(all === undefined ? {} : { nodes: all.map(nodeOverview) }),
@@ -163,6 +178,23 @@ export class ReportService {
       ]),
     );
   }
+}
+
+function diskOverview(disk: DiskUse | undefined, limit: number | undefined): Pick<Overview, 'disk'> {
+  if (disk === undefined) return {};
+  return { disk: { ...disk, ...(limit === undefined ? {} : { limit }) } };
+}
+
+function commitsOverview(counts: LatencyCounts): CommitsOverview {
+  const count = [...counts.values()].reduce((sum, n) => sum + n, 0);
+  const [p50, p99] = [latencyQuantile(counts, 0.5), latencyQuantile(counts, 0.99)];
+  if (p50 === undefined || p99 === undefined) return { count };
+  return { count, p50Ms: hundredths(p50), p99Ms: hundredths(p99) };
+}
+
+/** Milliseconds with two decimals. */
+function hundredths(duration: Duration): number {
+  return Math.round(duration * 100) / 100;
 }
 
 function profilesOverview({ progress, isFailed, isLate, reason }: UsersHealth): Pick<Overview, 'profiles'> {

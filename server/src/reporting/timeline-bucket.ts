@@ -93,9 +93,11 @@ export class EndpointSums {
 export class TimelineBucket {
   readonly sources = new Map<string, SourceSums>();
   readonly destinations = new Map<string, DestinationSums>();
+  readonly commits = new Map<number, number>();
 
   /** A destination that the row does not name is owed nothing at its end. */
-  add({ sources, destinations }: Pick<TimelineRow, 'sources' | 'destinations'>): void {
+  add({ sources, destinations, commits }: Omit<TimelineRow, 'at'>): void {
+    addPairs(this.commits, commits);
     for (const sums of this.destinations.values()) sums.pending = 0;
     for (const [name, row] of Object.entries(sources))
       entryOf(this.sources, name, () => new SourceSums()).add(row);
@@ -104,10 +106,12 @@ export class TimelineBucket {
   }
 
   toRow(at: number): TimelineRow {
+    const commits = pairsOf(this.commits);
     return {
       at,
       sources: recordOf(this.sources, (sums) => sums.toRow()) ?? {},
       destinations: recordOf(this.destinations, (sums) => sums.toRow()) ?? {},
+      ...(commits === undefined ? {} : { commits }),
     };
   }
 }
@@ -125,7 +129,7 @@ function addReasons(sums: Map<string, number>, counts: ReasonCounts = {}): void 
   for (const [reason, n] of Object.entries(counts)) sums.set(reason, (sums.get(reason) ?? 0) + n);
 }
 
-function addPairs(sums: Map<number, number>, pairs: readonly number[] = []): void {
+export function addPairs(sums: Map<number, number>, pairs: readonly number[] = []): void {
   for (let at = 0; at + 1 < pairs.length; at += 2)
     sums.set(pairs[at]!, (sums.get(pairs[at]!) ?? 0) + pairs[at + 1]!);
 }

@@ -3,7 +3,7 @@ import { type Duration, HOUR, isoTime, SECOND } from '../model/time.ts';
 import type { TimelineLevel, TimelineRow } from '../ports/timeline-store.ts';
 import type { TimelineGroup, TimelineQuery, TimelineReport, TimelineSeries } from './contract.ts';
 import { LEVEL_LENGTHS, SAMPLE_INTERVAL, type TimelineRecorder } from './timeline.ts';
-import { DestinationSums, EndpointSums, entryOf, SourceSums } from './timeline-bucket.ts';
+import { addPairs, DestinationSums, EndpointSums, entryOf, SourceSums } from './timeline-bucket.ts';
 
 /** Beyond this range rows of ten minutes are read where the step allows it. */
 const LONG_RANGE: Duration = 2 * HOUR;
@@ -45,11 +45,12 @@ class GroupSums {
   readonly source = new SourceSums();
   readonly destination = new DestinationSums();
   readonly endpoint = new EndpointSums();
+  readonly commits = new Map<number, number>();
   /** Owed at the end, over all destinations of the group. */
   pending = 0;
 
   valueOf(series: TimelineSeries): number | null {
-    const { source, destination, endpoint } = this;
+    const { source, destination, endpoint, commits } = this;
     switch (series) {
       case 'discarded':
         return total(source.discarded);
@@ -57,6 +58,10 @@ class GroupSums {
         return quantile(source.latency, 0.5);
       case 'acceptanceP99':
         return quantile(source.latency, 0.99);
+      case 'commitP50':
+        return quantile(commits, 0.5);
+      case 'commitP99':
+        return quantile(commits, 0.99);
       case 'received':
       case 'accepted':
       case 'duplicates':
@@ -123,9 +128,12 @@ interface Group {
 const OF_SOURCES: readonly TimelineSeries[] = [
   ...(['received', 'accepted', 'duplicates', 'discarded', 'acceptanceP50', 'acceptanceP99'] as const),
 ];
+/** A commit stores the calls of all sources. */
+const OF_COMMITS: readonly TimelineSeries[] = ['commitP50', 'commitP99'];
 const OF_REQUESTS: readonly TimelineSeries[] = ['requests', 'failed'];
 /** These are no counts: `now` shows them as they are. */
 const GAUGES: readonly TimelineSeries[] = [
+  ...OF_COMMITS,
   ...(['pending', 'acceptanceP50', 'acceptanceP99', 'deliveryP50', 'deliveryP99'] as const),
 ];
 
@@ -162,8 +170,12 @@ class TimelineGroups {
     return [...this.#groups.values()].map((group) => this.#read(group));
   }
 
-  #addTo({ sources, destinations }: TimelineRow, sumsOf: (group: Group) => readonly GroupSums[]): void {
+  #addTo(
+    { sources, destinations, commits }: TimelineRow,
+    sumsOf: (group: Group) => readonly GroupSums[],
+  ): void {
     const { by, source, destination } = this.#query;
+    if (this.#isOfAll) for (const sums of sumsOf(this.#group({}))) addPairs(sums.commits, commits);
     if (by !== 'destination' && by !== 'endpoint' && destination === undefined) {
       for (const [name, counts] of Object.entries(sources)) {
         if (source !== undefined && name !== source) continue;
@@ -214,11 +226,18 @@ class TimelineGroups {
     };
   }
 
-  #isOf(series: TimelineSeries): boolean {
+  /** One group for everything, with no filter. */
+  get #isOfAll(): boolean {
     const { by, source, destination } = this.#query;
+    return by === undefined && source === undefined && destination === undefined;
+  }
+
+  #isOf(series: TimelineSeries): boolean {
+    const { by, source } = this.#query;
+    if (OF_COMMITS.includes(series)) return this.#isOfAll;
     if (by === 'endpoint') return OF_REQUESTS.includes(series);
     if (by === 'source' || source !== undefined) return OF_SOURCES.includes(series);
-    return (by === undefined && destination === undefined) || !OF_SOURCES.includes(series);
+    return this.#isOfAll || !OF_SOURCES.includes(series);
   }
 }
 

@@ -195,6 +195,23 @@ test('requests are told by endpoint, failures by reason with what to do', async 
   expect(whole?.totals['acceptanceP99']).toBeCloseTo(3, 0);
 });
 
+test('commits are told for the whole, over restarts, and recent ones alone', async () => {
+  for (let nth = 0; nth < 98; nth++) registry.committed(2, true);
+  registry.committed(900, true);
+  registry.committed(900, true);
+  registry.committed(5_000, false);
+  await clock.pass(MINUTE);
+  expect([...recorder.recentCommits().values()].reduce((sum, n) => sum + n, 0)).toBe(100);
+  await restart();
+  const [whole] = (await shown({ series: ['commitP50', 'commitP99'] })).groups;
+  expect(whole?.totals['commitP50']).toBeCloseTo(2, 0);
+  expect(whole?.totals['commitP99']).toBeGreaterThan(800);
+  expect(whole?.series['commitP50']).toEqual([whole?.totals['commitP50'], null, null, null, null]);
+  for (const divided of [{ by: 'source' }, { source: 'web' }, { by: 'destination' }] as const)
+    for (const group of (await shown(divided)).groups) expect(group.totals).not.toHaveProperty('commitP50');
+  expect(recorder.recentCommits().size).toBe(0);
+});
+
 test('groups are those asked for, with the series that they have numbers for', async () => {
   counts.received = 3;
   counts.owed = 3;

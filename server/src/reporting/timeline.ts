@@ -1,4 +1,4 @@
-import type { LatencyHistogram } from '../model/latency-histogram.ts';
+import type { LatencyCounts, LatencyHistogram } from '../model/latency-histogram.ts';
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { DAY, type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
@@ -17,7 +17,7 @@ import type {
   TimelineStore,
 } from '../ports/timeline-store.ts';
 import type { LedgerReport } from './contract.ts';
-import { EndpointSums, entryOf, TimelineBucket } from './timeline-bucket.ts';
+import { addPairs, EndpointSums, entryOf, TimelineBucket } from './timeline-bucket.ts';
 
 /** The pause between two samples, which is also the shortest step of an answer. */
 export const SAMPLE_INTERVAL: Duration = 10 * SECOND;
@@ -91,6 +91,13 @@ export class TimelineRecorder {
   samples(): readonly TimelineRow[] {
     return this.#samples;
   }
+
+  /** How long commits of the samples in memory took, as counts of a latency histogram. */
+  readonly recentCommits = (): LatencyCounts => {
+    const sums = new Map<number, number>();
+    for (const { commits } of this.#samples) addPairs(sums, commits);
+    return sums;
+  };
 
   /** Rows of this range, those not yet written included. */
   async *rows(level: TimelineLevel, from: Time, to: Time): AsyncIterable<TimelineRow> {
@@ -173,6 +180,7 @@ function intervalOf(time: Time, length: Duration): Time {
 
 /** Counts since the start at one moment. */
 interface Counts {
+  readonly commits: ReadonlyMap<number, number>;
   readonly sources: ReadonlyMap<string, SourceCounts & { readonly latency: ReadonlyMap<number, number> }>;
   readonly destinations: ReadonlyMap<string, DestinationCounts & FlowCounts>;
 }
@@ -195,6 +203,7 @@ function countsOf(
   const latencyOf = (histogram: LatencyHistogram | undefined) =>
     histogram?.read() ?? new Map<number, number>();
   return {
+    commits: flows.commitLatency.read(),
     sources: new Map(
       Object.entries(sources).map(([name, counts]) => [
         name,
@@ -226,6 +235,7 @@ function flowCounts(flow: DestinationFlow | undefined): FlowCounts {
 function rowBetween(before: Counts, after: Counts, at: Time): TimelineRow {
   const bucket = new TimelineBucket();
   bucket.add({
+    commits: latencyDelta(before.commits, after.commits),
     sources: Object.fromEntries(
       Array.from(after.sources, ([name, counts]) => [name, sourceDelta(before.sources.get(name), counts)]),
     ),
@@ -239,7 +249,7 @@ function rowBetween(before: Counts, after: Counts, at: Time): TimelineRow {
   return bucket.toRow(at);
 }
 
-type CountsOf<Key extends keyof Counts> =
+type CountsOf<Key extends 'sources' | 'destinations'> =
   Counts[Key] extends ReadonlyMap<string, infer Value> ? Value : never;
 
 function sourceDelta(before: CountsOf<'sources'> | undefined, after: CountsOf<'sources'>): SourceRow {

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
@@ -19,7 +18,7 @@ function page(more: Partial<MetricsPageDependencies> = {}) {
     queue,
     log,
     clock,
-    folder: tmpdir(),
+    disk: async () => undefined,
     version: '1.2.3',
     ledger: async () => {
       asked.ledger++;
@@ -70,7 +69,7 @@ describe('the page', () => {
   });
 
   it('leaves out the disk when the data folder cannot be looked at', async () => {
-    const { metrics } = page({ folder: '/no/such/folder' });
+    const { metrics } = page({ disk: async () => undefined });
     const families = parseMetrics(await metrics.text());
     expect(families.has('millrace_disk_free_bytes')).toBe(false);
     expect(only(families, 'millrace_store_readable')).toEqual([1]);

@@ -1,11 +1,10 @@
-import { readdir, stat, statfs } from 'node:fs/promises';
-import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { AlertHealth } from '../alerts/contract.ts';
 import type { DestinationState } from '../delivery/contract.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { type Clock, elapsedSince } from '../ports/clock.ts';
 import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
+import type { DiskUse, ReadDiskUse } from '../ports/disk-use.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { Nodes } from '../ports/nodes.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
@@ -77,28 +76,6 @@ export class EventLoopMonitor {
   }
 }
 
-export interface DiskUse {
-  /** Bytes of the files in the data folder. */
-  readonly used: number;
-  /** Bytes available to this process on the file system of the data folder. */
-  readonly free: number;
-  readonly size: number;
-}
-
-/** In bytes. Rejects when the folder cannot be read. */
-async function diskUse(folder: string): Promise<DiskUse> {
-  const { bsize, blocks, bavail } = await statfs(folder);
-  let used = 0;
-  for (const file of await readdir(folder)) {
-    // A file may be gone by now. Directories are not counted: the data folder has none of ours.
-    used += await stat(join(folder, file)).then(
-      (facts) => (facts.isFile() ? facts.size : 0),
-      () => 0,
-    );
-  }
-  return { used, free: bavail * bsize, size: blocks * bsize };
-}
-
 export interface MetricsPageDependencies {
   readonly registry: MetricsRegistry;
   readonly ledger: () => Promise<LedgerReport>;
@@ -117,8 +94,7 @@ export interface MetricsPageDependencies {
   readonly clock: Clock;
   /** How long events are kept. */
   readonly retention: Duration;
-  /** The data folder. */
-  readonly folder: string;
+  readonly disk: ReadDiskUse;
   /** Of the program. */
   readonly version: string;
 }
@@ -156,9 +132,9 @@ export class MetricsPage {
   };
 
   async #make(): Promise<string> {
-    const { registry, readiness, folder, callsOfNoSource, users, regulations, clock } = this.#dependencies;
+    const { registry, readiness, callsOfNoSource, users, regulations, clock } = this.#dependencies;
     const { alerts = () => [] } = this.#dependencies;
-    const [stored, disk] = await Promise.all([this.#readStore(), diskUse(folder).catch(() => undefined)]);
+    const [stored, disk] = await Promise.all([this.#readStore(), this.#dependencies.disk()]);
     const destinations = this.#named(this.#correctedStates());
     const now = clock.now();
     return formatMetrics([

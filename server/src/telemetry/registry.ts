@@ -51,6 +51,7 @@ export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, Flo
   readonly #refused = new Map(Object.keys(catalogue.request).map((code) => [code, 0]));
   readonly #destinations = new Map<number, DestinationMetrics>();
   readonly acceptance = new Map<number, LatencyHistogram>();
+  readonly commitLatency = new LatencyHistogram();
 
   requestAnswered(status: number, code: string | undefined): void {
     this.#answers[(status / 100) | 0]!++;
@@ -67,8 +68,10 @@ export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, Flo
   }
 
   committed(took: Duration, isStored: boolean): void {
-    if (isStored) this.commits.add(took);
-    else this.failedCommits++;
+    if (isStored) {
+      this.commits.add(took);
+      this.commitLatency.add(took);
+    } else this.failedCommits++;
   }
 
   forDestination(destination: number): DestinationMetrics {

@@ -203,6 +203,9 @@ describe('a search', () => {
       ...{ messageId: expect.any(String), type: expect.any(String), receivedAt: expect.any(String) },
       ...{ diedAt: expect.any(String), attempts: [{ outcome: 'refused', status: 410 }] },
     });
+    const [ofTrack] = await everything<DeliverySummary>('deliveries', { type: 'track', userId: 'u0' });
+    expect(ofTrack).toMatchObject({ type: 'track', userId: 'u0', event: expect.any(String) });
+    expect(ofTrack).not.toHaveProperty('properties');
     const [retrying] = await everything<DeliverySummary>('deliveries', { state: 'retrying' });
     expect(retrying!.attempts.length).toBeGreaterThan(0);
     const [pending] = await everything<DeliverySummary>('deliveries', {

@@ -1,4 +1,4 @@
-import { useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { Ellipsis, Pause, Play, RotateCcw, Send } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
@@ -12,6 +12,8 @@ import type { Destination } from './form.ts';
 import { type Switch, useRemoveDestination, useSwitch } from './queries.ts';
 import { ReplayDialog } from './replay-dialog.tsx';
 import { TestDialog } from './test-dialog.tsx';
+
+const route = getRouteApi('/shell/destinations/$name');
 
 const DONE: Readonly<Record<Switch, string>> = {
   pause: 'paused: everything for it waits',
@@ -35,7 +37,10 @@ interface DestinationActionsProps {
 /** Nothing for a viewer, who may do none of it. */
 export function DestinationActions({ destination, pending }: DestinationActionsProps) {
   const { name, enabled, paused = false } = destination;
-  const [open, setOpen] = useState<'test' | 'replay' | 'remove'>();
+  const { do: asked } = route.useSearch();
+  const navigate = route.useNavigate();
+  const [pressed, setOpen] = useState<'test' | 'replay' | 'remove'>();
+  const open = pressed ?? asked;
   const change = useSwitch(name);
   if (!useMay('editor')) return null;
   const turn = async (to: Switch, isUndo = false): Promise<void> => {
@@ -46,7 +51,10 @@ export function DestinationActions({ destination, pending }: DestinationActionsP
       toast(sentence(error));
     }
   };
-  const close = () => setOpen(undefined);
+  const close = (): void => {
+    setOpen(undefined);
+    if (asked !== undefined) void navigate({ search: ({ do: _, ...rest }) => rest, replace: true });
+  };
   return (
     <>
       {paused ? (

@@ -1,10 +1,10 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
 import { statusQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button, Select } from '../../ui/controls.tsx';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { useSearch } from '../events/search-further.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
 import { DELIVERY_STATES, type DeliveryState, deliveriesQuery } from './queries.ts';
 import { RedeliverDialog } from './redeliver-dialog.tsx';
@@ -14,10 +14,9 @@ const route = getRouteApi('/shell/destinations/$name');
 
 /** The deliveries of a destination, by state and reason. */
 export function Deliveries({ name }: { readonly name: string }) {
-  const { state, reason } = route.useSearch();
+  const { state, reason, do: deed } = route.useSearch();
   const navigate = useNavigate();
   const mayEdit = useMay('editor');
-  const [isRedelivering, setIsRedelivering] = useState(false);
   const withReason = state === 'dead' || state === 'retrying' ? reason : undefined;
   const filter = {
     destination: name,
@@ -25,12 +24,25 @@ export function Deliveries({ name }: { readonly name: string }) {
     ...(withReason === undefined ? {} : { reason: withReason }),
   };
   const deliveries = useInfiniteQuery(deliveriesQuery(filter));
+  const search = useSearch(deliveries);
   const rows = deliveries.data?.pages.flatMap(({ data }) => data) ?? [];
   const change = (search: { state?: DeliveryState; reason?: string }) =>
     void navigate({
       to: '/destinations/$name',
       params: { name },
       search: { tab: 'deliveries', ...search },
+      replace: true,
+    });
+  const ask = (isOpen: boolean): void =>
+    void navigate({
+      to: '/destinations/$name',
+      params: { name },
+      search: {
+        tab: 'deliveries',
+        ...(state && { state }),
+        ...(reason && { reason }),
+        ...(isOpen && { do: 'redeliver' }),
+      },
       replace: true,
     });
   return (
@@ -53,7 +65,7 @@ export function Deliveries({ name }: { readonly name: string }) {
           />
         )}
         {mayEdit && state === 'dead' && rows.length > 0 && (
-          <Button className="push" onClick={() => setIsRedelivering(true)}>
+          <Button className="push" onClick={() => ask(true)}>
             Redeliver all {reason === undefined ? '' : 'of this reason '}…
           </Button>
         )}
@@ -61,19 +73,11 @@ export function Deliveries({ name }: { readonly name: string }) {
       {deliveries.error !== null && (
         <Failure error={deliveries.error} onRetry={() => void deliveries.refetch()} />
       )}
-      {deliveries.isPending ? (
-        <SkeletonRows />
-      ) : (
-        <DeliveryTable
-          rows={rows}
-          hasMore={deliveries.hasNextPage}
-          onMore={() => void deliveries.fetchNextPage()}
-        />
-      )}
-      {isRedelivering && (
+      {deliveries.isPending ? <SkeletonRows /> : <DeliveryTable rows={rows} search={search} />}
+      {mayEdit && state === 'dead' && deed === 'redeliver' && (
         <RedeliverDialog
           request={{ destination: name, ...(withReason === undefined ? {} : { reason: withReason }) }}
-          onClose={() => setIsRedelivering(false)}
+          onClose={() => ask(false)}
         />
       )}
     </div>

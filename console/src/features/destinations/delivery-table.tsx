@@ -1,34 +1,26 @@
 import { Link, useNavigate } from '@tanstack/react-router';
-import { Button } from '../../ui/controls.tsx';
 import { EmptyState } from '../../ui/empty-state.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { eventTitle, whoOf } from '../events/naming.ts';
+import { NothingYet, type Search, SearchFoot } from '../events/search-further.tsx';
 import type { Delivery } from './queries.ts';
 
 interface DeliveryTableProps {
   readonly rows: readonly Delivery[];
-  readonly hasMore: boolean;
-  readonly onMore: () => void;
+  /** How the list goes on; a list of the newest few does not. */
+  readonly search?: Search;
 }
 
-export function DeliveryTable({ rows, hasMore, onMore }: DeliveryTableProps) {
+export function DeliveryTable({ rows, search }: DeliveryTableProps) {
   const navigate = useNavigate();
-  const more = (
-    <>
-      <span>{rows.length} shown</span>
-      {hasMore && (
-        <Button kind="quiet" isSmall onClick={onMore}>
-          {rows.length === 0 ? 'Look further back' : 'More'}
-        </Button>
-      )}
-    </>
-  );
   if (rows.length === 0) {
+    if (search?.hasMore === true) return <NothingYet search={search} what="events" />;
     return (
       <div className="box">
-        <EmptyState title="No such delivery" action={hasMore && more}>
+        <EmptyState title="No such delivery">
           Deliveries are kept as long as their events, dead letters longer.
         </EmptyState>
       </div>
@@ -40,10 +32,15 @@ export function DeliveryTable({ rows, hasMore, onMore }: DeliveryTableProps) {
       columns={COLUMNS}
       rows={rows}
       rowId={({ id, endpoint }) => `${id} ${endpoint ?? ''}`}
-      onOpen={({ messageId }) =>
-        messageId !== undefined && void navigate({ to: '/events/$messageId', params: { messageId } })
+      onOpen={({ messageId, source }) =>
+        messageId !== undefined &&
+        void navigate({
+          to: '/events/$messageId',
+          params: { messageId },
+          search: source === undefined ? {} : { source },
+        })
       }
-      foot={more}
+      foot={search !== undefined && <SearchFoot search={search} what="events" shown={rows.length} />}
     />
   );
 }
@@ -57,30 +54,21 @@ const COLUMNS: readonly Column<Delivery>[] = [
   {
     id: 'type',
     header: 'Type',
-    className: 'c-lo',
-    cell: ({ type, source }) => (
-      <>
-        {type === undefined ? <span className="dim">erased</span> : type}{' '}
-        <span className="dim">{source === undefined ? '' : visibleLine(source)}</span>
-      </>
-    ),
+    className: 'c-lo dim',
+    cell: ({ type }) => type ?? '—',
+  },
+  { id: 'event', header: 'Event', className: 'w', cell: (row) => <EventCell row={row} /> },
+  {
+    id: 'user',
+    header: 'User',
+    className: 'mono c-lo',
+    cell: (row) => visibleLine(whoOf(row), 40),
   },
   {
-    id: 'message',
-    header: 'messageId',
-    className: 'w mono',
-    cell: ({ messageId, reason, attempts }) => (
-      <>
-        {messageId === undefined ? (
-          <span className="dim">—</span>
-        ) : (
-          <Link to="/events/$messageId" params={{ messageId }}>
-            {visibleLine(messageId)}
-          </Link>
-        )}
-        <span className="sub">{reason ?? attempts.at(-1)?.reason}</span>
-      </>
-    ),
+    id: 'source',
+    header: 'Source',
+    className: 'c-md',
+    cell: ({ source }) => (source === undefined ? '' : visibleLine(source, 40)),
   },
   {
     id: 'answer',
@@ -113,3 +101,24 @@ const COLUMNS: readonly Column<Delivery>[] = [
     },
   },
 ];
+
+/** What the event is called, which leads to it; of an erased one only the delivery is left. */
+function EventCell({ row }: { readonly row: Delivery }) {
+  const { messageId, type, source, reason, attempts } = row;
+  if (messageId === undefined || type === undefined) return <span className="dim">erased</span>;
+  return (
+    <>
+      <Link
+        to="/events/$messageId"
+        params={{ messageId }}
+        search={source === undefined ? {} : { source }}
+        title={visibleLine(messageId, 200)}
+      >
+        {visibleLine(eventTitle({ ...row, type }), 120)}
+      </Link>
+      <span className="sub">
+        {[visibleLine(whoOf(row), 40), reason ?? attempts.at(-1)?.reason].filter(Boolean).join(' · ')}
+      </span>
+    </>
+  );
+}

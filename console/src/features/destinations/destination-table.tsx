@@ -3,13 +3,13 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { EmptyState } from '../../ui/empty-state.tsx';
 import { duration, rate } from '../../ui/format.ts';
 import { Sparkline } from '../../ui/sparkline.tsx';
-import { StateMark } from '../../ui/state-mark.tsx';
+import { CountOf } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Num, useNow } from '../../ui/time.tsx';
+import { Num } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { DestinationState } from './destination-state.tsx';
 import { destinationDaysQuery } from './history.ts';
 import type { DestinationRow } from './rows.ts';
-import '../../ui/form.css';
 
 interface DestinationTableProps {
   readonly rows: readonly DestinationRow[];
@@ -70,12 +70,12 @@ const COLUMNS: readonly Column<DestinationRow>[] = [
           {row.more > 0 && ` +${row.more}`}
         </span>
         <span className="sub">
-          <RowState row={row} />
+          <DestinationState health={row} />
         </span>
       </>
     ),
   },
-  { id: 'state', header: 'State', className: 'c-lo', cell: (row) => <RowState row={row} /> },
+  { id: 'state', header: 'State', className: 'c-lo', cell: (row) => <DestinationState health={row} /> },
   {
     id: 'sources',
     header: 'Sources',
@@ -104,34 +104,17 @@ const COLUMNS: readonly Column<DestinationRow>[] = [
     header: 'Pending',
     className: 'r',
     sort: ({ pending }) => pending,
-    cell: ({ pending, state }) => (
-      <span className={pending > 0 && state !== 'healthy' ? 'warn med' : ''}>
-        <Num value={pending} />
-      </span>
-    ),
+    cell: ({ pending, state }) =>
+      state === 'failing' ? <CountOf state="retrying" count={pending} /> : <Num value={pending} />,
   },
   {
     id: 'dead',
     header: 'Dead',
     className: 'r',
     sort: ({ dead }) => dead,
-    cell: ({ dead }) => (
-      <span className={dead > 0 ? 'bad med' : ''}>
-        <Num value={dead} />
-      </span>
-    ),
+    cell: ({ dead }) => <CountOf state="dead" count={dead} />,
   },
 ];
-
-/** The state with how long it has lasted. */
-function RowState({ row: { state, failingSince } }: { readonly row: DestinationRow }) {
-  const now = useNow();
-  const since =
-    state === 'failing' && failingSince !== undefined ? new Date(failingSince).getTime() : undefined;
-  return (
-    <StateMark state={state} label={since === undefined ? state : `failing for ${duration(now - since)}`} />
-  );
-}
 
 /** Deliveries of each half hour. */
 function Day({ row: { name, state } }: { readonly row: DestinationRow }) {

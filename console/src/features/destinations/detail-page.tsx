@@ -2,17 +2,15 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMay } from '../../api/roles.ts';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
-import { duration } from '../../ui/format.ts';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { RecordChanges } from '../../ui/record-changes.tsx';
-import { Badge } from '../../ui/state-mark.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
-import { useNow } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { DestinationActions } from './actions.tsx';
 import { Deliveries } from './deliveries.tsx';
 import { DestinationForm } from './destination-form.tsx';
+import { DestinationState } from './destination-state.tsx';
 import { type Destination, draftOf, patchOf } from './form.ts';
 import { Health } from './health.tsx';
 import {
@@ -26,7 +24,6 @@ import { Replays } from './replays.tsx';
 import { StoredSettings } from './stored-settings.tsx';
 import { VerifySnippets } from './verify.tsx';
 import type { Tab } from './views.ts';
-import '../../ui/form.css';
 
 const route = getRouteApi('/shell/destinations/$name');
 
@@ -45,7 +42,7 @@ export function DestinationPage() {
           <span>{visibleLine(name)}</span>
         </Crumbs>
       }
-      about={status.data !== undefined && <HeadState status={status.data} />}
+      about={status.data !== undefined && <DestinationState health={status.data} isBadge />}
       actions={
         destination.data !== undefined && (
           <DestinationActions destination={destination.data} pending={status.data?.pending ?? 0} />
@@ -60,13 +57,6 @@ export function DestinationPage() {
       )}
     </Page>
   );
-}
-
-function HeadState({ status: { state, failingSince } }: { readonly status: DestinationStatus }) {
-  const now = useNow();
-  const since =
-    state === 'failing' && failingSince !== undefined ? now - new Date(failingSince).getTime() : undefined;
-  return <Badge state={state} {...(since === undefined ? {} : { label: `failing ${duration(since)}` })} />;
 }
 
 interface DestinationTabsProps {

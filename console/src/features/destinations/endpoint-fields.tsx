@@ -2,6 +2,7 @@ import { Plus, X } from 'lucide-react';
 import { Button, TextInput } from '../../ui/controls.tsx';
 import { TextField } from '../../ui/form-fields.tsx';
 import { type EndpointDraft, type FieldFault, faultOf, type HeaderDraft } from './form.ts';
+import './endpoint-fields.css';
 
 const MAX_ENDPOINTS = 5;
 const MAX_HEADERS = 5;

@@ -4,10 +4,13 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import { Num, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { adviceFor } from '../events/reasons.ts';
+import { stateOf } from './destination-state.tsx';
 import type { Destination } from './form.ts';
 import { type Bar, endpointBarsQuery } from './history.ts';
 import type { DestinationStatus } from './queries.ts';
 import { sum } from './rows.ts';
+import './endpoint-rows.css';
+import '../../ui/table.css';
 
 export interface HealthProps {
   readonly destination: Destination;
@@ -71,7 +74,7 @@ function EndpointRow({ endpoint: given, bars }: EndpointRowProps) {
         </span>
       </td>
       <td>
-        <StateMark state={state} />
+        <StateMark state={stateOf({ state, endpoints: [given] })} />
         {since !== undefined && (
           <span className="dim below">
             <RelativeTime at={since} />
@@ -91,7 +94,7 @@ function EndpointRow({ endpoint: given, bars }: EndpointRowProps) {
   );
 }
 
-const TICKS: Readonly<Record<Bar, string>> = { none: 'n', fine: '', some: 'w', all: 'b' };
+const TICKS: Readonly<Record<Bar, string>> = { none: 'none', fine: '', some: 'some', all: 'all' };
 
 /** 24 hours in bars of 20 minutes: higher and redder where requests failed. */
 function Ticks({ bars }: { readonly bars: readonly Bar[] }) {

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { statusQuery } from '../../api/queries.ts';
@@ -11,12 +11,15 @@ import { Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { RelativeTime, useNow } from '../../ui/time.tsx';
 import { adviceFor } from '../events/reasons.ts';
+import { DeliveryTable } from './delivery-table.tsx';
 import { Endpoints, type HealthProps } from './endpoint-rows.tsx';
 import { failuresQuery } from './history.ts';
-import type { DestinationStatus } from './queries.ts';
+import { type DestinationStatus, deliveriesQuery } from './queries.ts';
 import { RedeliverDialog } from './redeliver-dialog.tsx';
 import { own, sum } from './rows.ts';
 import { type Trouble, troublesOf } from './troubles.ts';
+import './health.css';
+import '../../ui/table.css';
 
 /** The sum of the ledger, each endpoint, and what goes wrong with what to do. */
 export function Health({ destination, status }: HealthProps) {
@@ -26,7 +29,29 @@ export function Health({ destination, status }: HealthProps) {
       <Waiting status={status} />
       <Endpoints destination={destination} status={status} />
       <WhatGoesWrong name={destination.name} status={status} />
+      <NewestDeliveries name={destination.name} />
     </div>
+  );
+}
+
+const NEWEST = 8;
+
+/** What became of the events that came last. */
+function NewestDeliveries({ name }: { readonly name: string }) {
+  const { data } = useInfiniteQuery(deliveriesQuery({ destination: name }, NEWEST));
+  const rows = data?.pages[0]?.data ?? [];
+  if (rows.length === 0) return null;
+  return (
+    <Section
+      title="Newest deliveries"
+      aside={
+        <Link to="/destinations/$name" params={{ name }} search={{ tab: 'deliveries' }} className="link">
+          All deliveries
+        </Link>
+      }
+    >
+      <DeliveryTable rows={rows} />
+    </Section>
   );
 }
 
@@ -70,10 +95,10 @@ function DestinationSum({ name }: { readonly name: string }) {
       name={name}
       total={{ label: 'Owed', value: owed }}
       terms={[
-        ['Delivered', 'ok', delivered],
-        ['Pending', 'warn', pending],
-        ['Dead', 'bad', sum(dead)],
-        ['Erased', '', erased],
+        { label: 'Delivered', state: 'delivered', value: delivered },
+        { label: 'Pending', state: 'pending', value: pending },
+        { label: 'Dead', state: 'dead', value: sum(dead) },
+        { label: 'Erased', value: erased },
       ]}
       balance={balance}
     />

@@ -6,11 +6,10 @@ import { useMay } from '../../api/roles.ts';
 import { Segmented, TextInput } from '../../ui/controls.tsx';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page } from '../../ui/page.tsx';
+import { DestinationTable } from './destination-table.tsx';
 import { NewDestination } from './new-destination.tsx';
 import { filterRows, rowsOf } from './rows.ts';
 import { LIST_STATES, type ListState } from './views.ts';
-import '../../ui/form.css';
-import { DestinationTable } from './destination-table.tsx';
 
 const route = getRouteApi('/shell/destinations');
 

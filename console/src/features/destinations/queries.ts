@@ -36,21 +36,22 @@ export interface DeliveryFilter {
 const DELIVERIES_PAGE = 50;
 
 /** Deliveries of the newest events first, dead ones by when they were given up. */
-export const deliveriesQuery = (filter: DeliveryFilter) =>
+export const deliveriesQuery = (filter: DeliveryFilter, limit = DELIVERIES_PAGE) =>
   infiniteQueryOptions({
-    queryKey: ['deliveries', filter],
+    queryKey: ['deliveries', filter, limit],
     queryFn: async ({ signal, pageParam }) =>
       await answer(
         api.GET('/api/v1/deliveries', {
           params: {
-            query: { ...filter, limit: DELIVERIES_PAGE, ...(pageParam === '' ? {} : { cursor: pageParam }) },
+            query: { ...filter, limit, ...(pageParam === '' ? {} : { cursor: pageParam }) },
           },
           signal,
         }),
       ),
     initialPageParam: '',
     getNextPageParam: ({ next }) => next,
-    refetchInterval: 2 * REFRESH,
+    // Later pages are looked at, and not watched.
+    refetchInterval: ({ state }) => (state.data?.pages.length === 1 ? 2 * REFRESH : false),
   });
 
 /** All replays and redeliveries that are still listed; those of one destination are picked from them. */

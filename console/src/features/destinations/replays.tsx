@@ -9,6 +9,8 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { type Replay, replaysQuery, useCancelReplay } from './queries.ts';
+import '../../ui/need.css';
+import '../../ui/progress.css';
 
 const WAITING: Readonly<Record<NonNullable<Replay['waiting']>, string>> = {
   destination_paused: 'waits until the destination is resumed',

@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { shellRoute } from '../../app/root-route.tsx';
 import { DELIVERY_STATES, type DeliveryState } from './queries.ts';
-import { LIST_STATES, type ListState, TABS, type Tab } from './views.ts';
+import { DEEDS, type Deed, LIST_STATES, type ListState, TABS, type Tab } from './views.ts';
 
 interface ListSearch {
   readonly state?: ListState;
@@ -15,6 +15,8 @@ interface DetailSearch {
   readonly tab?: Tab;
   readonly state?: DeliveryState;
   readonly reason?: string;
+  /** The dialog that is open. */
+  readonly do?: Deed;
 }
 
 const listRoute = createRoute({
@@ -31,10 +33,11 @@ const listRoute = createRoute({
 const detailRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/destinations/$name',
-  validateSearch: ({ tab, state, reason }: Record<string, unknown>): DetailSearch => ({
+  validateSearch: ({ tab, state, reason, do: deed }: Record<string, unknown>): DetailSearch => ({
     ...chosen('tab', TABS, tab),
     ...chosen('state', DELIVERY_STATES, state),
     ...(typeof reason === 'string' ? { reason } : {}),
+    ...chosen('do', DEEDS, deed),
   }),
   component: lazyRouteComponent(() => import('./detail-page.tsx'), 'DestinationPage'),
 });

@@ -1,14 +1,13 @@
 import type { Destination, Status } from '../../api/queries.ts';
+import type { DestinationHealth } from './destination-state.tsx';
 
-export interface DestinationRow {
+export interface DestinationRow extends DestinationHealth {
   readonly name: string;
   /** The first URL without its scheme. */
   readonly host: string;
   /** How many other URLs there are. */
   readonly more: number;
   readonly sources: readonly string[];
-  readonly state: 'healthy' | 'failing' | 'paused' | 'disabled';
-  readonly failingSince?: string;
   readonly delivered: number;
   readonly pending: number;
   readonly dead: number;
@@ -42,6 +41,7 @@ function rowOf(
     more: others.length,
     sources,
     state: lane?.state ?? (enabled ? (paused === true ? 'paused' : 'healthy') : 'disabled'),
+    endpoints: lane?.endpoints ?? [],
     ...(lane?.failingSince === undefined ? {} : { failingSince: lane.failingSince }),
     delivered,
     pending,

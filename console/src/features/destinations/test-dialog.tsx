@@ -18,7 +18,7 @@ export function TestDialog({ name, onClose }: { readonly name: string; readonly 
   return (
     <Dialog
       title={`Send a test to ${name}`}
-      className="dlg wide"
+      className="dlg dlg-wide"
       onClose={onClose}
       foot={
         <>

@@ -1,7 +1,11 @@
 /** States that the list can be narrowed to, as the URL writes them. */
-export const LIST_STATES = ['healthy', 'failing', 'paused', 'disabled'] as const;
+export const LIST_STATES = ['failing', 'healthy', 'paused', 'disabled'] as const;
 export type ListState = (typeof LIST_STATES)[number];
 
 /** Views of one destination, as the URL writes them. */
 export const TABS = ['health', 'deliveries', 'settings', 'replays', 'changes'] as const;
 export type Tab = (typeof TABS)[number];
+
+/** What is asked about in a dialog, as the URL writes it: a link to it asks, and does nothing by itself. */
+export const DEEDS = ['test', 'replay', 'redeliver'] as const;
+export type Deed = (typeof DEEDS)[number];

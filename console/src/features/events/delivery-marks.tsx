@@ -1,5 +1,6 @@
 import { type State, StateMark } from '../../ui/state-mark.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import './delivery-marks.css';
 
 /** The state of an event at one destination. */
 interface DeliveryMark {

@@ -14,6 +14,7 @@ import { eventTitle, whoOf } from './naming.ts';
 import { NextTry } from './next-try.tsx';
 import { type AcceptedEvent, type DeliveryTrace, traceQuery } from './queries.ts';
 import { resultWord } from './reasons.ts';
+import './event-lists.css';
 
 interface EventInspectorProps {
   readonly messageId: string;

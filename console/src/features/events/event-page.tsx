@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { CodeBlock } from '../../ui/code-block.tsx';
-import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { Badge } from '../../ui/state-mark.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
@@ -13,6 +13,8 @@ import { EventWay } from './event-way.tsx';
 import { eventTitle, whoOf } from './naming.ts';
 import { NearbyEvents } from './nearby-events.tsx';
 import { type AcceptedEvent, type TraceEntry, traceQuery } from './queries.ts';
+import { reasonSentence } from './reasons.ts';
+import './event-lists.css';
 
 const route = getRouteApi('/shell/events/$messageId');
 
@@ -76,6 +78,7 @@ function Accepted({ entry }: { readonly entry: AcceptedEvent }) {
         </span>
       </p>
       <EventWay entry={entry} />
+      <OpenTroubles entry={entry} />
       <div className="side">
         <EventTabs
           entry={entry}
@@ -89,6 +92,24 @@ function Accepted({ entry }: { readonly entry: AcceptedEvent }) {
       </div>
     </>
   );
+}
+
+/** What is still tried again, until when, and where to look; a delivery that is dead says so in the way above. */
+function OpenTroubles({ entry: { deliveries } }: { readonly entry: AcceptedEvent }) {
+  const retrying = deliveries.filter(({ state }) => state === 'retrying');
+  return retrying.map(({ id, destination, attempts }) => {
+    const reason = attempts.at(-1)?.reason;
+    return (
+      <Notice key={id} tone="warn">
+        <b className="med">{visibleLine(destination, 40)}</b>
+        {reason !== undefined && <>: {reasonSentence(reason)}</>} It is tried again for four hours after the
+        first failure, and becomes a dead letter then.{' '}
+        <Link to="/destinations/$name" params={{ name: destination }} className="link">
+          How {visibleLine(destination, 40)} does
+        </Link>
+      </Notice>
+    );
+  });
 }
 
 function Verdict({ entry }: { readonly entry: AcceptedEvent }) {

@@ -1,12 +1,13 @@
 import type { ReactNode } from 'react';
 import { duration } from '../../ui/format.ts';
-import { Icon, type IconName } from '../../ui/icons.tsx';
+import { type State, StateMark, toneOf } from '../../ui/state-mark.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { NextTry } from './next-try.tsx';
 import type { AcceptedEvent, DeliveryTrace } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
 import { type WayBar, wayOf } from './way.ts';
+import './event-way.css';
 
 /** What became of an event, from its arrival on, with every attempt drawn to scale. */
 export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
@@ -15,7 +16,7 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
   return (
     <section className="box bleed" aria-label="What became of it">
       <ol className="way">
-        <Step time={<Clock at={entry.receivedAt} />} icon="ok" tone="ok" what="received">
+        <Step time={<Clock at={entry.receivedAt} />} state="accepted" what="received">
           <span className="soft">
             from {visibleLine(entry.source)}
             {dated !== undefined && (
@@ -27,7 +28,7 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
           </span>
         </Step>
         {entry.skipped.map(({ destination, reason }) => (
-          <Step key={destination} icon="skip" tone="mute" what="skipped">
+          <Step key={destination} state="skipped" what="skipped">
             <span className="soft">
               {visibleLine(destination, 60)}: {reasonSentence(reason)}
             </span>
@@ -55,30 +56,23 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
 
 interface StepProps {
   readonly time?: ReactNode;
-  readonly icon: IconName;
-  readonly tone: string;
+  readonly state: State;
   readonly what: ReactNode;
   readonly children: ReactNode;
 }
 
-function Step({ time, icon, tone, what, children }: StepProps) {
+function Step({ time, state, what, children }: StepProps) {
   return (
     <li>
       <span className="t">{time}</span>
-      <span className={`d ${tone}`}>
-        <Icon name={icon} />
+      <span className="d">
+        <StateMark state={state} label={null} />
       </span>
       <span className="what med clip">{what}</span>
       <span className="txt">{children}</span>
     </li>
   );
 }
-
-const RESULTS = {
-  accepted: { icon: 'ok', tone: 'ok' },
-  retryable: { icon: 'retry', tone: 'warn' },
-  refused: { icon: 'bad', tone: 'bad' },
-} as const;
 
 function DeliverySteps({
   delivery,
@@ -106,16 +100,15 @@ function DeliverySteps({
 
 function BarStep({ bar, name }: { readonly bar: WayBar; readonly name: string }) {
   const { attempt, after, start, length, waitedFrom } = bar;
-  const { icon, tone } = RESULTS[attempt.outcome];
+  const tone = toneOf(attempt.outcome, 1);
   const result = resultWord(attempt.reason, attempt.status);
-  const barTone = attempt.outcome === 'accepted' ? 'ok' : 'bad';
   // Words stand behind the bar, and before its end where the bar is long.
   const words = start + length > 0.8 ? { right: percent(1 - start) } : { left: percent(start + length) };
   return (
     <li>
       <span className="t">+{duration(after)}</span>
-      <span className={`d ${tone}`}>
-        <Icon name={icon} />
+      <span className="d">
+        <StateMark state={attempt.outcome} label={null} />
       </span>
       <span className="what med clip" title={name}>
         {name}
@@ -127,9 +120,9 @@ function BarStep({ bar, name }: { readonly bar: WayBar; readonly name: string })
             style={{ left: percent(waitedFrom), width: percent(start - waitedFrom) }}
           />
         )}
-        <span className={`bar ${barTone}`} style={{ left: percent(start), width: percent(length) }} />
+        <span className={`bar ${tone}`} style={{ left: percent(start), width: percent(length) }} />
         <span className="lt num soft" style={words} title={visibleLine(attempt.endpoint)}>
-          <b className={barTone}>{result}</b> in {duration(attempt.latencyMs)}
+          <b className={tone}>{result}</b> in {duration(attempt.latencyMs)}
         </span>
       </span>
     </li>
@@ -141,13 +134,13 @@ function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readon
   const { destination, state, reason, nextAttemptAt } = delivery;
   if (state === 'dead') {
     return (
-      <Step icon="bad" tone="bad" what={name}>
+      <Step state="dead" what={name}>
         dead letter: {reasonSentence(reason ?? 'unknown')}
       </Step>
     );
   }
   return (
-    <Step time="now" icon="pending" tone="water" what={name}>
+    <Step time="now" state={state} what={name}>
       <NextTry destination={destination} at={nextAttemptAt} />
     </Step>
   );

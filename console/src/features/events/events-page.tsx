@@ -4,6 +4,7 @@ import { Search } from 'lucide-react';
 import { type FormEvent, useRef } from 'react';
 import { Button, TextInput } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { exactNumber } from '../../ui/format.ts';
 import { Page } from '../../ui/page.tsx';
 import { useShortcut } from '../../ui/shortcuts.ts';
 import { type Column, Table } from '../../ui/table.tsx';
@@ -14,6 +15,7 @@ import { DeliveryMarks } from './delivery-marks.tsx';
 import { nameable } from './event-inspector.tsx';
 import { eventTitle, whoOf } from './naming.ts';
 import { type AcceptedEvent, eventSearchQuery } from './queries.ts';
+import { NothingYet, SearchFoot, useSearch } from './search-further.tsx';
 
 const route = getRouteApi('/shell/events');
 
@@ -22,8 +24,10 @@ export function EventsPage() {
   const filter = route.useSearch();
   const navigate = route.useNavigate();
   const query = useInfiniteQuery(eventSearchQuery(filter));
-  const pages = query.data?.pages ?? [];
-  const rows = pages.flatMap((page) => page.data).filter((entry) => entry.verdict === 'accepted');
+  const search = useSearch(query);
+  const rows = (query.data?.pages ?? [])
+    .flatMap((page) => page.data)
+    .filter((entry) => entry.verdict === 'accepted');
   return (
     <Page title="Events" about={<span className="dim c-lo">stored, the newest first</span>}>
       <Filters />
@@ -33,9 +37,13 @@ export function EventsPage() {
         </div>
       )}
       {query.error !== null && <Failure error={query.error} onRetry={() => void query.refetch()} />}
-      {query.isSuccess && rows.length === 0 && !query.hasNextPage && (
-        <NothingFound isFiltered={Object.keys(filter).length > 0} />
-      )}
+      {query.isSuccess &&
+        rows.length === 0 &&
+        (search.hasMore ? (
+          <NothingYet search={search} what="events" />
+        ) : (
+          <NothingFound isFiltered={Object.keys(filter).length > 0} searched={search.searched} />
+        ))}
       {rows.length > 0 && (
         <Table
           label="Events"
@@ -49,25 +57,10 @@ export function EventsPage() {
               search: { source },
             })
           }
+          foot={<SearchFoot search={search} what="events" shown={rows.length} />}
         />
       )}
-      {query.hasNextPage && (
-        <div className="rowx">
-          <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            {query.isFetchingNextPage ? 'Searching…' : 'Search further back'}
-          </Button>
-          <SearchedTo at={pages.at(-1)?.searchedTo} />
-        </div>
-      )}
     </Page>
-  );
-}
-
-function SearchedTo({ at }: { readonly at: string | undefined }) {
-  return at === undefined ? null : (
-    <span className="dim">
-      searched back to <RelativeTime at={at} />
-    </span>
   );
 }
 
@@ -123,7 +116,7 @@ function Filters() {
       <TextInput
         ref={field}
         isSmall
-        className="live-q"
+        className="filter-field"
         name="userId"
         before={<Search className="i" aria-hidden />}
         after={<kbd>/</kbd>}
@@ -133,7 +126,7 @@ function Filters() {
       />
       <TextInput
         isSmall
-        className="live-q"
+        className="filter-field"
         name="event"
         aria-label="Name of the event; * at the end matches any rest"
         placeholder="Event, or Order*"
@@ -145,11 +138,18 @@ function Filters() {
   );
 }
 
-function NothingFound({ isFiltered }: { readonly isFiltered: boolean }) {
+interface NothingFoundProps {
+  readonly isFiltered: boolean;
+  /** Events that were looked at. */
+  readonly searched: number;
+}
+
+function NothingFound({ isFiltered, searched }: NothingFoundProps) {
   if (isFiltered) {
     return (
       <div className="box">
         <EmptyState title="No stored event matches">
+          {searched > 0 && `All ${exactNumber(searched)} that could match were looked at. `}
           An event may be older than the retention, or may have been discarded: Sources shows what was
           discarded and why.
         </EmptyState>

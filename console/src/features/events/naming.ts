@@ -21,7 +21,7 @@ export function eventTitle({ type, event, name, groupId, previousId, traits }: N
 }
 
 /** Whose event it is. */
-export function whoOf({ userId, anonymousId }: Nameable): string {
+export function whoOf({ userId, anonymousId }: Pick<Nameable, 'userId' | 'anonymousId'>): string {
   if (userId !== undefined) return userId;
   return anonymousId === undefined ? '' : `anon ${anonymousId}`;
 }

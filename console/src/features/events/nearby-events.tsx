@@ -6,43 +6,48 @@ import { Section } from '../../ui/page.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { nameable } from './event-inspector.tsx';
 import { eventTitle } from './naming.ts';
-import { type AcceptedEvent, eventSearchQuery } from './queries.ts';
+import { type AcceptedEvent, type EventFilter, eventSearchQuery } from './queries.ts';
+import './event-lists.css';
 
 /** How far around an event is looked, in milliseconds. */
 const AROUND = 3_600_000;
-const MOST = 8;
+/** This event and those before it, and those after it. */
+const MOST_BEFORE = 6;
+const MOST_AFTER = 4;
 
 /** What the same user did around then: the context of an event is often its explanation. */
 export function NearbyEvents({ entry }: { readonly entry: AcceptedEvent }) {
   const { userId, anonymousId } = nameable(entry);
   const at = Date.parse(entry.receivedAt);
   const who = userId === undefined ? { anonymousId: anonymousId ?? '' } : { userId };
-  const range = { from: new Date(at - AROUND).toISOString(), to: new Date(at + AROUND).toISOString() };
-  const { data, error, isPending } = useInfiniteQuery({
-    ...eventSearchQuery({ ...who, ...range }, 100),
-    enabled: userId !== undefined || anonymousId !== undefined,
+  const isKnown = userId !== undefined || anonymousId !== undefined;
+  const before = useInfiniteQuery({
+    ...eventSearchQuery({ ...who, ...range(at - AROUND, at + 1) }, MOST_BEFORE),
+    enabled: isKnown,
   });
-  const events = (data?.pages ?? []).flatMap((page) => page.data).filter((one) => one.verdict === 'accepted');
-  const index = events.findIndex(({ event }) => event.messageId === entry.event.messageId);
-  const start = Math.max(0, index - MOST / 2);
+  const after = useInfiniteQuery({
+    ...eventSearchQuery({ ...who, ...range(at + 1, at + AROUND) }, MOST_AFTER),
+    enabled: isKnown,
+  });
+  const error = before.error ?? after.error;
   return (
     <Section title="This user around then" about="an hour before and after">
       <div className="box">
-        {isPending && <SkeletonRows rows={3} />}
+        {isKnown && (before.isPending || after.isPending) && error === null && <SkeletonRows rows={3} />}
         {error !== null && <Failure error={error} />}
         <ul className="insp-list">
-          {events.slice(start, start + MOST).map((one) => (
-            <li key={`${one.source} ${one.event.messageId}`}>
-              <Link
-                to="/events/$messageId"
-                params={{ messageId: one.event.messageId }}
-                search={{ source: one.source }}
-                className={one.event.messageId === entry.event.messageId ? 'med clip' : 'link clip'}
-              >
-                {visibleLine(eventTitle(nameable(one)), 60)}
+          {oldestFirst(before.data).map((one) => (
+            <NearbyEvent key={`${one.source} ${one.event.messageId}`} one={one} entry={entry} at={at} />
+          ))}
+          {after.hasNextPage && (
+            <li>
+              <Link to="/events" search={who} className="link">
+                More of this user
               </Link>
-              <span className="dim num">{distance(Date.parse(one.receivedAt) - at)}</span>
             </li>
+          )}
+          {oldestFirst(after.data).map((one) => (
+            <NearbyEvent key={`${one.source} ${one.event.messageId}`} one={one} entry={entry} at={at} />
           ))}
         </ul>
       </div>
@@ -50,7 +55,51 @@ export function NearbyEvents({ entry }: { readonly entry: AcceptedEvent }) {
   );
 }
 
+function range(from: number, to: number): Pick<EventFilter, 'from' | 'to'> {
+  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
+}
+
+interface FoundPages {
+  readonly pages: readonly { readonly data: readonly (AcceptedEvent | { readonly verdict: unknown })[] }[];
+}
+
+/** The readable events of an answer by their arrival: what the server made of an event bears the time of that one. */
+function oldestFirst(found: FoundPages | undefined): AcceptedEvent[] {
+  return (found?.pages ?? [])
+    .flatMap(({ data }) => data)
+    .filter((one): one is AcceptedEvent => one.verdict === 'accepted')
+    .toReversed()
+    .sort((one, other) => Date.parse(one.receivedAt) - Date.parse(other.receivedAt));
+}
+
+interface NearbyEventProps {
+  readonly one: AcceptedEvent;
+  /** The event that the page shows. */
+  readonly entry: AcceptedEvent;
+  /** When that came, in milliseconds. */
+  readonly at: number;
+}
+
+function NearbyEvent({ one, entry, at }: NearbyEventProps) {
+  const isThis = one.event.messageId === entry.event.messageId && one.source === entry.source;
+  return (
+    <li aria-current={isThis ? 'true' : undefined}>
+      <Link
+        to="/events/$messageId"
+        params={{ messageId: one.event.messageId }}
+        search={{ source: one.source }}
+        className={isThis ? 'med clip' : 'link clip'}
+      >
+        {visibleLine(eventTitle(nameable(one)), 60)}
+      </Link>
+      <span className="dim num nowrap">
+        {isThis ? 'this one' : distance(Date.parse(one.receivedAt) - at)}
+      </span>
+    </li>
+  );
+}
+
 function distance(milliseconds: number): string {
-  if (milliseconds === 0) return 'this one';
+  if (milliseconds === 0) return 'at once';
   return `${duration(Math.abs(milliseconds))} ${milliseconds < 0 ? 'before' : 'after'}`;
 }

@@ -6,10 +6,17 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { DeliveryMarks } from '../events/delivery-marks.tsx';
 import { eventTitle, whoOf } from '../events/naming.ts';
 import type { LiveRow } from './live-ring.ts';
+import '../../ui/table.css';
+import './live-page.css';
 
 export const LIVE_COLUMNS: readonly Column<LiveRow>[] = [
-  { id: 'time', header: 'Time', className: 'c-lo dim', cell: ({ at }) => <Clock at={at} /> },
-  { id: 'type', header: 'Type', className: 'c-lo c-type dim', cell: ({ event }) => event?.type ?? '–' },
+  { id: 'time', header: 'Time', className: 'c-lo dim live-time', cell: ({ at }) => <Clock at={at} /> },
+  {
+    id: 'type',
+    header: 'Type',
+    className: 'c-lo c-type dim live-type',
+    cell: ({ event }) => event?.type ?? '–',
+  },
   { id: 'event', header: 'Event', className: 'w', cell: (row) => <EventCell row={row} /> },
   {
     id: 'user',
@@ -20,10 +27,15 @@ export const LIVE_COLUMNS: readonly Column<LiveRow>[] = [
   {
     id: 'source',
     header: 'Source',
-    className: 'c-lo c-src',
+    className: 'c-lo c-src live-source',
     cell: ({ source }) => visibleLine(source ?? '–', 40),
   },
-  { id: 'deliveries', header: 'Deliveries', cell: (row) => <Deliveries row={row} /> },
+  {
+    id: 'deliveries',
+    header: 'Deliveries',
+    className: 'live-deliveries',
+    cell: (row) => <Deliveries row={row} />,
+  },
 ];
 
 function EventCell({ row }: { readonly row: LiveRow }): ReactNode {

@@ -16,6 +16,7 @@ import { EventInspector } from '../events/event-inspector.tsx';
 import { LIVE_COLUMNS, matches } from './columns.tsx';
 import type { LiveRow } from './live-ring.ts';
 import { type TailFilter, useTail } from './use-tail.ts';
+import './live-page.css';
 
 const route = getRouteApi('/shell/live');
 
@@ -70,6 +71,7 @@ export function LivePage() {
             columns={LIVE_COLUMNS}
             rows={rows}
             rowId={({ id }) => id}
+            isFixed
             selected={rows.find(({ event }) => event !== undefined && event.messageId === open)?.id}
             onOpen={show}
           />
@@ -92,7 +94,7 @@ function Filters({ filter, q }: { readonly filter: TailFilter; readonly q: strin
       <TextInput
         ref={field}
         isSmall
-        className="live-q"
+        className="filter-field"
         before={<Search className="i" aria-hidden />}
         after={<kbd>/</kbd>}
         aria-label="Filter what is shown by id, user or event"

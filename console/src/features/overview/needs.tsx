@@ -6,12 +6,14 @@ import type { Status } from '../../api/queries.ts';
 import { Button } from '../../ui/controls.tsx';
 import { duration, exactNumber, plural } from '../../ui/format.ts';
 import { Section } from '../../ui/page.tsx';
-import { StateMark } from '../../ui/state-mark.tsx';
+import { StateMark, toneOf } from '../../ui/state-mark.tsx';
 import { useNow } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { stateOf } from '../destinations/destination-state.tsx';
 import { reasonSentence } from '../events/reasons.ts';
 import { reasons } from './ledger-terms.ts';
+import '../../ui/need.css';
 
 type Lane = Status['lanes'][string];
 
@@ -56,17 +58,17 @@ function Need({ name, lane, dead }: NeedProps) {
   const endpoint = lane.endpoints.find(({ state }) => state === 'failing') ?? lane.endpoints[0];
   const status = endpoint?.lastError?.status;
   const said = endpoint?.lastError?.answer;
-  const isRefusing = status !== undefined && status < 500 && status !== 408 && status !== 429;
+  const state = stateOf(lane);
   return (
     <article className="need">
-      <StateMark state={isRefusing ? 'refused' : 'failing'} label={null} />
+      <StateMark state={state} label={null} />
       <h3>
         {visibleLine(name, 60)} <span className="mono soft">{visibleLine(endpoint?.endpoint ?? '', 80)}</span>
       </h3>
       <div className="facts">
         {failingSince !== undefined && (
-          <span className={isRefusing ? 'bad' : 'warn'}>
-            {isRefusing ? 'refusing' : 'failing'} for <Span from={failingSince} />
+          <span className={toneOf(state, 1)}>
+            {state} for <Span from={failingSince} />
           </span>
         )}
         <span>

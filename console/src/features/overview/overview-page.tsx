@@ -5,9 +5,10 @@ import { type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Button, Segmented } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
-import { clock, dateTime } from '../../ui/format.ts';
+import { rangeText } from '../../ui/format.ts';
 import { Page } from '../../ui/page.tsx';
 import { usePreferences } from '../../ui/preferences.ts';
+import { useNow } from '../../ui/time.tsx';
 import { callExample } from '../events/curl.ts';
 import { NeedsAPerson } from './needs.tsx';
 import { numbersQuery, RANGES } from './queries.ts';
@@ -47,15 +48,15 @@ export function OverviewPage() {
   );
 }
 
+/** The begin and the end of what the page shows. */
 function RangeText() {
-  const { from, to } = route.useSearch();
+  const { from, to, range = '1h' } = route.useSearch();
   const { zone } = usePreferences();
-  if (from === undefined || to === undefined) return null;
-  return (
-    <span className="dim num c-lo">
-      {dateTime(Date.parse(from), zone).replace(/\.\d{3}/, '')} – {clock(Date.parse(to), zone).slice(0, 8)}
-    </span>
-  );
+  const now = useNow(10_000);
+  const { length } = RANGES.find(({ value }) => value === range) ?? RANGES[1];
+  const end = to === undefined ? now : Date.parse(to);
+  const begin = from === undefined ? end - length : Date.parse(from);
+  return <span className="dim num c-lo">{rangeText(begin, end, zone)}</span>;
 }
 
 /** One range for everything on the page. */

@@ -112,7 +112,7 @@ export function outlets(rates: RaceRates): Outlet[] {
   const low = LEVELS[2] + widthOf(rates.owed) / 2 - 2;
   const back = `C712,${round(low)} 668,102 728,102 H786 C846,102 812,${round(low)} 880,${round(low)}`;
   return [
-    { id: 'discarded', tone: 'mute', width: out.discarded, path: falls(12, 0, 92, out.discarded) },
+    { id: 'discarded', tone: 'warn', width: out.discarded, path: falls(12, 0, 92, out.discarded) },
     { id: 'duplicates', tone: 'mute', width: out.duplicates, path: falls(150, 0, 236, out.duplicates) },
     { id: 'skipped', tone: 'mute', width: out.skipped, path: falls(330, 1, 424, out.skipped) },
     { id: 'pending', tone: 'warn', width: out.pending, path: `M640,${round(low)} ${back}` },

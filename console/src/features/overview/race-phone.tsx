@@ -1,12 +1,13 @@
 import { Link } from '@tanstack/react-router';
 import { exactNumber, shortNumber } from '../../ui/format.ts';
-import { Icon } from '../../ui/icons.tsx';
-import type { Place } from './place.ts';
+import { StateMark, toneOf } from '../../ui/state-mark.tsx';
+import { type Place, SideAbout, type SidePlace } from './place.tsx';
 import { type RaceRates, widthOf } from './race-geometry.ts';
+import './race.css';
 
 interface RacePhoneProps {
   readonly stations: readonly Place[];
-  readonly sides: readonly Place[];
+  readonly sides: readonly SidePlace[];
   readonly rates: RaceRates;
 }
 
@@ -23,39 +24,39 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
 
 /** The race of a phone: it runs down. */
 export function RacePhone({ stations, sides, rates }: RacePhoneProps) {
-  const rows = stations.flatMap((station) => [
-    { ...station, isSide: false, width: widthOf(rates[station.id as keyof RaceRates]) },
+  const rows = stations.flatMap((place): Row[] => [
+    { place, width: widthOf(rates[place.id as keyof RaceRates]) },
     ...sides
-      .filter(({ id }) => BELOW[station.id]?.includes(id))
-      .map((side) => ({ ...side, isSide: true, width: widthOf(rates[rateOf(side.id)]) })),
+      .filter(({ id }) => BELOW[place.id]?.includes(id))
+      .map((side) => ({ place: side, side, width: widthOf(rates[rateOf(side.id)]) })),
   ]);
-  const height = 4 + rows.reduce((sum, { isSide }) => sum + (isSide ? SIDE : STATION), 0);
+  const height = 4 + rows.reduce((sum, row) => sum + heightOf(row), 0);
   let top = 4;
   const placed = rows.map((row) => {
     const at = top;
-    top += row.isSide ? SIDE : STATION;
+    top += heightOf(row);
     return { ...row, at, middle: (at + top) / 2 };
   });
   return (
     <div className="race-v">
       <svg viewBox={`0 0 72 ${height}`} preserveAspectRatio="xMinYMin meet" aria-hidden="true">
         <path className="ch-bed" d={`M6,0 H46 V${height} H6Z`} />
+        {placed.map(({ side, width, middle }) => {
+          if (side === undefined) return null;
+          const path = `M${MIDDLE},${middle - 18} C${MIDDLE},${middle} 44,${middle} 68,${middle}`;
+          const tone = toneOf(side.retrying === undefined ? side.state : 'retrying', 1);
+          return (
+            <g key={side.id}>
+              <path className={`ch-out s-${tone}`} strokeWidth={width} d={path} />
+              <path className={`ch-out-l s-${tone} still`} d={path} />
+            </g>
+          );
+        })}
         {placed
-          .filter(({ isSide }) => isSide)
-          .map(({ id, tone, width, middle }) => {
-            const path = `M${MIDDLE},${middle - 18} C${MIDDLE},${middle} 44,${middle} 68,${middle}`;
-            return (
-              <g key={id}>
-                <path className={`ch-out s-${tone}`} strokeWidth={width} d={path} />
-                <path className={`ch-out-l s-${tone} still`} d={path} />
-              </g>
-            );
-          })}
-        {placed
-          .filter(({ isSide }) => !isSide)
-          .map(({ id, at, width }, index, all) => (
+          .filter(({ side }) => side === undefined)
+          .map(({ place, at, width }, index, all) => (
             <rect
-              key={id}
+              key={place.id}
               className="ch-water ch-down"
               x={MIDDLE - width / 2}
               width={width}
@@ -65,22 +66,36 @@ export function RacePhone({ stations, sides, rates }: RacePhoneProps) {
           ))}
       </svg>
       <ol>
-        {placed.map(({ id, isSide, label, to, tone, icon, count, about }) => (
-          <li key={id} className={isSide ? 'o' : ''}>
-            <Link to={to} className={isSide ? `st ${tone}` : 'soft med'}>
-              {isSide && <Icon name={icon} />}
-              {label}
+        {placed.map(({ place: { id, to, label, count, about }, side }) => (
+          <li key={id} className={side === undefined ? '' : 'o'}>
+            <Link to={to} className={side === undefined ? 'soft med' : ''}>
+              {side === undefined ? (
+                label
+              ) : (
+                <StateMark state={side.state} label={label} isNone={count === 0} />
+              )}
             </Link>
             <span className="r">
               <b title={exactNumber(count)}>{shortNumber(count)}</b>
               <br />
-              <span className="dim">{about}</span>
+              {side === undefined ? <span className="dim">{about}</span> : <SideAbout side={side} />}
             </span>
           </li>
         ))}
       </ol>
     </div>
   );
+}
+
+interface Row {
+  readonly place: Place;
+  /** Where the row is an outlet. */
+  readonly side?: SidePlace;
+  readonly width: number;
+}
+
+function heightOf({ side }: Row): number {
+  return side === undefined ? STATION : SIDE;
 }
 
 function rateOf(side: string): keyof RaceRates {

@@ -2,13 +2,14 @@ import { Link } from '@tanstack/react-router';
 import type { CSSProperties } from 'react';
 import type { Status } from '../../api/queries.ts';
 import { duration, exactNumber, plural, rate, shortNumber } from '../../ui/format.ts';
-import { Icon } from '../../ui/icons.tsx';
 import { Sparkline } from '../../ui/sparkline.tsx';
-import type { Place } from './place.ts';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { type Place, SideAbout, type SidePlace } from './place.tsx';
 import type { Numbers } from './queries.ts';
 import { channel, flowSeconds, HEIGHT, outlets, type RaceRates, WIDTH } from './race-geometry.ts';
 import { RacePhone } from './race-phone.tsx';
 import { LedgerSums } from './sums.tsx';
+import './race.css';
 
 interface RaceProps {
   readonly numbers: Numbers;
@@ -61,15 +62,14 @@ const LEFT: Readonly<Record<string, number>> = {
   dead: 69,
 };
 
-function SideLink({ side }: { readonly side: Place }) {
+function SideLink({ side }: { readonly side: SidePlace }) {
+  const { id, state, label, count, to } = side;
   return (
-    <Link to={side.to} style={{ left: `${LEFT[side.id]}%` }}>
-      <span className={`lab ${side.tone}`}>
-        <Icon name={side.icon} />
-        {side.label}
+    <Link to={to} style={{ left: `${LEFT[id]}%` }}>
+      <span className="lab">
+        <StateMark state={state} label={label} isNone={count === 0} />
       </span>
-      <b title={exactNumber(side.count)}>{shortNumber(side.count)}</b>{' '}
-      <span className="dim">{side.about}</span>
+      <b title={exactNumber(count)}>{shortNumber(count)}</b> <SideAbout side={side} />
     </Link>
   );
 }
@@ -77,9 +77,8 @@ function SideLink({ side }: { readonly side: Place }) {
 function Took({ numbers: { totals } }: { readonly numbers: Numbers }) {
   return (
     <a href="#latency" style={{ left: '83.5%' }}>
-      <span className="lab ok">
-        <Icon name="ok" />
-        Time it took
+      <span className="lab">
+        <StateMark state="delivered" label="Time it took" isNone />
       </span>
       <b>p50 {milliseconds(totals['deliveryP50'])}</b>{' '}
       <span className="dim">p99 {milliseconds(totals['deliveryP99'])}</span>
@@ -159,30 +158,27 @@ function ratesOf({ now }: Pick<Numbers, 'now'>): RaceRates {
 function placesOf({ totals, now }: Numbers, { destinations, lanes }: Status) {
   const pending = Object.values(destinations).reduce((sum, one) => sum + one.pending, 0);
   const retrying = Object.values(lanes).reduce((sum, one) => sum + one.retrying, 0);
-  const place = (id: string, label: string, more: Pick<Place, 'to' | 'tone' | 'icon'>): Place => ({
+  const place = (id: string, label: string, to: Place['to']): Place => ({
     id,
     label,
     count: totals[id] ?? 0,
     about: rate(now[id] ?? 0),
-    ...more,
+    to,
   });
+  const sides: SidePlace[] = [
+    { ...place('discarded', 'Discarded', '/sources'), state: 'discarded' },
+    { ...place('duplicates', 'Duplicate', '/sources'), state: 'duplicate' },
+    { ...place('skipped', 'Skipped', '/destinations'), state: 'skipped' },
+    { ...place('pending', 'Pending', '/destinations'), state: 'pending', count: pending, retrying },
+    { ...place('dead', 'Dead', '/destinations'), state: 'dead' },
+  ];
   return {
     stations: [
-      place('received', 'Received', { to: '/live', tone: 'water', icon: 'live' }),
-      place('accepted', 'Accepted', { to: '/events', tone: 'water', icon: 'ok' }),
-      place('owed', 'Owed', { to: '/destinations', tone: 'water', icon: 'destinations' }),
-      place('delivered', 'Delivered', { to: '/destinations', tone: 'water', icon: 'ok' }),
+      place('received', 'Received', '/live'),
+      place('accepted', 'Accepted', '/events'),
+      place('owed', 'Owed', '/destinations'),
+      place('delivered', 'Delivered', '/destinations'),
     ],
-    sides: [
-      place('discarded', 'Discarded', { to: '/sources', tone: 'mute', icon: 'discard' }),
-      place('duplicates', 'Duplicate', { to: '/sources', tone: 'mute', icon: 'duplicate' }),
-      place('skipped', 'Skipped', { to: '/destinations', tone: 'mute', icon: 'skip' }),
-      {
-        ...place('pending', 'Pending', { to: '/destinations', tone: 'warn', icon: 'pending' }),
-        count: pending,
-        about: `${shortNumber(retrying)} retrying`,
-      },
-      place('dead', 'Dead', { to: '/destinations', tone: 'bad', icon: 'bad' }),
-    ],
+    sides,
   };
 }

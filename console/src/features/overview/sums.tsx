@@ -3,6 +3,7 @@ import type { Status } from '../../api/queries.ts';
 import { exactNumber } from '../../ui/format.ts';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { ledgerTerms, type RangeTotals, rangeTerms, type Terms } from './ledger-terms.ts';
+import './race.css';
 
 interface LedgerSumsProps {
   readonly status: Status;

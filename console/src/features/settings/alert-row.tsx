@@ -7,6 +7,7 @@ import { RelativeTime, useNow } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { CONDITIONS } from './alert-form.ts';
 import type { Alert } from './queries.ts';
+import '../../ui/need.css';
 
 /** A dialog about one alert. */
 export type AlertAction = 'edit' | 'test' | 'remove';
@@ -85,7 +86,7 @@ function OpenTrouble({ trouble }: { readonly trouble: Alert['open'][number] }) {
   const { condition, destination, since } = trouble;
   const now = useNow();
   return (
-    <span className="warn">
+    <span className="bad">
       {visibleLine(destination ?? condition.replaceAll('_', ' '), 60)} for{' '}
       <b>{duration(Math.max(1000, Math.round((now - Date.parse(since)) / 1000) * 1000))}</b>
     </span>

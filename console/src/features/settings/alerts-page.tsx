@@ -12,7 +12,6 @@ import { type AlertAction, AlertRow } from './alert-row.tsx';
 import { AlertTestDialog } from './alert-test-dialog.tsx';
 import { type Alert, alertsQuery, useRemoveAlert } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
-import '../../ui/form.css';
 
 /** The dialog that is open above the list. */
 type Opened = { readonly kind: 'new' } | { readonly kind: AlertAction; readonly alert: Alert };

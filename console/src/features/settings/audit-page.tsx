@@ -11,7 +11,6 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { type AuditEntry, auditQuery } from './queries.ts';
 import { KINDS, type RecordKind } from './record-kinds.ts';
 import { SettingSections } from './section-tabs.tsx';
-import '../../ui/form.css';
 
 const route = getRouteApi('/shell/settings/audit');
 

@@ -15,7 +15,7 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { documentOf, documentText } from './document.ts';
 import { configQuery, type Plan, usePlan } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
-import '../../ui/form.css';
+import '../../ui/table.css';
 
 /** All records as a file, and what another file would change. */
 export function ConfigurationPage() {

@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
 import type { paths } from '../../api/schema.d.ts';
+import { type Numbers, numbersOf } from '../overview/queries.ts';
 import type { RecordKind } from './record-kinds.ts';
 
 export type Token = Answer<'/api/v1/tokens', 'get'>['data'][number];
@@ -136,16 +137,14 @@ function flag(value: boolean): 'true' | 'false' {
   return value ? 'true' : 'false';
 }
 
-const LATENCIES = 'acceptanceP50,acceptanceP99,deliveryP50,deliveryP99';
+const LATENCIES = 'commitP50,commitP99,acceptanceP50,acceptanceP99,deliveryP50,deliveryP99';
 
-/** How long calls and deliveries of the last hour took, in milliseconds, by name of the series. */
+/** How long commits, calls and deliveries of the last hour took, in milliseconds, a minute a step. */
 export const latenciesQuery = queryOptions({
   queryKey: ['timeline', 'latencies'],
-  queryFn: async ({ signal }): Promise<Readonly<Record<string, number | null>>> => {
-    const { groups } = await answer(
-      api.GET('/api/v1/timeline', { params: { query: { series: LATENCIES } }, signal }),
-    );
-    return groups[0]?.totals ?? {};
+  queryFn: async ({ signal }): Promise<Numbers> => {
+    const query = { from: new Date(Date.now() - 3_600_000).toISOString(), step: 60, series: LATENCIES };
+    return numbersOf(await answer(api.GET('/api/v1/timeline', { params: { query }, signal })), Date.now());
   },
   refetchInterval: 10_000,
 });

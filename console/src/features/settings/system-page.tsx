@@ -1,16 +1,23 @@
 import { useQuery } from '@tanstack/react-query';
-import { Fragment, type ReactNode } from 'react';
+import { lazy, Suspense } from 'react';
 import { type Status, statusQuery } from '../../api/queries.ts';
 import { Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
 import { bytes, duration, exactNumber, plural } from '../../ui/format.ts';
 import { Page, Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { RelativeTime } from '../../ui/time.tsx';
+import { RelativeTime, useNow } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { DiskSection } from './disk-section.tsx';
+import { type Fact, Facts } from './facts.tsx';
+import { NodesSection } from './nodes-section.tsx';
 import { latenciesQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
-import '../../ui/form.css';
+import '../../ui/table.css';
 
-/** How the server itself does: its store, its clock, its books. */
+/** The chart brings a library with it: the numbers stand before it is here. */
+const CommitChart = lazy(async () => ({ default: (await import('./commit-chart.tsx')).CommitChart }));
+
+/** How the server itself does: its version, its disk, its commits, its books. */
 export function SystemPage() {
   const { data, error, refetch } = useQuery(statusQuery);
   return (
@@ -23,10 +30,7 @@ export function SystemPage() {
 }
 
 function SystemHealth({ status }: { readonly status: Status }) {
-  const { log, startedAt, callsOfNoSource, lanes } = status;
-  const { damage } = log;
-  const held = Object.values(lanes).reduce((total, lane) => total + lane.held, 0);
-  const onDisk = Object.values(lanes).reduce((total, lane) => total + lane.onDisk, 0);
+  const { damage } = status.log;
   return (
     <>
       {damage !== undefined && (
@@ -37,63 +41,113 @@ function SystemHealth({ status }: { readonly status: Status }) {
         </Notice>
       )}
       <div className="two">
-        <Books status={status} />
-        <Latencies />
+        <Program status={status} />
+        {status.disk === undefined ? <Stored status={status} /> : <DiskSection disk={status.disk} />}
+      </div>
+      <NodesSection status={status} />
+      <div className="two">
+        <Suspense fallback={<div className="charts-skeleton" />}>
+          <CommitChart />
+        </Suspense>
+        <Latencies commits={status.commits.count} />
       </div>
       <div className="two">
-        <Section title="Store">
-          <Facts
-            facts={[
-              ['Events', exactNumber(log.events)],
-              ['On disk', bytes(log.bytes)],
-              [
-                'Oldest event',
-                log.oldestAt === undefined ? '—' : <RelativeTime key="oldest" at={log.oldestAt} />,
-              ],
-              ['Deliveries in memory', exactNumber(held)],
-              ['Deliveries on disk', exactNumber(onDisk)],
-            ]}
-          />
-        </Section>
-        <Section title="Server">
-          <Facts
-            facts={[
-              ['Started', <RelativeTime key="started" at={startedAt} />],
-              ['Client timestamps that could not be read', exactNumber(callsOfNoSource.clock.unparseable)],
-              ['Client clocks that were off', exactNumber(callsOfNoSource.clock.skewed)],
-              ...countRows('Discarded of no source', callsOfNoSource.discarded),
-              ...countRows('Refused', callsOfNoSource.refused),
-            ]}
-          />
-        </Section>
+        {status.disk !== undefined && <Stored status={status} />}
+        <Books status={status} />
       </div>
     </>
   );
 }
 
-/** What callers and receivers felt in the last hour. */
-function Latencies() {
-  const { data = {} } = useQuery(latenciesQuery);
-  const shown = (name: string) => {
-    const value = data[name];
-    return value === undefined || value === null ? '—' : duration(value);
-  };
+/** What runs, and for how long. */
+function Program({ status }: { readonly status: Status }) {
+  const { version, nodeVersion, startedAt, nodes, callsOfNoSource } = status;
+  const { clock, discarded, refused } = callsOfNoSource;
+  const now = useNow();
+  const facts: Fact[] = [
+    ['Millrace', <b key="version">{version}</b>],
+    ['Node.js', nodeVersion],
+    ['Up', duration(Math.max(1000, now - Date.parse(startedAt)))],
+    ['Started', <RelativeTime key="started" at={startedAt} />],
+    ['Store', nodes === undefined ? 'its own, one process' : `PostgreSQL, ${plural(nodes.length, 'node')}`],
+    ...countFacts('Calls refused', refused),
+    ...countFacts('Calls of no source', discarded),
+    ...countFacts('Client times not used', clock),
+  ];
   return (
-    <Section title="Latency" about="of the last hour">
-      <Facts
+    <Section title="Server" about={location.hostname}>
+      <FactBox facts={facts} />
+    </Section>
+  );
+}
+
+/** One line for each reason that has happened since the start. */
+function countFacts(label: string, counts: object): Fact[] {
+  return Object.entries(counts as Record<string, number>)
+    .filter(([, count]) => count > 0)
+    .map(([reason, count]) => [`${label}: ${reason.replaceAll('_', ' ')}`, exactNumber(count)]);
+}
+
+/** How many events are kept, and how many deliveries wait. */
+function Stored({ status: { log, lanes } }: { readonly status: Status }) {
+  const held = Object.values(lanes).reduce((total, lane) => total + lane.held, 0);
+  const onDisk = Object.values(lanes).reduce((total, lane) => total + lane.onDisk, 0);
+  return (
+    <Section title="Store">
+      <FactBox
         facts={[
-          ['Until a call is stored, p50', shown('acceptanceP50')],
-          ['Until a call is stored, p99', shown('acceptanceP99')],
-          ['Until an event is delivered, p50', shown('deliveryP50')],
-          ['Until an event is delivered, p99', shown('deliveryP99')],
+          ['Events', exactNumber(log.events)],
+          ['Their size, with what is owed', bytes(log.bytes)],
+          [
+            'Oldest event',
+            log.oldestAt === undefined ? '—' : <RelativeTime key="oldest" at={log.oldestAt} />,
+          ],
+          ['Deliveries in memory', exactNumber(held)],
+          ['Deliveries on disk', exactNumber(onDisk)],
         ]}
       />
     </Section>
   );
 }
 
-function countRows(label: string, counts: Readonly<Record<string, number>>): [string, ReactNode][] {
-  return Object.entries(counts).map(([reason, count]) => [`${label}: ${reason}`, exactNumber(count)]);
+const LATENCIES = [
+  ['A commit is on stable storage', 'commit'],
+  ['A call is answered', 'acceptance'],
+  ['An event is delivered', 'delivery'],
+] as const;
+
+/** What commits, callers and receivers felt in the last hour. `commits`: how many there were in the last quarter of an hour. */
+function Latencies({ commits }: { readonly commits: number }) {
+  const { data } = useQuery(latenciesQuery);
+  const shown = (name: string) => {
+    const value = data?.totals[name];
+    return value === undefined || value === null ? '—' : duration(value);
+  };
+  return (
+    <Section title="How long it takes" about="in the last hour">
+      <div className="box bleed">
+        <table className="tbl">
+          <thead>
+            <tr>
+              <th>Until</th>
+              <th className="r">p50</th>
+              <th className="r">p99</th>
+            </tr>
+          </thead>
+          <tbody>
+            {LATENCIES.map(([what, name]) => (
+              <tr key={name}>
+                <td className="w">{what}</td>
+                <td className="r">{shown(`${name}P50`)}</td>
+                <td className="r">{shown(`${name}P99`)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <div className="tfoot">{plural(commits, 'commit')} in the last 15 minutes</div>
+      </div>
+    </Section>
+  );
 }
 
 /** Whether every sum of the ledger comes out. */
@@ -101,38 +155,42 @@ function Books({ status: { balanced, differences, sources, destinations } }: { r
   const sums = Object.keys(sources).length + Object.keys(destinations).length;
   return (
     <Section title="Ledger">
-      <div className="box pad stack-s">
-        <StateMark
-          state={balanced ? 'healthy' : 'failed'}
-          label={
-            balanced
-              ? `all ${plural(sums, 'sum')} come out: 0 lost`
-              : `${plural(differences.length, 'sum')} does not come out`
-          }
-        />
-        {differences.map((difference) => (
-          <p key={JSON.stringify(difference)} className="mono bad">
-            {JSON.stringify(difference)}
+      <div className="box">
+        <div className="pad stack-s">
+          <StateMark
+            state={balanced ? 'healthy' : 'failed'}
+            label={balanced ? `all ${plural(sums, 'sum')} come out: 0 lost` : 'a sum does not come out'}
+          />
+          {differences.map((difference) => (
+            <p key={JSON.stringify(difference)} className="bad">
+              {differenceText(difference)}
+            </p>
+          ))}
+          <p className="hint">
+            received = accepted + duplicates + discarded for each source; owed = delivered + pending + dead +
+            erased for each destination. Checked every minute.
           </p>
-        ))}
-        <p className="hint">
-          received = accepted + duplicates + discarded for each source; owed = delivered + pending + dead +
-          erased for each destination. Checked every minute.
-        </p>
+        </div>
       </div>
     </Section>
   );
 }
 
-function Facts({ facts }: { readonly facts: readonly (readonly [string, ReactNode])[] }) {
+/** "crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, erased 0" */
+function differenceText({ difference, ...terms }: Status['differences'][number]): string {
+  const [[, name] = ['', ''], ...numbers] = Object.entries(terms);
+  const sum = numbers.map(([term, count]) => `${term} ${exactNumber(Number(count))}`).join(', ');
+  const what =
+    difference > 0 ? `${exactNumber(difference)} lost` : `${exactNumber(-difference)} counted twice`;
+  return `${visibleLine(String(name), 60)}: ${what}: ${sum}`;
+}
+
+function FactBox({ facts }: { readonly facts: readonly Fact[] }) {
   return (
-    <dl className="kv box pad">
-      {facts.map(([name, value]) => (
-        <Fragment key={name}>
-          <dt>{name}</dt>
-          <dd className="num">{value}</dd>
-        </Fragment>
-      ))}
-    </dl>
+    <div className="box">
+      <div className="pad">
+        <Facts facts={facts} />
+      </div>
+    </div>
   );
 }

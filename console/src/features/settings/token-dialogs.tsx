@@ -6,7 +6,6 @@ import { Notice } from '../../ui/empty-state.tsx';
 import { TextField } from '../../ui/form-fields.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { type NewToken, type Token, useCreateToken, useRevokeToken } from './queries.ts';
-import '../../ui/form.css';
 
 export const ROLES =
   'A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';

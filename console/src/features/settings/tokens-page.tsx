@@ -10,8 +10,8 @@ import { RelativeTime } from '../../ui/time.tsx';
 import { Preferences } from './preferences.tsx';
 import { type Token, tokensQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
-import '../../ui/form.css';
 import { NewTokenDialog, RevokeDialog, ROLES } from './token-dialogs.tsx';
+import '../../ui/table.css';
 
 /** Who may sign in, and how this browser shows things. */
 export function TokensPage() {

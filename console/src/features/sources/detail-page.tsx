@@ -16,7 +16,6 @@ import { SendSteps } from './send-steps.tsx';
 import { SourceSettings } from './source-settings.tsx';
 import type { Tab } from './views.ts';
 import { WriteKeys } from './write-keys.tsx';
-import '../../ui/form.css';
 
 const route = getRouteApi('/shell/sources/$name');
 
@@ -70,9 +69,9 @@ function SourceSum({ name }: { readonly name: string }) {
       name={name}
       total={{ label: 'Received', value: received }}
       terms={[
-        ['Accepted', 'ok', accepted],
-        ['Duplicates', '', duplicates],
-        ['Discarded', 'warn', discarded],
+        { label: 'Accepted', state: 'accepted', value: accepted },
+        { label: 'Duplicates', state: 'duplicate', value: duplicates },
+        { label: 'Discarded', state: 'discarded', value: discarded },
       ]}
       balance={received - accepted - duplicates - discarded}
     />

@@ -1,22 +1,23 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
 import { type Source, type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
-import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Field, TextInput } from '../../ui/controls.tsx';
 import { FormDialog } from '../../ui/dialog.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { rate } from '../../ui/format.ts';
 import { Page } from '../../ui/page.tsx';
 import { Sparkline } from '../../ui/sparkline.tsx';
-import { StateMark } from '../../ui/state-mark.tsx';
+import { CountOf, StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Num } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { sourceDaysQuery, useCreateSource } from './queries.ts';
-import '../../ui/form.css';
+
+const route = getRouteApi('/shell/sources');
 
 interface SourceRow {
   readonly source: Source;
@@ -32,13 +33,13 @@ export function SourcesPage() {
   const status = useQuery(statusQuery);
   const mayEdit = useMay('editor');
   const navigate = useNavigate();
-  const [isMaking, setIsMaking] = useState(false);
+  const { new: isMaking } = route.useSearch();
   const rows = (sources.data ?? []).map((source) => rowOf(source, status.data));
   const newButton = mayEdit && (
-    <Button kind="primary" onClick={() => setIsMaking(true)}>
+    <Link to="/sources" search={{ new: true }} className="btn btn-p">
       <Plus className="i" aria-hidden />
       New source
-    </Button>
+    </Link>
   );
   return (
     <Page title="Sources" actions={newButton}>
@@ -62,7 +63,9 @@ export function SourcesPage() {
           foot="received = accepted + duplicates + discarded"
         />
       )}
-      {isMaking && <NewSourceDialog onClose={() => setIsMaking(false)} />}
+      {isMaking === true && mayEdit && (
+        <NewSourceDialog onClose={() => void navigate({ to: '/sources', replace: true })} />
+      )}
     </Page>
   );
 }
@@ -126,11 +129,7 @@ const COLUMNS: readonly Column<SourceRow>[] = [
     header: 'Discarded',
     className: 'r',
     sort: ({ discarded }) => discarded,
-    cell: ({ discarded }) => (
-      <span className={discarded > 0 ? 'warn med' : ''}>
-        <Num value={discarded} />
-      </span>
-    ),
+    cell: ({ discarded }) => <CountOf state="discarded" count={discarded} />,
   },
 ];
 

@@ -5,6 +5,9 @@ import { TABS, type Tab } from './views.ts';
 const listRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/sources',
+  // The dialog that makes one is open.
+  validateSearch: ({ new: isNew }: Record<string, unknown>): { readonly new?: true } =>
+    String(isNew) === 'true' ? { new: true } : {},
   component: lazyRouteComponent(() => import('./list-page.tsx'), 'SourcesPage'),
 });
 

@@ -10,6 +10,7 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import type { SourceRecord } from './queries.ts';
 import { sourceSnippets } from './snippets.ts';
+import './sources.css';
 
 /** Three steps to the first event; each is ticked by itself when it has happened. */
 export function SendSteps({ source }: { readonly source: SourceRecord }) {

@@ -7,6 +7,7 @@ import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Section } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { newWriteKey, type SourceRecord, useChangeSource } from './queries.ts';
+import './sources.css';
 
 /** The write keys of a source: hidden until asked for, and replaced without a gap by adding before removing. */
 export function WriteKeys({ source }: { readonly source: SourceRecord }) {

@@ -15,6 +15,7 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { ComputationForm } from './computation-form.tsx';
 import { ComputationState } from './computation-state.tsx';
 import { DefinitionText } from './definition-editor.tsx';
+import { Members, type PartProps } from './members.tsx';
 import {
   type Computation,
   computationQuery,
@@ -22,8 +23,7 @@ import {
   useRemoveComputation,
   useSaveComputation,
 } from './queries.ts';
-import '../../ui/form.css';
-import { Members, type PartProps } from './members.tsx';
+import '../../ui/progress.css';
 
 const audienceRoute = getRouteApi('/shell/users/audiences/$name');
 

@@ -11,7 +11,6 @@ import { NewComputation } from './computation-form.tsx';
 import { ComputationState } from './computation-state.tsx';
 import { type Computation, computationsQuery, type Kind } from './queries.ts';
 import { UserSections } from './section-tabs.tsx';
-import '../../ui/form.css';
 
 const audiencesRoute = getRouteApi('/shell/users/audiences');
 const traitsRoute = getRouteApi('/shell/users/traits');

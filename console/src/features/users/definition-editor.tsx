@@ -3,6 +3,8 @@ import { Button, CopyButton, Field } from '../../ui/controls.tsx';
 import { visibleText } from '../../ui/visible-text.ts';
 import { offsetOf, pointAt, tokensOf } from './definition.ts';
 import type { Mistake } from './mistakes.ts';
+import './definition-editor.css';
+import '../../ui/code.css';
 
 interface DefinitionEditorProps {
   readonly label: string;

@@ -11,7 +11,8 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { regulationQuery } from './queries.ts';
 import { confirmationsOf, effectOf, isErasing, type Regulation, receiptText, titleOf } from './receipt.ts';
 import { NotificationState, RegulationState } from './regulation-state.tsx';
-import '../../ui/form.css';
+import './receipt.css';
+import '../../ui/table.css';
 
 const route = getRouteApi('/shell/users/deletions/$id');
 

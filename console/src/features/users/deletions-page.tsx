@@ -12,7 +12,6 @@ import { confirmationsOf, isErasing, type Regulation, titleOf } from './receipt.
 import { RegulationDialog } from './regulation-dialog.tsx';
 import { RegulationState } from './regulation-state.tsx';
 import { UserSections } from './section-tabs.tsx';
-import '../../ui/form.css';
 
 /** Requests to delete or suppress users, the newest first. */
 export function DeletionsPage() {

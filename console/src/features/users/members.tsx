@@ -8,7 +8,6 @@ import { type Column, Table } from '../../ui/table.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { type Computation, type Kind, type Member, membersQuery } from './queries.ts';
-import '../../ui/form.css';
 
 export interface PartProps {
   readonly kind: Kind;

@@ -3,6 +3,7 @@ import { exactNumber, plural } from '../../ui/format.ts';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import type { Preview } from './queries.ts';
+import './preview.css';
 
 interface PreviewBoxProps {
   readonly preview: Preview | undefined;

@@ -6,6 +6,7 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import type { Profile } from './queries.ts';
+import '../../ui/need.css';
 
 export function Identities({ profile }: { readonly profile: Profile }) {
   const { userId, formerUserIds, anonymousIds, externalIds, groups, sources } = profile;

@@ -10,7 +10,6 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { ProfileView } from './profile-view.tsx';
 import { type ProfileId, profileQuery } from './queries.ts';
 import { UserSections } from './section-tabs.tsx';
-import '../../ui/form.css';
 
 const route = getRouteApi('/shell/users');
 

@@ -10,7 +10,7 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { type RegulationType, suppressionsQuery } from './queries.ts';
 import { RegulationDialog } from './regulation-dialog.tsx';
 import { UserSections } from './section-tabs.tsx';
-import '../../ui/form.css';
+import '../../ui/table.css';
 
 interface Asked {
   readonly ids: readonly string[];

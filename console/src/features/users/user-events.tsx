@@ -9,6 +9,7 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { nameable } from '../events/event-inspector.tsx';
 import { eventTitle } from '../events/naming.ts';
 import { type ProfileId, type StoredEvent, userEventsQuery } from './queries.ts';
+import '../../ui/table.css';
 
 /** The newest events of all ids of the user. */
 export function UserEvents({ id }: { readonly id: ProfileId }) {

@@ -27,9 +27,9 @@ export class TimelineFiles implements TimelineStore {
   async append(level: TimelineLevel, row: TimelineRow): Promise<void> {
     if (this.#isReplaced()) throw new Error('the data folder is not that of this process any more');
     const path = this.#path(level, row.at);
-    const { at, sources, destinations } = row;
+    const { at, ...numbers } = row;
     // `at` comes first: see `timeOf`.
-    const line = `${JSON.stringify({ at, sources, destinations })}\n`;
+    const line = `${JSON.stringify({ at, ...numbers })}\n`;
     await appendFile(path, this.#begun.has(path) ? line : `\n${line}`, { mode: OWNER_ONLY });
     this.#begun.add(path);
   }

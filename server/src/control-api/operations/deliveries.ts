@@ -19,6 +19,7 @@ import {
 import { Problem } from '../problem.ts';
 import { eventFilterFields, searchPageSchema, searchPageView, sourceFilter } from './events.ts';
 import { attemptSchema } from './reports.ts';
+import { namingFields } from './tail.ts';
 
 export interface DeliveryOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
@@ -58,8 +59,9 @@ const deliverySchema = z.object({
   nextAttemptAt: z.string().exactOptional(),
   endpoint: z.string().exactOptional(),
   messageId: z.string().exactOptional(),
-  source: z.string().exactOptional(),
   type: z.string().exactOptional(),
+  ...namingFields,
+  source: z.string().exactOptional(),
   receivedAt: z.string().exactOptional(),
   attempts: z.array(attemptSchema),
 } satisfies Shape<DeliverySummary>);

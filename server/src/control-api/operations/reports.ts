@@ -1,7 +1,9 @@
 import * as z from 'zod';
 import type { DestinationCounts, SourceCounts } from '../../model/ledger.ts';
+import type { DiskParts } from '../../ports/disk-use.ts';
 import type {
   AttemptTrace,
+  CommitsOverview,
   DamageTrace,
   DatabaseOverview,
   DeliveryTrace,
@@ -9,6 +11,7 @@ import type {
   DiscardReport,
   DiscardSample,
   DiscardTrace,
+  DiskOverview,
   EndpointErrorView,
   EndpointOverview,
   EventTrace,
@@ -107,6 +110,8 @@ const laneSchema = z.object({
 const overviewSchema = z.object({
   at: z.string(),
   startedAt: z.string(),
+  version: z.string().meta({ description: 'Of Millrace.' }),
+  nodeVersion: z.string().meta({ description: 'Of the Node.js that runs it.' }),
   ...ledgerFields,
   lanes: z.record(z.string(), laneSchema),
   callsOfNoSource: z.object({
@@ -128,6 +133,38 @@ const overviewSchema = z.object({
       .exactOptional()
       .meta({ description: 'What was stored and cannot be read any more; absent while everything can.' }),
   } satisfies Shape<LogOverview>),
+  disk: z
+    .object({
+      size: z.int(),
+      free: z.int(),
+      used: z.int().meta({ description: 'Of the files in the data folder.' }),
+      parts: z
+        .object({
+          store: z.int().exactOptional(),
+          writeAheadLog: z.int().exactOptional(),
+          profiles: z.int().exactOptional(),
+          timeline: z.int().exactOptional(),
+          other: z.int().exactOptional(),
+        } satisfies Shape<DiskParts>)
+        .meta({ description: 'What `used` is made of; a part that takes no space is absent.' }),
+      limit: z.int().exactOptional().meta({
+        description: '`limits.disk`: the oldest events go before `log.bytes` is above it.',
+      }),
+    } satisfies Shape<DiskOverview>)
+    .exactOptional()
+    .meta({
+      description: 'The disk of the data folder, in bytes; absent where it cannot be asked.',
+    }),
+  commits: z
+    .object({
+      count: z.int(),
+      p50Ms: z.number().exactOptional(),
+      p99Ms: z.number().exactOptional(),
+    } satisfies Shape<CommitsOverview>)
+    .meta({
+      description:
+        'Commits of the last quarter of an hour: how many, and how long they took from asking for one until it was on stable storage.',
+    }),
   profiles: z
     .object({
       state: z.enum(['live', 'catching_up', 'failed']),

@@ -51,16 +51,21 @@ const tailQuery = z.object({
   body: booleanParameter.meta({ description: 'Events whole, and not only what names them.' }),
 });
 
-/** The fields that identify an event; with `body=true` the whole event. */
-const eventSchema = z.looseObject({
-  messageId: z.string(),
-  type: z.enum(CALL_TYPES),
+/** What an event is called, and whose it is. */
+export const namingFields = {
   userId: z.string().exactOptional(),
   anonymousId: z.string().exactOptional(),
   previousId: z.string().exactOptional(),
   groupId: z.string().exactOptional(),
   event: z.string().exactOptional(),
   name: z.string().exactOptional(),
+} satisfies Shape<Omit<EventIdentity, 'messageId' | 'type'>>;
+
+/** The fields that identify an event; with `body=true` the whole event. */
+const eventSchema = z.looseObject({
+  messageId: z.string(),
+  type: z.enum(CALL_TYPES),
+  ...namingFields,
 } satisfies Shape<EventIdentity>);
 
 const tailAttemptSchema = attemptSchema.omit({ answer: true });

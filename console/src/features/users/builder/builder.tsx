@@ -5,6 +5,7 @@ import { Button, Select } from '../../../ui/controls.tsx';
 import { eventNamesQuery } from '../queries.ts';
 import { type Group, isGroup, NEW_EVENT, NEW_GROUP, type Row } from './model.ts';
 import { ConditionRow } from './rows.tsx';
+import './builder.css';
 
 interface BuilderProps {
   readonly group: Group;
@@ -88,7 +89,6 @@ function JoinWord({ at, join, onChange }: JoinWordProps) {
   return (
     <Select
       aria-label="Joined by"
-      className="sel-s"
       value={join}
       options={[
         { value: 'and', label: 'and' },

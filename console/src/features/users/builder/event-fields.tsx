@@ -13,6 +13,7 @@ import {
   type UNITS,
   type Unit,
 } from './model.ts';
+import './builder.css';
 
 export interface RowProps<Kind extends Row = Row> {
   readonly row: Kind;

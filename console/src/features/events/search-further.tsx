@@ -1,0 +1,156 @@
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { statusQuery } from '../../api/queries.ts';
+import { Button } from '../../ui/controls.tsx';
+import { EmptyState } from '../../ui/empty-state.tsx';
+import { exactNumber } from '../../ui/format.ts';
+import { RelativeTime, useNow } from '../../ui/time.tsx';
+import '../../ui/progress.css';
+
+/** A page of a search: the server looks for about a second, and says how far it came. */
+interface SearchedPage {
+  readonly data: readonly unknown[];
+  readonly searched: number;
+  readonly searchedTo?: string;
+}
+
+/** What an infinite query of a search has, as far as going on needs it. */
+interface SearchedQuery {
+  readonly data?: { readonly pages: readonly SearchedPage[] } | undefined;
+  readonly hasNextPage: boolean;
+  readonly isFetching: boolean;
+  readonly isFetchingNextPage: boolean;
+  readonly isError: boolean;
+  fetchNextPage(): Promise<unknown>;
+}
+
+export interface Search {
+  /** Events or deliveries that were looked at. */
+  readonly searched: number;
+  /** Up to where; absent when everything was looked at. */
+  readonly searchedTo?: string;
+  readonly hasMore: boolean;
+  readonly isBusy: boolean;
+  /** It goes on by itself until it finds something. */
+  readonly isGoingOn: boolean;
+  more(): void;
+  /** Looks further back until something is found, or everything was looked at. */
+  goOn(): void;
+  stop(): void;
+}
+
+/** How far a search has come, and how it goes on: a page at a time, or by itself until there is something. */
+export function useSearch(query: SearchedQuery): Search {
+  const { hasNextPage, isFetching, isFetchingNextPage, isError, fetchNextPage } = query;
+  const pages = query.data?.pages ?? [];
+  const found = pages.reduce((sum, { data }) => sum + data.length, 0);
+  // How much was found when it was sent on: it stops with the first page that has more.
+  const [goesOnFrom, setGoesOnFrom] = useState<number>();
+  const isGoingOn = goesOnFrom !== undefined && found <= goesOnFrom && hasNextPage && !isError;
+  useEffect(() => {
+    if (isGoingOn && !isFetching) void fetchNextPage();
+  }, [isGoingOn, isFetching, fetchNextPage]);
+  const searchedTo = hasNextPage ? pages.at(-1)?.searchedTo : undefined;
+  return {
+    searched: pages.reduce((sum, page) => sum + page.searched, 0),
+    ...(searchedTo === undefined ? {} : { searchedTo }),
+    hasMore: hasNextPage,
+    isBusy: isFetchingNextPage || isGoingOn,
+    isGoingOn,
+    more: () => void fetchNextPage(),
+    goOn: () => setGoesOnFrom(found),
+    stop: () => setGoesOnFrom(undefined),
+  };
+}
+
+interface SearchStateProps {
+  readonly search: Search;
+  /** What is looked at: "events". */
+  readonly what: string;
+}
+
+/** In the place of a list that has found nothing yet: how far it has looked, and that it can go on. */
+export function NothingYet({ search, what }: SearchStateProps) {
+  const { searched, searchedTo, isGoingOn } = search;
+  return (
+    <div className="box">
+      <EmptyState
+        title={isGoingOn ? `Searching ${what}` : 'Nothing found so far'}
+        isWaiting={isGoingOn}
+        action={
+          <>
+            <SearchProgress search={search} />
+            <div className="rowx">
+              {isGoingOn ? (
+                <Button onClick={search.stop}>Stop</Button>
+              ) : (
+                <>
+                  <Button disabled={search.isBusy} onClick={search.more}>
+                    {search.isBusy ? 'Searching…' : 'Search further back'}
+                  </Button>
+                  <Button kind="quiet" disabled={search.isBusy} onClick={search.goOn}>
+                    Search on until something is found
+                  </Button>
+                </>
+              )}
+            </div>
+          </>
+        }
+      >
+        Looked at {exactNumber(searched)} {what}
+        {searchedTo !== undefined && (
+          <>
+            , back to <RelativeTime at={searchedTo} />
+          </>
+        )}
+        . Older ones may match: a search stops after about a second, so that it never holds up what arrives.
+      </EmptyState>
+    </div>
+  );
+}
+
+/** Below a list: how many are shown, how far it has looked, and more of it. */
+export function SearchFoot({ search, what, shown }: SearchStateProps & { readonly shown: number }) {
+  const { searched, searchedTo, hasMore, isBusy, isGoingOn } = search;
+  return (
+    <>
+      <span className="num">
+        {exactNumber(shown)} shown
+        {hasMore && searched > shown && `, ${exactNumber(searched)} ${what} looked at`}
+        {searchedTo !== undefined && (
+          <>
+            , back to <RelativeTime at={searchedTo} />
+          </>
+        )}
+        {!hasMore && '; that is all'}
+      </span>
+      {hasMore && (
+        <Button
+          kind="quiet"
+          isSmall
+          disabled={isBusy && !isGoingOn}
+          onClick={isGoingOn ? search.stop : search.more}
+        >
+          {isGoingOn ? 'Stop' : isBusy ? 'Searching…' : 'More'}
+        </Button>
+      )}
+    </>
+  );
+}
+
+/** The part of the stored time that was looked at. */
+function SearchProgress({ search: { searchedTo } }: { readonly search: Search }) {
+  const { data: status } = useQuery(statusQuery);
+  const now = useNow();
+  const oldest = status?.log.oldestAt;
+  if (oldest === undefined || searchedTo === undefined) return null;
+  const all = Math.max(1, now - Date.parse(oldest));
+  return (
+    <progress
+      className="bar-progress"
+      aria-label="Part of the stored time that was looked at"
+      max={all}
+      value={Math.min(all, now - Date.parse(searchedTo))}
+    />
+  );
+}

@@ -1,0 +1,83 @@
+import type { Status } from '../../api/queries.ts';
+import { Notice } from '../../ui/empty-state.tsx';
+import { bytes, duration } from '../../ui/format.ts';
+import { Section } from '../../ui/page.tsx';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { RelativeTime } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import '../../ui/table.css';
+
+type Node = NonNullable<Status['nodes']>[number];
+type Database = NonNullable<Status['database']>;
+
+/** The processes that share a database: who is alive, what runs where, and how the database does. */
+export function NodesSection({ status: { nodes, database } }: { readonly status: Status }) {
+  if (nodes === undefined) return null;
+  return (
+    <Section title="Nodes" about={`${nodes.length} on one database`}>
+      <div className="stack-s">
+        {database !== undefined && <DatabaseNotices database={database} />}
+        <div className="box bleed">
+          <table className="tbl">
+            <thead className="c-lo">
+              <tr>
+                <th>Node</th>
+                <th>Lease</th>
+                <th className="c-md">Version</th>
+                <th>Started</th>
+                <th className="c-md">Roles</th>
+                <th>Alone does</th>
+              </tr>
+            </thead>
+            <tbody>
+              {nodes.map((node) => (
+                <NodeRow key={node.name} node={node} />
+              ))}
+            </tbody>
+          </table>
+          {database !== undefined && <div className="tfoot">{databaseText(database)}</div>}
+        </div>
+      </div>
+    </Section>
+  );
+}
+
+function NodeRow({ node }: { readonly node: Node }) {
+  const { name, isSelf, roles, version, since, leaseLeftMs, jobs } = node;
+  return (
+    <tr>
+      <td className="med">
+        {visibleLine(name, 40)} {isSelf && <span className="dim">answers you</span>}
+      </td>
+      <td>
+        <StateMark
+          state={leaseLeftMs > 0 ? 'healthy' : 'failing'}
+          label={leaseLeftMs > 0 ? 'alive' : 'lease over'}
+        />
+      </td>
+      <td className="num soft c-md">{version}</td>
+      <td className="soft c-lo">
+        <RelativeTime at={since} />
+      </td>
+      <td className="soft c-md">{roles.join(', ')}</td>
+      <td className="w soft">{jobs.join(', ')}</td>
+    </tr>
+  );
+}
+
+function DatabaseNotices({ database: { problems } }: { readonly database: Database }) {
+  return problems.map(({ isSevere, found, advice }) => (
+    <Notice key={found} tone={isSevere ? 'bad' : 'warn'}>
+      {visibleLine(found, 200)}: {visibleLine(advice, 300)}
+    </Notice>
+  ));
+}
+
+function databaseText({ version, standbys }: Database): string {
+  const copies = standbys.map(({ name, isSynchronous, behindBytes, behindMs }) => {
+    const lag = behindBytes === undefined ? 'lag unknown' : `${bytes(behindBytes)} behind`;
+    const waits = isSynchronous ? 'commits wait for it' : 'not waited for';
+    return `standby ${visibleLine(name, 40)}: ${lag}, confirms in ${duration(behindMs)}, ${waits}`;
+  });
+  return [`PostgreSQL ${version}`, ...copies].join(' · ');
+}

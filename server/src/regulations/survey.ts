@@ -50,11 +50,7 @@ export async function surveyUsers(
     for (const id of [userId, ...former]) await lookAt({ userId: id }, traces, dependencies);
     subjects.push({ ...traces, userId, formerUserIds: former });
   }
-  const shared = await sharedAmong(
-    subjects,
-    joined.flatMap((one) => one.anonymousIds),
-    dependencies,
-  );
+  const shared = await sharedAmong(subjects, dependencies);
   for (const subject of subjects) await sortIds(subject, shared, dependencies);
   const found = subjects.map(({ userId, formerUserIds, anonymousIds, sources }) => ({
     userId,
@@ -68,18 +64,16 @@ export async function surveyUsers(
 }
 
 /**
- * Those ids that some other user has used too, or to whom they are joined, as an external id may do. Ids that a profile knows to be of
- * one user alone are not looked for.
+ * Those ids that some other user has used too, or to whom they are joined, as an external id may do. A profile does not know that: it
+ * keeps the anonymous id that it had first, whoever uses it afterwards.
  */
 async function sharedAmong(
   subjects: readonly (Traces & { readonly userId: string; readonly formerUserIds: ReadonlySet<string> })[],
-  trusted: readonly string[],
   { log, users, checkStop }: SurveyDependencies,
 ): Promise<ReadonlySet<string>> {
-  const certain = new Set(trusted);
   const ids = [
     ...new Set(subjects.flatMap(({ anonymousIds, previousIds }) => [...anonymousIds, ...previousIds])),
-  ].filter((id) => !certain.has(id));
+  ];
   const shared = new Set<string>();
   if (ids.length === 0) return shared;
   const owners = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);

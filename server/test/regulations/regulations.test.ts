@@ -221,6 +221,27 @@ describe('a regulation', () => {
     await lives.service.stop();
   });
 
+  it('leaves an anonymous id that another user has used too, although the profile has had it first', async () => {
+    const lives = await Lives.begin();
+    await lives.write(
+      of('erase-me', 'a', { anonymousId: 'tablet' }),
+      of('other', 'b', { anonymousId: 'tablet' }),
+      event('c', 1, { userId: undefined as never, anonymousId: 'tablet' }),
+      event('d', 1, { userId: undefined as never, anonymousId: 'own' }),
+    );
+    const profile = { userId: 'erase-me', formerUserIds: [], anonymousIds: ['own', 'tablet'], sources: [1] };
+    lives.joined = { 'erase-me': profile };
+    const id = await lives.regulate('SUPPRESS_WITH_DELETE', 'erase-me');
+    await lives.finish(id);
+    const left = [...lives.contents.events.values()].map(({ json }) => JSON.parse(json).messageId);
+    expect(left).toEqual(['b', 'c']);
+    expect(['own', 'tablet'].map((anonymousId) => lives.filter.names({ anonymousId }))).toEqual([
+      true,
+      false,
+    ]);
+    await lives.service.stop();
+  });
+
   it('does not erase the notifications of another one for the same user', async () => {
     const lives = await Lives.begin();
     await lives.write(of('erase-me', 'a'));

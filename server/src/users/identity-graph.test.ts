@@ -97,6 +97,11 @@ function told(profiles: readonly ProfileState[]): string[] {
   );
 }
 
+/** What calls have bound, without what they have set. */
+function withoutTraits(profile: string): unknown {
+  return (JSON.parse(profile) as unknown[]).slice(0, 2);
+}
+
 const few = (prefix: string) =>
   fc.option(
     fc.nat(4).map((number) => `${prefix}${number}`),
@@ -207,6 +212,24 @@ describe('identities', () => {
     );
     expect(log.counts.conflicts).toBe(1);
     expect(log.merges).toEqual(['external us@example.com']);
+  });
+
+  test('an alias of ids that are joined already binds none of them in another way', () => {
+    const backwards = new Log();
+    backwards.slice([{ userId: 'new', previousId: 'old' }]);
+    const joined = told(backwards.profiles());
+    backwards.slice([
+      { userId: 'old', previousId: 'new' },
+      { userId: 'new', previousId: 'new' },
+    ]);
+    expect(told(backwards.profiles()).map(withoutTraits)).toEqual(joined.map(withoutTraits));
+    const device = new Log();
+    device.slice([
+      { userId: 'ann', anonymousId: 'd' },
+      { userId: 'ann', previousId: 'd' },
+    ]);
+    expect(device.profiles()).toMatchObject([{ userId: 'ann', formerUserIds: [] }]);
+    expect(device.merges).toEqual([]);
   });
 
   test('an alias of ids that are joined already changes nothing, not even backwards', () => {

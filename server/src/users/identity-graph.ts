@@ -256,7 +256,8 @@ export class IdentityGraph {
   /**
    * An alias joins whoever had the previousId to the new id. As a userId it may belong to another user, who then becomes this one. As an
    * anonymous id it stays with another user who had it first: two people at one device are not one. Afterwards the previousId is
-   * bound as both, so that it does not matter whether its own events come before or after.
+   * bound as both, so that it does not matter whether its own events come before or after. One that belongs to the profile already says
+   * nothing new, and is not bound in another way.
    */
   #alias(profile: ProfileState, previous: PreviousId, cause: EventCause): ProfileState {
     const asUser = this.#owner(previous.user);
@@ -277,8 +278,8 @@ export class IdentityGraph {
         return winner;
       }
     }
-    if (asUser === undefined) this.#bindFormer(winner, previous.user, cause);
-    if (asAnonymous === undefined) this.#bind(winner, previous.anonymous, cause);
+    if (asUser === undefined && asAnonymous !== profile) this.#bindFormer(winner, previous.user, cause);
+    if (asAnonymous === undefined && asUser !== profile) this.#bind(winner, previous.anonymous, cause);
     return winner;
   }
 

@@ -83,8 +83,8 @@ export class NaivePeople {
     let joined = user === undefined ? person : this.#join(person, user);
     if (anonymous !== undefined && anonymous.userId === undefined && this.people.includes(anonymous))
       joined = this.#join(joined, anonymous);
-    joined.ids.add(`user ${previousId}`);
-    if (anonymous === undefined) joined.ids.add(`anonymous ${previousId}`);
+    if (user !== undefined || anonymous !== person) joined.ids.add(`user ${previousId}`);
+    if (anonymous === undefined && user !== person) joined.ids.add(`anonymous ${previousId}`);
     return joined;
   }
 

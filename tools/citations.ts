@@ -1,7 +1,8 @@
 /**
  * Checks the citations of documents in comments, tests and documents: the document is a file of this repository, and it has
  * the heading. A heading is cited by its name, `spec/specification.md, "Several endpoints"`, or by its anchor,
- * `docs/reference/delivery.md#retries`. Looks at every text file that git knows or would add.
+ * `docs/reference/delivery.md#retries`. Looks at every text file that git knows or would add. Checks also what tests quote
+ * (quotations.ts).
  *
  *   node tools/citations.ts      prints one line per wrong citation, exit code 1 if there is one
  */
@@ -9,12 +10,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-
-interface TextFile {
-  /** From the root, with slashes. */
-  readonly path: string;
-  readonly text: string;
-}
+import { type TextFile, wrongQuotations } from './quotations.ts';
 
 /** One document that a file names, and the heading if one is cited. */
 interface Citation {
@@ -202,7 +198,8 @@ function textFiles(root: string): TextFile[] {
 }
 
 if (import.meta.main) {
-  const wrong = wrongCitations(textFiles(fileURLToPath(new URL('..', import.meta.url))));
+  const files = textFiles(fileURLToPath(new URL('..', import.meta.url)));
+  const wrong = [...wrongCitations(files), ...wrongQuotations(files)];
   for (const line of wrong) console.error(line);
   process.exitCode = wrong.length === 0 ? 0 : 1;
 }

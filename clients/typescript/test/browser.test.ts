@@ -14,7 +14,7 @@ import {
   oneDestination,
   type Place,
   type Program,
-  startProgram,
+  startServer,
 } from '../../../server/test/support/program.ts';
 import { startReceiver, type TestReceiver } from '../../../server/test/support/receiver.ts';
 import { bundleForBrowsers, LARGEST } from '../tools/bundle.ts';
@@ -56,18 +56,7 @@ describe.runIf(chromium !== undefined)('the browser client in Chromium', () => {
     receiver = await startReceiver();
     // The README's key beside that of the tests.
     place = makePlace(oneDestination([receiver.url]).replace('[wk]', '[wk, dev]'));
-    const args = [
-      'start',
-      '--config',
-      place.config,
-      '--data',
-      place.data,
-      '--port',
-      '0',
-      '--host',
-      '127.0.0.1',
-    ];
-    [program, browser] = await Promise.all([startProgram({ args }), startChromium(chromium!)]);
+    [program, browser] = await Promise.all([startServer(place), startChromium(chromium!)]);
   });
 
   afterAll(async () => {

@@ -1,3 +1,4 @@
+import { HashSet } from '../model/hash-set.ts';
 import { isObject, type Json } from '../model/json.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
 import type { JsonLine } from '../model/serialized-event.ts';
@@ -96,50 +97,4 @@ export class SuppressionFilter implements SuppressionCheck {
 function textOf(value: Json | undefined): string | undefined {
   if (typeof value === 'number') return String(value);
   return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-/** A set of 64-bit hashes as an open-addressing table of two words each, at most half full. */
-export class HashSet {
-  #slots = new Uint32Array(32);
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
-
-  add(high: number, low: number): void {
-    if (this.#size * 4 >= this.#slots.length) this.#grow();
-    // Two zeros mark a free slot. The hash of two zeros takes the place of its neighbour.
-    this.#put(high, high === 0 && low === 0 ? 1 : low);
-  }
-
-  has(high: number, low: number): boolean {
-    const slots = this.#slots;
-    const wanted = high === 0 && low === 0 ? 1 : low;
-    const last = slots.length - 1;
-    for (let at = (wanted << 1) & last; slots[at] !== 0 || slots[at + 1] !== 0; at = (at + 2) & last)
-      if (slots[at] === high && slots[at + 1] === wanted) return true;
-    return false;
-  }
-
-  #put(high: number, low: number): void {
-    const slots = this.#slots;
-    const last = slots.length - 1;
-    let at = (low << 1) & last;
-    while (slots[at] !== 0 || slots[at + 1] !== 0) {
-      if (slots[at] === high && slots[at + 1] === low) return;
-      at = (at + 2) & last;
-    }
-    slots[at] = high;
-    slots[at + 1] = low;
-    this.#size++;
-  }
-
-  #grow(): void {
-    const before = this.#slots;
-    this.#slots = new Uint32Array(before.length * 2);
-    this.#size = 0;
-    for (let at = 0; at < before.length; at += 2)
-      if (before[at] !== 0 || before[at + 1] !== 0) this.#put(before[at]!, before[at + 1]!);
-  }
 }

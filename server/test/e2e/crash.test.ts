@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, oneDestination, type Place, startProgram } from '../support/program.ts';
+import { makePlace, oneDestination, type Place, startServer } from '../support/program.ts';
 import { freePort, startReceiver } from '../support/receiver.ts';
 
 const CALLS = 2000;
@@ -15,27 +15,16 @@ describe('a crash', () => {
   it(`loses none of ${CALLS} calls answered 200 when the program is killed while the receiver is down`, async () => {
     const port = await freePort();
     place = makePlace(oneDestination([`http://127.0.0.1:${port}/in`]));
-    const args = [
-      'start',
-      '--config',
-      place.config,
-      '--data',
-      place.data,
-      '--port',
-      '0',
-      '--host',
-      '127.0.0.1',
-    ];
 
     const answered = new Set<string>();
-    const before = await startProgram({ args });
+    const before = await startServer(place);
     await sendUntilDead(before.url, answered, () => {
       if (answered.size === KILL_AFTER) void before.kill();
     });
     expect(answered.size).toBeGreaterThanOrEqual(KILL_AFTER);
     expect(answered.size).toBeLessThan(CALLS);
 
-    const after = await startProgram({ args });
+    const after = await startServer(place);
     const left = [...ids()].filter((id) => !answered.has(id));
     for (let from = 0; from < left.length; from += 100) {
       const batch = left.slice(from, from + 100).map((id) => track(id));

@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
-import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 interface Report {
@@ -17,18 +17,7 @@ describe('millrace doctor', () => {
   beforeAll(async () => {
     receiver = await startReceiver();
     place = makePlace(oneDestination([`${receiver.url}/in?key=hidden`]));
-    const args = [
-      'start',
-      '--config',
-      place.config,
-      '--data',
-      place.data,
-      '--port',
-      '0',
-      '--host',
-      '127.0.0.1',
-    ];
-    program = await startProgram({ args });
+    program = await startServer(place);
     chmodSync(place.data, 0o700);
   });
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { COMPILE_CACHE, MILLRACE, type Place, ROOT } from '../support/program.ts';
+import { COMPILE_CACHE, MILLRACE, type Place, ROOT, startArguments } from '../support/program.ts';
 
 /** A start or a stop that takes longer than this has failed. */
 const LONGEST_START = 30_000;
@@ -48,23 +48,16 @@ export async function endAll(): Promise<void> {
 
 /** Starts `millrace start` on the folder and the configuration of a place. */
 export function launch(place: Place, { env = {}, instead }: InstanceOptions = {}): Instance {
-  const args = [
-    'start',
-    '--config',
-    place.config,
-    '--data',
-    place.data,
-    '--port',
-    '0',
-    '--host',
-    '127.0.0.1',
-  ];
   const script = ['--input-type=module', '--eval', instead ?? ''];
-  const child = spawn(process.execPath, instead === undefined ? [MILLRACE, ...args] : script, {
-    cwd: ROOT,
-    env: { ...bareEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    instead === undefined ? [MILLRACE, ...startArguments(place)] : script,
+    {
+      cwd: ROOT,
+      env: { ...bareEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
   running.add(child);
   child.once('exit', () => running.delete(child));
   let said = '';

@@ -14,7 +14,7 @@ import {
   TestConnection,
   type TestServer,
 } from '../support/http-server.ts';
-import { ROOT, runProgram, startProgram } from '../support/program.ts';
+import { ROOT, runProgram, startArguments, startProgram } from '../support/program.ts';
 
 /** https on the listener's own port: `tls` of the configuration. spec/contract.md, "Paths of the server". */
 
@@ -278,17 +278,7 @@ describe('millrace start', () => {
   const configure = (tls: object) => {
     const config = join(folder, 'millrace.yaml');
     writeFileSync(config, JSON.stringify({ tls, sources: [{ name: 'website', writeKeys: ['wk'] }] }));
-    return [
-      'start',
-      '--config',
-      config,
-      '--data',
-      join(folder, 'data'),
-      '--port',
-      '0',
-      '--host',
-      '127.0.0.1',
-    ];
+    return startArguments({ config, data: join(folder, 'data') });
   };
 
   test('serves https with the files of its configuration, and says so', async () => {

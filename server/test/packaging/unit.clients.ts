@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, oneDestination, ROOT, startProgram } from '../support/program.ts';
+import { makePlace, oneDestination, ROOT, startServer } from '../support/program.ts';
 import { startReceiver } from '../support/receiver.ts';
 
 /** The unit of docs/operations, as far as it can be judged without systemd as the first process of the machine. */
@@ -62,19 +62,8 @@ describe.runIf(CAN_TRACE)('the program under the unit', () => {
     const receiver = await startReceiver();
     const place = makePlace(oneDestination([`${receiver.url}/in`]));
     const calls = join(scratch, 'calls');
-    const args = [
-      'start',
-      '--config',
-      place.config,
-      '--data',
-      place.data,
-      '--port',
-      '0',
-      '--host',
-      '127.0.0.1',
-    ];
-    const program = await startProgram({
-      ...{ args, env: { MILLRACE_ADMIN_TOKEN: 'secret' } },
+    const program = await startServer(place, {
+      env: { MILLRACE_ADMIN_TOKEN: 'secret' },
       under: ['strace', '-f', '--summary-only', '--output', calls],
     });
     try {

@@ -54,11 +54,15 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
 
 /** The server of a place, on a port of its own. */
 export function startServer(
-  { config, data }: Pick<Place, 'config' | 'data'>,
+  place: Pick<Place, 'config' | 'data'>,
   options: Omit<ProgramOptions, 'args'> = {},
 ): Promise<Program> {
-  const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
-  return startProgram({ args, ...options });
+  return startProgram({ args: startArguments(place), ...options });
+}
+
+/** The command line of `startServer`. */
+export function startArguments({ config, data }: Pick<Place, 'config' | 'data'>): string[] {
+  return ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
 }
 
 /** Runs `millrace` to its end. */

@@ -12,19 +12,18 @@ import {
 } from '../../src/adapters/postgres/store.ts';
 import { openFolderSource } from '../../src/adapters/sqlite/migration/source.ts';
 import { openFolderTarget } from '../../src/adapters/sqlite/migration/target.ts';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { type MigrationEngine, migrationConformance } from '../conformance/migration.ts';
 import { connectTo, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
-import { SharedWriter } from '../support/shared-writer.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 const bin = findPostgres();
 
 const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 function folders(): MigrationEngine {
-  const writer = new SharedWriter();
   const opened = new WeakMap<Store, { folder: string; store: SqliteStore }>();
   const made: string[] = [];
   return {
@@ -34,7 +33,7 @@ function folders(): MigrationEngine {
       return place;
     },
     open: async (folder) => {
-      const store = await openSqliteStore({ folder, startWriter: writer.start });
+      const store = await openStore({ folder });
       opened.set(store, { folder, store });
       return store;
     },
@@ -50,7 +49,6 @@ function folders(): MigrationEngine {
       database.close();
     },
     removeAll: async () => {
-      await writer.stop();
       for (const place of made.splice(0)) rmSync(join(place, '..'), { recursive: true });
     },
   };

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -23,6 +23,9 @@ import { ALL, claim, delivered, idsOf, MUCH_LATER, retried, settle } from '../co
 import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 import { openStore } from '../support/shared-writer.ts';
 
+/** In memory, where the system has such a folder: nothing here depends on a sync. */
+const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
 /** Bytes of a page of the store's file. */
 const PAGE = 4096;
 
@@ -33,13 +36,21 @@ describe('a damaged store', () => {
   const file = () => join(folder, 'millrace.db');
 
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'millrace-damage-'));
+    folder = mkdtempSync(join(FOLDERS, 'millrace-damage-'));
     store = await openStore({ folder });
   });
   afterEach(async () => {
     await store.stop();
     rmSync(folder, { recursive: true });
   });
+
+  /** A copy of the stopped store's folder with another content of its file. */
+  function copyWith(bytes: Buffer): string {
+    const place = mkdtempSync(join(FOLDERS, 'millrace-damage-'));
+    cpSync(folder, place, { recursive: true, filter: (path) => path !== file() });
+    writeFileSync(join(place, 'millrace.db'), bytes);
+    return place;
+  }
 
   /** Runs SQL on the file while no store has it open. */
   async function behindItsBack(change: (database: DatabaseSync) => void): Promise<void> {
@@ -122,11 +133,9 @@ describe('a damaged store', () => {
     const pages = database.prepare(`select pageno from dbstat where name = 'chunk'`).all();
     database.close();
     let accepted = 0;
+    const whole = readFileSync(file());
     for (const { pageno } of pages as { pageno: number }[]) {
-      const place = mkdtempSync(join(tmpdir(), 'millrace-page-'));
-      cpSync(folder, place, { recursive: true });
-      const bytes = readFileSync(file()).fill(0, (pageno - 1) * PAGE, pageno * PAGE);
-      writeFileSync(join(place, 'millrace.db'), bytes);
+      const place = copyWith(Buffer.from(whole).fill(0, (pageno - 1) * PAGE, pageno * PAGE));
       const opened = await openStore({ folder: place });
       await claim(opened, MUCH_LATER);
       const answer = await opened.log.append(owedBatch([event('new')], 'parked')).catch(() => undefined);
@@ -137,7 +146,7 @@ describe('a damaged store', () => {
         await upkeep().catch(upkeep);
         expect(await idsAt(opened, answer.positions as Position[]), `page ${pageno}`).toEqual(['new']);
       }
-      await opened.abandon();
+      await opened.stop();
       rmSync(place, { recursive: true });
     }
     expect(accepted).toBeGreaterThan(pages.length / 2);
@@ -264,12 +273,10 @@ describe('a damaged store', () => {
     const whole = readFileSync(file());
     const seen = { same: 0, damaged: 0, refused: 0 };
     for (let round = 0; round < 25; round++) {
-      const place = mkdtempSync(join(tmpdir(), 'millrace-flip-'));
-      cpSync(folder, place, { recursive: true });
       const bytes = Buffer.from(whole);
       const at = Math.floor(random() * bytes.length);
       bytes[at]! ^= 1 << Math.floor(random() * 8);
-      writeFileSync(join(place, 'millrace.db'), bytes);
+      const place = copyWith(bytes);
       const what = `bit in byte ${at}`;
       try {
         const opened = await openStore({ folder: place });
@@ -278,7 +285,7 @@ describe('a damaged store', () => {
           const isDamaged = (await opened.log.size()).damage !== undefined;
           seen[isDamaged ? 'damaged' : 'same']++;
         } finally {
-          await opened.abandon();
+          await opened.stop();
         }
       } catch (error) {
         expect(error, what).toBeInstanceOf(StorageError);

@@ -1,13 +1,12 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { logReaderConformance } from '../conformance/log-reader.ts';
 import { type StoreHarness, storeConformance } from '../conformance/store.ts';
-import { SharedWriter } from '../support/shared-writer.ts';
+import { crashStore, openStore } from '../support/shared-writer.ts';
 
 /**
  * A folder in memory, where the system has one: the suite opens some two hundred stores, and no test depends on the time of
@@ -17,11 +16,8 @@ const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 const opened = new WeakMap<Store, { folder: string; store: SqliteStore }>();
 
-const writer = new SharedWriter();
-afterAll(() => writer.stop());
-
 async function open(folder: string): Promise<Store> {
-  const store = await openSqliteStore({ folder, startWriter: writer.start });
+  const store = await openStore({ folder });
   opened.set(store, { folder, store });
   return store;
 }
@@ -33,7 +29,7 @@ const harness = {
   reopen: async (store: Store) => {
     const { folder } = opened.get(store)!;
     const left = newFolder();
-    await writer.crash(folder, left);
+    await crashStore(folder, left);
     rmSync(folder, { recursive: true });
     return open(left);
   },

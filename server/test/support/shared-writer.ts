@@ -12,18 +12,11 @@ import type { SharedWriterRequest } from './shared-writer-thread.ts';
 
 const env = { ...process.env, ...COMPILE_CACHE };
 
-/** Opens a store with a writer thread of its own, as in life; the thread runs from the bundle of the run. */
-export function openStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const startWriter = (workerData: WriterOptions) =>
-    new Worker(runnable('server/src/adapters/sqlite/writer'), { workerData, env });
-  return openSqliteStore({ startWriter, ...options });
-}
-
 /**
  * One thread for the writers of many stores. The start of a thread costs four times as much as opening an empty store. Every store
  * has a writer, a folder and a port of its own, and messages cross the threads as always.
  */
-export class SharedWriter {
+class SharedWriter {
   #thread: Worker | undefined;
   /** Ports of the open stores, by folder. */
   readonly #ports = new Map<string, MessagePort>();
@@ -69,16 +62,26 @@ export class SharedWriter {
     await once(port, 'close');
   }
 
-  async stop(): Promise<void> {
-    await this.#thread?.terminate();
-    this.#thread = undefined;
-  }
-
   #running(): Worker {
     // Each store listens for its errors.
     this.#thread ??= new Worker(runnable('server/test/support/shared-writer-thread'), {
       env,
     }).setMaxListeners(0);
+    // The end of the process ends it.
+    this.#thread.unref();
     return this.#thread;
   }
+}
+
+/** The thread of all stores that the tests of this process open with `openStore`. */
+const writer = new SharedWriter();
+
+/** Opens a store whose writer shares a thread with those of other tests. */
+export function openStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  return openSqliteStore({ startWriter: writer.start, ...options });
+}
+
+/** Ends the store of a folder as a SIGKILL would, and leaves its files in another: see `SharedWriter.crash`. */
+export function crashStore(folder: string, to: string): Promise<void> {
+  return writer.crash(folder, to);
 }

@@ -7,7 +7,7 @@ import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { canBeAvoided, isDamageError, Quarantine, rebuildIndexes } from './damage.ts';
 import { FileWatcher } from './data-folder/file-watcher.ts';
 import { DATABASE_FILE } from './data-folder/files.ts';
-import { lockFolder, makeFolder } from './data-folder/folder.ts';
+import { type FolderLock, lockFolder, makeFolder } from './data-folder/folder.ts';
 import {
   HighWaterMark,
   inspectFolder,
@@ -66,7 +66,7 @@ const BUSY_RETRY = 20;
 class Writer {
   readonly #port: MessagePort;
   readonly #options: WriterOptions;
-  readonly #lock: { release(): void };
+  readonly #lock: FolderLock;
   readonly #epoch: number;
   readonly #keySecret: Uint8Array;
   readonly #id: string;
@@ -93,11 +93,11 @@ class Writer {
   /** Sets touched by a transaction whose commit is in doubt. */
   #setsInDoubt: PendingSetId[] = [];
 
-  constructor(port: MessagePort, options: WriterOptions) {
+  /** `lock`: that of the folder, which the writer releases when it is stopped. */
+  constructor(port: MessagePort, options: WriterOptions, lock: FolderLock) {
     this.#port = port;
     this.#options = options;
-    makeFolder(options.folder);
-    this.#lock = lockFolder(options.folder);
+    this.#lock = lock;
     const { isNew, isMarkDamaged } = inspectFolder(options.folder);
     this.#database = openDatabase(options.folder, { isNew });
     this.#checkpoints = new Checkpoints(this.#database, options.folder);
@@ -409,9 +409,13 @@ function openMark(folder: string, standing: StoreProgress): HighWaterMark {
 
 /** Opens the store and serves it on `port` until it is stopped. Tells the other end when the folder cannot be used. */
 export function startWriter(port: MessagePort, options: WriterOptions): void {
+  let lock: FolderLock | undefined;
   try {
-    new Writer(port, options);
+    makeFolder(options.folder);
+    lock = lockFolder(options.folder);
+    new Writer(port, options, lock);
   } catch (error) {
+    lock?.release();
     const { reason } = asStorageError(error, options.folder);
     port.postMessage({ kind: 'refused', reason } satisfies WriterReply);
     port.close();

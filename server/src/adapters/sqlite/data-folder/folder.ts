@@ -158,12 +158,16 @@ export class FolderStatus {
   readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
 }
 
+export interface FolderLock {
+  release(): void;
+}
+
 /**
  * Locks a data folder for this process, by a file lock that SQLite holds on an empty database. The system releases it with the
  * process, however that ends. A lock is therefore never stale, and process numbers, which repeat in containers, do not
  * matter. Throws a `StorageError` when another process has the folder.
  */
-export function lockFolder(folder: string): { release(): void } {
+export function lockFolder(folder: string): FolderLock {
   const owner = join(folder, 'owner');
   const lock = openLock(folder);
   try {

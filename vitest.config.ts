@@ -2,10 +2,17 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 
-/** The suite of the whole program (`npm run test:e2e`, vitest.e2e.config.ts), which costs a third of all the rest. */
+/**
+ * Tests that start the whole program, or a browser (`npm run test:e2e`, vitest.e2e.config.ts). A start costs as much as hundreds of other
+ * tests; `npm test` keeps a few tests that start one program besides.
+ */
 export const END_TO_END = [
   'server/test/e2e/**/*.test.ts',
-  'clients/typescript/test/{browser,package}.test.ts',
+  'server/test/control-api/{agreement,viewer}.test.ts',
+  'server/test/http/{hostile-clients,wire-rules}.test.ts',
+  'server/test/webhooks/{program,service}.test.ts',
+  'cli/test/{command-line,completion,regulations}.test.ts',
+  'clients/typescript/test/{browser,package,readme}.test.ts',
 ];
 
 export default defineConfig({

@@ -112,7 +112,7 @@ destinations:
     expect(variablesIn(alone)).toContain('CRM_SECRET');
   });
 
-  it('reads back as the same records for any texts: 1,000 configurations', () => {
+  it('reads back as the same records for any texts: 250 configurations, other ones in each run', () => {
     fc.assert(
       fc.property(randomRecords, (document) => {
         const records = checkRecords(document);
@@ -125,7 +125,7 @@ destinations:
         });
         expect(formatConfig(shown(found))).toBe(text);
       }),
-      { numRuns: 1000 },
+      { numRuns: 250 },
     );
   });
 

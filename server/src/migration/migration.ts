@@ -55,7 +55,7 @@ export async function migrate(options: MigrationOptions): Promise<MigrationRepor
       `${source.place} was moved to ${movedTo}, which does not hold it any more: bring that back from its backup`,
     );
   if (begun.phase === 'complete') return reportOf(begun, source, { waiting: 0, balance: 0 });
-  const copied = await copyAll(begun, options);
+  const copied = await copyAll(begun, options).catch(goingOn);
   const { verified, sums } = await compareAll(copied, options);
   if ((await source.state()) !== state)
     throw new StorageError(
@@ -80,6 +80,17 @@ function reportOf(
 }
 
 const PARTS = Object.keys(INSTALLATION_PARTS) as InstallationPart[];
+
+/** Throws the error of a copy that ended early, with what to do. */
+function goingOn(error: unknown): never {
+  if (!(error instanceof StorageError) || error instanceof MigrationStoppedError) throw error;
+  throw new StorageError(
+    `${error.reason}; then run the same command again, and it goes on where this one ended`,
+    {
+      cause: error,
+    },
+  );
+}
 
 /** Writes what is missing in the target, part by part. */
 async function copyAll(begun: MigrationProgress, options: MigrationOptions): Promise<MigrationProgress> {

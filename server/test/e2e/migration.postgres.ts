@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -10,6 +10,7 @@ import type { Overview } from '../../src/app.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, events, owedBatch } from '../conformance/batches.ts';
 import { claim, dead, delivered, heldFrom, retried, settle } from '../conformance/holdings.ts';
+import { HAS_SMALL_DISK, makeSmallDisk } from '../faults/small-disk.ts';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { connectTo, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 import {
@@ -188,6 +189,8 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
 
       const back = await migrate(database, `${place.data}-2`);
       expect(back).toMatchObject({ code: 0 });
+      for (const name of ['.', 'millrace.db', 'users.db'])
+        expect(statSync(join(`${place.data}-2`, name)).mode & 0o077, name).toBe(0);
       const refused = await runProgram({
         args: ['start', '--config', place.config, '--data', place.data, '--port', '0'],
         env: { MILLRACE_DATABASE: database },
@@ -221,9 +224,9 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
     afterEach(() => place.remove());
 
     /** A quarter of a million events, some settled in each way and some waiting. */
-    async function fill(): Promise<void> {
+    async function fill(batches = BATCHES): Promise<void> {
       const store = await openSqliteStore({ folder: place.data });
-      for (let nth = 0; nth < BATCHES; nth++) {
+      for (let nth = 0; nth < batches; nth++) {
         const made = owedBatch(events(2000, `b${nth}-`), 'held');
         const held = heldFrom(made, await store.log.append(made));
         await settle(store, [
@@ -235,14 +238,25 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       await store.stop();
     }
 
-    async function run(from: string, to: string, killAfter: number): Promise<number | null> {
+    /** Begins a migration in a process of its own; resolves to it after so many milliseconds, or at its end. */
+    async function launch(from: string, to: string, wait: number) {
       const child = spawn(process.execPath, [MILLRACE, 'migrate', '--from', from, '--to', to], {
-        stdio: 'ignore',
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      let said = '';
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
       });
       const exited = once(child, 'exit') as Promise<[number | null]>;
-      await Promise.race([exited, sleep(killAfter)]);
-      if (child.exitCode === null) child.kill('SIGKILL');
-      return (await exited)[0];
+      await Promise.race([exited, sleep(wait)]);
+      const ended = async () => ({ code: (await exited)[0], said });
+      return { kill: (signal: NodeJS.Signals) => child.kill(signal), ended };
+    }
+
+    async function run(from: string, to: string, killAfter: number): Promise<number | null> {
+      const { kill, ended } = await launch(from, to, killAfter);
+      kill('SIGKILL');
+      return (await ended()).code;
     }
 
     async function killTwentyTimes(from: string, to: string): Promise<void> {
@@ -277,6 +291,48 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       const last = await openSqliteStore({ folder: back });
       await expectUnharmed(last);
       await last.stop();
+    });
+
+    it('goes on after a signal, after a crash of the database, and lets no second one in', async () => {
+      await fill();
+      const first = await launch(place.data, database, 3000);
+      expect((await migrate(place.data, database)).stderr).toContain('in use');
+      const copy = `${place.data}-copy`;
+      cpSync(place.data, copy, { recursive: true });
+      expect((await migrate(copy, database)).stderr).toContain('another millrace migrate is at work');
+      first.kill('SIGTERM');
+      expect(await first.ended()).toMatchObject({
+        code: 1,
+        said: expect.stringContaining('stopped before its end: run it again'),
+      });
+      const second = await launch(place.data, database, 2000);
+      await server.crash();
+      expect(await second.ended()).toMatchObject({
+        code: 1,
+        said: expect.stringContaining('and it goes on where this one ended'),
+      });
+      await server.restart();
+      expect(await migrate(place.data, database)).toMatchObject({ code: 0 });
+      const store = await openPostgresStore({ url: database, node: 'a' });
+      await expectUnharmed(store);
+      await store.stop();
+    });
+
+    it.runIf(HAS_SMALL_DISK)('goes on when a disk that was full has space again', async () => {
+      await fill(20);
+      expect(await migrate(place.data, database)).toMatchObject({ code: 0 });
+      const { data, env, fill: fillUp, free, remove } = makeSmallDisk(place.folder);
+      try {
+        const args = ['migrate', '--from', database, '--to', data];
+        fillUp();
+        const full = await runProgram({ args, env });
+        expect(full).toMatchObject({ code: 1 });
+        expect(full.stderr).toContain('free some space');
+        free();
+        expect(await runProgram({ args, env })).toMatchObject({ code: 0 });
+      } finally {
+        remove();
+      }
     });
 
     /** Samples: events by their ids, and that none comes twice. */
@@ -316,6 +372,8 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       const store = await openSqliteStore({ folder: place.data });
       await store.log.append(batch(events(3)));
       await store.stop();
+      const other = await server.makeDatabase();
+      await (await openPostgresStore({ url: other, node: 'a' })).stop();
       const said = async (from: string, to: string) => {
         const { code, stderr } = await migrate(from, to);
         return `${code}: ${stderr}`;
@@ -331,6 +389,12 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       expect(await said(place.data, 'postgres:///none?host=/nowhere')).toMatch(
         /^1: .*is the server running/s,
       );
+      const crowded = join(place.folder, 'crowded');
+      mkdirSync(crowded, { mode: 0o755 });
+      writeFileSync(join(crowded, 'letter.txt'), '');
+      expect(await said(other, crowded)).toMatch(/^1: .*is not empty \(letter.txt\)/s);
+      expect(readdirSync(crowded)).toEqual(['letter.txt']);
+      expect(statSync(crowded).mode & 0o777).toBe(0o755);
       const client = await connectTo(database);
       await client.query('create table chunk(name text)');
       await client.end();

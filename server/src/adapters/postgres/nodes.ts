@@ -8,6 +8,7 @@ import type { LeaseFollower, Nodes, SharedChanges } from '../../ports/nodes.ts';
 import type { Database, Statement } from './database.ts';
 import { inspectDatabase } from './inspection.ts';
 import { Member } from './member.ts';
+import { refuseMoved } from './migration/moved.ts';
 
 /** Pause before the next try to join again. */
 const REJOIN_AFTER: Duration = 1000;
@@ -204,10 +205,22 @@ export class PostgresNodes implements Nodes {
     await this.#member!.stop(giveBack);
   }
 
+  /**
+   * Takes a lease, unless the installation was moved away. Looks again afterwards: whoever moves it away in between sees this process, or
+   * is seen by it.
+   */
   async #join(): Promise<void> {
     this.#hasAdopted = false;
+    await refuseMoved(this.#database);
     const options = { ...this.#options, onLost: () => this.#lost() };
-    this.#member = await Member.join(this.#database, options, this.#member?.id);
+    const member = await Member.join(this.#database, options, this.#member?.id);
+    try {
+      await refuseMoved(this.#database);
+    } catch (error) {
+      await member.stop(true);
+      throw error;
+    }
+    this.#member = member;
   }
 
   #lost(): void {

@@ -8,7 +8,6 @@ import { Database, type DatabaseOptions } from './database.ts';
 import { ChunkTable } from './log/chunk-table.ts';
 import { PostgresEventLog } from './log/event-log.ts';
 import { openPostgresLogReader } from './log/log-reader.ts';
-import { refuseMoved } from './migration/moved.ts';
 import { databaseClockMark, type NodeOptions, PostgresNodes } from './nodes.ts';
 import { PendingSets } from './queue/pending.ts';
 import { queueOf } from './queue/queue.ts';
@@ -52,7 +51,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     await database.refuseSharedSessions();
     const { id, keySecret, clocks } = await database.session(migrate);
-    const nodes = await joinUnlessMoved(database, options);
+    const nodes = await PostgresNodes.join(database, options);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();
     const log = new PostgresEventLog({ database, pending, hash, dedupeWindow });
@@ -84,22 +83,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     };
   } catch (error) {
     await database.stop();
-    throw error;
-  }
-}
-
-/**
- * Takes a lease in a database that holds an installation. Looks again afterwards: whoever moves it away in between sees this process, or
- * is seen by it.
- */
-async function joinUnlessMoved(database: Database, options: NodeOptions): Promise<PostgresNodes> {
-  await refuseMoved(database);
-  const nodes = await PostgresNodes.join(database, options);
-  try {
-    await refuseMoved(database);
-    return nodes;
-  } catch (error) {
-    await nodes.stop(true);
     throw error;
   }
 }

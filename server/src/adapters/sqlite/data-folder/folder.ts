@@ -46,7 +46,7 @@ function makeOne(path: string): void {
 }
 
 /** Takes the rights of others from an existing empty folder, if the system allows it. */
-function restrictToOwner(folder: string): void {
+export function restrictToOwner(folder: string): void {
   try {
     chmodSync(folder, OWNER_ONLY);
   } catch {

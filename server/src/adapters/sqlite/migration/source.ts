@@ -20,12 +20,13 @@ export function openFolderSource(folder: string): InstallationSource {
     throw new StorageError(`${folder} holds no installation: name the data folder of a server with --from`);
   refuseUnfinishedRestore(folder);
   if (isBeingFilled(folder)) refuseMoved(folder);
-  const lock = lockFolder(folder);
+  let lock: ReturnType<typeof lockFolder> | undefined;
   try {
+    lock = lockFolder(folder);
     inspectFolder(folder);
     return new FolderSource(folder, openReader(folder), lock);
   } catch (error) {
-    lock.release();
+    lock?.release();
     throw asStorageError(error, folder);
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../../ports/event-log.ts';
@@ -13,7 +13,7 @@ import type {
 } from '../../../ports/installation.ts';
 import { type MigrationRecord, newRecord, refuseOtherOrigin } from '../../encoding/migration-record.ts';
 import { DATABASE_FILE, syncPath, USERS_FILE } from '../data-folder/files.ts';
-import { lockFolder, makeFolder } from '../data-folder/folder.ts';
+import { lockFolder, makeFolder, restrictToOwner } from '../data-folder/folder.ts';
 import { beginFilling, endFilling, isBeingFilled } from '../data-folder/moved.ts';
 import { asStorageError, openDatabase } from '../database.ts';
 import { InstallationFacts, Watermarks } from '../installation.ts';
@@ -41,8 +41,12 @@ const EMPTY = 'remove the folder';
 /** Opens a data folder that does not exist yet, is empty, or is being filled. Throws a `StorageError`. */
 export function openFolderTarget(folder: string): InstallationTarget {
   makeFolder(folder);
-  const lock = lockFolder(folder);
-  return new FolderTarget(folder, lock);
+  refuseForeign(folder);
+  try {
+    return new FolderTarget(folder, lockFolder(folder));
+  } catch (error) {
+    throw asStorageError(error, folder);
+  }
 }
 
 /** The open files, with what writes them. */
@@ -77,6 +81,7 @@ class FolderTarget implements InstallationTarget {
           refuseOtherOrigin(ended, origin, place);
           return ended.progress;
         }
+        restrictToOwner(this.place);
         beginFilling(this.place);
       }
       const { facts, database } = this.#open();
@@ -174,6 +179,8 @@ class FolderTarget implements InstallationTarget {
     const isNew = !existsSync(join(this.place, DATABASE_FILE));
     const database = openDatabase(this.place, { isNew });
     try {
+      // The write-ahead log gets the same rights when it is made.
+      chmodSync(join(this.place, DATABASE_FILE), 0o600);
       database.exec(`pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
       const watermarks = new Watermarks(database);
       const events = new EventWriter(database, watermarks, this.#origin!.keySecret);
@@ -246,19 +253,23 @@ function writeEach(
   for (const [nth, row] of rows.entries()) write(row, before + nth);
 }
 
-/** Throws a `StorageError` for a folder that holds something else. Returns the record of a migration that has come to its end. */
-function refuseFilled(folder: string): MigrationRecord | undefined {
+/** Throws a `StorageError` for a folder with files that are not ours, before anything in it is touched. */
+function refuseForeign(folder: string): void {
+  if (existsSync(join(folder, DATABASE_FILE)) || isBeingFilled(folder)) return;
   const other = readdirSync(folder).find((name) => !OTHERS_NAMES.test(name));
-  if (other === undefined) return undefined;
-  if (existsSync(join(folder, DATABASE_FILE))) {
-    const record = recordIn(folder);
-    if (record?.progress.phase === 'complete') return record;
-    throw new StorageError(
-      `${folder} holds an installation already: name a folder that does not exist yet or is empty, or move this one away`,
-    );
-  }
+  if (other === undefined) return;
   throw new StorageError(
     `${folder} is not empty (${other}): name a folder that does not exist yet or is empty, or move this one away`,
+  );
+}
+
+/** Throws a `StorageError` for a folder that holds an installation. Returns the record of a migration that has come to its end. */
+function refuseFilled(folder: string): MigrationRecord | undefined {
+  if (!existsSync(join(folder, DATABASE_FILE))) return undefined;
+  const record = recordIn(folder);
+  if (record?.progress.phase === 'complete') return record;
+  throw new StorageError(
+    `${folder} holds an installation already: name a folder that does not exist yet or is empty, or move this one away`,
   );
 }
 

@@ -7,13 +7,13 @@ import type { Browser, CDPSession, Page } from 'playwright-core';
 import { launchBrowser, signIn } from '../console/test/support/browser.ts';
 import { fill } from './filled.ts';
 import { destination, startMillrace } from './millrace.ts';
-import { type Bench, run } from './processes.ts';
+import { type Bench, median, run } from './processes.ts';
 
 /**
  * The console: `node bench/console.ts [cost] [frames] [load] [lists]`, all without a name.
  *
- * - `cost`: deliveries a second and processor time of the server for each, with a reader who asks for what the live page asks for, beside
- *   the same without one. The reader is no browser, whose own work would weigh on the same cores.
+ * - `cost`: deliveries a second and processor time of the server for each, with readers who ask for what the live page asks for, beside
+ *   the same without them. The readers are no browsers, whose own work would weigh on the same cores.
  * - `frames`: frames a second of the live page while calls arrive as fast as they are taken, beside an empty page at the same time.
  * - `load`: bytes of the first load, and the time until the overview can be used.
  * - `lists`: the first page of each list over EVENTS (10,000,000) events. DATA names a folder that is filled if it is new, and kept.
@@ -22,7 +22,9 @@ const SECONDS = Number(process.env['SECONDS'] ?? 10);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
 const EVENTS = Number(process.env['EVENTS'] ?? 10_000_000);
 const DATA = process.env['DATA'];
-/** Seconds in which the cost is measured, and milliseconds after a reader came or went that do not count. */
+/** Consoles that are open at once while their cost is measured: one alone costs less than rates differ from window to window. */
+const READERS = 10;
+/** Seconds in which the cost is measured, and milliseconds after readers came or went that do not count. */
 const WINDOW = 2;
 const SETTLING = 500;
 /** Calls in a request. */
@@ -102,13 +104,15 @@ async function cost(): Promise<void> {
     const isReadFirst = pair % 2 === 1;
     const first = await costOf(server, receiver, isReadFirst);
     const second = await costOf(server, receiver, !isReadFirst);
-    const [none, one] = isReadFirst ? [second, first] : [first, second];
-    ratios.rate.push(one.rate / none.rate);
-    ratios.cpu.push(one.cpu / none.cpu);
+    const [none, read] = isReadFirst ? [second, first] : [first, second];
+    ratios.rate.push(read.rate / none.rate);
+    ratios.cpu.push(read.cpu / none.cpu);
   }
-  console.log(`one reader / none, medians of ${pairs} pairs of windows (quartiles)`);
-  for (const [name, values] of Object.entries(ratios))
-    console.log(`  ${name.padEnd(5)} ${quartiles(values)}`);
+  console.log(`${READERS} readers / none, medians of ${pairs} pairs of windows (quartiles)`);
+  for (const [name, values] of Object.entries(ratios)) {
+    const ofOne = ((median(values) - 1) / READERS) * 100;
+    console.log(`  ${name.padEnd(5)} ${quartiles(values)}   for one reader ${ofOne.toFixed(1)} %`);
+  }
 }
 
 /** Deliveries a second and microseconds of processor time of each, in one window. */
@@ -117,13 +121,13 @@ async function costOf(
   receiver: Bench,
   isRead: boolean,
 ): Promise<{ rate: number; cpu: number }> {
-  const reader = isRead ? read(server) : undefined;
+  const readers = isRead ? Array.from({ length: READERS }, () => read(server)) : [];
   await sleep(SETTLING);
   const [count, cpu, since] = [Number(await receiver.ask('count')), server.bench.cpu(), performance.now()];
   await sleep(WINDOW * 1000);
   const delivered = Number(await receiver.ask('count')) - count;
   const seconds = (performance.now() - since) / 1000;
-  reader?.abort();
+  for (const reader of readers) reader.abort();
   return { rate: delivered / seconds, cpu: ((server.bench.cpu() - cpu) / delivered) * 1e6 };
 }
 

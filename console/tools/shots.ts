@@ -67,7 +67,11 @@ const SCREENS: readonly Screen[] = [
   {
     name: 'audience-new',
     path: '/users/audiences?new=true',
-    act: (page) => page.getByRole('textbox', { name: 'Who belongs' }).fill(NEW_AUDIENCE),
+    act: async (page) => {
+      await page.getByRole('button', { name: 'Text', exact: true }).click();
+      await page.getByRole('textbox', { name: 'Who belongs' }).fill(NEW_AUDIENCE);
+      await page.getByRole('button', { name: 'Builder' }).click();
+    },
   },
   { name: 'audience', path: '/users/audiences/Repeat Buyers' },
   { name: 'traits', path: '/users/traits' },

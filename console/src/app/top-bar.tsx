@@ -1,13 +1,12 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { LogOut, Moon, Search, Sun, SunMoon } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { Moon, Search, Sun, SunMoon } from 'lucide-react';
+import { lazy, Suspense, useEffect, useState } from 'react';
 import { REFRESH, statusQuery } from '../api/queries.ts';
-import { sessionQuery, signOut } from '../api/session.ts';
+import { sessionQuery } from '../api/session.ts';
 import { Button } from '../ui/controls.tsx';
 import { exactNumber, rate } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
-import { Menu, MenuItem } from '../ui/menu.tsx';
 import { setPreferences, usePreferences } from '../ui/preferences.ts';
 import { StateMark } from '../ui/state-mark.tsx';
 import { ledgerVerdict, type Reading, receivedRate } from './vital-signs.ts';
@@ -29,7 +28,7 @@ export function TopBar({ onSearch }: { readonly onSearch: () => void }) {
       <span className="grow" />
       <VitalSigns />
       <ThemeButton />
-      <SessionMenu />
+      <SessionButton />
     </header>
   );
 }
@@ -83,37 +82,25 @@ function ThemeButton() {
   );
 }
 
-function SessionMenu() {
+/** Its menu is loaded when it is first opened: the parts that place it are a seventh of what the console would load at first. */
+const SessionMenu = lazy(async () => ({ default: (await import('./session-menu.tsx')).SessionMenu }));
+
+function SessionButton() {
   const { data: session } = useQuery(sessionQuery);
-  const { zone } = usePreferences();
-  const queryClient = useQueryClient();
+  const [isOpened, setIsOpened] = useState(false);
   if (!session) return null;
-  const leave = async (): Promise<void> => {
-    await signOut();
-    queryClient.setQueryData(sessionQuery.queryKey, null);
-  };
+  const button = (
+    <button type="button" className="me" aria-haspopup="menu" onClick={() => setIsOpened(true)}>
+      <span aria-hidden="true">{session.name.slice(0, 2).toUpperCase()}</span>
+      <span className="sr">
+        {session.name}, {session.role}
+      </span>
+    </button>
+  );
+  if (!isOpened) return button;
   return (
-    <Menu
-      trigger={
-        <button type="button" className="me">
-          <span aria-hidden="true">{session.name.slice(0, 2).toUpperCase()}</span>
-          <span className="sr">
-            {session.name}, {session.role}
-          </span>
-        </button>
-      }
-    >
-      <div className="menu-h">
-        {session.name}
-        <span className="dim">{session.role}</span>
-      </div>
-      <MenuItem onSelect={() => setPreferences({ zone: zone === 'utc' ? 'local' : 'utc' })}>
-        {zone === 'utc' ? 'Show local times' : 'Show times in UTC'}
-      </MenuItem>
-      <MenuItem onSelect={() => void leave()}>
-        <LogOut className="i" aria-hidden />
-        Sign out
-      </MenuItem>
-    </Menu>
+    <Suspense fallback={button}>
+      <SessionMenu session={session} trigger={button} />
+    </Suspense>
   );
 }

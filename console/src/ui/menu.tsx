@@ -6,12 +6,14 @@ interface MenuProps {
   /** The button that opens it. */
   readonly trigger: ReactNode;
   readonly children: ReactNode;
+  /** It stands open when it is mounted, because it was loaded for being opened. */
+  readonly isOpenAtFirst?: boolean;
 }
 
 /** Actions behind a button. Not modal: Radix locks scrolling with a style element, which the security policy refuses. */
-export function Menu({ trigger, children }: MenuProps) {
+export function Menu({ trigger, children, isOpenAtFirst = false }: MenuProps) {
   return (
-    <DropdownMenu.Root modal={false}>
+    <DropdownMenu.Root modal={false} defaultOpen={isOpenAtFirst}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal>
         <DropdownMenu.Content className="menu" align="end" sideOffset={4}>

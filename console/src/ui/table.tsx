@@ -1,13 +1,4 @@
-import {
-  createSortedRowModel,
-  type Row,
-  rowSortingFeature,
-  type SortingState,
-  sortFns,
-  tableFeatures,
-  useTable,
-} from '@tanstack/react-table';
-import { memo, type ReactNode, useRef, useState } from 'react';
+import { memo, type ReactNode, useMemo, useRef, useState } from 'react';
 import { isControl, useRovingFocus, useWindow } from './table-rows.ts';
 import './table.css';
 
@@ -34,39 +25,27 @@ interface TableProps<Entry> {
   /** Below the rows. */
   readonly foot?: ReactNode;
   /**
-   * The columns have the widths of their classes, whatever is in them: rows that come and go ten times a second move nothing beside
+   * The columns have the widths of their classes, whatever is in them: rows that come and go five times a second move nothing beside
    * them, and the browser measures no cell.
    */
   readonly isFixed?: boolean;
 }
 
-const features = tableFeatures({
-  rowSortingFeature,
-  sortedRowModel: createSortedRowModel(),
-  sortFns,
-});
+/** What the rows are sorted by, once somebody has chosen a column. */
+interface Sorting {
+  readonly column: string;
+  readonly isDescending: boolean;
+}
 
 /** Rows of 32 px, moved through with `j` and `k` or the arrows; Enter opens. */
 export function Table<Entry extends object>(props: TableProps<Entry>) {
   const { label, columns, rows, rowId, onOpen, selected, foot, isFixed = false } = props;
-  const [sorting, setSorting] = useState<SortingState>([]);
-  const table = useTable({
-    features,
-    columns: columns.map(({ id, header, sort }) => ({
-      id,
-      header,
-      accessorFn: sort ?? (() => 0),
-      enableSorting: sort !== undefined,
-    })),
-    data: rows as Entry[],
-    getRowId: rowId,
-    state: { sorting },
-    onSortingChange: setSorting,
-  });
-  const shown = table.getRowModel().rows as Row<typeof features, Entry>[];
+  const [sorting, setSorting] = useState<Sorting>();
+  const shown = useMemo(() => sorted(rows, columns, sorting), [rows, columns, sorting]);
+  const ids = useMemo(() => shown.map(rowId), [shown, rowId]);
   const body = useRef<HTMLTableSectionElement>(null);
   const { slice, before, after, reveal } = useWindow(shown.length, body);
-  const roving = useRovingFocus({ ids: shown.map(({ id }) => id), selected, body, reveal });
+  const roving = useRovingFocus({ ids, selected, body, reveal });
 
   return (
     <div className="box bleed">
@@ -83,29 +62,32 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
               <HeaderCell
                 key={column.id}
                 column={column}
-                sorted={sorting.find(({ id }) => id === column.id)}
-                onSort={(desc) => setSorting([{ id: column.id, desc }])}
+                sorting={sorting?.column === column.id ? sorting : undefined}
+                onSort={(isDescending) => setSorting({ column: column.id, isDescending })}
               />
             ))}
           </tr>
         </thead>
         <tbody ref={body} onKeyDown={roving.onKeyDown}>
           {before > 0 && <Gap height={before} columns={columns.length} />}
-          {shown.slice(slice.from, slice.to).map(({ id, original }, index) => (
-            <tr
-              key={id}
-              data-row={id}
-              aria-rowindex={slice.from + index + 2}
-              aria-selected={id === selected}
-              tabIndex={id === roving.active ? 0 : -1}
-              className={onOpen === undefined ? undefined : 'can-open'}
-              onFocus={() => roving.setFocused(id)}
-              onClick={(event) => !isControl(event.target) && onOpen?.(original)}
-              onKeyDown={(event) => event.key === 'Enter' && !isControl(event.target) && onOpen?.(original)}
-            >
-              <Cells columns={columns as readonly Column<object>[]} entry={original} />
-            </tr>
-          ))}
+          {shown.slice(slice.from, slice.to).map((entry, index) => {
+            const id = ids[slice.from + index] ?? '';
+            return (
+              <tr
+                key={id}
+                data-row={id}
+                aria-rowindex={slice.from + index + 2}
+                aria-selected={id === selected}
+                tabIndex={id === roving.active ? 0 : -1}
+                className={onOpen === undefined ? undefined : 'can-open'}
+                onFocus={() => roving.setFocused(id)}
+                onClick={(event) => !isControl(event.target) && onOpen?.(entry)}
+                onKeyDown={(event) => event.key === 'Enter' && !isControl(event.target) && onOpen?.(entry)}
+              >
+                <Cells columns={columns as readonly Column<object>[]} entry={entry} />
+              </tr>
+            );
+          })}
           {after > 0 && <Gap height={after} columns={columns.length} />}
         </tbody>
       </table>
@@ -114,12 +96,27 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
   );
 }
 
+/** The rows by the chosen column; as they were given before one is chosen. Rows that are equal there keep their order. */
+function sorted<Entry>(
+  rows: readonly Entry[],
+  columns: readonly Column<Entry>[],
+  sorting: Sorting | undefined,
+): readonly Entry[] {
+  const by = columns.find(({ id }) => id === sorting?.column)?.sort;
+  if (by === undefined) return rows;
+  const sign = sorting?.isDescending === true ? -1 : 1;
+  return rows.toSorted((one, other) => {
+    const [a, b] = [by(one), by(other)];
+    return a === b ? 0 : a < b ? -sign : sign;
+  });
+}
+
 interface CellsProps {
   readonly columns: readonly Column<object>[];
   readonly entry: object;
 }
 
-/** The cells of a row. They are drawn anew only for another entry: a live list moves hundreds of rows ten times a second. */
+/** The cells of a row. They are drawn anew only for another entry: a live list moves its rows five times a second. */
 const Cells = memo(function Cells({ columns, entry }: CellsProps) {
   return columns.map((column) => (
     <td key={column.id} className={column.className}>
@@ -130,19 +127,19 @@ const Cells = memo(function Cells({ columns, entry }: CellsProps) {
 
 interface HeaderCellProps<Entry> {
   readonly column: Column<Entry>;
-  readonly sorted: { readonly desc: boolean } | undefined;
-  readonly onSort: (desc: boolean) => void;
+  readonly sorting: Sorting | undefined;
+  readonly onSort: (isDescending: boolean) => void;
 }
 
-function HeaderCell<Entry>({ column, sorted, onSort }: HeaderCellProps<Entry>) {
+function HeaderCell<Entry>({ column, sorting, onSort }: HeaderCellProps<Entry>) {
   const className = column.className?.replace(/\b(mono|dim)\b/g, '');
   if (column.sort === undefined) return <th className={className}>{column.header}</th>;
-  const direction = sorted === undefined ? 'none' : sorted.desc ? 'descending' : 'ascending';
+  const direction = sorting === undefined ? 'none' : sorting.isDescending ? 'descending' : 'ascending';
   return (
     <th className={className} aria-sort={direction}>
-      <button type="button" className="th-sort" onClick={() => onSort(sorted?.desc === false)}>
+      <button type="button" className="th-sort" onClick={() => onSort(sorting?.isDescending === false)}>
         {column.header}
-        <span aria-hidden="true">{sorted === undefined ? '' : sorted.desc ? ' ↓' : ' ↑'}</span>
+        <span aria-hidden="true">{sorting === undefined ? '' : sorting.isDescending ? ' ↓' : ' ↑'}</span>
       </button>
     </th>
   );

@@ -23,7 +23,7 @@ interface Tail {
 }
 
 /** The page is painted at most this often, whatever the rate, in milliseconds. */
-const PAINT = 100;
+const PAINT = 200;
 /** The server chooses so many evenly, and counts the others. */
 const CALLS_PER_SECOND = 50;
 const NOTHING: Tail = { rows: [], flow: { shown: 0, passed: 0 }, count: 0, missed: 0, isOpen: false };

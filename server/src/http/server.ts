@@ -116,7 +116,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       const { connections, fastPath } = open;
       // Timers of Node, like the time limits of `node:http`, and not of the clock that tests stop.
       timers = [
-        setInterval(() => connections.closeStalled(), limits.stalled).unref(),
+        // After what has arrived meanwhile: to a process that stood still every client would look stalled.
+        setInterval(() => setImmediate(() => connections.closeStalled()), limits.stalled).unref(),
         setInterval(() => fastPath?.checkTimeouts(), limits.checkInterval).unref(),
       ];
       server.on('error', (error) => logger.error({ error }, 'listener.failed'));

@@ -278,57 +278,17 @@ describe('bodies in pieces of a few bytes', () => {
   });
 });
 
-test('a client that reads nothing of its answer between two looks is cut off; one that reads has all of it', async () => {
+test('a client that reads nothing of its answer between two looks is cut off', async () => {
   // Larger than what the system takes off the server's hands.
-  const body = 'x'.repeat(30_000_000);
-  const control = await pageOf(body);
+  const control = await pageOf('x'.repeat(30_000_000));
   await start({ control, timeouts: { stalled: 400 }, bounds: { ...BOUNDS, connections: 1 } });
-  const ask30MB = async () => {
-    const socket = connectTcp(running!.port, '127.0.0.1');
-    socket.on('error', () => {});
-    socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
-    await once(socket, 'readable');
-    if (socket.readableLength === 0) throw new Error('closed as it came');
-    return socket;
-  };
-  const reading = await untilTaken(ask30MB);
-  let bytes = 0;
-  reading.on('data', (part) => {
-    bytes += part.length;
-  });
-  while (bytes < body.length) await once(reading, 'data');
-  reading.destroy();
-  await once(reading, 'close');
-  const deaf = await untilTaken(ask30MB);
+  const deaf = connectTcp(running!.port, '127.0.0.1');
+  deaf.on('error', () => {});
+  deaf.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
+  await once(deaf, 'readable');
   // Its place is the only one: somebody else has it when it is gone.
   await untilTaken(() => ask());
   deaf.destroy();
-});
-
-test('a client that reads a large answer slowly, at many looks, has all of it', async () => {
-  const body = 'x'.repeat(20_000_000);
-  const control = await pageOf(body);
-  await start({ control, timeouts: { stalled: 400 } });
-  const socket = connectTcp(running!.port, '127.0.0.1');
-  let failure: Error | undefined;
-  socket.on('error', (error) => {
-    failure = error;
-  });
-  socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-  const [head] = await once(socket, 'data');
-  let bytes = (head as Buffer).length;
-  let next = 0;
-  socket.on('data', (part) => {
-    bytes += part.length;
-    // About a megabyte between two looks.
-    if (bytes < next) return;
-    next = bytes + 250_000;
-    socket.pause();
-    setTimeout(() => socket.resume(), 30);
-  });
-  await once(socket, 'close');
-  expect(failure).toBeUndefined();
-  expect(bytes).toBeGreaterThan(body.length);
 });
 
 /** The control API with this text as its page of metrics. */

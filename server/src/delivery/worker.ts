@@ -1,3 +1,4 @@
+import { Fifo } from '../model/containers.ts';
 import { type Decision, RETRY_WINDOW } from '../model/delivery.ts';
 import {
   type Destination,
@@ -6,7 +7,6 @@ import {
   retryWindowStart,
 } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
-import { Fifo } from '../model/fifo.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
-import { Fifo } from '../model/fifo.ts';
-import { LinkedList, type ListEntry } from '../model/linked-list.ts';
+import { Fifo, LinkedList, type ListEntry } from '../model/containers.ts';
 import type { Source } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -1,5 +1,5 @@
 import type { ControlHandler } from '../control-api/contract.ts';
-import type { LinkedList } from '../model/linked-list.ts';
+import type { LinkedList } from '../model/containers.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { InFlightRequest } from './admission.ts';
 import { errorResponse, INCOMING_BODY, type NodeHttpExchange, type TrackedSocket } from './exchange.ts';

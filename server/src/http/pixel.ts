@@ -1,5 +1,5 @@
+import type { LinkedList } from '../model/containers.ts';
 import type { CallType } from '../model/event.ts';
-import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { AdmissionController, InFlightRequest } from './admission.ts';
 import type { NodeHttpExchange, PreparedResponse } from './exchange.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import type { LinkedList } from '../model/linked-list.ts';
+import type { LinkedList } from '../model/containers.ts';
 import type { Monotonic, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IngestHandler, IngestRequest, IngestResult } from '../ports/ingest.ts';

@@ -1,4 +1,4 @@
-import { HashSet } from '../model/hash-set.ts';
+import { HashSet } from '../model/containers.ts';
 import { isObject, type Json } from '../model/json.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
 import type { JsonLine } from '../model/serialized-event.ts';

@@ -1,4 +1,4 @@
-import { BoundedCache } from '../model/bounded-cache.ts';
+import { BoundedCache } from '../model/containers.ts';
 import {
   type Destination,
   lanesOf,

@@ -1,4 +1,4 @@
-import { LinkedList, type ListEntry } from '../../model/linked-list.ts';
+import { LinkedList, type ListEntry } from '../../model/containers.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { HttpClient, HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 import {

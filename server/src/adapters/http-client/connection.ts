@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { LinkedList, type ListEntry } from '../../model/linked-list.ts';
+import { LinkedList, type ListEntry } from '../../model/containers.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 import type { Connect, ConnectTarget } from './connector.ts';

@@ -1,11 +1,12 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { SkipSet } from '../../../model/destination.ts';
-import { NO_NUMBER, PlanCache } from '../../encoding/plan-cache.ts';
 import {
   type EncodedPlans,
   isEmptyPlan,
+  NO_NUMBER,
   NOT_PLANNED,
   type NumberedPlan,
+  PlanCache,
   type StoredPlan,
   setNumberIn,
   withSet,

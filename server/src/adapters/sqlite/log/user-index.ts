@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { HashSet } from '../../../model/containers.ts';
 import type { Position } from '../../../model/event.ts';
-import { HashSet } from '../../../model/hash-set.ts';
 import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/hashes.ts';
 import type { Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';

@@ -1,0 +1,181 @@
+/** Taken items are removed from the array when there are so many, and at least as many as those left. */
+const MAX_TAKEN = 1024;
+
+/** A queue, first in, first out. Adding and taking an item take constant time on average, however long the queue is. */
+export class Fifo<Item> {
+  #items: Item[] = [];
+  #head = 0;
+
+  get size(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: Item): void {
+    this.#items.push(item);
+  }
+
+  /** Takes the oldest item; undefined when there is none. */
+  shift(): Item | undefined {
+    if (this.size === 0) return undefined;
+    const item = this.#items[this.#head++];
+    // A queue under load is never empty, and taken items would stay in memory otherwise.
+    if (this.size === 0 || (this.#head >= MAX_TAKEN && this.#head >= this.size)) {
+      this.#items.splice(0, this.#head);
+      this.#head = 0;
+    }
+    return item;
+  }
+
+  /** Removes the items that are not to stay; returns how many. */
+  keep(stays: (item: Item) => boolean): number {
+    const before = this.size;
+    this.#items = this.#items.slice(this.#head).filter(stays);
+    this.#head = 0;
+    return before - this.size;
+  }
+
+  /** Takes everything. */
+  drain(): Item[] {
+    const items = this.#items.splice(this.#head);
+    this.#items = [];
+    this.#head = 0;
+    return items;
+  }
+}
+
+/** An entry carries its own links, so that entering and leaving a list make no object. The fields belong to the list. */
+export interface ListEntry<T extends ListEntry<T>> {
+  /** The list it is in. */
+  list: LinkedList<T> | undefined;
+  previous: T | undefined;
+  next: T | undefined;
+}
+
+/** A doubly linked list. An entry is in one list at a time; adding it at the end and removing it take constant time. */
+export class LinkedList<T extends ListEntry<T>> {
+  #first: T | undefined;
+  #last: T | undefined;
+
+  get first(): T | undefined {
+    return this.#first;
+  }
+
+  /** Adds an entry that is in no list at the end. */
+  push(entry: T): void {
+    entry.list = this;
+    entry.previous = this.#last;
+    if (this.#last === undefined) this.#first = entry;
+    else this.#last.next = entry;
+    this.#last = entry;
+  }
+
+  /** Removes an entry. Does nothing when it is not in this list. */
+  remove(entry: T): void {
+    if (entry.list !== this) return;
+    const { previous, next } = entry;
+    if (previous === undefined) this.#first = next;
+    else previous.next = next;
+    if (next === undefined) this.#last = previous;
+    else next.previous = previous;
+    entry.list = undefined;
+    entry.previous = undefined;
+    entry.next = undefined;
+  }
+}
+
+/**
+ * A cache whose entries weigh no more than `maxWeight` altogether. When there is too much it forgets everything, which costs nothing
+ * while the limit is far above what is in use, and bounds the memory when clients choose the keys.
+ */
+export class BoundedCache<Key, Value> {
+  readonly #maxWeight: number;
+  readonly #entries = new Map<Key, Value>();
+  #weight = 0;
+
+  constructor(maxWeight: number) {
+    this.#maxWeight = maxWeight;
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** Gives the value back. An entry heavier than the whole cache is not kept. */
+  set(key: Key, value: Value, weight = 1): Value {
+    if (weight > this.#maxWeight) return value;
+    if (this.#weight + weight > this.#maxWeight) {
+      this.#entries.clear();
+      this.#weight = 0;
+    }
+    this.#entries.set(key, value);
+    this.#weight += weight;
+    return value;
+  }
+}
+
+/**
+ * A set of 64-bit hashes as an open-addressing table of two words each, at most half full. A `Set` of numbers or texts would take four
+ * times the memory.
+ */
+export class HashSet {
+  #slots: Uint32Array;
+  #size = 0;
+
+  /** `room`: how many hashes it takes before it grows. */
+  constructor(room = 8) {
+    this.#slots = new Uint32Array(4 * 2 ** Math.ceil(Math.log2(room)));
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(high: number, low: number): void {
+    if (this.#size * 4 >= this.#slots.length) this.#grow();
+    // Two zeros mark a free slot. The hash of two zeros takes the place of its neighbour.
+    this.#put(high, high === 0 && low === 0 ? 1 : low);
+  }
+
+  has(high: number, low: number): boolean {
+    const slots = this.#slots;
+    const wanted = high === 0 && low === 0 ? 1 : low;
+    const last = slots.length - 1;
+    for (let at = (wanted << 1) & last; slots[at] !== 0 || slots[at + 1] !== 0; at = (at + 2) & last)
+      if (slots[at] === high && slots[at + 1] === wanted) return true;
+    return false;
+  }
+
+  /** Removes all hashes and keeps the room. */
+  clear(): void {
+    this.#slots.fill(0);
+    this.#size = 0;
+  }
+
+  visit(each: (high: number, low: number) => void): void {
+    const slots = this.#slots;
+    for (let at = 0; at < slots.length; at += 2) {
+      if (slots[at] !== 0 || slots[at + 1] !== 0) each(slots[at]!, slots[at + 1]!);
+    }
+  }
+
+  #put(high: number, low: number): void {
+    const slots = this.#slots;
+    const last = slots.length - 1;
+    let at = (low << 1) & last;
+    while (slots[at] !== 0 || slots[at + 1] !== 0) {
+      if (slots[at] === high && slots[at + 1] === low) return;
+      at = (at + 2) & last;
+    }
+    slots[at] = high;
+    slots[at + 1] = low;
+    this.#size++;
+  }
+
+  #grow(): void {
+    const before = this.#slots;
+    this.#slots = new Uint32Array(before.length * 2);
+    this.#size = 0;
+    for (let at = 0; at < before.length; at += 2)
+      if (before[at] !== 0 || before[at + 1] !== 0) this.#put(before[at]!, before[at + 1]!);
+  }
+}

@@ -5,7 +5,7 @@ import {
   moveInstallation,
   previewMove,
   StorageError,
-} from '@millrace/server';
+} from '@millrace/server/migration';
 import { count, span } from './column.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 

@@ -74,8 +74,6 @@ export { folderUser } from './adapters/sqlite/data-folder/folder.ts';
 export { reapplyRegulations } from './adapters/sqlite/regulations/reapply.ts';
 export { verifyFolder } from './adapters/sqlite/upkeep/verification.ts';
 export type { Config } from './config/load.ts';
-export type { MigrationMoment, MigrationReport } from './migration/contract.ts';
-export { isDatabase, type MovePreview, moveInstallation, previewMove } from './migration-wiring.ts';
 export { StorageError } from './ports/event-log.ts';
 export type { Logger } from './ports/logger.ts';
 export type { Activity, Observer } from './ports/telemetry.ts';

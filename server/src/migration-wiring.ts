@@ -7,6 +7,10 @@ import { migrate } from './migration/migration.ts';
 import { StorageError } from './ports/event-log.ts';
 import type { InstallationSize, InstallationSource, InstallationTarget } from './ports/installation.ts';
 
+export { isBeingFilled, movedTo } from './adapters/sqlite/data-folder/moved.ts';
+export type { MigrationMoment } from './migration/contract.ts';
+export { StorageError } from './ports/event-log.ts';
+
 export interface InstallationMove {
   /** A data folder, or the postgres:// address of a database. */
   readonly from: string;

@@ -1,5 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { isBeingFilled, movedTo } from '@millrace/server/migration';
 import type { Finding } from './finding.ts';
 
 export interface FolderFacts {
@@ -9,6 +10,10 @@ export interface FolderFacts {
   readonly isWritable: boolean;
   /** True when the folder once held a store and holds none now. */
   readonly isStoreGone: boolean;
+  /** Where its installation was moved to, and when; absent while it is at home here. */
+  readonly moved?: { readonly to: string; readonly at: string };
+  /** An installation is being moved into it. */
+  readonly isBeingFilled: boolean;
   /** The nearest existing folder above a missing one. */
   readonly parent?: string;
   /** Ids of the owner and of the current user. Absent on systems without them. */
@@ -21,7 +26,7 @@ export interface FolderFacts {
 const OTHERS = 0o077;
 
 export function dataFolder(facts: FolderFacts): Finding {
-  const { path, kind, isWritable, isStoreGone, parent, owner, user, mode } = facts;
+  const { path, kind, isWritable, isStoreGone, moved, parent, owner, user, mode } = facts;
   const check = 'data folder';
   if (kind === 'file') {
     const advice = 'name a folder with --data, MILLRACE_DATA or data of the configuration';
@@ -37,6 +42,15 @@ export function dataFolder(facts: FolderFacts): Finding {
     const advice =
       'the first start makes it; if there has been one, the folder is another: name it with --data';
     return { check, verdict: 'warn', found: `${path} does not exist`, advice };
+  }
+  if (moved !== undefined) {
+    const advice =
+      'name that under "database", or the data folder of this server with --data: a start ends with 1';
+    return { check, verdict: 'fail', found: `${path} was moved to ${moved.to} at ${moved.at}`, advice };
+  }
+  if (facts.isBeingFilled) {
+    const advice = 'run millrace migrate again, and it goes on: a start ends with 1';
+    return { check, verdict: 'fail', found: `${path} holds a migration that has not ended`, advice };
   }
   if (isStoreGone) {
     const advice = 'bring millrace.db back, or restore a backup into another folder: a start ends with 1';
@@ -58,19 +72,31 @@ export function dataFolder(facts: FolderFacts): Finding {
   return { check, verdict: 'ok', found: path };
 }
 
-export function lookAtFolder(written: string): FolderFacts {
+/** `isStore`: the server keeps its events there, and not in a database. */
+export function lookAtFolder(written: string, isStore = true): FolderFacts {
   const path = resolve(written);
   const user = process.getuid?.();
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) {
     const parent = nearest(path);
-    return { path, kind: 'missing', isWritable: isWritable(parent), isStoreGone: false, parent, mode: 0 };
+    return {
+      path,
+      kind: 'missing',
+      isWritable: isWritable(parent),
+      isStoreGone: false,
+      isBeingFilled: false,
+      parent,
+      mode: 0,
+    };
   }
   const { uid, mode } = stat;
   const kind = stat.isDirectory() ? 'folder' : 'file';
   const owned = user === undefined ? {} : { owner: uid, user };
-  const facts = { isWritable: isWritable(path), isStoreGone: isStoreGone(path) };
-  return { path, kind, ...facts, ...owned, mode: mode & 0o777 };
+  const own = { path, kind, isWritable: isWritable(path), ...owned, mode: mode & 0o777 } as const;
+  if (!isStore) return { ...own, isStoreGone: false, isBeingFilled: false };
+  const moved = movedTo(path);
+  const store = { isStoreGone: isStoreGone(path), isBeingFilled: isBeingFilled(path) };
+  return { ...own, ...store, ...(moved === undefined ? {} : { moved }) };
 }
 
 function isStoreGone(path: string): boolean {

@@ -27,7 +27,8 @@ export interface DoctorOptions extends ControlFlags {
  */
 export async function doctor(options: DoctorOptions, place: Surroundings): Promise<ExitCode> {
   const { config, finding } = configurationOf(options, place);
-  const folder = lookAtFolder(config.data);
+  const isStore = config.database === undefined;
+  const folder = lookAtFolder(config.data, isStore);
   const folderFinding = dataFolder(folder);
   const canWrite = folder.kind === 'folder' && folder.isWritable;
   const user = folderUser(folder.path);
@@ -43,7 +44,7 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
     ...(folder.kind === 'file' ? [] : [diskSpace(lookAtSpace(folder.path, config.limits.disk))]),
     ...(files === undefined ? [] : [openFiles(files)]),
     ...server(facts),
-    ...(user.isInUse ? [] : storedIn(folder.path, place)),
+    ...(user.isInUse || !isStore ? [] : storedIn(folder.path, place)),
     ...endpoints.map((one) => endpoint({ ...one, knowsRules }, Date.now())),
   ];
   const { failures, warnings } = sums(findings);

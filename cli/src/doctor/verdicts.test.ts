@@ -32,7 +32,7 @@ describe('the doctor', () => {
 
   it('wants a data folder that the user owns, can write, and has to himself', () => {
     const good: FolderFacts = {
-      ...{ path: '/d', kind: 'folder', isWritable: true, isStoreGone: false },
+      ...{ path: '/d', kind: 'folder', isWritable: true, isStoreGone: false, isBeingFilled: false },
       ...{ owner: 7, user: 7, mode: 0o700 },
     };
     expect(said(dataFolder(good))).toBe('ok: /d');
@@ -45,8 +45,16 @@ describe('the doctor', () => {
     expect(said(dataFolder({ ...good, isStoreGone: true }))).toMatch(
       /^fail: \/d has lost its store.* → bring/,
     );
+    const moved = { to: 'postgres://db:5432/millrace', at: '2026-03-04T05:06:07Z' };
+    expect(said(dataFolder({ ...good, moved }))).toMatch(
+      /^fail: \/d was moved to postgres:.* at 2026.* → name that under "database"/,
+    );
+    expect(said(dataFolder({ ...good, isBeingFilled: true }))).toMatch(
+      /^fail: .*not ended → run millrace migrate/,
+    );
     const missing: FolderFacts = {
-      ...{ path: '/d/e', kind: 'missing', isWritable: true, isStoreGone: false, parent: '/d', mode: 0 },
+      ...{ path: '/d/e', kind: 'missing', isWritable: true, isStoreGone: false, isBeingFilled: false },
+      ...{ parent: '/d', mode: 0 },
     };
     expect(said(dataFolder(missing))).toMatch(/^warn: \/d\/e does not exist → the first start makes it/);
     expect(said(dataFolder({ ...missing, isWritable: false }))).toMatch(
@@ -61,6 +69,13 @@ describe('the doctor', () => {
       isStoreGone: false,
       path: place,
     });
+    mkdirSync(join(place, 'moved'));
+    writeFileSync(join(place, 'moved', 'moved.json'), JSON.stringify(moved));
+    writeFileSync(join(place, 'moved', 'migration.unfinished'), '');
+    expect(lookAtFolder(join(place, 'moved'))).toMatchObject({ moved, isBeingFilled: true });
+    // A node of a database keeps little more than a token there.
+    expect(lookAtFolder(join(place, 'moved'), false)).not.toHaveProperty('moved');
+    rmSync(join(place, 'moved'), { recursive: true });
     mkdirSync(join(place, 'gone'));
     writeFileSync(join(place, 'gone', 'high-water-mark'), '');
     expect(lookAtFolder(join(place, 'gone')).isStoreGone).toBe(true);

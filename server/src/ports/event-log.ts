@@ -117,6 +117,8 @@ export type LogQuery =
   | { readonly userId: string }
   /** Events with this anonymousId and without a userId. */
   | { readonly anonymousId: string }
+  /** The events of all these users, and those with one of these anonymousIds and without a userId. */
+  | OwnersQuery
   /** From `from` (inclusive) to `to` (exclusive), by the time of arrival. */
   | {
       readonly from: Monotonic;
@@ -124,6 +126,24 @@ export type LogQuery =
       readonly like?: EventPrefilter;
       readonly oldestFirst?: true;
     };
+
+/** One pass over the log, whether for a hundred ids or for ten thousand. */
+export interface OwnersQuery {
+  readonly userIds: readonly string[];
+  readonly anonymousIds: readonly string[];
+}
+
+/** So many ids are looked for by themselves: the log finds the events of one without a look at most of the others. */
+const FEW_OWNERS = 16;
+
+/** The queries for the events of users, and of anonymousIds without a userId. */
+export function ownerQueries(userIds: readonly string[], anonymousIds: readonly string[]): LogQuery[] {
+  if (userIds.length + anonymousIds.length > FEW_OWNERS) return [{ userIds, anonymousIds }];
+  return [
+    ...userIds.map((userId): LogQuery => ({ userId })),
+    ...anonymousIds.map((anonymousId): LogQuery => ({ anonymousId })),
+  ];
+}
 
 /**
  * Conditions that narrow a search before events are read. An adapter finds all events that meet them, and possibly others:

@@ -1,7 +1,7 @@
 import type { Event } from '../model/event.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
 import type { RegulationSubject } from '../model/regulation.ts';
-import type { EventLog, LogQuery, StoredEvent } from '../ports/event-log.ts';
+import { type EventLog, ownerQueries, type StoredEvent } from '../ports/event-log.ts';
 import type { Users } from '../ports/users.ts';
 
 export interface SurveyDependencies {
@@ -14,8 +14,10 @@ export interface SurveyDependencies {
   readonly checkStop: () => void;
 }
 
-/** Facts about one user from the stored events. */
-interface Traces {
+/** A user with what profiles and stored events tell of it. */
+interface Surveyed {
+  readonly userId: string;
+  readonly formerUserIds: Set<string>;
   readonly anonymousIds: Set<string>;
   readonly previousIds: Set<string>;
   readonly sources: Set<number>;
@@ -29,29 +31,34 @@ interface Survey {
 
 /**
  * Finds out everything that belongs to users: the ids that are joined to them and to nobody else, and the sources that saw them.
- * Profiles know of events that are gone, and stored events of those that profiles do not have yet, so both are asked.
+ * Profiles know of events that are gone, and stored events of those that profiles do not have yet, so both are asked. The events of all
+ * users are looked for together: thousands of users cost a few passes over the log and not one each.
  */
 export async function surveyUsers(
   userIds: readonly string[],
   dependencies: SurveyDependencies,
 ): Promise<Survey> {
   const joined = await dependencies.users.joinedIds(userIds);
-  const subjects: (Traces & { readonly userId: string; readonly formerUserIds: Set<string> })[] = [];
-  for (const [nth, userId] of userIds.entries()) {
+  const subjects = userIds.map((userId, nth): Surveyed => {
     const known = joined[nth];
     // The id that was asked for may itself be a former one: deleting one of them means all.
     const former = new Set(known === undefined ? [] : [known.userId, ...known.formerUserIds]);
     former.delete(userId);
-    const traces: Traces = {
+    return {
+      userId,
+      formerUserIds: former,
       anonymousIds: new Set(known?.anonymousIds ?? []),
       previousIds: new Set(),
       sources: new Set(known?.sources ?? []),
     };
-    for (const id of [userId, ...former]) await lookAt({ userId: id }, traces, dependencies);
-    subjects.push({ ...traces, userId, formerUserIds: former });
-  }
+  });
+  await followUsers(subjects, dependencies);
   const shared = await sharedAmong(subjects, dependencies);
-  for (const subject of subjects) await sortIds(subject, shared, dependencies);
+  for (const { anonymousIds, previousIds } of subjects)
+    for (const ids of [anonymousIds, previousIds])
+      for (const id of ids) if (shared.has(id) || isBlocked(id, dependencies)) ids.delete(id);
+  await followAnonymous(subjects, dependencies);
+  await followPrevious(subjects, dependencies);
   const found = subjects.map(({ userId, formerUserIds, anonymousIds, sources }) => ({
     userId,
     formerUserIds: [...formerUserIds].filter((id) => id !== userId),
@@ -63,60 +70,87 @@ export async function surveyUsers(
   return { subjects: found, profiles: profiles.size };
 }
 
+/** The sources of the users' own events, and the ids that these events name beside the userId. */
+async function followUsers(subjects: readonly Surveyed[], dependencies: SurveyDependencies): Promise<void> {
+  const ofUser = groupedBy(subjects, ({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+  await lookAt({ userIds: [...ofUser.keys()], anonymousIds: [] }, dependencies, (ids, source) => {
+    for (const { sources, anonymousIds, previousIds } of ofUser.get(ids.userId ?? '') ?? []) {
+      sources.add(source);
+      if (ids.anonymousId !== undefined) anonymousIds.add(ids.anonymousId);
+      if (ids.type === 'alias' && ids.previousId !== undefined) previousIds.add(ids.previousId);
+    }
+  });
+}
+
+/** The sources of events that have an anonymous id of a user and no userId. */
+async function followAnonymous(
+  subjects: readonly Surveyed[],
+  dependencies: SurveyDependencies,
+): Promise<void> {
+  const ofId = groupedBy(subjects, ({ anonymousIds }) => anonymousIds);
+  await lookAt({ userIds: [], anonymousIds: [...ofId.keys()] }, dependencies, (ids, source) => {
+    for (const { sources } of ofId.get(ids.anonymousId ?? '') ?? []) sources.add(source);
+  });
+}
+
+/** A previousId is an anonymousId of the user, and a former userId too when events have it as theirs. */
+async function followPrevious(
+  subjects: readonly Surveyed[],
+  dependencies: SurveyDependencies,
+): Promise<void> {
+  const ofId = groupedBy(subjects, ({ previousIds, formerUserIds }) =>
+    [...previousIds].filter((id) => !formerUserIds.has(id)),
+  );
+  const all = [...ofId.keys()];
+  for (const [id, those] of ofId) for (const { anonymousIds } of those) anonymousIds.add(id);
+  await lookAt({ userIds: all, anonymousIds: all }, dependencies, (ids, source) => {
+    for (const { formerUserIds, sources } of ofId.get(ids.userId ?? ids.anonymousId ?? '') ?? []) {
+      sources.add(source);
+      if (ids.userId !== undefined) formerUserIds.add(ids.userId);
+    }
+  });
+}
+
+function groupedBy(
+  subjects: readonly Surveyed[],
+  idsOf: (subject: Surveyed) => Iterable<string>,
+): Map<string, Surveyed[]> {
+  const grouped = new Map<string, Surveyed[]>();
+  for (const subject of subjects) {
+    for (const id of idsOf(subject)) {
+      const those = grouped.get(id);
+      if (those === undefined) grouped.set(id, [subject]);
+      else those.push(subject);
+    }
+  }
+  return grouped;
+}
+
 /**
  * Those ids that some other user has used too, or to whom they are joined, as an external id may do. A profile does not know that: it
- * keeps the anonymous id that it had first, whoever uses it afterwards.
+ * keeps the anonymous id that it had first, whoever uses it afterwards. A previous id may have a profile of its own, which was too
+ * large to be merged.
  */
 async function sharedAmong(
-  subjects: readonly (Traces & { readonly userId: string; readonly formerUserIds: ReadonlySet<string> })[],
+  subjects: readonly Surveyed[],
   { log, users, checkStop }: SurveyDependencies,
 ): Promise<ReadonlySet<string>> {
-  const ids = [
-    ...new Set(subjects.flatMap(({ anonymousIds, previousIds }) => [...anonymousIds, ...previousIds])),
-  ];
+  const previous = [...new Set(subjects.flatMap(({ previousIds }) => [...previousIds]))];
+  const ids = [...new Set([...subjects.flatMap(({ anonymousIds }) => [...anonymousIds]), ...previous])];
   const shared = new Set<string>();
   if (ids.length === 0) return shared;
-  const owners = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+  const owners = new Set(subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]));
   for (const [nth, user] of (await users.usersOf(ids)).entries())
-    if (user !== undefined && !owners.includes(user)) shared.add(ids[nth]!);
+    if (user !== undefined && !owners.has(user)) shared.add(ids[nth]!);
+  for (const [nth, { userId, sources }] of (await users.joinedIds(previous)).entries())
+    if (sources.length > 0 && !owners.has(userId)) shared.add(previous[nth]!);
   for (let from: number | undefined = 0; from !== undefined; ) {
     checkStop();
-    const found = await log.sharedIds({ ids, owners }, from);
+    const found = await log.sharedIds({ ids, owners: [...owners] }, from);
     for (const id of found.shared) shared.add(id);
     from = found.next;
   }
   return shared;
-}
-
-/** Leaves out ids of others. A previousId is a former userId when events have it as theirs, and otherwise an anonymousId. */
-async function sortIds(
-  subject: Traces & { readonly formerUserIds: Set<string> },
-  shared: ReadonlySet<string>,
-  dependencies: SurveyDependencies,
-): Promise<void> {
-  const { anonymousIds, previousIds, formerUserIds, sources } = subject;
-  for (const id of [...anonymousIds]) {
-    if (shared.has(id) || isBlocked(id, dependencies)) anonymousIds.delete(id);
-    else
-      await lookAt(
-        { anonymousId: id },
-        { ...subject, anonymousIds: new Set(), previousIds: new Set() },
-        dependencies,
-      );
-  }
-  for (const id of previousIds) {
-    if (shared.has(id) || isBlocked(id, dependencies) || formerUserIds.has(id)) continue;
-    const traces = {
-      anonymousIds: new Set<string>(),
-      previousIds: new Set<string>(),
-      sources: new Set<number>(),
-    };
-    const events = await lookAt({ userId: id }, traces, dependencies);
-    if (events > 0) formerUserIds.add(id);
-    anonymousIds.add(id);
-    await lookAt({ anonymousId: id }, traces, dependencies);
-    for (const source of traces.sources) sources.add(source);
-  }
 }
 
 function isBlocked(id: string, { blockedIds }: SurveyDependencies): boolean {
@@ -124,31 +158,30 @@ function isBlocked(id: string, { blockedIds }: SurveyDependencies): boolean {
   return /^0*$/.test(text) || blockedIds.some((one) => one.trim().toLowerCase() === text);
 }
 
-/** Reads the events that a query finds, but for delete notifications; resolves to their number. */
+/** Visits the events of users, and those with an anonymousId and no userId, but for delete notifications. */
 async function lookAt(
-  query: LogQuery,
-  traces: Traces,
+  {
+    userIds,
+    anonymousIds,
+  }: { readonly userIds: readonly string[]; readonly anonymousIds: readonly string[] },
   { log, checkStop }: Pick<SurveyDependencies, 'log' | 'checkStop'>,
-): Promise<number> {
-  let events = 0;
-  let below: number | undefined;
-  do {
-    checkStop();
-    const page = await log.find(query, below);
-    for (let from = 0; from < page.positions.length; from += READ_AT_ONCE) {
-      for (const stored of await log.read(page.positions.slice(from, from + READ_AT_ONCE))) {
-        if (stored === undefined) continue;
-        const ids = idsOf(stored);
-        if (ids.type === 'delete') continue;
-        events++;
-        traces.sources.add(stored.source);
-        if (ids.anonymousId !== undefined) traces.anonymousIds.add(ids.anonymousId);
-        if (ids.type === 'alias' && ids.previousId !== undefined) traces.previousIds.add(ids.previousId);
+  visit: (ids: EventIds, source: number) => void,
+): Promise<void> {
+  for (const query of ownerQueries(userIds, anonymousIds)) {
+    let below: number | undefined;
+    do {
+      checkStop();
+      const page = await log.find(query, below);
+      for (let from = 0; from < page.positions.length; from += READ_AT_ONCE) {
+        for (const stored of await log.read(page.positions.slice(from, from + READ_AT_ONCE))) {
+          if (stored === undefined) continue;
+          const ids = idsOf(stored);
+          if (ids.type !== 'delete') visit(ids, stored.source);
+        }
       }
-    }
-    below = page.next;
-  } while (below !== undefined);
-  return events;
+      below = page.next;
+    } while (below !== undefined);
+  }
 }
 
 /** Events read at once: their lines are looked through on the thread that takes calls. */
@@ -157,7 +190,7 @@ const READ_AT_ONCE = 1000;
 const lineIds = new LineIds();
 const NOTIFICATION = Buffer.from('{"messageId":"del_');
 
-type EventIds = Pick<Event, 'anonymousId' | 'previousId'> & { readonly type?: Event['type'] };
+type EventIds = Pick<Event, 'userId' | 'anonymousId' | 'previousId'> & { readonly type?: Event['type'] };
 
 /** Parses only the few events whose type matters. */
 function idsOf(stored: StoredEvent): EventIds {
@@ -166,6 +199,9 @@ function idsOf(stored: StoredEvent): EventIds {
   const { bytes, from, to } = line;
   const mayBeNotification = NOTIFICATION.equals(bytes.subarray(from, from + NOTIFICATION.length));
   if (mayBeNotification || !lineIds.scan(bytes, from, to) || lineIds.previousTo > 0) return stored.event;
-  const { anonymousFrom, anonymousTo } = lineIds;
-  return anonymousTo === 0 ? {} : { anonymousId: idText(bytes, anonymousFrom, anonymousTo) };
+  const { userFrom, userTo, anonymousFrom, anonymousTo } = lineIds;
+  return {
+    ...(userTo === 0 ? {} : { userId: idText(bytes, userFrom, userTo) }),
+    ...(anonymousTo === 0 ? {} : { anonymousId: idText(bytes, anonymousFrom, anonymousTo) }),
+  };
 }

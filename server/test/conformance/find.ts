@@ -78,7 +78,12 @@ function findsBy(subject: Subject): void {
     const [website, shop] = await twoSources(store);
     const [first] = await write(store, [event('a', website)]);
     const [, second, third] = await write(store, [event('b', website), event('a', shop), event('c', shop)]);
-    const queries: LogQuery[] = [{ messageId: 'a' }, { userId: 'u1' }, { from: START, to: START + 1 }];
+    const queries: LogQuery[] = [
+      { messageId: 'a' },
+      { userId: 'u1' },
+      { userIds: ['u0', 'u1'], anonymousIds: ['u1'] },
+      { from: START, to: START + 1 },
+    ];
     for (const query of queries) {
       const all = await findAll(store, query);
       const isBelow = (limit: Position) => all.filter((position) => position < limit);

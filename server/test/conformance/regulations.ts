@@ -229,6 +229,32 @@ function findsAnonymous(subject: Subject): void {
     expect(await findAll(subject.store, { userId: 'u1' })).toHaveLength(HOSTILE.length);
   });
 
+  it('finds the events of thousands of owners in one query, and erases them', async () => {
+    const { log } = subject.store;
+    for (let nth = 0; nth < 20; nth++) {
+      const some = Array.from({ length: 50 }, (_, n) => n);
+      await log.append(
+        batch([
+          ...some.map((n) => event(`u${nth}-${n}`, 1, { userId: `user-${nth}-${n}`, anonymousId: `a-${n}` })),
+          ...some.map((n) => anonymous(`a${nth}-${n}`, `a-${n}`)),
+        ]),
+      );
+    }
+    const userIds = Array.from({ length: 2000 }, (_, n) => `user-${n % 20}-${Math.floor(n / 20) * 2}`);
+    const anonymousIds = [...HOSTILE, 'a-1', 'a-3', 'user-0-1'];
+    const found = await findAll(subject.store, { userIds, anonymousIds });
+    // Of each batch every second user, and two anonymous ids; the newest first.
+    expect(found).toHaveLength(20 * (25 + 2));
+    expect(found).toEqual([...found].sort((a, b) => b - a));
+    const one = await Promise.all([
+      findAll(subject.store, { userId: 'user-3-4' }),
+      findAll(subject.store, { anonymousId: 'a-3' }),
+    ]);
+    for (const position of one.flat()) expect(found).toContain(position);
+    expect((await log.erase({ userIds, anonymousIds })).events).toBe(found.length);
+    expect(await findAll(subject.store, { userIds, anonymousIds })).toEqual([]);
+  });
+
   it('erases nothing at or above the position that is given', async () => {
     const { log } = subject.store;
     await log.append(batch([event('a'), anonymous('b', 'anon')]));

@@ -253,6 +253,12 @@ function find(contents: MemoryContents, query: LogQuery, below?: Position): Posi
 function predicateOf(query: LogQuery): (record: StoredRecord) => boolean {
   if ('messageId' in query) return ({ messageId }) => messageId === query.messageId;
   if ('userId' in query) return ({ userId }) => userId === query.userId;
+  if ('userIds' in query) {
+    return ({ userId, json }) =>
+      userId === undefined
+        ? query.anonymousIds.includes((JSON.parse(json) as Event).anonymousId ?? '')
+        : query.userIds.includes(userId);
+  }
   if ('anonymousId' in query) {
     return ({ userId, json }) =>
       userId === undefined && (JSON.parse(json) as Event).anonymousId === query.anonymousId;

@@ -242,6 +242,16 @@ describe('a regulation', () => {
     await lives.service.stop();
   });
 
+  it('leaves a user whom an alias named but whose profile was too large to be merged', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('large', 'a'), of('erase-me', 'b', { type: 'alias', previousId: 'large' }));
+    const large = { userId: 'large', formerUserIds: [], anonymousIds: [], sources: [1] };
+    lives.joined = { large, 'erase-me': { ...large, userId: 'erase-me' } };
+    await lives.finish(await lives.regulate('DELETE_ONLY', 'erase-me'));
+    expect([...lives.contents.events.values()].map(({ messageId }) => messageId)).toEqual(['a']);
+    await lives.service.stop();
+  });
+
   it('does not erase the notifications of another one for the same user', async () => {
     const lives = await Lives.begin();
     await lives.write(of('erase-me', 'a'));

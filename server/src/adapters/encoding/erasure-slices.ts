@@ -1,6 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import type { ErasedCounts } from '../../model/regulation.ts';
-import type { Erasure, LogQuery, PositionPage } from '../../ports/event-log.ts';
+import { type Erasure, type LogQuery, ownerQueries, type PositionPage } from '../../ports/event-log.ts';
 
 export interface EraseMessage {
   /** Neighbours stand together, so that a slice rewrites few chunks. */
@@ -42,11 +42,7 @@ export async function eraseUsers(
   { find, eraseAt }: ErasureDependencies,
 ): Promise<ErasedCounts> {
   const counts = new ErasureCounts();
-  const queries = [
-    ...userIds.map((userId): LogQuery => ({ userId })),
-    ...anonymousIds.map((anonymousId): LogQuery => ({ anonymousId })),
-  ];
-  for (const query of queries) {
+  for (const query of ownerQueries(userIds, anonymousIds)) {
     let next = below;
     do {
       const found = await find(query, next);

@@ -1,7 +1,8 @@
 import { idText, LineIds } from '../../model/line-ids.ts';
-import type { EventPrefilter } from '../../ports/event-log.ts';
+import type { EventPrefilter, OwnersQuery } from '../../ports/event-log.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { eventLine } from './chunk-lines.ts';
+import { ANONYMOUS_NAMESPACE, type KeyHash, USER_NAMESPACE } from './hashes.ts';
 
 /** Finds which of the ids stand in a call of a user who does not own them. */
 export class SharedIdSearch {
@@ -25,6 +26,45 @@ export class SharedIdSearch {
     ].filter((id) => this.#ids.has(id));
     if (used.length === 0 || this.#owners.has(idText(line, ids.userFrom, ids.userTo))) return;
     for (const id of used) this.shared.add(id);
+  }
+}
+
+/** The owners of an `OwnersQuery`: found by the hash of an event's id, and compared with the event itself. */
+export class Owners {
+  readonly #users: ReadonlySet<string>;
+  readonly #anonymous: ReadonlySet<string>;
+  /** Low words by high word. */
+  readonly #hashes = new Map<number, number[]>();
+
+  constructor({ userIds, anonymousIds }: OwnersQuery, hash: KeyHash) {
+    this.#users = new Set(userIds);
+    this.#anonymous = new Set(anonymousIds);
+    const words = new Uint32Array(2);
+    for (const [namespace, ids] of [
+      [USER_NAMESPACE, this.#users],
+      [ANONYMOUS_NAMESPACE, this.#anonymous],
+    ] as const) {
+      for (const id of ids) {
+        hash(namespace, id, words, 0);
+        const [high = 0, low = 0] = words;
+        const lows = this.#hashes.get(high);
+        if (lows === undefined) this.#hashes.set(high, [low]);
+        else lows.push(low);
+      }
+    }
+  }
+
+  hasHash(high: number, low: number): boolean {
+    return this.#hashes.get(high)?.includes(low) === true;
+  }
+
+  /** Whether the event of a line is of one of them; false for the line of an event that is gone. */
+  have(line: Buffer): boolean {
+    if (line.length === 0) return false;
+    const { userId, anonymousId } = JSON.parse(line.toString()) as { userId?: string; anonymousId?: string };
+    return userId === undefined
+      ? anonymousId !== undefined && this.#anonymous.has(anonymousId)
+      : this.#users.has(userId);
   }
 }
 

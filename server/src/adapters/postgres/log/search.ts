@@ -3,6 +3,7 @@ import type { Monotonic } from '../../../model/time.ts';
 import type {
   EventPrefilter,
   LogQuery,
+  OwnersQuery,
   PositionPage,
   RangeSize,
   SharedIds,
@@ -10,7 +11,7 @@ import type {
 } from '../../../ports/event-log.ts';
 import { eventLine, messageIdOf, REMNANT } from '../../encoding/chunk-lines.ts';
 import { ANONYMOUS_NAMESPACE, type KeyHash, USER_NAMESPACE } from '../../encoding/hashes.ts';
-import { needlesOf, SharedIdSearch, unmarkWithout } from '../../encoding/line-search.ts';
+import { needlesOf, Owners, SharedIdSearch, unmarkWithout } from '../../encoding/line-search.ts';
 import type { Statement, Transaction } from '../database.ts';
 import { arrayOf } from './append.ts';
 import type { ChunkTable, StoredChunk, StoredFacts } from './chunk-table.ts';
@@ -114,6 +115,7 @@ export class EventSearch {
     if ('userId' in query) return await this.#byOwner(read, { kind: 'userId', id: query.userId }, below);
     if ('anonymousId' in query)
       return await this.#byOwner(read, { kind: 'anonymousId', id: query.anonymousId }, below);
+    if ('userIds' in query) return await this.#byOwners(read, query, below);
     if ('from' in query) return await this.#byTime(read, query, below);
     return { positions: await this.#byMessageId(read, query.messageId, below) };
   }
@@ -155,6 +157,21 @@ export class EventSearch {
         const isTheirs = chunk.users[index * 2] === hash[0] && chunk.users[index * 2 + 1] === hash[1];
         if (isTheirs && chunk.first + index < below && isOf(chunk, index, owner))
           positions.push(chunk.first + index);
+      }
+    }
+    return downwards(positions, { facts, next, reached });
+  }
+
+  /** Events of many owners below a position, the newest first: each chunk is read once, whoever is in it. */
+  async #byOwners(read: Transaction, query: OwnersQuery, below: Position): Promise<SearchSlice> {
+    const owners = new Owners(query, this.#hash);
+    const facts = await this.#chunks.factsBelow(read, below, SLICE_FACTS);
+    const { taken, next, reached } = sliceOf(facts);
+    const positions: Position[] = [];
+    for (const chunk of await this.#chunks.holding(read, firstsOf(taken))) {
+      for (let index = 0; index < chunk.n && chunk.first + index < below; index++) {
+        if (!owners.hasHash(chunk.users[index * 2]!, chunk.users[index * 2 + 1]!)) continue;
+        if (owners.have(eventLine(chunk, chunk.first + index))) positions.push(chunk.first + index);
       }
     }
     return downwards(positions, { facts, next, reached });

@@ -3,6 +3,7 @@ import type { Time } from '../../../model/time.ts';
 import type {
   EventPrefilter,
   LogQuery,
+  OwnersQuery,
   PositionPage,
   RangeSize,
   SharedIds,
@@ -11,7 +12,7 @@ import type {
 import type { Chunk } from '../../encoding/chunk-codec.ts';
 import { eventLine, messageIdOf } from '../../encoding/chunk-lines.ts';
 import { ANONYMOUS_NAMESPACE, hashLines, type KeyHash, USER_NAMESPACE } from '../../encoding/hashes.ts';
-import { needlesOf, SharedIdSearch, unmarkWithout } from '../../encoding/line-search.ts';
+import { needlesOf, Owners, SharedIdSearch, unmarkWithout } from '../../encoding/line-search.ts';
 import type { Watermarks } from '../installation.ts';
 import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
@@ -101,6 +102,7 @@ export class LogSearch {
   #descending(query: LogQuery, from: Position, sources: Iterable<number>): SearchSlice {
     if ('userId' in query) return this.#byOwner({ kind: 'userId', id: query.userId }, from);
     if ('anonymousId' in query) return this.#byOwner({ kind: 'anonymousId', id: query.anonymousId }, from);
+    if ('userIds' in query) return this.#byOwners(query, from);
     if ('from' in query) return this.#byTime(query, from);
     const all = this.#byMessageId(query.messageId, sources);
     return { positions: all.filter((position) => position < from) };
@@ -172,6 +174,35 @@ export class LogSearch {
       }
       if (mayBe) read += n;
       if (first < start) return { positions, next: start };
+    }
+    return { positions };
+  }
+
+  /** Events of many owners below a position, the newest first: one look at the hashes of each event. */
+  #byOwners({ userIds, anonymousIds }: OwnersQuery, below: Position): SearchSlice {
+    const { hash, watermarks } = this.#dependencies;
+    const owners = new Owners({ userIds, anonymousIds }, hash);
+    const unhashedBelow = anonymousIds.length === 0 ? 0 : watermarks.anonymousFrom;
+    const positions: Position[] = [];
+    let [passed, read] = [0, 0];
+    let next = below;
+    for (const { first, n, users } of this.#chunks.usersBelow(below)) {
+      if (passed++ === SLICE_CHUNKS || read >= SLICE_EVENTS) return { positions, next };
+      next = first;
+      let mayBe = false;
+      for (let index = Math.min(n, below - first) - 1; index >= 0; index--) {
+        const [high, low] = [users[index * 2]!, users[index * 2 + 1]!];
+        const isUnhashed = first + index < unhashedBelow && high === 0 && low === 0;
+        if (!isUnhashed && !owners.hasHash(high, low)) continue;
+        mayBe = true;
+        const chunk = this.#chunks.at(first + index);
+        const isTheirs =
+          chunk === undefined
+            ? !isUnhashed && this.#chunks.isDamaged(first + index)
+            : owners.have(eventLine(chunk, first + index));
+        if (isTheirs) positions.push(first + index);
+      }
+      if (mayBe) read += n;
     }
     return { positions };
   }

@@ -104,8 +104,8 @@ const SIZES = [
   { width: 390, height: Math.max(844, HEIGHT - 56) },
 ];
 const THEMES = ['light', 'dark'] as const;
-/** Until profiles have followed, charts have points and numbers were read twice, in milliseconds. */
-const WARM_UP = 40_000;
+/** Until profiles have followed, charts have points and numbers were read twice; `WARM_UP` in seconds makes longer lines. */
+const WARM_UP = Number(process.env['WARM_UP'] ?? 40) * 1000;
 const SETTLED = 1_500;
 
 /** A server with something to see, and its screens. */
@@ -181,7 +181,7 @@ const WORLDS: readonly World[] = [
       { name: 'strange-event', path: `/events/${STRANGE_NAMES.event}` },
       { name: 'strange-sources', path: '/sources' },
       { name: 'strange-user', path: '/users?userId=משתמש-1' },
-      { name: 'strange-audience', path: `/users/audiences/${STRANGE_NAMES.destination}` },
+      { name: 'strange-audience', path: `/users/audiences/${STRANGE_NAMES.audience}` },
       { name: 'strange-palette', path: '/', act: (page) => page.keyboard.press('Control+k') },
     ],
     prepare: async (server) => {

@@ -7,6 +7,7 @@ import type { RunningServer } from '../test/support/running-server.ts';
 const LONG = `customer-relationship-management-of-the-northern-region-${'x'.repeat(44)}`;
 const ARABIC = 'مستودع البيانات الرئيسي';
 const HEBREW = 'אתר החנות';
+const AUDIENCE = 'مشترون Buyers 2026';
 const MANY = 10_000;
 
 export const STRANGE = `
@@ -19,10 +20,15 @@ destinations:
   - { name: ${ARABIC}, type: webhooks, sources: [${HEBREW}, ${LONG}], settings: { endpoints: [{ url: "RECEIVER/refuses?token=abc" }], sharedSecret: secret-one } }
   - { name: ${LONG}, type: webhooks, sources: [${HEBREW}], settings: { endpoints: [{ url: "RECEIVER/${'path-that-goes-on/'.repeat(8)}" }], sharedSecret: secret-two } }
 audiences:
-  - { name: ${ARABIC}, definition: "event('طلب').count() >= 1", destinations: [${ARABIC}] }
+  - { name: ${AUDIENCE}, definition: "event('طلب').count() >= 1", destinations: [${ARABIC}] }
 `;
 
-export const STRANGE_NAMES = { destination: ARABIC, long: LONG, event: 'strange-1' } as const;
+export const STRANGE_NAMES = {
+  destination: ARABIC,
+  audience: AUDIENCE,
+  long: LONG,
+  event: 'strange-1',
+} as const;
 
 export async function beginStrange(server: RunningServer): Promise<void> {
   server.answerAt('/refuses?token=abc', 410);

@@ -11,11 +11,14 @@ import { Controls, Lists } from './component-samples.tsx';
 const STATES = [
   'delivered',
   'retrying',
+  'failing',
+  'refusing',
   'dead',
   'pending',
   'skipped',
   'paused',
   'discarded',
+  'unusual',
   'duplicate',
 ] as const;
 
@@ -72,7 +75,7 @@ function States() {
           <div className="rowx">
             <Badge state="healthy" />
             <Badge state="failing" label="failing for 14 min" />
-            <Badge state="dead" label="refusing" />
+            <Badge state="refusing" />
             <Badge state="running" />
           </div>
           <div className="rowx">

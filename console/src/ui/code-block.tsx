@@ -16,7 +16,7 @@ interface CodeBlockProps {
 /** Something a machine reads, to be copied. */
 export function CodeBlock({ code, copied = code, title, label = 'Code' }: CodeBlockProps) {
   return (
-    <div className="code">
+    <div className={title === undefined ? 'code code-bare' : 'code'}>
       <div className="code-h">
         {title}
         <CopyButton text={copied} />

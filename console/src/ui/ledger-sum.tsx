@@ -32,7 +32,9 @@ export function LedgerSum({ name, total, terms, balance }: LedgerSumProps) {
             {nth === 0 ? '=' : '+'}
           </span>
           <div>
-            <span className={state === undefined ? undefined : toneOf(state, value)}>{label}</span>
+            <span className={state === undefined ? undefined : toneOf(state, value) || undefined}>
+              {label}
+            </span>
             <b>{exactNumber(value)}</b>
           </div>
         </div>

@@ -29,6 +29,12 @@ export function RelativeTime({ at }: TimeProps) {
   );
 }
 
+/** "in 38 s", and "due" once that time has come: what waits for its turn is not late. */
+export function Due({ at }: TimeProps) {
+  const now = useNow();
+  return new Date(at).getTime() > now ? <RelativeTime at={at} /> : 'due';
+}
+
 /** "14:32:07.386", with the day on hover. */
 export function Clock({ at }: TimeProps) {
   const { zone } = usePreferences();

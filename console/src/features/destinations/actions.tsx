@@ -1,11 +1,12 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { Ellipsis, Pause, Play, RotateCcw, Send } from 'lucide-react';
+import { Ellipsis, RotateCcw, Send } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { exactNumber, plural } from '../../ui/format.ts';
+import { Icon } from '../../ui/icons.tsx';
 import { Menu, MenuItem } from '../../ui/menu.tsx';
 import { toast } from '../../ui/toast.tsx';
 import type { Destination } from './form.ts';
@@ -59,12 +60,12 @@ export function DestinationActions({ destination, pending }: DestinationActionsP
     <>
       {paused ? (
         <Button disabled={change.isPending} onClick={() => void turn('resume')}>
-          <Play className="i" aria-hidden />
+          <Icon name="play" />
           Resume
         </Button>
       ) : (
         <Button disabled={change.isPending || !enabled} onClick={() => void turn('pause')}>
-          <Pause className="i" aria-hidden />
+          <Icon name="pause" />
           Pause
         </Button>
       )}

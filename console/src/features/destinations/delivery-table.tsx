@@ -2,7 +2,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { EmptyState } from '../../ui/empty-state.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Clock, RelativeTime } from '../../ui/time.tsx';
+import { Clock, Due } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { eventTitle, whoOf } from '../events/naming.ts';
 import { NothingYet, type Search, SearchFoot } from '../events/search-further.tsx';
@@ -87,8 +87,8 @@ const COLUMNS: readonly Column<Delivery>[] = [
     header: 'Next try',
     className: 'soft c-lo',
     cell: ({ state, nextAttemptAt }) => {
-      if (nextAttemptAt !== undefined) return <RelativeTime at={nextAttemptAt} />;
-      return state === 'pending' || state === 'retrying' ? 'now' : '—';
+      if (state !== 'pending' && state !== 'retrying') return '—';
+      return nextAttemptAt === undefined ? 'under way' : <Due at={nextAttemptAt} />;
     },
   },
   {

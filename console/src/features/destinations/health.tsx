@@ -9,7 +9,7 @@ import { duration, exactNumber, plural } from '../../ui/format.ts';
 import { LedgerSum } from '../../ui/ledger-sum.tsx';
 import { Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { RelativeTime, useNow } from '../../ui/time.tsx';
+import { Due, RelativeTime, useNow } from '../../ui/time.tsx';
 import { adviceFor } from '../events/reasons.ts';
 import { DeliveryTable } from './delivery-table.tsx';
 import { Endpoints, type HealthProps } from './endpoint-rows.tsx';
@@ -75,7 +75,7 @@ function Waiting({ status }: { readonly status: DestinationStatus }) {
       .{' '}
       {state === 'failing' && nextAttemptAt !== undefined && (
         <>
-          The next attempt is <RelativeTime at={nextAttemptAt} />. Nothing is lost.
+          The next attempt is <Due at={nextAttemptAt} />. Nothing is lost.
         </>
       )}
       {state === 'paused' && 'Nothing is sent until it is resumed.'}

@@ -38,10 +38,12 @@ export function OverviewPage() {
         <>
           <Race numbers={numbers.data} status={status.data} />
           <FirstSteps status={status.data} />
-          <NeedsAPerson status={status.data} />
-          <Suspense fallback={<div className="charts-skeleton" />}>
-            <Charts numbers={numbers.data} />
-          </Suspense>
+          {Object.keys(status.data.lanes).length > 0 && <NeedsAPerson status={status.data} />}
+          {!isDry(status.data) && (
+            <Suspense fallback={<div className="charts-skeleton" />}>
+              <Charts numbers={numbers.data} />
+            </Suspense>
+          )}
         </>
       )}
     </Page>
@@ -78,11 +80,15 @@ function RangeChoice() {
   );
 }
 
+/** Nothing has ever been received. */
+function isDry({ sources }: Status): boolean {
+  return Object.values(sources).every(({ received }) => received === 0);
+}
+
 /** What a new server needs next: a source, an event, a destination. It goes when there are all three. */
 function FirstSteps({ status }: { readonly status: Status }) {
   const { data: sources = [] } = useQuery(sourcesQuery);
-  const isDry = Object.values(status.sources).every(({ received }) => received === 0);
-  if (!isDry && Object.keys(status.lanes).length > 0) return null;
+  if (!isDry(status) && Object.keys(status.lanes).length > 0) return null;
   const key = sources.find(({ writeKeys }) => writeKeys.length > 0)?.writeKeys[0];
   if (sources.length === 0) {
     return (
@@ -100,7 +106,7 @@ function FirstSteps({ status }: { readonly status: Status }) {
       </div>
     );
   }
-  if (isDry) {
+  if (isDry(status)) {
     return (
       <div className="box">
         <EmptyState

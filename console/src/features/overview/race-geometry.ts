@@ -112,12 +112,32 @@ export function outlets(rates: RaceRates): Outlet[] {
   const low = LEVELS[2] + widthOf(rates.owed) / 2 - 2;
   const back = `C712,${round(low)} 668,102 728,102 H786 C846,102 812,${round(low)} 880,${round(low)}`;
   return [
-    { id: 'discarded', tone: 'warn', width: out.discarded, path: falls(12, 0, 92, out.discarded) },
+    {
+      id: 'discarded',
+      tone: toneOf('warn', rates.discarded),
+      width: out.discarded,
+      path: falls(12, 0, 92, out.discarded),
+    },
     { id: 'duplicates', tone: 'mute', width: out.duplicates, path: falls(150, 0, 236, out.duplicates) },
     { id: 'skipped', tone: 'mute', width: out.skipped, path: falls(330, 1, 424, out.skipped) },
-    { id: 'pending', tone: 'warn', width: out.pending, path: `M640,${round(low)} ${back}` },
-    { id: 'dead', tone: 'bad', width: out.dead, path: 'M798,103 C832,103 842,110 842,126' },
+    {
+      id: 'pending',
+      tone: toneOf('warn', rates.retrying),
+      width: out.pending,
+      path: `M640,${round(low)} ${back}`,
+    },
+    {
+      id: 'dead',
+      tone: toneOf('bad', rates.dead),
+      width: out.dead,
+      path: 'M798,103 C832,103 842,110 842,126',
+    },
   ];
+}
+
+/** An outlet through which nothing goes now is drawn without its colour. */
+function toneOf(tone: 'warn' | 'bad', rate: number): Outlet['tone'] {
+  return rate > 0 ? tone : 'mute';
 }
 
 /** Seconds in which a pattern of the flow moves once through: faster with the rate, and neither hectic nor frozen. */

@@ -64,7 +64,7 @@ function ComputationPage({ kind, name }: ComputationPageProps) {
       about={
         data !== undefined && (
           <>
-            <ComputationState computation={data} />
+            <ComputationState computation={data} isBadge />
             <span className="tok" title="The trait that destinations get">
               {data.key}
             </span>

@@ -1,4 +1,4 @@
-import { type State, StateMark } from '../../ui/state-mark.tsx';
+import { Badge, type State, StateMark } from '../../ui/state-mark.tsx';
 import type { Computation } from './queries.ts';
 
 const STATES: Readonly<Record<Computation['state'], State>> = {
@@ -9,12 +9,18 @@ const STATES: Readonly<Record<Computation['state'], State>> = {
   failed: 'failed',
 };
 
+interface ComputationStateProps {
+  readonly computation: Computation;
+  /** A pill, for the head of a page. */
+  readonly isBadge?: boolean;
+}
+
 /** How far a definition is. */
 export function ComputationState({
   computation: { state, progress },
-}: {
-  readonly computation: Computation;
-}) {
+  isBadge = false,
+}: ComputationStateProps) {
   const percent = Math.floor(progress * 100);
-  return <StateMark state={STATES[state]} label={state === 'computing' ? `computing ${percent} %` : state} />;
+  const Mark = isBadge ? Badge : StateMark;
+  return <Mark state={STATES[state]} label={state === 'computing' ? `computing ${percent} %` : state} />;
 }

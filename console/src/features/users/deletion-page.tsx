@@ -30,7 +30,7 @@ export function DeletionPage() {
           <span className="mono">{visibleLine(id)}</span>
         </Crumbs>
       }
-      about={data !== undefined && <RegulationState regulation={data} />}
+      about={data !== undefined && <RegulationState regulation={data} isBadge />}
       actions={
         data !== undefined && (
           <>

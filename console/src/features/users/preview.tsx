@@ -1,8 +1,11 @@
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { statusQuery } from '../../api/queries.ts';
 import { exactNumber, plural } from '../../ui/format.ts';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import type { Preview } from './queries.ts';
+import '../../ui/progress.css';
 import './preview.css';
 
 interface PreviewBoxProps {
@@ -21,11 +24,11 @@ export function PreviewBox({ preview, isStale, isCompared }: PreviewBoxProps) {
         <span className="lbl">Preview</span>
         <div className="huge num">{preview === undefined ? '…' : exactNumber(preview.members)}</div>
         <div className="soft">
-          {preview === undefined
-            ? 'Write a definition to count its users.'
-            : preview.members === 1
-              ? 'user'
-              : 'users'}
+          {preview === undefined ? (
+            'Write a definition to count its users.'
+          ) : (
+            <Share members={preview.members} />
+          )}
         </div>
       </div>
       {preview !== undefined && (
@@ -59,6 +62,20 @@ export function PreviewBox({ preview, isStale, isCompared }: PreviewBoxProps) {
         </>
       )}
     </section>
+  );
+}
+
+/** "of 212,940 profiles, 8.5 %", with a bar; only the word while it is not known how many there are. */
+function Share({ members }: { readonly members: number }) {
+  const { data: status } = useQuery(statusQuery);
+  const all = status?.profiles?.profiles ?? 0;
+  if (all === 0) return members === 1 ? 'user' : 'users';
+  const part = Math.min(1, members / all);
+  return (
+    <>
+      of {plural(all, 'profile')}, {(part * 100).toFixed(part < 0.1 ? 1 : 0)} %
+      <progress className="bar-progress" aria-hidden="true" max={1} value={part} />
+    </>
   );
 }
 

@@ -1,4 +1,4 @@
-import { type State, StateMark } from '../../ui/state-mark.tsx';
+import { Badge, type State, StateMark } from '../../ui/state-mark.tsx';
 import type { Regulation } from './receipt.ts';
 
 type Status = Regulation['overallStatus'];
@@ -11,13 +11,16 @@ const STATES: Readonly<Record<Status, State>> = {
   PARTIAL_SUCCESS: 'failing',
 };
 
-/** A status of the API as everywhere: a mark and a lower-case word. */
-export function RegulationState({
-  regulation: { overallStatus },
-}: {
+interface RegulationStateProps {
   readonly regulation: Pick<Regulation, 'overallStatus'>;
-}) {
-  return <StateMark state={STATES[overallStatus]} label={wordOf(overallStatus)} />;
+  /** A pill, for the head of a page. */
+  readonly isBadge?: boolean;
+}
+
+/** A status of the API as everywhere: a mark and a lower-case word. */
+export function RegulationState({ regulation: { overallStatus }, isBadge = false }: RegulationStateProps) {
+  const Mark = isBadge ? Badge : StateMark;
+  return <Mark state={STATES[overallStatus]} label={wordOf(overallStatus)} />;
 }
 
 export function NotificationState({ status }: { readonly status: Status }) {

@@ -49,25 +49,27 @@ export function EventFields({ row, eventNames, onChange }: RowProps<EventRow>) {
           <Comparison test={row} onChange={change} />
         </>
       )}
-      <span className="soft">within</span>
-      <Text
-        label="Length of the time; empty: at any time"
-        placeholder="any"
-        className="b-num"
-        value={within}
-        onChange={(value) => change({ within: value })}
-      />
-      <Choice
-        label="Unit of the time"
-        value={unit}
-        words={
-          { days: 'days', hours: 'hours', minutes: 'minutes', seconds: 'seconds' } satisfies Record<
-            Unit,
-            string
-          >
-        }
-        onChange={(value: keyof typeof UNITS) => change({ unit: value })}
-      />
+      <span className="b-within">
+        <span className="soft">within</span>
+        <Text
+          label="Length of the time; empty: at any time"
+          placeholder="any"
+          className="b-num"
+          value={within}
+          onChange={(value) => change({ within: value })}
+        />
+        <Choice
+          label="Unit of the time"
+          value={unit}
+          words={
+            { days: 'days', hours: 'hours', minutes: 'minutes', seconds: 'seconds' } satisfies Record<
+              Unit,
+              string
+            >
+          }
+          onChange={(value: keyof typeof UNITS) => change({ unit: value })}
+        />
+      </span>
       <Button isSmall kind="quiet" onClick={() => change({ where: [...where, NEW_TEST] })}>
         <Plus aria-hidden />
         where

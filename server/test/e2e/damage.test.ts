@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Overview, Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import {
   adminTokenOf,
   makePlace,
@@ -37,6 +39,8 @@ describe('a damaged chunk', () => {
     server = await startServer(place);
     await receiver.until(() => WHOLE.every((id) => arrived().has(id)));
     await server.saw(/store\.damaged/);
+    // Results are written a moment after the requests.
+    await control.until<Overview>('ledger', ({ destinations }) => destinations['crm']!.pending === 0);
   });
 
   afterAll(async () => {
@@ -51,7 +55,7 @@ describe('a damaged chunk', () => {
     const answer = await fetch(`${server.url}${path}`, { headers: { Authorization: `Bearer ${token()}` } });
     return { status: answer.status, text: await answer.text() };
   };
-  const api = async (path: string) => JSON.parse((await read(`/api/v1/${path}`)).text);
+  const control = new ControlApi(() => ({ url: server.url, token: token() }));
   const cli = (...args: string[]) => runProgram({ args: [...args, '--url', server.url, '--token', token()] });
 
   it('is never sent, while everything before and behind it is', () => {
@@ -59,19 +63,19 @@ describe('a damaged chunk', () => {
   });
 
   it('leaves dead letters with a reason, and a ledger that balances', async () => {
-    const { destinations, balanced } = await api('ledger');
-    expect(destinations.crm).toMatchObject({
+    const { destinations, balanced } = await control.read<Overview>('ledger');
+    expect(destinations['crm']).toMatchObject({
       owed: 85,
       delivered: 80,
       pending: 0,
       dead: { event_damaged: 5 },
     });
     expect(balanced).toBe(true);
-    expect((await api('deliveries?destination=crm&state=dead')).data).toHaveLength(5);
+    expect((await control.read<Trace>('deliveries?destination=crm&state=dead')).data).toHaveLength(5);
   });
 
   it('is counted by status, metrics and /readyz, which goes on saying that calls are taken', async () => {
-    expect((await api('status')).log.damage).toMatchObject({ events: 5, deliveries: 0 });
+    expect((await control.read<Overview>('status')).log.damage).toMatchObject({ events: 5, deliveries: 0 });
     expect((await cli('status')).stdout).toMatch(/damage +5 events and 0 deliveries cannot be read/);
     expect((await read('/metrics')).text).toMatch(/^millrace_damaged_events 5$/m);
     const ready = await read('/readyz');
@@ -83,7 +87,7 @@ describe('a damaged chunk', () => {
   });
 
   it('is what trace says of its events', async () => {
-    const { data } = await api('events/b3');
+    const { data } = await control.read<Trace>('events/b3');
     expect(data).toEqual([
       {
         verdict: 'damaged',

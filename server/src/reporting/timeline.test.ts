@@ -110,7 +110,8 @@ test('nothing is written into a folder that another program may have put in the 
   counts.received = 10;
   await clock.pass(2 * MINUTE);
   const contents = () => readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
-  await vi.waitFor(() => expect(contents()).toEqual([[expect.anything(), expect.stringMatching(/\n$/)]]));
+  const whole = [[expect.anything(), expect.stringMatching(/\n$/)]];
+  await vi.waitFor(() => expect(contents()).toEqual(whole), 60_000);
   const before = contents();
   isReplaced = true;
   await clock.pass(20 * MINUTE);

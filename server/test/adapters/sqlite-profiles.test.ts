@@ -309,5 +309,5 @@ describe('users.db', () => {
       last = position;
     }
     store = open();
-  }, 30_000);
+  });
 });

@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
+  copyFileSync,
   mkdtempSync,
   openSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -103,6 +105,31 @@ describe('users.db', () => {
     clearProfiles({ folder, log: 'a-log' });
     store = open();
     expect((await store.cursor()).position).toBe(0);
+  });
+
+  it('loses nothing when its file is removed under it: the file is there again', async () => {
+    await threeProfiles();
+    await store.commit(slice(11, { put: [{ id: 4, state: state('profile 4') }] }));
+    for (const rest of ['', '-wal', '-shm']) rmSync(join(folder, `users.db${rest}`), { force: true });
+    await store.commit(slice(12, { put: [{ id: 5, state: state('profile 5') }] }));
+    expect((await store.get([1, 4, 5])).map(textIn)).toEqual(['profile 1', 'profile 4', 'profile 5']);
+    await store.stop();
+    store = open();
+    expect((await store.get([1, 4, 5])).map(textIn)).toEqual(['profile 1', 'profile 4', 'profile 5']);
+    expect((await store.cursor()).position).toBe(12);
+    expect(statSync(join(folder, 'users.db')).mode & 0o777).toBe(0o600);
+  });
+
+  it('takes no other file that is put in the place of its own', async () => {
+    await threeProfiles();
+    const path = join(folder, 'users.db');
+    copyFileSync(path, `${path}.old`);
+    renameSync(path, `${path}.used`);
+    renameSync(`${path}.old`, path);
+    await expect(store.commit(slice(11, {}))).rejects.toThrow(/put that one back/);
+    renameSync(`${path}.used`, path);
+    await store.commit(slice(11, {}));
+    expect((await store.cursor()).position).toBe(11);
   });
 
   it('refuses profiles of another log, and takes them again when it is back', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,8 +20,8 @@ import { UsersTables } from './users-tables.ts';
 /** Bytes of cache: enough for the profiles that most events touch, of a million. */
 const CACHE_BYTES = 192 * 1024 * 1024;
 
-/** The name of the file that takes the place of the old one when everything is removed. */
-const EMPTY_FILE = 'users.db.new';
+/** The name of a file that takes the place of the old one, until it is whole. */
+const NEW_FILE = 'users.db.new';
 
 /** Milliseconds before the next try to empty the write-ahead log while a backup uses it. */
 const BUSY_RETRY = 50;
@@ -61,8 +61,8 @@ export function clearProfiles(
   { folder, log, cache = CACHE_BYTES }: ProfileStoreOptions,
   { outbox = [], documents = {}, ...counters }: CarriedOver = { nextProfile: 1, nextOutbox: 1 },
 ): void {
-  removeFile(folder, EMPTY_FILE);
-  const database = openUsersFile({ folder, cache, file: EMPTY_FILE });
+  removeFile(folder, NEW_FILE);
+  const database = openUsersFile({ folder, cache, file: NEW_FILE });
   database.exec('begin immediate');
   const tables = new UsersTables(database);
   tables.begin(log, counters);
@@ -70,10 +70,20 @@ export function clearProfiles(
   database.exec('commit');
   // Closing it empties its write-ahead log.
   database.close();
+  putInPlace(folder);
+}
+
+/** The new file becomes the file of profiles. */
+function putInPlace(folder: string): void {
   for (const rest of ['-wal', '-shm', '-journal'])
     rmSync(join(folder, `${USERS_FILE}${rest}`), { force: true });
-  renameSync(join(folder, EMPTY_FILE), join(folder, USERS_FILE));
+  renameSync(join(folder, NEW_FILE), join(folder, USERS_FILE));
   syncPath(folder);
+}
+
+/** The number of the file of profiles; undefined when there is none. */
+function inodeIn(folder: string): number | undefined {
+  return statSync(join(folder, USERS_FILE), { throwIfNoEntry: false })?.ino;
 }
 
 function removeFile(folder: string, file: string): void {
@@ -85,6 +95,8 @@ function removeFile(folder: string, file: string): void {
 interface Handle {
   readonly database: DatabaseSync;
   readonly tables: UsersTables;
+  /** Number of the file that it has open. */
+  readonly inode: number;
 }
 
 class SqliteProfileStore implements ProfileStore {
@@ -178,7 +190,9 @@ class SqliteProfileStore implements ProfileStore {
   /** Runs an operation on the open file. After a failure the next one opens it anew. */
   #do<Answer>(run: (handle: Handle) => Answer): Answer {
     if (this.#isStopped) throw new StorageError('the store of profiles is stopped');
+    this.#refuseAnother();
     try {
+      this.#bringBack();
       return run(this.#open());
     } catch (error) {
       this.#close();
@@ -205,6 +219,29 @@ class SqliteProfileStore implements ProfileStore {
     return this.#handle;
   }
 
+  /** Another file stands in the place of the open one, whose write-ahead log is still beside it: neither is touched. */
+  #refuseAnother(): void {
+    const { folder } = this.#options;
+    const inode = inodeIn(folder);
+    if (this.#handle === undefined || inode === undefined || inode === this.#handle.inode) return;
+    throw new StorageError(
+      `users.db in ${folder} is another file than the one in use: put that one back, or stop Millrace and restore a backup`,
+    );
+  }
+
+  /**
+   * When the file was removed from its folder, the open one still has everything, and is written there again: what destinations
+   * were told would otherwise be forgotten with the end of this process.
+   */
+  #bringBack(): void {
+    const { folder } = this.#options;
+    if (this.#handle === undefined || hasProfiles(folder)) return;
+    removeFile(folder, NEW_FILE);
+    this.#handle.database.prepare('vacuum into ?').run(join(folder, NEW_FILE));
+    putInPlace(folder);
+    this.#close();
+  }
+
   #openFile(): Handle {
     const { folder, log, cache } = this.#options;
     if (!hasProfiles(folder)) {
@@ -218,7 +255,7 @@ class SqliteProfileStore implements ProfileStore {
       this.#refuse(tables, log);
       this.#commits = tables.commits;
       if (tables.isScrubDue) finishErasure(database, tables);
-      return { database, tables };
+      return { database, tables, inode: inodeIn(folder)! };
     } catch (error) {
       database.close();
       throw error;

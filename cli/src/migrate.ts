@@ -6,7 +6,7 @@ import {
   previewMove,
   StorageError,
 } from '@millrace/server/migration';
-import { count, span } from './column.ts';
+import { count, counted, span } from './column.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface MigrateOptions {
@@ -59,15 +59,19 @@ function preview(found: MovePreview, { json }: MigrateOptions, place: Surroundin
 
 function whatText({ from, to, events, bytes, waiting, dead, profiles }: MovePreview): string {
   const things = [
-    `${count(events)} events`,
-    `${count(waiting)} deliveries that wait`,
-    `${count(dead)} dead letters`,
-    `${count(profiles)} profiles`,
+    counted(events, 'event'),
+    waitingText(waiting),
+    counted(dead, 'dead letter'),
+    counted(profiles, 'profile'),
   ];
   return (
     `${things.join(', ')}, with settings, tokens, histories, suppressions and the ledger (${megabytes(bytes)} in all): ` +
     `from ${from} to ${to}.`
   );
+}
+
+function waitingText(n: number): string {
+  return `${count(n)} ${n === 1 ? 'delivery that waits' : 'deliveries that wait'}`;
 }
 
 function leftBehindText({ leftBehind }: Pick<MovePreview, 'leftBehind'>): string {
@@ -115,7 +119,7 @@ type Moved = Omit<Awaited<ReturnType<typeof moveInstallation>>, 'leftBehind'>;
 function endText({ rows, waiting, balance, unreadable, leftOut, wasComplete, from, to }: Moved): string {
   if (wasComplete) return `${from} was moved to ${to} before; nothing was left to do.\n`;
   const lines = [
-    `${count(rows.events ?? 0)} events, ${count(waiting)} deliveries that wait and ${count(rows.profiles ?? 0)} profiles are in ${to}. ` +
+    `${counted(rows.events ?? 0, 'event')}, ${waitingText(waiting)} and ${counted(rows.profiles ?? 0, 'profile')} are in ${to}. ` +
       'Everything was read again, and it is what was written.',
     balance === 0
       ? 'The ledger balances.'

@@ -113,6 +113,9 @@ describe.runIf(bin !== undefined)('an installation', () => {
     await migrate({ source, target, ofEvents: 0, clock: { now, monotonic: now + 2 * HOUR, steps } });
     await target.stop();
     await source.stop();
+    const client = await connectTo(url);
+    expect((await client.query('select from process')).rows).toEqual([]);
+    await client.end();
     const { sharedClock, ...store } = await openPostgresStore({ url, node: 'a' });
     expect(sharedClock.monotonic - Date.now()).toBeGreaterThan(2 * HOUR - SECOND * 10);
     expect(sharedClock.monotonic - Date.now()).toBeLessThan(2 * HOUR + SECOND * 10);

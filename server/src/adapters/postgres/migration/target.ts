@@ -162,9 +162,8 @@ class DatabaseTarget implements InstallationTarget {
       await write.text(SEQUENCES);
       if (end > 0) await write.text(`select setval('position', ${end - 1})`);
       await write.text(`update profile_cursor set profiles = ${progress.rows.profiles ?? 0}`);
+      await write.text(`delete from process where id = ${PROCESS}`);
     });
-    // Its row was the guard of the commit above.
-    await this.#database.session((session) => session.query(`delete from process where id = ${PROCESS}`));
   }
 
   async stop(): Promise<void> {

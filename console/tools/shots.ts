@@ -227,7 +227,8 @@ async function show(browser: Browser, world: World, folder: string, isQuick: boo
 
 async function prepareShop(server: RunningServer, isQuick: boolean): Promise<() => Promise<void>> {
   await beginStory(server);
-  const traffic = setInterval(() => void tellMore(server), 250);
+  // The server may be stopped while the last calls are under way.
+  const traffic = setInterval(() => void tellMore(server).catch(() => undefined), 250);
   await sleep(isQuick ? WARM_UP / 4 : WARM_UP);
   await endStory(server);
   return async () => clearInterval(traffic);

@@ -7,6 +7,7 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { nameable } from './event-inspector.tsx';
 import { eventTitle } from './naming.ts';
 import { type AcceptedEvent, type EventFilter, eventSearchQuery } from './queries.ts';
+import { useUntilFound } from './search-further.tsx';
 import './event-lists.css';
 
 /** How far around an event is looked, in milliseconds. */
@@ -29,6 +30,7 @@ export function NearbyEvents({ entry }: { readonly entry: AcceptedEvent }) {
     ...eventSearchQuery({ ...who, ...range(at + 1, at + AROUND) }, MOST_AFTER),
     enabled: isKnown,
   });
+  useUntilFound(before);
   const error = before.error ?? after.error;
   return (
     <Section title="This user around then" about="an hour before and after">

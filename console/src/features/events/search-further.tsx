@@ -63,6 +63,16 @@ export function useSearch(query: SearchedQuery): Search {
   };
 }
 
+/** Goes on by itself while nothing is found: for a short list that knows that there is something. */
+export function useUntilFound(query: SearchedQuery): void {
+  const { hasNextPage, isFetching, isError, fetchNextPage } = query;
+  const isEmpty = query.data?.pages.every(({ data }) => data.length === 0) ?? false;
+  const goesOn = isEmpty && hasNextPage && !isError;
+  useEffect(() => {
+    if (goesOn && !isFetching) void fetchNextPage();
+  }, [goesOn, isFetching, fetchNextPage]);
+}
+
 interface SearchStateProps {
   readonly search: Search;
   /** What is looked at: "events". */

@@ -124,6 +124,12 @@ describe('the service of the users thread', () => {
     expect(reports.at(-1)).toMatchObject({ slices: 10, applied: 95 });
   });
 
+  it('tells how far it is after a start too, when nothing is new', async () => {
+    start();
+    await applied();
+    expect(reports).toMatchObject([{ behind: 0, applied: 0, slices: 0 }]);
+  });
+
   it('rests after a slice during which the log grew faster, until a call comes, and not when it grows no more', async () => {
     const clock = handClock(START);
     const stored = events(60);

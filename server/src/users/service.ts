@@ -80,6 +80,7 @@ export class UsersService {
   #lastOutbox = 0;
   #counts: ProcessorCounts = NO_COUNTS;
   #failedComputations: readonly string[] = [];
+  #hasReported = false;
 
   constructor(dependencies: UsersServiceDependencies) {
     this.#dependencies = dependencies;
@@ -218,7 +219,9 @@ export class UsersService {
         this.#slices++;
         this.#applied += done;
       }
-      if (done > 0 || hadFailed) report(await this.#progress());
+      // After a start the main thread knows nothing yet, and there may be nothing new for days.
+      if (done > 0 || hadFailed || !this.#hasReported) report(await this.#progress());
+      this.#hasReported = true;
       if (hasMore) {
         const grown = (await reader.bounds()).end - end;
         this.#isResting = grown > done;

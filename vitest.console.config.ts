@@ -8,8 +8,8 @@ export default defineConfig({
     // As in vitest.config.ts.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
     // Ends a test that hangs, and measures nothing.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     pool: 'forks',
     fileParallelism: false,
   },

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { axeViolations } from './support/axe.ts';
-import { launchBrowser, signIn } from './support/browser.ts';
+import { LONGEST, launchBrowser, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 const CONFIG = `
@@ -44,6 +44,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
+  context.setDefaultTimeout(LONGEST);
   page = await context.newPage();
   complaints = [];
   page.on('pageerror', (error) => complaints.push(error.message));

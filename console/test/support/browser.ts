@@ -1,9 +1,13 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
 import type { RunningServer } from './running-server.ts';
 
+/** Milliseconds after which a wait for a page is given up; below the limit of a test, whose message would not say what was waited for. */
+export const LONGEST = 240_000;
+
 /** Debian's Chromium, or the one of `CHROMIUM_PATH`. */
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
+    timeout: LONGEST,
     executablePath: process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium',
     args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
   });
@@ -30,6 +34,7 @@ export interface WatchedPage {
 /** A page in a context of its own: no cookies, no storage. Close its context when it is done with. */
 export async function openPage(browser: Browser): Promise<WatchedPage> {
   const context = await browser.newContext();
+  context.setDefaultTimeout(LONGEST);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));

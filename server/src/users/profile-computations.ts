@@ -8,9 +8,9 @@ import type { MembershipSync } from './membership-sync.ts';
 import type { Slice } from './slice.ts';
 import type { TraitEngine } from './trait-engine.ts';
 
-/** What is computed of profiles, and the work that computations need beside the events that arrive. */
+/** Audiences and computed traits, and the work that they need beside the events that arrive. */
 export interface ProfileComputations {
-  /** Both may be others in the next slice. */
+  /** May be another in the next slice, and so may `sync`. */
   readonly engine: TraitEngine;
   readonly sync: MembershipSync;
 

@@ -83,7 +83,7 @@ export function DestinationForm({ initial, isNew, onSave, onCancel }: Destinatio
   );
 }
 
-/** What no field shows, and what is no mistake in a field at all. */
+/** Faults that no field of the form shows. */
 function Objections({
   failure,
   faults,

@@ -84,7 +84,7 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
     const database = await open();
     await database.session((session) =>
       session.query(`drop function begin_append(text, bigint[], bigint, boolean);
-        drop table skip_set, erasure;
+        drop table skip_set, erasure, probe;
         alter table regulation_subject alter subjects set statistics -1;
         insert into regulation_subject select n, 'nobody-must-find-this ' || n from generate_series(1, 3) n;
         analyze regulation_subject; truncate regulation_subject;

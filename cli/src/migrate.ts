@@ -131,7 +131,7 @@ function endText({ rows, waiting, balance, unreadable, leftOut, wasComplete, fro
     );
   if (leftOut > 0)
     lines.push(
-      `${count(leftOut)} damaged rows were left out: millrace profiles rebuild makes profiles anew.`,
+      `${count(leftOut)} damaged rows were left out, which a start would leave out too. Those of profiles are made anew by millrace profiles rebuild.`,
     );
   return `${lines.join('\n')}\n`;
 }

@@ -88,7 +88,7 @@ export function NothingYet({ search, what }: SearchStateProps) {
         title={isGoingOn ? `Searching ${what}` : 'Nothing found so far'}
         isWaiting={isGoingOn}
         action={
-          <>
+          <div className="stack-s">
             <SearchProgress search={search} />
             <div className="rowx">
               {isGoingOn ? (
@@ -104,7 +104,7 @@ export function NothingYet({ search, what }: SearchStateProps) {
                 </>
               )}
             </div>
-          </>
+          </div>
         }
       >
         Looked at {exactNumber(searched)} {what}

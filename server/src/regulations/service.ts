@@ -75,12 +75,25 @@ export class RegulationService implements RegulationRequests {
 
   async #create({ type, userIds, by }: RegulationRequest): Promise<Regulation> {
     const { regulations, filter, clock, newId, logger } = this.#dependencies;
-    const made = await regulations.create({ id: newId(), type, userIds, by, createdAt: clock.now() });
+    const made = await regulations
+      .create({ id: newId(), type, userIds, by, createdAt: clock.now() })
+      .catch((error: unknown) => this.#takeStored(error));
     if (type === 'UNSUPPRESS') await filter.load(regulations);
     else if (type !== 'DELETE_ONLY') filter.add('user', userIds);
     logger.info({ regulation: made.id, type, users: userIds.length, by }, 'regulation.made');
     this.#executor.wake();
     return made;
+  }
+
+  /**
+   * A regulation may be stored although its answer is an error, as when its line cannot be written for backups. What is stored is in
+   * force and is carried out. Rejects with the error.
+   */
+  async #takeStored(error: unknown): Promise<never> {
+    const { regulations, filter } = this.#dependencies;
+    await filter.load(regulations).catch(() => {});
+    this.#executor.wake();
+    throw error;
   }
 
   /** The ids that belong to users whose suppression has not ended meanwhile. */

@@ -41,6 +41,8 @@ class Lives {
   erasedProfiles: number | undefined;
   /** What profiles know of ids. */
   joined: Readonly<Record<string, JoinedIds>> = {};
+  /** A new regulation is stored, and an error is answered. */
+  losesAnswers = false;
   /** Calls of the store that are left before the process dies. */
   left = Number.POSITIVE_INFINITY;
 
@@ -92,7 +94,9 @@ class Lives {
         if (typeof part !== 'function' || name === 'hashId') return part;
         return async (...args: unknown[]) => {
           if (this.left-- <= 0) throw new StorageError('the process is dead');
-          return await part.apply(target, args);
+          const answer = await part.apply(target, args);
+          if (name === 'create' && this.losesAnswers) throw new StorageError('the answer is lost');
+          return answer;
         };
       },
     });
@@ -249,6 +253,18 @@ describe('a regulation', () => {
     lives.joined = { large, 'erase-me': { ...large, userId: 'erase-me' } };
     await lives.finish(await lives.regulate('DELETE_ONLY', 'erase-me'));
     expect([...lives.contents.events.values()].map(({ messageId }) => messageId)).toEqual(['a']);
+    await lives.service.stop();
+  });
+
+  it('is in force and carried out when it is stored, although its answer was an error', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a'));
+    lives.losesAnswers = true;
+    await expect(lives.regulate('SUPPRESS_WITH_DELETE', 'erase-me')).rejects.toThrow('the answer is lost');
+    expect(lives.filter.names({ userId: 'erase-me' })).toBe(true);
+    const [made] = await lives.store.regulations.open();
+    await lives.finish(made!.id);
+    expect(lives.contents.events.size).toBe(0);
     await lives.service.stop();
   });
 

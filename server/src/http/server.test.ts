@@ -71,7 +71,7 @@ describe('a connection', () => {
     ['its head', 'POST /v1/track HTTP/1.1\r\n'],
     ['its body', postHead('/v1/track', 10)],
   ])('that does not finish %s in time is answered 408 and closed', async (_, bytes) => {
-    const connection = await start({ timeouts: { head: 50, request: 60, checkInterval: 20 } });
+    const connection = await start({ timeouts: { head: 1000, request: 1000, checkInterval: 20 } });
     await connection.send(bytes);
     const { status, body } = await connection.nextResponse();
     expect([status, JSON.parse(body).code]).toEqual([408, 'request_timeout']);

@@ -231,7 +231,7 @@ describe('bodies that arrive slowly', () => {
   });
 
   test('are cut off with 408 at the time limit, each of hundreds, and keep nobody waiting', async () => {
-    await start({ timeouts: { head: 300, request: 400, checkInterval: 50 } });
+    await start({ timeouts: { head: 2000, request: 2000, checkInterval: 50 } });
     const slow = await Promise.all(Array.from({ length: 600 }, () => connect()));
     const parts = ['POST /v1/track HTTP/1.1\r\nHo', postHead('/v1/track', 1000), `${postHead('/v1/b', 9)}12`];
     await Promise.all(slow.map((connection, nth) => connection.send(parts[nth % 3]!)));
@@ -375,7 +375,7 @@ describe('requests behind each other on one connection', () => {
   });
 
   test('with a body that stops behind them have their answers first', async () => {
-    await start({ timeouts: { head: 200, request: 300, checkInterval: 20 } });
+    await start({ timeouts: { head: 1000, request: 1000, checkInterval: 20 } });
     const client = await connect();
     await client.send(post('/v1/track', '{}'), postHead('/v1/track', 10), '12345');
     expect((await client.nextResponse()).status).toBe(200);

@@ -121,7 +121,7 @@ describe('the listener', () => {
   });
 
   test('closes a connection that speaks plain HTTP or breaks off its handshake, and serves others on', async () => {
-    running = await startTestServer({ tls: files, timeouts: { head: 200, checkInterval: 50 } });
+    running = await startTestServer({ tls: files, timeouts: { head: 1000, checkInterval: 50 } });
     for (const bytes of [post('/v1/track', '{}'), Buffer.alloc(100), Buffer.from([0x16, 3, 1])]) {
       const plain = new TestConnection(connectTcp(running.port, '127.0.0.1'));
       await plain.send(bytes);

@@ -200,7 +200,7 @@ describe('rule 2: every error is a JSON object with success, code and message', 
     const verdict = { kind: 'unavailable', code: 'storage_unavailable', retryAfter: 5 } as const;
     const listening = await startTestServer({
       verdict,
-      timeouts: { head: 50, request: 60, checkInterval: 20 },
+      timeouts: { head: 1000, request: 1000, checkInterval: 20 },
     });
     const failing = await listening.connect();
     await failing.send(post('/v1/track', '{}'));

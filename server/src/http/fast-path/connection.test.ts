@@ -207,7 +207,7 @@ describe('a connection is handed over', () => {
   });
 
   test('in the middle of a head, and has the limits of node:http', async () => {
-    const connection = await start({ timeouts: { head: 50, request: 60, checkInterval: 20 } });
+    const connection = await start({ timeouts: { head: 1000, request: 1000, checkInterval: 20 } });
     await connection.send(post('/v1/track', '{}'));
     await connection.nextResponse();
     await connection.send('POST /v1/tr');

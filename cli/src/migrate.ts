@@ -16,8 +16,9 @@ export interface MigrateOptions {
   readonly json?: boolean;
 }
 
-/** Events copied and compared in a second, on the machine of docs/operations/sizing.md: for the first guess. */
+/** Events and profiles that are copied and compared in a second, on two cores that both places share: for the first guess. */
 const EVENTS_PER_SECOND = 12_000;
+const PROFILES_PER_SECOND = 5000;
 
 /** Milliseconds between two lines of progress. */
 const ON_A_TERMINAL = 200;
@@ -50,10 +51,10 @@ export async function migrate(options: MigrateOptions, place: Surroundings): Pro
 
 function preview(found: MovePreview, { json }: MigrateOptions, place: Surroundings): void {
   if (json) {
-    place.out.write(`${JSON.stringify({ ...found, seconds: secondsFor(found.events) })}\n`);
+    place.out.write(`${JSON.stringify({ ...found, seconds: secondsFor(found) })}\n`);
     return;
   }
-  place.out.write(`${whatText(found)}\nIt would take about ${span(secondsFor(found.events) * 1000)}.\n`);
+  place.out.write(`${whatText(found)}\nIt would take about ${span(secondsFor(found) * 1000)}.\n`);
   place.err.write(leftBehindText(found));
 }
 
@@ -78,8 +79,8 @@ function leftBehindText({ leftBehind }: Pick<MovePreview, 'leftBehind'>): string
   return ['Not moved:', ...leftBehind.map((sentence) => `  ${sentence}.`), ''].join('\n');
 }
 
-function secondsFor(events: number): number {
-  return Math.max(1, Math.ceil(events / EVENTS_PER_SECOND));
+function secondsFor({ events, profiles }: MovePreview): number {
+  return Math.max(1, Math.ceil(events / EVENTS_PER_SECOND + profiles / PROFILES_PER_SECOND));
 }
 
 function megabytes(bytes: number): string {

@@ -13,6 +13,7 @@ import { lowestPending, takeBetween } from '../queue/pending.ts';
 import { countOf } from '../queue/settle.ts';
 import { rewriteTables } from '../rewriting.ts';
 import { LOCKS, partitionsOf } from '../schema.ts';
+import { KEY_BYTES } from './append.ts';
 import {
   bytesOf,
   type ChunkTable,
@@ -334,7 +335,12 @@ export class LogMaintenance {
   async #dropSlot(write: Transaction, { idsSince }: Upkeep, from: Position): Promise<boolean> {
     const [keyless] = await write.rows<{ id: number }>(KEYLESS, [idsSince, from]);
     if (keyless !== undefined) {
+      const [keys] = await write.rows<{ n: number }>({
+        name: `maintain.keys_of_${keyless.id}`,
+        text: `select count(*) as n from key_${keyless.id}`,
+      });
       await write.text(`set local lock_timeout = '1s'; truncate key_${keyless.id}`);
+      weigh(write, 0, -keys!.n * KEY_BYTES);
       write.later(NO_KEYS, [keyless.id]);
       return true;
     }

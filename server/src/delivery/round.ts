@@ -39,7 +39,7 @@ export interface RoundDependencies {
 }
 
 /** The replay that a delivery is made for; undefined for what is owed since its event was stored. */
-function replayOf({ origin }: Pick<ReadyDelivery, 'origin'>): string | undefined {
+export function replayOf({ origin }: Pick<ReadyDelivery, 'origin'>): string | undefined {
   return origin === undefined || isComputationId(origin) ? undefined : origin;
 }
 

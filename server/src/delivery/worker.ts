@@ -44,6 +44,7 @@ import {
   expiryCutoff,
   type RoundDependencies,
   type RoundResult,
+  replayOf,
   SETTINGS_VERSION_MODULUS,
   sendRound,
   showResult,
@@ -352,7 +353,8 @@ export class DestinationWorker {
       random: random(),
     });
     this.#reporter.record(decision, attempts);
-    measures?.attemptEnded(ready.serialized.arrivedAt, attempts, decision, now);
+    const arrivedAt = replayOf(ready) === undefined ? ready.serialized.arrivedAt : undefined;
+    measures?.attemptEnded(arrivedAt, attempts, decision, now);
     this.#settle(ready, attempts, decision);
     const transition = this.#tracker.record({
       round: ticket,

@@ -68,8 +68,16 @@ export interface AcceptanceRecorder {
 }
 
 export interface DeliveryRecorder {
-  /** A round has ended with this decision. `arrivedAt` is the arrival of its event. */
-  attemptEnded(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void;
+  /**
+   * A round has ended with this decision. `arrivedAt` is the arrival of its event; absent for a replay, which may be asked for a week
+   * later and says nothing of how long deliveries take.
+   */
+  attemptEnded(
+    arrivedAt: Monotonic | undefined,
+    attempts: readonly Attempt[],
+    decision: Decision,
+    now: Monotonic,
+  ): void;
 }
 
 /** Counters of one part of the hot path for the timeline, since the start. Only their owner changes them. */

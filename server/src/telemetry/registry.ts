@@ -110,7 +110,12 @@ export class DestinationMetrics implements DeliveryRecorder, DestinationFlow {
   readonly endpoints = new Map<string, EndpointCounts>();
   retried = 0;
 
-  attemptEnded(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void {
+  attemptEnded(
+    arrivedAt: Monotonic | undefined,
+    attempts: readonly Attempt[],
+    decision: Decision,
+    now: Monotonic,
+  ): void {
     for (const { outcome, latencyMs, endpoint } of attempts) {
       this.requests.add(latencyMs);
       this.#countRequest(endpoint, outcome);
@@ -118,11 +123,11 @@ export class DestinationMetrics implements DeliveryRecorder, DestinationFlow {
       if (counter !== undefined) counter.n++;
       else this.#attempts.set(outcome.reason, { labels: labelsOf(outcome), n: 1 });
     }
-    if (decision.kind === 'delivered') {
-      const took = Math.max(0, now - arrivedAt);
-      this.deliveries.add(took);
-      this.latency.add(took);
-    } else if (decision.kind === 'retry') this.retried++;
+    if (decision.kind === 'retry') this.retried++;
+    if (decision.kind !== 'delivered' || arrivedAt === undefined) return;
+    const took = Math.max(0, now - arrivedAt);
+    this.deliveries.add(took);
+    this.latency.add(took);
   }
 
   #countRequest(endpoint: string, { kind, reason }: Attempt['outcome']): void {

@@ -95,12 +95,29 @@ test('a round is timed by the monotonic clock, whatever the wall clock is set to
   const ended: number[] = [];
   const world = await World.open({
     behave: () => ({ after: 2 * SECOND }),
-    measures: { forDestination: () => ({ attemptEnded: (since, _, __, now) => ended.push(now - since) }) },
+    measures: { forDestination: () => ({ attemptEnded: (since, _, __, now) => ended.push(now - since!) }) },
   });
   await world.accept(1);
   world.clock.step(HOUR);
   await world.clock.pass(3 * SECOND);
   expect(ended).toEqual([2 * SECOND]);
+});
+
+test('a replay is not timed: its event arrived long before anybody asked for it', async () => {
+  const ended: (number | undefined)[] = [];
+  const world = await World.open({
+    measures: { forDestination: () => ({ attemptEnded: (since) => ended.push(since) }) },
+  });
+  const arrivedAt = world.clock.monotonic();
+  await world.accept(1);
+  await world.clock.pass(DAY);
+  const { positions } = await world.store.log.find({ from: arrivedAt, to: arrivedAt + 1 });
+  const now = world.clock.monotonic();
+  for (const origin of ['replay', 'aud_7'])
+    await world.store.queue.enqueue({ origin, destinations: [CRM.id], positions, from: 0, to: 1, now });
+  world.dispatcher.parked(CRM.id, now);
+  await world.clock.pass(SECOND);
+  expect(ended).toEqual([arrivedAt, undefined, arrivedAt]);
 });
 
 test('observers and histories see the time that the wall clock showed', async () => {

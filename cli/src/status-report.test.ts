@@ -131,7 +131,7 @@ describe('the status of a server', () => {
     // In the reader's time zone.
     const since = new Date('2026-01-02T09:03:10.000Z').toTimeString().slice(0, 5);
     expect(lines).toEqual([
-      'Millrace 0.3.0 on http://127.0.0.1:8080, started 3 h ago',
+      'Millrace on http://127.0.0.1:8080, started 3 h ago, version 0.3.0',
       '',
       'source   received  accepted  duplicates  discarded  reasons',
       'website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4',

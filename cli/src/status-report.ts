@@ -27,7 +27,7 @@ export interface ReportOptions {
  * Formats the answer of `/api/v1/status` for an operator on call.
  *
  * ```
- * Millrace 0.3.0 on http://127.0.0.1:8080, started 3 h ago
+ * Millrace on http://127.0.0.1:8080, started 3 h ago, version 0.3.0
  *
  * source   received  accepted  duplicates  discarded  reasons
  * website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4
@@ -52,7 +52,7 @@ export function statusReport(overview: Overview, { url, paint, reasons = [] }: R
   const now = Date.parse(overview.at);
   const started = span(now - Date.parse(overview.startedAt));
   return [
-    paint.bold(`Millrace ${printable(overview.version)} on ${url}, started ${started} ago`),
+    paint.bold(`Millrace on ${url}, started ${started} ago, version ${printable(overview.version)}`),
     ...reasons.map((reason) => paint.red(`${TURNED_AWAY}: ${printable(reason)}`)),
     '',
     ...sourceLines(overview, paint),

@@ -189,6 +189,7 @@ class World {
     await this.#catchUp();
     while ((await this.#publish(100)) > 0) await this.#processor.sent(this.#published);
     const { log } = openMemoryStore({ contents: this.#contents });
+    const [joined] = await this.#processor.joinedIds([userId]);
     const { subjects } = await surveyUsers([userId], {
       log,
       users: this.#processor,
@@ -198,7 +199,10 @@ class World {
     const { formerUserIds, anonymousIds } = subjects[0]!;
     const userIds = [userId, ...formerUserIds];
     const below = (await log.size()).end;
-    await log.erase({ userIds, anonymousIds, below });
+    // Events of a device that others have used too stay in the log: a definition of later would count them for whoever has the device
+    // then. The naive model forgets them with the profile, and so they are erased here.
+    const ofProfile = [...anonymousIds, ...(joined?.anonymousIds ?? [])];
+    await log.erase({ userIds, anonymousIds: ofProfile, below });
     await this.#retried(() => this.#processor.erase(userIds, anonymousIds));
     this.#naive.remove(userIds, anonymousIds);
     this.#heard.push({ deleted: [...userIds, ...anonymousIds] });

@@ -22,7 +22,7 @@ describe.each(found)('the $name client', (library) => {
   });
   afterAll(() => scene.close());
 
-  /** What `marketing` was told of a user, as the whole bodies. */
+  /** The whole bodies of the requests about a user that `marketing` got. */
   const toldBodies = (key: string, userId: string) =>
     bodiesAt(scene.marketing).filter(
       ({ userId: id, traits }) => id === userId && Object.hasOwn(traits as Body, key),

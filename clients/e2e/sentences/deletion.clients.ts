@@ -204,7 +204,7 @@ describe.each(found)('the $name client', (library) => {
       // The one that waited, the dead letter, and the notification when it had ended.
       expect(Number((await ledgerOf('crm'))['erased'])).toBeGreaterThanOrEqual(before + 2);
       expect(await scene.api('GET', 'ledger')).toMatchObject({ balanced: true });
-      // What arrives afterwards is an event like any other.
+      // Calls that arrive afterwards are events like any other.
       await scene.send(website, viewed(userId));
       await scene.settle(website);
       expect(await eventsOf(`userId=${userId}`)).toBe(1);

@@ -57,13 +57,13 @@ const PAGES: readonly Choice[] = [
   page('System', 'settings', '/settings/system'),
 ];
 
-/** What a text may mean: pages and records, what can be done, and what an id may be the id of. */
+/** The choices for a typed text: pages, records, actions, and searches for it as an id. */
 export function choices(text: string, records: PaletteRecords): Choice[] {
   const wanted = text.trim().toLowerCase();
   const matching = (all: readonly Choice[]): Choice[] =>
     all
       .filter(({ label }) => label.toLowerCase().includes(wanted))
-      // What begins with the text stands before what only contains it.
+      // Names that begin with the text stand before those that only contain it.
       .sort((one, other) => rankOf(one, wanted) - rankOf(other, wanted));
   return [
     ...matching([...PAGES, ...recordsOf(records)]).slice(0, MOST['Go to']),
@@ -95,7 +95,7 @@ function recordsOf({ destinations, sources, audiences }: PaletteRecords): Choice
   ];
 }
 
-/** What can be done, each on the page where its outcome shows. What cannot be taken back asks there. */
+/** Actions, each on the page where its outcome shows. One that cannot be taken back asks there. */
 function deedsOf({ destinations }: PaletteRecords): Choice[] {
   const deed = (icon: IconName, label: string, href: string, about = ''): Choice => ({
     group: 'Do',

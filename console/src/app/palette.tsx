@@ -91,7 +91,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-/** What the palette finds by name, with what is known of it already. */
+/** The records that the palette finds by name, with the states that are known already. */
 function usePaletteRecords(): PaletteRecords {
   const { data: destinations = [] } = useQuery(destinationsQuery);
   const { data: sources = [] } = useQuery(sourcesQuery);
@@ -113,7 +113,7 @@ function usePaletteRecords(): PaletteRecords {
 interface OptionProps {
   readonly id: string;
   readonly choice: Choice;
-  /** What was typed. */
+  /** The typed text. */
   readonly text: string;
   readonly isChosen: boolean;
   readonly onOpen: () => void;

@@ -11,7 +11,7 @@ interface SessionMenuProps {
   readonly trigger: ReactElement;
 }
 
-/** Who is signed in, the zone of times, and the way out. It is mounted open. */
+/** The menu of the signed-in person: name and role, the zone of times, and signing out. It is mounted open. */
 export function SessionMenu({ session, trigger }: SessionMenuProps) {
   const { zone } = usePreferences();
   const queryClient = useQueryClient();

@@ -17,7 +17,7 @@ const MAX_ENTRIES = 200;
 /** A failed call is repeated after this delay, without a limit. */
 const RETRY: Duration = SECOND;
 
-/** What else the process has to do: nothing, calls of clients, or so much that it has hardly any time left. */
+/** The other work of the process: none, calls of clients, or so much that hardly any time is left. */
 export type Load = 'idle' | 'calls' | 'full';
 
 /**

@@ -253,17 +253,22 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       return { kill: (signal: NodeJS.Signals) => child.kill(signal), ended };
     }
 
+    /** Kills a migration at this moment of it, if it has not ended before. Resolves to its exit code, null after a kill. */
     async function run(from: string, to: string, killAfter: number): Promise<number | null> {
       const { kill, ended } = await launch(from, to, killAfter);
       kill('SIGKILL');
       return (await ended()).code;
     }
 
+    /** The moments lie around the one at which a run begins to write, so that many fall into the copy, however fast the machine is. */
     async function killTwentyTimes(from: string, to: string): Promise<void> {
+      const startedAt = performance.now();
+      expect(await migrate(from, to, '--dry-run')).toMatchObject({ code: 0 });
+      const start = Math.round(performance.now() - startedAt);
       const chance = chanceOf(seed);
       let killed = 0;
       for (let nth = 0; nth < KILLS; nth++)
-        if ((await run(from, to, 300 + chance.between(0, 1200))) === null) killed++;
+        if ((await run(from, to, start - 100 + chance.between(0, 300))) === null) killed++;
       console.log(`seed ${seed}: killed ${killed} times`);
       const last = await migrate(from, to, '--json');
       expect(last, last.stderr).toMatchObject({ code: 0 });
@@ -293,20 +298,44 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       await last.stop();
     });
 
+    /** Begins a migration that stands still, with more than so many events written. */
+    async function launchStopped(from: string, to: string, moreThan: number) {
+      const migration = await launch(from, to, 0);
+      await vi.waitFor(async () => expect(await eventsIn(to)).toBeGreaterThan(moreThan), WITHIN);
+      migration.kill('SIGSTOP');
+      expect(await eventsIn(to)).toBeLessThan(BATCHES * 2000);
+      return migration;
+    }
+
+    /** Events that a migration has written to a database, as it says itself. */
+    async function eventsIn(to: string): Promise<number> {
+      const client = await connectTo(to);
+      try {
+        const { rows } = await client.query(`select value from installation where name = 'migration'`);
+        return JSON.parse(rows[0].value).progress.rows.events ?? 0;
+      } catch {
+        return 0;
+      } finally {
+        await client.end();
+      }
+    }
+
     it('goes on after a signal, after a crash of the database, and lets no second one in', async () => {
       await fill();
-      const first = await launch(place.data, database, 3000);
+      const first = await launchStopped(place.data, database, 0);
       expect((await migrate(place.data, database)).stderr).toContain('in use');
       const copy = `${place.data}-copy`;
       cpSync(place.data, copy, { recursive: true });
       expect((await migrate(copy, database)).stderr).toContain('another millrace migrate is at work');
       first.kill('SIGTERM');
+      first.kill('SIGCONT');
       expect(await first.ended()).toMatchObject({
         code: 1,
         said: expect.stringContaining('stopped before its end: run it again'),
       });
-      const second = await launch(place.data, database, 2000);
+      const second = await launchStopped(place.data, database, await eventsIn(database));
       await server.crash();
+      second.kill('SIGCONT');
       expect(await second.ended()).toMatchObject({
         code: 1,
         said: expect.stringContaining('and it goes on where this one ended'),

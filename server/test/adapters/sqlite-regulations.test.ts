@@ -1,9 +1,10 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
-import { JOURNAL_FILE } from '../../src/adapters/sqlite/regulations/journal.ts';
+import { JOURNAL_FILE, readJournal } from '../../src/adapters/sqlite/regulations/journal.ts';
 import { reapplyRegulations } from '../../src/adapters/sqlite/regulations/reapply.ts';
 import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { RegulationType } from '../../src/model/regulation.ts';
@@ -135,3 +136,67 @@ describe('a backup from before a regulation', () => {
     );
   });
 });
+
+describe('the journal of regulations', () => {
+  const journal = () => join(data(), JOURNAL_FILE);
+  const ids = () => readJournal(journal()).map(({ id }) => id);
+  const create = (id: string) =>
+    store.regulations.create({
+      ...{ id, type: 'SUPPRESS_WITH_DELETE', createdAt: START, by: 'admin', userIds: ['gone'] },
+    });
+  const restart = async () => {
+    await store.stop();
+    store = await openStore({ folder: data() });
+  };
+
+  it('that cannot be written refuses a regulation before anything of it is in force', async () => {
+    mkdirSync(journal());
+    await expect(create('first')).rejects.toThrow(/cannot use the data folder .*EISDIR/);
+    expect(await store.regulations.list(10)).toEqual([]);
+    expect(await store.regulations.suppression('gone')).toBeUndefined();
+    rmSync(journal(), { recursive: true });
+    await create('second');
+    expect(ids()).toEqual(['second']);
+  });
+
+  it('takes back the line of a regulation that the store did not take', async () => {
+    await create('first');
+    await store.stop();
+    alter("create trigger full before insert on regulation begin select raise(abort, 'disk is full'); end");
+    store = await openStore({ folder: data() });
+    await expect(create('second')).rejects.toThrow('free some space');
+    expect(ids()).toEqual(['first']);
+    await store.stop();
+    alter('drop trigger full');
+    store = await openStore({ folder: data() });
+    await create('third');
+    expect(ids()).toEqual(['first', 'third']);
+  });
+
+  it('goes on behind a line that a crash or a full disk has cut, whatever its length', async () => {
+    await create('first');
+    for (const [nth, rest] of ['{"id":"cut","type":"DEL', `{"id":"${'long'.repeat(50_000)}`].entries()) {
+      appendFileSync(journal(), rest);
+      await create(`next-${nth}`);
+      await create(`later-${nth}`);
+      await restart();
+    }
+    expect(ids()).toEqual(['first', 'next-0', 'later-0', 'next-1', 'later-1']);
+    expect(readFileSync(journal(), 'utf8')).not.toMatch(/cut|long/);
+  });
+
+  it('of an earlier version, with a line behind one that was cut, is read', async () => {
+    await create('first');
+    const text = readFileSync(journal(), 'utf8');
+    const glued = `{"id":"cut","type":"DEL${text.replace('first', 'second')}`;
+    writeFileSync(journal(), `${text}${glued}${text.replace('first', 'third')}`);
+    expect(ids()).toEqual(['first', 'second', 'third']);
+  });
+});
+
+/** Changes the store behind the back of the program, which is not running. */
+function alter(sql: string): void {
+  const database = new DatabaseSync(join(data(), 'millrace.db'));
+  database.exec(sql);
+  database.close();
+}

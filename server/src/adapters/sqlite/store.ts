@@ -276,9 +276,24 @@ function regulationsOf(thread: WriterThread, hash: KeyHash, journal: RegulationJ
   };
   return {
     create: async (made) => {
-      const regulation = await thread.request('createRegulation', made);
-      await note(regulation, []);
-      return regulation;
+      const { id, type, createdAt: at, userIds } = made;
+      const users = encodeHashes(
+        hashesOf(
+          userIds.map((userId) => ['user', userId]),
+          hashId,
+        ),
+      );
+      // The line comes first: no regulation is in force that a restored backup would not heed.
+      await journal.append({ id, type, at, users, joined: '' });
+      try {
+        return await thread.request('createRegulation', made);
+      } catch (error) {
+        // Its commit may have happened all the same. While the store cannot be read either, the line stays.
+        const stored = await thread.request('regulation', id);
+        if (stored !== undefined) return stored;
+        await journal.append({ id, type, at, users: '', joined: '' }).catch(() => {});
+        throw error;
+      }
     },
     get: (id) => thread.request('regulation', id),
     list: (max, below) => thread.request('listRegulations', below === undefined ? { max } : { max, below }),
@@ -311,6 +326,14 @@ function joinedHashes(subjects: readonly RegulationSubject[], hashId: IdHash): U
     ...formerUserIds.map((id) => ['user', id] as const),
     ...anonymousIds.map((id) => ['anonymous', id] as const),
   ]);
+  return hashesOf(ids, hashId);
+}
+
+/** Two words for each id. */
+function hashesOf(
+  ids: readonly (readonly [kind: 'user' | 'anonymous', id: string])[],
+  hashId: IdHash,
+): Uint32Array {
   const hashes = new Uint32Array(ids.length * 2);
   for (const [index, [kind, id]] of ids.entries()) hashId(kind, id, hashes, index * 2);
   return hashes;

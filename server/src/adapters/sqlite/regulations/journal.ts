@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { appendFile, chmod, copyFile, open, readFile } from 'node:fs/promises';
+import { chmod, copyFile, type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { REGULATION_TYPES, type RegulationType } from '../../../model/regulation.ts';
 import type { Time } from '../../../model/time.ts';
 import { StorageError } from '../../../ports/event-log.ts';
+import { asStorageError } from '../database.ts';
 
 /** Name of the journal in the data folder and in backups. */
 export const JOURNAL_FILE = 'regulations.journal';
@@ -16,7 +17,7 @@ export interface JournalEntry {
   readonly id: string;
   readonly type: RegulationType;
   readonly at: Time;
-  /** Hashes of userIds and of joined ids, two words each, little endian, in base64. */
+  /** Hashes of userIds and of joined ids, two words each, little endian, in base64. Without a userId it takes the regulation back. */
   readonly users: string;
   readonly joined: string;
 }
@@ -33,11 +34,16 @@ export class RegulationJournal {
     this.#folder = folder;
   }
 
-  /** Resolves when the line is on stable storage in the data folder. Backups that cannot be written are left out. */
+  /**
+   * Resolves when the line is on stable storage in the data folder. Backups that cannot be written are left out. Rejects with a
+   * `StorageError` when nothing was written.
+   */
   append(entry: JournalEntry): Promise<void> {
     const written = this.#lastWrite.then(async () => {
       const line = `${JSON.stringify(entry)}\n`;
-      await appendSynced(join(this.#folder, JOURNAL_FILE), line);
+      await appendSynced(join(this.#folder, JOURNAL_FILE), line).catch((error: unknown) => {
+        throw asStorageError(error, this.#folder);
+      });
       for (const backup of await this.#backups()) {
         if (existsSync(join(backup, 'millrace.db')))
           await appendSynced(join(backup, JOURNAL_FILE), line).catch(() => {});
@@ -73,19 +79,43 @@ export class RegulationJournal {
   }
 }
 
-async function appendSynced(path: string, text: string): Promise<void> {
-  await appendFile(path, text, { mode: 0o600 });
-  const file = await open(path, 'r');
+/** Adds a line as a whole or not at all: a piece of one would make the next line unreadable. */
+async function appendSynced(path: string, line: string): Promise<void> {
+  const file = await open(path, 'a+', 0o600);
   try {
-    await file.sync();
+    const end = await endOfLines(file);
+    try {
+      await file.truncate(end);
+      await file.appendFile(line);
+      await file.sync();
+    } catch (error) {
+      await file.truncate(end).catch(() => {});
+      throw error;
+    }
   } finally {
     await file.close();
   }
 }
 
+/** Bytes read at once. */
+const PIECE = 65_536;
+
+/** Where the last whole line ends. Behind it is what a crash or a full disk has left of another one. */
+async function endOfLines(file: FileHandle): Promise<number> {
+  const piece = Buffer.alloc(PIECE);
+  for (let { size: to } = await file.stat(); to > 0; ) {
+    const from = Math.max(0, to - PIECE);
+    const { bytesRead } = await file.read(piece, 0, to - from, from);
+    const at = piece.subarray(0, bytesRead).lastIndexOf('\n');
+    if (at >= 0) return from + at + 1;
+    to = from;
+  }
+  return 0;
+}
+
 /**
- * The entries of a journal in their order. A line that was cut by a crash is left out: its regulation is in the store. Throws a
- * `StorageError` for a file that is no journal.
+ * The entries of a journal in their order. A line that was cut by a crash is left out: its regulation is in the store, or its caller
+ * had no answer. Throws a `StorageError` for a file that is no journal.
  */
 export function readJournal(path: string): JournalEntry[] {
   let text: string;
@@ -99,8 +129,10 @@ export function readJournal(path: string): JournalEntry[] {
   const byId = new Map<string, JournalEntry>();
   const lines = text.split('\n').filter((line) => line !== '');
   for (const [nth, line] of lines.entries()) {
-    const entry = parse(line);
-    if (entry !== undefined) byId.set(entry.id, entry);
+    // Earlier versions wrote the next line behind one that was cut.
+    const entry = parse(line) ?? parse(line.slice(line.lastIndexOf(BEGINNING)));
+    if (entry?.users === '') byId.delete(entry.id);
+    else if (entry !== undefined) byId.set(entry.id, entry);
     else if (nth < lines.length - 1 || lines.length === 1)
       throw new StorageError(
         `line ${nth + 1} of ${path} is no regulation: name the ${JOURNAL_FILE} of a data folder`,
@@ -108,6 +140,9 @@ export function readJournal(path: string): JournalEntry[] {
   }
   return [...byId.values()];
 }
+
+/** Of every line. */
+const BEGINNING = '{"id":';
 
 function parse(line: string): JournalEntry | undefined {
   try {

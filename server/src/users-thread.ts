@@ -8,6 +8,7 @@ import { openSharedProfiles } from './adapters/postgres/store.ts';
 import { openLogReader } from './adapters/sqlite/log/log-reader.ts';
 import { clearProfiles, openProfileStore } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock } from './adapters/system/clock.ts';
+import type { Duration } from './model/time.ts';
 import type { LogFields, Logger, LogLevel } from './ports/logger.ts';
 import { Computations } from './users/computations.ts';
 import { createProcessor } from './users/processor.ts';
@@ -38,19 +39,15 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
     reader,
     clock,
     logger,
+    processorTime,
     report: (progress) => post({ kind: 'progress', progress }),
     ...(isPaused === undefined ? {} : { isPaused }),
   });
   port.on('message', (message: ToUsersThread) => {
-    if (message.kind === 'wake') {
-      service.wake();
-      return;
-    }
+    if (message.kind === 'wake') return service.wake();
+    if (message.kind === 'load') return service.yieldTo(message.isBusy);
     const { id } = message;
-    if (message.kind === 'cancel') {
-      service.cancel(id);
-      return;
-    }
+    if (message.kind === 'cancel') return service.cancel(id);
     service.call(message).then(
       (answer) => post({ kind: 'done', id, answer }),
       (error: unknown) => post({ kind: 'failed', id, reason: reasonOf(error) }),
@@ -89,6 +86,12 @@ function lowerPriority(): void {
  */
 function collectOnOwnThread(): void {
   setFlagsFromString('--no-parallel-scavenge');
+}
+
+/** Of this thread, in milliseconds. */
+function processorTime(): Duration {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
 }
 
 function loggerTo(post: (message: FromUsersThread) => void): Logger {

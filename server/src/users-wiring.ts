@@ -12,7 +12,7 @@ import type { SettingsService } from './settings-service.ts';
 import type { ProgramStore } from './storage.ts';
 import { announcedLog, UsersClient } from './users/client.ts';
 import type { UsersSettings } from './users/contract.ts';
-import { type Load, Publisher } from './users/publisher.ts';
+import { Publisher } from './users/publisher.ts';
 
 /** What the main thread's part of profiles is put together of. */
 interface UsersParts {
@@ -32,6 +32,8 @@ export function createUsers({ store, clock, settings, config, options }: UsersPa
       options: () => ({ ...store.profilesPlace(), store: store.identity, clock: clock.mark() }),
       hasFile: store.hasProfiles,
       isShared: store.nodes !== undefined,
+      // On PostgreSQL the thread waits for the database most of its time, and stands in nobody's way.
+      busyShare: store.nodes === undefined ? busyShareOfThisThread() : () => 0,
       clock,
       logger: options.logger,
     },
@@ -39,6 +41,17 @@ export function createUsers({ store, clock, settings, config, options }: UsersPa
   );
   settings.follow(() => users.configure(settingsNow()));
   return users;
+}
+
+/** As `UsersClientDependencies.busyShare`, of the thread that calls this. */
+function busyShareOfThisThread(): () => number {
+  let last = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    last = now;
+    return utilization;
+  };
 }
 
 function usersSettings(
@@ -69,7 +82,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
     log: announcedLog(store.log, users.committed),
     source: () => settings.now().sources.find(({ name }) => name === AUDIENCES_SOURCE.name),
     plan: (event, source) => router.plan(event, source),
-    load: loadOf(users),
+    hasCalls: users.hasCalls,
     liveDelivery: dispatcher,
     currentObserver: tail,
     newBatchId: randomUUID,
@@ -78,20 +91,6 @@ export function createPublisher(parts: PublisherParts): Publisher {
   });
   users.followOutbox(publisher.announce);
   return publisher;
-}
-
-/** From this share of the time on in which the main thread had work, calls and deliveries take all that there is. */
-const FULL = 0.8;
-
-/** What the main thread had to do since the last question. */
-function loadOf(users: Pick<UsersClient, 'hasCalls'>): () => Load {
-  let last = performance.eventLoopUtilization();
-  return () => {
-    const { utilization } = performance.eventLoopUtilization(last);
-    last = performance.eventLoopUtilization();
-    if (utilization > FULL) return 'full';
-    return users.hasCalls() ? 'calls' : 'idle';
-  };
 }
 
 /** What deletions need of profiles. Events of an erased profile that were on their way into the log are in it afterwards. */

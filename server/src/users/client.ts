@@ -25,6 +25,13 @@ const LAST_RESTART: Duration = 60_000;
 /** Clients call as long as the last commit of calls is not longer ago. */
 const CALLS_PAUSE: Duration = SECOND;
 
+/** Pause between two looks at the main thread while it is busy. */
+const LOOK_PAUSE: Duration = 250;
+
+/** From this share of the time on calls and deliveries keep the main thread busy, until two looks in a row have found less. */
+const BUSY_SHARE = 0.7;
+const LOOKS_UNTIL_FREE = 2;
+
 /** Profiles that lag less are up to date. */
 const LIVE_LAG: Duration = 1000;
 
@@ -37,8 +44,25 @@ export interface UsersClientDependencies {
   readonly hasFile: () => boolean;
   /** Several processes share the profiles, and one of them applies the log to them. */
   readonly isShared?: boolean;
+  /** The share of the time since the last question in which the main thread had something to do, from 0 to 1. */
+  readonly busyShare: () => number;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** Whether calls and deliveries keep the main thread busy. A short pause of theirs does not make it free. */
+export class BusyDetector {
+  #looksFree = LOOKS_UNTIL_FREE;
+
+  get isBusy(): boolean {
+    return this.#looksFree < LOOKS_UNTIL_FREE;
+  }
+
+  /** @param share of the time since the last look in which the main thread had something to do */
+  look(share: number): boolean {
+    this.#looksFree = share >= BUSY_SHARE ? 0 : this.#looksFree + 1;
+    return this.isBusy;
+  }
 }
 
 /**
@@ -57,6 +81,8 @@ export class UsersClient implements Users {
   #restarts = 0;
   #cancelRestart: (() => void) | undefined;
   #cancelWake: (() => void) | undefined;
+  #cancelLook: (() => void) | undefined;
+  readonly #mainThread = new BusyDetector();
   #wokenAt: Monotonic = Number.NEGATIVE_INFINITY;
   #callsAt: Monotonic = Number.NEGATIVE_INFINITY;
   #isStopped = false;
@@ -133,9 +159,20 @@ export class UsersClient implements Users {
   };
 
   #wake(): void {
+    this.#look();
     this.#cancelWake = undefined;
     this.#wokenAt = this.#dependencies.clock.monotonic();
     this.#thread?.wake();
+  }
+
+  /** Lets the thread know when calls and deliveries begin to keep the main thread busy, and when they no longer do. */
+  #look(): void {
+    const { busyShare, clock } = this.#dependencies;
+    const wasBusy = this.#mainThread.isBusy;
+    const isBusy = this.#mainThread.look(busyShare());
+    if (isBusy !== wasBusy) this.#thread?.yieldTo(isBusy);
+    this.#cancelLook?.();
+    this.#cancelLook = isBusy ? clock.after(LOOK_PAUSE, () => this.#look()) : undefined;
   }
 
   /** `listener` is called with the number of the newest entry for the log, after every change of it. */
@@ -260,6 +297,7 @@ export class UsersClient implements Users {
     this.#isStopped = true;
     this.#cancelRestart?.();
     this.#cancelWake?.();
+    this.#cancelLook?.();
     await this.#thread?.stop();
   }
 
@@ -282,6 +320,7 @@ export class UsersClient implements Users {
     const { clock, logger } = this.#dependencies;
     this.#cancelRestart = undefined;
     const thread = this.#makeThread(!this.#isLeading);
+    if (this.#mainThread.isBusy) thread.yieldTo(true);
     this.#thread = thread;
     this.#failure = undefined;
     const startedAt = clock.monotonic();
@@ -358,6 +397,10 @@ class UsersThread {
 
   wake(): void {
     this.#worker.postMessage({ kind: 'wake' });
+  }
+
+  yieldTo(isBusy: boolean): void {
+    this.#worker.postMessage({ kind: 'load', isBusy });
   }
 
   call<Name extends UsersCallName>(

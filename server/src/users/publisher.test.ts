@@ -7,7 +7,7 @@ import { SECOND } from '../model/time.ts';
 import { type EventLog, StorageError } from '../ports/event-log.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { Activity } from '../ports/telemetry.ts';
-import { type Load, Publisher, type PublisherDependencies } from './publisher.ts';
+import { Publisher, type PublisherDependencies } from './publisher.ts';
 
 const START = Date.UTC(2026, 0, 1, 12);
 const SOURCE = sourceWith({ name: 'audiences', id: 9, writeKeys: [] });
@@ -49,7 +49,7 @@ function world(changes: Partial<PublisherDependencies> = {}) {
     log: store.log,
     source: () => SOURCE,
     plan: (): Plan => ({ owed: [CRM], skipped: [] }),
-    load: () => 'idle',
+    hasCalls: () => false,
     liveDelivery: { parked: (destination) => void parked.push(destination) },
     currentObserver: { observer: (activity) => void activities.push(activity) },
     newBatchId: () => `b${batches++}`,
@@ -165,7 +165,7 @@ describe('the publisher', () => {
 
   it('stores few events at once while clients call, and takes a tenth of the time', async () => {
     const appended: [at: number, events: number][] = [];
-    let load: Load = 'calls';
+    let hasCalls = true;
     const { clock, entries, start } = world({
       log: {
         append: async ({ events }) => {
@@ -174,12 +174,12 @@ describe('the publisher', () => {
           return { positions: events.map((_, nth) => nth), held: [] };
         },
       },
-      load: () => load,
+      hasCalls: () => hasCalls,
     });
     entries.push(...Array.from({ length: 300 }, (_, nth) => entry(nth + 1)));
     start();
     await clock.pass(500);
-    load = 'idle';
+    hasCalls = false;
     await clock.pass(2 * SECOND);
     expect(appended).toEqual([
       [20, 50],
@@ -189,31 +189,6 @@ describe('the publisher', () => {
       [640, 100],
     ]);
     expect(entries).toEqual([]);
-  });
-
-  it('rests after every commit at full load, for nineteen times as long as it took', async () => {
-    const appended: [at: number, events: number][] = [];
-    const { clock, entries, start } = world({
-      log: {
-        append: async ({ events }) => {
-          await new Promise<void>((resolve) => clock.after(10, resolve));
-          appended.push([clock.now() - START, events.length]);
-          return { positions: events.map((_, nth) => nth), held: [] };
-        },
-      },
-      load: () => 'full',
-    });
-    entries.push(...Array.from({ length: 230 }, (_, nth) => entry(nth + 1)));
-    start();
-    await clock.pass(SECOND);
-    entries.push(entry(231));
-    running[0]!.announce(231);
-    await clock.pass(SECOND);
-    expect(appended).toEqual([
-      [10, 200],
-      [210, 30],
-      [1010, 1],
-    ]);
   });
 
   it('tells when entries that it had read before are stored', async () => {

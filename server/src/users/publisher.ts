@@ -11,28 +11,20 @@ import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { CurrentObserver } from '../ports/telemetry.ts';
 import { PRODUCER } from './contract.ts';
 
-/** Entries of the outbox that are read at once. */
-const MAX_ENTRIES = 200;
+/** Entries of the outbox that are read at once, and events of one commit while nobody calls. */
+const BATCH = 200;
+
+/** Events of one commit while clients call: a call that has to wait for it waits little longer than for a commit of calls. */
+const BATCH_BESIDE_CALLS = 50;
 
 /** A failed call is repeated after this delay, without a limit. */
 const RETRY: Duration = SECOND;
 
-/** The other work of the process: none, calls of clients, or so much that hardly any time is left. */
-export type Load = 'idle' | 'calls' | 'full';
+/** Pauses after a full batch, as multiples of the time that its commit took. While clients call, the log is left to them. */
+const PAUSE = 2;
+const PAUSE_BESIDE_CALLS = 9;
 
-/**
- * Events of one commit at most, and the pause after it as a multiple of the time that it took.
- *
- * While clients call, the log is left to them, and a call that has to wait for such a commit waits little longer than for one of calls.
- * At full load every event that is told of is one less that is delivered: as few as possible, in as few commits as possible.
- */
-const PACES: Readonly<Record<Load, { readonly events: number; readonly pause: number }>> = {
-  idle: { events: MAX_ENTRIES, pause: 2 },
-  calls: { events: 50, pause: 9 },
-  full: { events: MAX_ENTRIES, pause: 19 },
-};
-
-/** The longest pause. */
+/** The longest of them. */
 const MAX_PAUSE: Duration = SECOND;
 
 /** The outbox of the users thread. Both calls reject with a `StorageError` while the thread cannot answer. */
@@ -49,7 +41,8 @@ export interface PublisherDependencies {
   /** The reserved source of the events; undefined while it does not exist. */
   readonly source: () => Source | undefined;
   readonly plan: (event: Event, source: Source) => Plan;
-  readonly load: () => Load;
+  /** Whether calls of clients were stored in the last moments. */
+  readonly hasCalls: () => boolean;
   readonly liveDelivery: Pick<LiveDelivery, 'parked'>;
   readonly currentObserver: CurrentObserver;
   readonly newBatchId: () => string;
@@ -63,7 +56,7 @@ export interface PublisherDependencies {
  * once.
  *
  * All deliveries are parked, so a first sync of a million members takes no memory. After each full batch there is a pause, so that
- * it takes at most a third of the log's time, a tenth of it while clients call, and a twentieth at full load.
+ * it takes at most a third of the log's time, and a tenth of it while clients call.
  */
 export class Publisher {
   readonly #dependencies: PublisherDependencies;
@@ -132,7 +125,7 @@ export class Publisher {
   /** Publishes the next entries. Resolves to how many. */
   async #publish(): Promise<number> {
     const { outbox } = this.#dependencies;
-    const entries = await outbox.outbox(this.#sentTo, MAX_ENTRIES);
+    const entries = await outbox.outbox(this.#sentTo, BATCH);
     if (entries.length === 0) return 0;
     const source = this.#dependencies.source();
     if (source === undefined) throw new Error('the source of audiences does not exist yet');
@@ -147,16 +140,16 @@ export class Publisher {
 
   /** One commit, and the pause after it. Resolves to its number of events. */
   async #publishSome(run: readonly OutboxEntry[], from: number, source: Source): Promise<number> {
-    const { clock, load } = this.#dependencies;
-    const now = load();
-    const { events, pause } = PACES[now];
-    const some = run.slice(from, from + events);
+    const { clock, hasCalls } = this.#dependencies;
+    const isBesideCalls = hasCalls();
+    const size = isBesideCalls ? BATCH_BESIDE_CALLS : BATCH;
+    const some = run.slice(from, from + size);
     const startedAt = clock.monotonic();
     await this.#append(some, source);
     this.#sentTo = some.at(-1)!.sequence;
     const took = clock.monotonic() - startedAt;
-    // At full load a small batch costs nearly as much as a full one, and more entries come together meanwhile.
-    if (some.length === events || now === 'full') await this.#pause(Math.min(MAX_PAUSE, pause * took));
+    const pause = (isBesideCalls ? PAUSE_BESIDE_CALLS : PAUSE) * took;
+    if (some.length === size) await this.#pause(Math.min(MAX_PAUSE, pause));
     return some.length;
   }
 

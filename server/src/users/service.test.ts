@@ -7,7 +7,6 @@ import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profi
 import { emptyContents, type MemoryContents, openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
 import { createSystemClock } from '../adapters/system/clock.ts';
-import type { Clock } from '../ports/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Store } from '../ports/store.ts';
@@ -18,7 +17,7 @@ import {
   type UsersProgress,
   type UsersSettings,
 } from './contract.ts';
-import { UsersService } from './service.ts';
+import { UsersService, type UsersServiceDependencies } from './service.ts';
 
 const SETTINGS: UsersSettings = { computations: [], identities: DEFAULT_IDENTITY_SETTINGS };
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
@@ -59,7 +58,9 @@ describe('the service of the users thread', () => {
     await running;
   });
 
-  function start(options: { readonly isPaused?: true; readonly clock?: Clock } = {}): void {
+  function start(
+    options: Partial<Pick<UsersServiceDependencies, 'isPaused' | 'clock' | 'processorTime'>> = {},
+  ): void {
     const reader = openMemoryLogReader(contents);
     service = new UsersService({
       open: () => {
@@ -71,7 +72,8 @@ describe('the service of the users thread', () => {
         calls.push('replace');
         delete faults.open;
       },
-      ...{ settings: SETTINGS, reader, clock: createSystemClock(), logger: SILENT, ...options },
+      ...{ settings: SETTINGS, reader, clock: createSystemClock(), logger: SILENT, processorTime: () => 0 },
+      ...options,
       report: (progress) => reports.push(progress),
     });
     running = service.run();
@@ -153,6 +155,37 @@ describe('the service of the users thread', () => {
     expect(await call('profile', { userId: 'u1' })).toBeUndefined();
     // It grows no more, so the next slices follow each other.
     for (let nth = 0; nth < 6; nth++) await clock.pass(100);
+    expect(reports.at(-1)).toMatchObject({ behind: 0, applied: 60 });
+  });
+
+  it('rests nineteen times as long after a slice that shared its processor with a busy main thread, until that is free', async () => {
+    const clock = handClock(START);
+    await log.log.append(batch(events(60)));
+    let processorTime = 0;
+    let had = 60;
+    faults.meanwhile = async () => {
+      await new Promise<void>((resolve) => clock.after(100, resolve));
+      processorTime += had;
+    };
+    start({ clock, processorTime: () => processorTime });
+    service.yieldTo(true);
+    await clock.passUntil(() => reports.length === 1, 1000);
+    // Neither more in the log nor an answer shortens the rest.
+    service.wake();
+    expect(await call('profile', { userId: 'u1' })).toBeUndefined();
+    await clock.pass(1900 + 99);
+    expect(reports).toHaveLength(1);
+    await clock.pass(1);
+    expect(reports).toHaveLength(2);
+    await clock.pass(1000);
+    service.yieldTo(false);
+    await clock.pass(100);
+    expect(reports).toHaveLength(3);
+    // A processor was free all the time.
+    had = 100;
+    service.yieldTo(true);
+    // A slice begins in the turn in which the one before has ended: each wait is one slice.
+    for (let nth = 0; nth < 3; nth++) await clock.pass(100);
     expect(reports.at(-1)).toMatchObject({ behind: 0, applied: 60 });
   });
 

@@ -1,4 +1,4 @@
-import type { Duration } from '../model/time.ts';
+import type { Duration, Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -16,17 +16,36 @@ import type { UsersCall } from './thread-protocol.ts';
 /** Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others. */
 const IDLE_PAUSE: Duration = 1000;
 
+/** A pause after a slice, as a multiple of its length and at most so long. */
+interface Rest {
+  readonly perSlice: number;
+  readonly longest: Duration;
+}
+
 /**
- * While the log grows faster than profiles can follow, as at the heaviest load, they rest after each slice for so many times its length, at
- * most this long: they lag in any case, and what they would do costs calls and deliveries, which share the processor's caches and the disk
- * with the thread of the lowest priority too.
+ * While the log grows faster than profiles can follow they lag in any case, and what they would do costs calls and deliveries, which
+ * share the processor's caches and the disk with the thread of the lowest priority too.
  */
-const REST_PER_SLICE = 2;
-const LONGEST_REST: Duration = 2000;
+const BEHIND_THE_LOG: Rest = { perSlice: 2, longest: 2000 };
+
+/**
+ * While calls and deliveries take all of the processors, every slice takes from them: the share of profiles is a twentieth of the time, and
+ * they catch up afterwards.
+ */
+const BESIDE_FULL_LOAD: Rest = { perSlice: 19, longest: 10_000 };
+
+/** The share of its time in which a slice had a processor. One that got less had to share it with calls and deliveries. */
+const CROWDED = 0.85;
 
 /** Pauses after failures: the first one, and the longest. */
 const FIRST_RETRY: Duration = 200;
 const LAST_RETRY: Duration = 30_000;
+
+/** On both clocks of the thread. */
+interface Moment {
+  readonly at: Monotonic;
+  readonly processorTime: Duration;
+}
 
 interface WaitingCall {
   readonly id: number;
@@ -49,6 +68,8 @@ export interface UsersServiceDependencies {
   readonly reader: LogReader;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Processor time of this thread so far. */
+  readonly processorTime: () => Duration;
   readonly report: (progress: UsersProgress) => void;
   /** Only answers calls. */
   readonly isPaused?: boolean;
@@ -69,7 +90,8 @@ export class UsersService {
   #users: OpenUsers | undefined;
   #settings: UsersSettings;
   #wake: (() => void) | undefined;
-  #isResting = false;
+  #restsUntil: Monotonic = Number.NEGATIVE_INFINITY;
+  #isMainThreadBusy = false;
   /** More may be in the log than the last slice has seen. */
   #isDue = true;
   #isStopping = false;
@@ -93,8 +115,8 @@ export class UsersService {
     while (!this.#isStopping) {
       await this.#answerAll();
       if (this.#isStopping) break;
-      await this.#pause(await this.#step());
-      this.#isResting = false;
+      const rest = this.#restsUntil - this.#dependencies.clock.monotonic();
+      await this.#pause(rest > 0 ? rest : await this.#step());
     }
     await this.#answerAll();
     await this.#users?.store.stop();
@@ -104,7 +126,15 @@ export class UsersService {
   /** More is in the log. */
   wake(): void {
     this.#isDue = true;
-    if (!this.#isResting) this.#wake?.();
+    if (!this.#isResting()) this.#wake?.();
+  }
+
+  /** Calls and deliveries keep the main thread busy, or do so no longer. */
+  yieldTo(isBusy: boolean): void {
+    this.#isMainThreadBusy = isBusy;
+    if (isBusy) return;
+    this.#restsUntil = Number.NEGATIVE_INFINITY;
+    this.#wake?.();
   }
 
   /** Ends the loop after the slice under way. */
@@ -200,10 +230,10 @@ export class UsersService {
 
   /** One slice. Resolves to the pause after it; 0 for none. */
   async #step(): Promise<Duration> {
-    const { clock, logger, reader, report, isPaused = false } = this.#dependencies;
+    const { logger, reader, report, isPaused = false } = this.#dependencies;
     if (isPaused) return IDLE_PAUSE;
     this.#isDue = false;
-    const startedAt = clock.monotonic();
+    const begun = this.#moment();
     try {
       const { processor } = await this.#open();
       const { end } = await reader.bounds();
@@ -222,16 +252,35 @@ export class UsersService {
       // After a start the main thread knows nothing yet, and there may be nothing new for days.
       if (done > 0 || hadFailed || !this.#hasReported) report(await this.#progress());
       this.#hasReported = true;
-      if (hasMore) {
-        const grown = (await reader.bounds()).end - end;
-        this.#isResting = grown > done;
-        const took = clock.monotonic() - startedAt;
-        return this.#isResting ? Math.min(LONGEST_REST, REST_PER_SLICE * took) : 0;
-      }
-      return nextAt === undefined ? IDLE_PAUSE : Math.min(IDLE_PAUSE, Math.max(1, nextAt - clock.now()));
+      if (hasMore) return this.#rest(begun, (await reader.bounds()).end - end > done);
+      return nextAt === undefined
+        ? IDLE_PAUSE
+        : Math.min(IDLE_PAUSE, Math.max(1, nextAt - this.#dependencies.clock.now()));
     } catch (error) {
       return this.#failed(error);
     }
+  }
+
+  #moment(): Moment {
+    const { clock, processorTime } = this.#dependencies;
+    return { at: clock.monotonic(), processorTime: processorTime() };
+  }
+
+  /** The pause after a slice that began then and has left something; 0 for none. */
+  #rest(begun: Moment, hasLogOutgrown: boolean): Duration {
+    const { at, processorTime } = this.#moment();
+    const took = at - begun.at;
+    const isCrowded = processorTime - begun.processorTime < CROWDED * took;
+    let rest: Rest | undefined;
+    if (this.#isMainThreadBusy && isCrowded) rest = BESIDE_FULL_LOAD;
+    else if (hasLogOutgrown) rest = BEHIND_THE_LOG;
+    const pause = rest === undefined ? 0 : Math.min(rest.longest, rest.perSlice * took);
+    this.#restsUntil = at + pause;
+    return pause;
+  }
+
+  #isResting(): boolean {
+    return this.#dependencies.clock.monotonic() < this.#restsUntil;
   }
 
   async #failed(error: unknown): Promise<Duration> {
@@ -274,7 +323,10 @@ export class UsersService {
   /** Ends early when a call comes, and unless the last slice has failed also when the log grows. */
   #pause(pause: Duration): Promise<void> {
     const mayStart =
-      this.#isDue && !this.#isResting && this.#failure === undefined && this.#dependencies.isPaused !== true;
+      this.#isDue &&
+      !this.#isResting() &&
+      this.#failure === undefined &&
+      this.#dependencies.isPaused !== true;
     if (this.#calls.length > 0 || this.#isStopping || mayStart) return nextTurn();
     if (pause === 0) return nextTurn();
     return new Promise((resolve) => {

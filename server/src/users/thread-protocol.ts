@@ -40,10 +40,14 @@ export type UsersCall = {
   };
 }[UsersCallName];
 
-/** `cancel`: nobody waits for the answer of the call `id` any more. */
+/**
+ * `wake`: the log has grown. `load`: whether calls and deliveries keep the main thread busy. `cancel`: nobody waits for the answer of
+ * the call `id` any more.
+ */
 export type ToUsersThread =
   | UsersCall
   | { readonly kind: 'wake' }
+  | { readonly kind: 'load'; readonly isBusy: boolean }
   | { readonly kind: 'cancel'; readonly id: number };
 
 export type FromUsersThread =

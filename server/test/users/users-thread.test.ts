@@ -59,7 +59,7 @@ describe('the users thread', () => {
     const options = () => ({ folder, store: store.identity, clock: clock.mark(), cache: 1024 * 1024 });
     const logger = { debug: log, info: log, warn: log, error: log };
     users = new UsersClient(
-      { profiles, options, hasFile: () => hasProfiles(folder), clock, logger, ...parts },
+      { profiles, options, hasFile: () => hasProfiles(folder), busyShare: () => 0, clock, logger, ...parts },
       settings,
     );
     users.start();

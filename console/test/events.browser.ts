@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { axeViolations } from './support/axe.ts';
-import { launchBrowser, openPage, signIn } from './support/browser.ts';
+import { LONGEST, launchBrowser, openPage, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 let browser: Browser;
@@ -168,13 +168,35 @@ describe('events', () => {
     server.answerAt('/ads', 401);
   });
 
+  it('that fail shade the charts of the overview, and it says so in words', async () => {
+    const words = page.getByText(/Shaded: requests failed and nothing was delivered to ads/);
+    await signIn(page, server, '/?range=15m');
+    await words.waitFor();
+    // A range that is over is read once: its shades come into a chart that stands already.
+    const chartStands = Promise.withResolvers<void>();
+    await page.route(/timeline.*by=destination/, async (route) => {
+      await chartStands.promise;
+      await route.continue();
+    });
+    const [from, to] = [600_000, 0].map((ago) => new Date(Date.now() - ago).toISOString());
+    await page.goto(`${server.url}/?from=${from}&to=${to}`);
+    const chart = page.getByRole('img', { name: /^Latency/ }).locator('canvas');
+    await chart.waitFor();
+    expect(await pixelsOf(chart, '--bad')).toBe(0);
+    chartStands.resolve();
+    await words.waitFor();
+    await expect.poll(() => pixelsOf(chart, '--bad'), { timeout: LONGEST }).toBeGreaterThan(0);
+  });
+
   it.each(['light', 'dark'] as const)(
     'stand on pages that axe finds nothing wrong with (%s)',
     async (colorScheme) => {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      await signIn(page, server);
+      // Steps of a few seconds: within longer ones something was delivered too.
+      await signIn(page, server, '/?range=15m');
       await page.getByText('Both sums come out').waitFor();
       await page.getByRole('figure').first().waitFor();
+      await page.getByText('Shaded:').waitFor();
       expect(await axeViolations(page)).toEqual([]);
       await page.goto(`${server.url}/live?open=order-1`);
       await page.getByText('following').waitFor();
@@ -193,6 +215,21 @@ describe('events', () => {
     },
   );
 });
+
+/** How many pixels of a canvas have a colour of the tokens. */
+function pixelsOf(canvas: Locator, token: string): Promise<number> {
+  return canvas.evaluate((element: HTMLCanvasElement, name) => {
+    element.style.color = `var(${name})`;
+    const wanted = getComputedStyle(element).color.match(/\d+/g)?.slice(0, 3).map(Number);
+    const context = element.getContext('2d');
+    if (context === null || wanted === undefined) throw new Error('this canvas cannot be read');
+    const { data } = context.getImageData(0, 0, element.width, element.height);
+    let found = 0;
+    for (let at = 0; at < data.length; at += 4)
+      if (data[at + 3] === 255 && wanted.every((part, nth) => data[at + nth] === part)) found++;
+    return found;
+  }, token);
+}
 
 /** What strangers send: markup, text that runs backwards, control characters, piles of marks, sizes and depths. */
 const HOSTILE = {

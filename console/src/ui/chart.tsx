@@ -1,6 +1,7 @@
 import 'uplot/dist/uPlot.min.css';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
+import { paintShades, type Shade, type ShadeColours, writeShades } from './chart-shades.ts';
 import { clock } from './format.ts';
 import { usePreferences } from './preferences.ts';
 import type { Tone } from './state-mark.tsx';
@@ -27,6 +28,8 @@ interface ChartProps {
   readonly isLog?: boolean;
   /** Charts of one group share their cursor. */
   readonly group: string;
+  /** Times that stand out. What they say must also stand beside the chart as text: the words on them are painted. */
+  readonly shades?: readonly Shade[];
   /** A range that was drawn with the pointer, in milliseconds. */
   readonly onZoom?: (from: number, to: number) => void;
 }
@@ -97,7 +100,7 @@ function usePlot(
     const element = place.current;
     if (element === null) return;
     const made = new uPlot(
-      options(element, latest.current, { onCursor, zone }),
+      options(element, latest.current, { onCursor, zone, shades: () => latest.current.shades ?? [] }),
       dataOf(latest.current),
       element,
     );
@@ -121,12 +124,16 @@ function dataOf({ times, series, isLog }: ChartProps): uPlot.AlignedData {
 interface PlotContext {
   readonly onCursor: (index: number | null) => void;
   readonly zone: 'local' | 'utc';
+  /** As they are when the plot is painted. */
+  readonly shades: () => readonly Shade[];
 }
 
-function options(element: HTMLElement, props: ChartProps, { onCursor, zone }: PlotContext): uPlot.Options {
+function options(element: HTMLElement, props: ChartProps, context: PlotContext): uPlot.Options {
+  const { onCursor, zone, shades } = context;
   const { series, isLog = false, format, group, onZoom } = props;
   const ink = colour(element, '--ink-3');
   const line = colour(element, '--line');
+  const shadeColours = shadeColoursOf(element);
   const axis = { stroke: ink, ticks: { show: false }, font: `11px ${getComputedStyle(element).fontFamily}` };
   return {
     width: element.clientWidth,
@@ -153,6 +160,8 @@ function options(element: HTMLElement, props: ChartProps, { onCursor, zone }: Pl
     ],
     series: [{}, ...series.map((one) => seriesOptions(element, one))],
     hooks: {
+      drawClear: [(plot) => paintShades(plot, shades(), shadeColours)],
+      draw: [(plot) => writeShades(plot, shades(), shadeColours)],
       setCursor: [({ cursor }) => onCursor(cursor.idx ?? null)],
       setSelect: [
         (plot) => {
@@ -174,6 +183,14 @@ function seriesOptions(element: HTMLElement, { label, tone, dash, isFilled }: Ch
     points: { show: isLonely },
     ...(dash === undefined ? {} : { dash: [...dash] }),
     ...(isFilled ? { fill: stroke.replace('rgb(', 'rgba(').replace(')', ', 0.1)') } : {}),
+  };
+}
+
+function shadeColoursOf(element: HTMLElement): ShadeColours {
+  return {
+    fill: colour(element, '--bad-tint'),
+    ink: colour(element, '--bad'),
+    font: `${11 * devicePixelRatio}px ${getComputedStyle(element).fontFamily}`,
   };
 }
 

@@ -49,7 +49,7 @@ export function DestinationTable({ rows, isFiltered, mayEdit }: DestinationTable
       rows={rows}
       rowId={({ name }) => name}
       onOpen={({ name }) => void navigate({ to: '/destinations/$name', params: { name } })}
-      foot="Those in trouble first, then by name."
+      foot="Those in trouble first, then by name. A red bar below a line is half an hour in which requests failed and nothing was delivered."
     />
   );
 }
@@ -120,11 +120,17 @@ const COLUMNS: readonly Column<DestinationRow>[] = [
 function Day({ row: { name, state } }: { readonly row: DestinationRow }) {
   const { data } = useQuery(destinationDaysQuery);
   const day = data?.get(name);
+  const halfHours = day?.failing.filter((isBad) => isBad).length ?? 0;
+  const words = halfHours === 0 ? undefined : `nothing was delivered in ${halfHours} of 48 half hours`;
   return (
-    <Sparkline
-      values={day?.delivered ?? []}
-      tone={state === 'healthy' || state === 'failing' ? 'water' : 'mute'}
-    />
+    <span title={words}>
+      <Sparkline
+        values={day?.delivered ?? []}
+        failing={day?.failing ?? []}
+        tone={state === 'healthy' || state === 'failing' ? 'water' : 'mute'}
+      />
+      {words !== undefined && <span className="sr">{words}</span>}
+    </span>
   );
 }
 

@@ -1,12 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
+import { clock } from '../../ui/format.ts';
 import { Section } from '../../ui/page.tsx';
+import { usePreferences } from '../../ui/preferences.ts';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { Num, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { adviceFor } from '../events/reasons.ts';
 import { stateOf } from './destination-state.tsx';
 import type { Destination } from './form.ts';
-import { type Bar, endpointBarsQuery } from './history.ts';
+import { type Bar, barsText, type EndpointBars, endpointBarsQuery } from './history.ts';
 import type { DestinationStatus } from './queries.ts';
 import { sum } from './rows.ts';
 import './endpoint-rows.css';
@@ -32,11 +34,7 @@ export function Endpoints({ destination, status }: HealthProps) {
         <table className="tbl">
           <tbody>
             {status.endpoints.map((endpoint) => (
-              <EndpointRow
-                key={endpoint.endpoint}
-                endpoint={endpoint}
-                bars={bars?.get(endpoint.endpoint) ?? []}
-              />
+              <EndpointRow key={endpoint.endpoint} endpoint={endpoint} day={bars?.get(endpoint.endpoint)} />
             ))}
           </tbody>
         </table>
@@ -49,10 +47,10 @@ type Endpoint = DestinationStatus['endpoints'][number];
 
 interface EndpointRowProps {
   readonly endpoint: Endpoint;
-  readonly bars: readonly Bar[];
+  readonly day: EndpointBars | undefined;
 }
 
-function EndpointRow({ endpoint: given, bars }: EndpointRowProps) {
+function EndpointRow({ endpoint: given, day }: EndpointRowProps) {
   const { endpoint, state, since, lastError, lastAcceptedAt, attempts } = given;
   return (
     <tr className="tall">
@@ -81,9 +79,7 @@ function EndpointRow({ endpoint: given, bars }: EndpointRowProps) {
           </span>
         )}
       </td>
-      <td className="c-md day-cell">
-        <Ticks bars={bars} />
-      </td>
+      <td className="c-md day-cell">{day !== undefined && <Ticks day={day} />}</td>
       <td className="r c-lo">
         <Num value={sum(attempts)} /> <span className="dim">requests</span>
         {state === 'failing' && lastError !== undefined && (
@@ -96,16 +92,13 @@ function EndpointRow({ endpoint: given, bars }: EndpointRowProps) {
 
 const TICKS: Readonly<Record<Bar, string>> = { none: 'none', fine: '', some: 'some', all: 'all' };
 
-/** 24 hours in bars of 20 minutes: higher and redder where requests failed. */
-function Ticks({ bars }: { readonly bars: readonly Bar[] }) {
-  const bad = bars.filter((bar) => bar === 'all').length;
-  const some = bars.filter((bar) => bar === 'some').length;
+/** 24 hours in bars of 20 minutes: higher and redder where requests failed, which the text says too. */
+function Ticks({ day }: { readonly day: EndpointBars }) {
+  const { zone } = usePreferences();
+  const words = barsText(day, (time) => clock(time, zone, { isShort: true }));
   return (
-    <div
-      className="ticks"
-      title={`24 hours: in ${bad} of ${bars.length} bars everything failed, in ${some} something`}
-    >
-      {bars.map((bar, nth) => (
+    <div className="ticks" role="img" aria-label={words} title={words}>
+      {day.bars.map((bar, nth) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a bar has no identity but its place.
         <i key={nth} className={TICKS[bar]} />
       ))}

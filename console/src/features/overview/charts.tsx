@@ -1,6 +1,12 @@
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { statusQuery } from '../../api/queries.ts';
 import { Chart } from '../../ui/chart.tsx';
-import { duration, shortNumber } from '../../ui/format.ts';
+import { clock, dateTime, duration, shortNumber, type Zone } from '../../ui/format.ts';
+import { usePreferences } from '../../ui/preferences.ts';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { type Outage, outagesQuery, outagesUntil, outageText, shadesOf } from './failures.ts';
 import { type Numbers, perSecond } from './queries.ts';
 
 const route = getRouteApi('/shell/');
@@ -9,42 +15,83 @@ interface ChartsProps {
   readonly numbers: Numbers;
 }
 
-/** Two charts of one range with one cursor. A range that is drawn in either becomes the range of the page. */
+/** Two charts of one range with one cursor, and what failed in it. A range that is drawn in either becomes the range of the page. */
 export function Charts({ numbers: { times, step, series } }: ChartsProps) {
   const navigate = route.useNavigate();
   const zoom = (from: number, to: number): void =>
     void navigate({
       search: (before) => ({ ...before, from: new Date(from).toISOString(), to: new Date(to).toISOString() }),
     });
+  const outages = useOutages((times.at(-1) ?? 0) + step * 1000);
+  const shades = useMemo(() => shadesOf(outages), [outages]);
   return (
-    <div className="two" id="latency">
-      <Chart
-        title="Deliveries by outcome"
-        unit="per second, log scale"
-        group="overview"
-        isLog
-        times={times}
-        format={(value) => shortNumber(Number(value.toPrecision(2)))}
-        onZoom={zoom}
-        series={[
-          { label: 'delivered', tone: 'ok', values: perSecond(series['delivered'], step) },
-          { label: 'retrying', tone: 'warn', values: perSecond(series['retrying'], step), dash: [5, 3] },
-          { label: 'dead', tone: 'bad', values: perSecond(series['dead'], step), dash: [1.5, 3] },
-        ]}
-      />
-      <Chart
-        title="Latency, received to delivered"
-        unit="log scale"
-        group="overview"
-        isLog
-        times={times}
-        format={(value) => (value < 0.1 ? '0' : duration(value))}
-        onZoom={zoom}
-        series={[
-          { label: 'p50', tone: 'water', values: series['deliveryP50'] ?? [], isFilled: true },
-          { label: 'p99', tone: 'water', values: series['deliveryP99'] ?? [], dash: [5, 3] },
-        ]}
-      />
-    </div>
+    <>
+      <div className="two" id="latency">
+        <Chart
+          title="Deliveries by outcome"
+          unit="per second, log scale"
+          group="overview"
+          isLog
+          times={times}
+          shades={shades}
+          format={(value) => shortNumber(Number(value.toPrecision(2)))}
+          onZoom={zoom}
+          series={[
+            { label: 'delivered', tone: 'ok', values: perSecond(series['delivered'], step) },
+            { label: 'retrying', tone: 'warn', values: perSecond(series['retrying'], step), dash: [5, 3] },
+            { label: 'dead', tone: 'bad', values: perSecond(series['dead'], step), dash: [1.5, 3] },
+          ]}
+        />
+        <Chart
+          title="Latency, received to delivered"
+          unit="log scale"
+          group="overview"
+          isLog
+          times={times}
+          shades={shades}
+          format={(value) => (value < 0.1 ? '0' : duration(value))}
+          onZoom={zoom}
+          series={[
+            { label: 'p50', tone: 'water', values: series['deliveryP50'] ?? [], isFilled: true },
+            { label: 'p99', tone: 'water', values: series['deliveryP99'] ?? [], dash: [5, 3] },
+          ]}
+        />
+      </div>
+      <Outages outages={outages} />
+    </>
   );
+}
+
+/** Outages of the range of the page until `end`; those of destinations that fail now go on where the range ends now. */
+function useOutages(end: number): readonly Outage[] {
+  const search = route.useSearch();
+  const { data: found } = useQuery(outagesQuery(search));
+  const { data: status } = useQuery(statusQuery);
+  const isFixed = search.to !== undefined;
+  return useMemo(() => {
+    const lanes = Object.entries(isFixed ? {} : (status?.lanes ?? {}));
+    const failing = new Set(lanes.filter(([, { state }]) => state === 'failing').map(([name]) => name));
+    return outagesUntil(found ?? [], { end, failing });
+  }, [found, status, end, isFixed]);
+}
+
+/** The shaded times in words. */
+function Outages({ outages }: { readonly outages: readonly Outage[] }) {
+  const { zone } = usePreferences();
+  if (outages.length === 0) return null;
+  const first = Math.min(...outages.map(({ from }) => from));
+  return (
+    <p className="soft">
+      <StateMark state="failing" label="Shaded:" /> requests failed and nothing was delivered to{' '}
+      {outageText(outages, (time) => timeText(time, zone, Date.now() - first > DAY))}.
+    </p>
+  );
+}
+
+const DAY = 86_400_000;
+
+/** 14:18, with the day before it where the times are of several. */
+function timeText(time: number, zone: Zone, hasDay: boolean): string {
+  const at = clock(time, zone, { isShort: true });
+  return hasDay ? `${dateTime(time, zone).split(',')[0]}, ${at}` : at;
 }

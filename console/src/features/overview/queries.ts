@@ -35,17 +35,28 @@ export interface RangeSearch {
 /** The server samples every ten seconds. */
 const REFRESH = 5_000;
 
-/** Numbers of a range. One that ends now is read again and again. */
-export function numbersQuery({ range = '1h', from, to }: RangeSearch) {
+/** A range as a query of the timeline. One that ends now has another query each time. */
+export function timelineRange({ range = '1h', from, to }: RangeSearch) {
   const isFixed = from !== undefined && to !== undefined;
+  const { length, step } = RANGES.find(({ value }) => value === range) ?? RANGES[1];
+  return {
+    isFixed,
+    key: isFixed ? `${from} ${to}` : range,
+    query: () =>
+      isFixed ? { from, to } : { from: new Date(Date.now() - length).toISOString(), step: Number(step) },
+  };
+}
+
+/** Numbers of a range. One that ends now is read again and again. */
+export function numbersQuery(search: RangeSearch) {
+  const { key, query, isFixed } = timelineRange(search);
   return queryOptions({
-    queryKey: ['timeline', isFixed ? `${from} ${to}` : range],
-    queryFn: async ({ signal }): Promise<Numbers> => {
-      const { length, step } = RANGES.find(({ value }) => value === range) ?? RANGES[1];
-      const query = isFixed ? { from, to } : { from: new Date(Date.now() - length).toISOString(), step };
-      const report = await answer(api.GET('/api/v1/timeline', { params: { query }, signal }));
-      return numbersOf(report, Date.now());
-    },
+    queryKey: ['timeline', key],
+    queryFn: async ({ signal }): Promise<Numbers> =>
+      numbersOf(
+        await answer(api.GET('/api/v1/timeline', { params: { query: query() }, signal })),
+        Date.now(),
+      ),
     refetchInterval: isFixed ? false : REFRESH,
     placeholderData: keepPreviousData,
   });

@@ -1,0 +1,111 @@
+import { queryOptions } from '@tanstack/react-query';
+import { type Answer, answer, api } from '../../api/client.ts';
+import type { Shade } from '../../ui/chart-shades.ts';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { isFailing } from '../destinations/history.ts';
+import { type RangeSearch, timelineRange } from './queries.ts';
+
+type Report = Answer<'/api/v1/timeline', 'get'>;
+
+/** A time in which requests to a destination failed and nothing was delivered to it. Milliseconds; `to` is the end of its last step. */
+export interface Outage {
+  readonly destination: string;
+  readonly from: number;
+  readonly to: number;
+  /** Nothing was delivered since, as far as the range goes. */
+  readonly isOpen: boolean;
+}
+
+/** Deliveries and failed requests of each destination in a range, as often as a new step can be there. */
+export function outagesQuery(search: RangeSearch) {
+  const { key, query, isFixed } = timelineRange(search);
+  return queryOptions({
+    queryKey: ['timeline', 'outages', key],
+    queryFn: async ({ signal }): Promise<readonly Outage[]> => {
+      const params = { query: { ...query(), series: 'delivered,failed', by: 'destination' as const } };
+      return outagesOf(await answer(api.GET('/api/v1/timeline', { params, signal })));
+    },
+    refetchInterval: isFixed ? false : 10_000,
+  });
+}
+
+/**
+ * The outages of every destination. A step without a request, or in which the server did not run, is part of an outage that goes on
+ * after it: a failing endpoint is asked seldom.
+ */
+export function outagesOf({ from, step, groups }: Report): Outage[] {
+  const begin = Date.parse(from);
+  return groups.flatMap(({ destination = '', series }) => {
+    const delivered = series['delivered'] ?? [];
+    const outages: Outage[] = [];
+    let first: number | undefined;
+    let last = 0;
+    const end = (isOpen: boolean) => {
+      if (first === undefined) return;
+      const at = (index: number) => begin + index * step * 1000;
+      outages.push({ destination, from: at(first), to: at(last + 1), isOpen });
+      first = undefined;
+    };
+    delivered.forEach((count, index) => {
+      if (isFailing(count, series['failed']?.[index])) {
+        first ??= index;
+        last = index;
+      } else if (count !== null && count > 0) end(false);
+    });
+    end(true);
+    return outages;
+  });
+}
+
+/** Extends outages that go on to `end`, also where the endpoint was not asked lately; `failing` are the destinations that fail now. */
+export function outagesUntil(
+  outages: readonly Outage[],
+  { end, failing }: { readonly end: number; readonly failing: ReadonlySet<string> },
+): Outage[] {
+  return outages.map((outage) => {
+    const goesOn = outage.isOpen && failing.has(outage.destination);
+    return { ...outage, isOpen: goesOn, to: goesOn ? Math.max(end, outage.to) : outage.to };
+  });
+}
+
+/** Outages that overlap as one shade, which names its destination or counts them. */
+export function shadesOf(outages: readonly Outage[]): Shade[] {
+  const shades: { from: number; to: number; names: Set<string> }[] = [];
+  for (const { from, to, destination } of [...outages].sort((a, b) => a.from - b.from)) {
+    const before = shades.at(-1);
+    if (before === undefined || from > before.to) shades.push({ from, to, names: new Set([destination]) });
+    else {
+      before.to = Math.max(before.to, to);
+      before.names.add(destination);
+    }
+  }
+  return shades.map(({ from, to, names: [name = '', ...more] }) => ({
+    from,
+    to,
+    label: more.length === 0 ? `${visibleLine(name, 24)} fails` : `${more.length + 1} destinations fail`,
+  }));
+}
+
+/** Destinations named in a sentence; the others are counted. */
+const MOST_NAMED = 4;
+
+/**
+ * What the shades say, in words: `crm 14:18 – 14:32, lake from 14:20 on and 2 others`. The destination whose outage was last comes first;
+ * of several outages of one destination the last is told, and the others counted. Empty without an outage.
+ */
+export function outageText(outages: readonly Outage[], timeOf: (time: number) => string): string {
+  const byName = Map.groupBy(
+    [...outages].sort((a, b) => b.to - a.to || a.from - b.from),
+    ({ destination }) => destination,
+  );
+  const named = [...byName].slice(0, MOST_NAMED).map(([name, [latest, ...earlier]]) => {
+    if (latest === undefined) return '';
+    const { from, to, isOpen } = latest;
+    const span = isOpen ? `from ${timeOf(from)} on` : `${timeOf(from)} – ${timeOf(to)}`;
+    const times = earlier.length === 1 ? 'once before' : `${earlier.length} times before`;
+    return `${visibleLine(name, 60)} ${span}${earlier.length === 0 ? '' : ` and ${times}`}`;
+  });
+  const others = byName.size - named.length;
+  if (others > 0) named.push(others === 1 ? 'one other' : `${others} others`);
+  return named.join('; ');
+}

@@ -3,13 +3,17 @@ import { expect, test } from 'vitest';
 import type { Json } from '../model/json.ts';
 import { ByteReader, ByteWriter } from './byte-codec.ts';
 
+/** A list or an object is stored as JSON text, in which minus zero is zero; a number alone keeps its sign. */
+const asInJson = (value: unknown): Json =>
+  (typeof value === 'object' && value !== null ? JSON.parse(JSON.stringify(value)) : value) as Json;
+
 test('everything that is written is read again, in its order', () => {
   const item = fc.oneof(
     fc.record({ kind: fc.constant('varint' as const), value: fc.maxSafeNat() }),
     fc.record({ kind: fc.constant('float64' as const), value: fc.double() }),
     fc.record({ kind: fc.constant('time' as const), value: fc.integer({ min: -(2 ** 46), max: 2 ** 46 }) }),
     fc.record({ kind: fc.constant('text' as const), value: fc.string({ unit: 'binary' }) }),
-    fc.record({ kind: fc.constant('json' as const), value: fc.jsonValue().map((value) => value as Json) }),
+    fc.record({ kind: fc.constant('json' as const), value: fc.jsonValue().map(asInJson) }),
     fc.record({ kind: fc.constant('bytes' as const), value: fc.uint8Array() }),
   );
   const writer = new ByteWriter();

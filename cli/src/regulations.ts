@@ -28,6 +28,7 @@ interface ShownRegulation {
   readonly type: string;
   readonly overallStatus: string;
   readonly createdAt: string;
+  readonly erasedAt?: string;
   readonly finishedAt?: string;
   readonly by: string;
   readonly subjects: number;
@@ -117,13 +118,15 @@ async function shown(first: Reply, options: WaitingFlags, place: Surroundings): 
 
 /** The receipt as an auditor reads it: who asked for what and when, what is gone, and who has confirmed it when. */
 function linesOf(shown: ShownRegulation): string[] {
-  const { id, type, overallStatus, createdAt, finishedAt, by, subjects, streamStatus, reason } = shown;
+  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by } = shown;
+  const { subjects, streamStatus, reason } = shown;
   const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
   return [
     `${id}  ${type} of ${counted(subjects, 'user')}: ${overallStatus}${reason === undefined ? '' : ` (${reason})`}`,
     `  asked for: ${createdAt} by ${printable(by)}`,
     ...(finishedAt === undefined ? [] : [`  ended: ${finishedAt}`]),
     ...(isErasing ? [`  erased: ${erasedText(shown)}`] : []),
+    ...(erasedAt === undefined ? [] : [`  gone from the files: ${erasedAt}`]),
     ...streamStatus.map(({ source, destination, endpoint, status, sent, confirmed, confirmedAt, answer }) => {
       const when = confirmedAt === undefined ? '' : `, the last at ${confirmedAt}`;
       const why = answer?.reason === undefined ? '' : `, last answer ${printable(answer.reason)}`;

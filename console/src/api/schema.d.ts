@@ -5826,6 +5826,8 @@ export interface operations {
                             /** @enum {string} */
                             overallStatus: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
                             createdAt: string;
+                            /** @description When what was stored of the users was gone; absent until then, and where nothing is erased. */
+                            erasedAt?: string;
                             finishedAt?: string;
                             by: string;
                             /** @description Number of user ids. */
@@ -5926,6 +5928,8 @@ export interface operations {
                         /** @enum {string} */
                         overallStatus: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
                         createdAt: string;
+                        /** @description When what was stored of the users was gone; absent until then, and where nothing is erased. */
+                        erasedAt?: string;
                         finishedAt?: string;
                         by: string;
                         /** @description Number of user ids. */
@@ -5998,6 +6002,8 @@ export interface operations {
                         /** @enum {string} */
                         overallStatus: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
                         createdAt: string;
+                        /** @description When what was stored of the users was gone; absent until then, and where nothing is erased. */
+                        erasedAt?: string;
                         finishedAt?: string;
                         by: string;
                         /** @description Number of user ids. */

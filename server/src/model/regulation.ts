@@ -26,6 +26,11 @@ export interface Regulation {
   readonly type: RegulationType;
   readonly overallStatus: RegulationStatus;
   readonly createdAt: Time;
+  /**
+   * When everything that was stored of the users was gone, from the files too. The notifications, which name them, are made afterwards and
+   * erased before `finishedAt`. Absent until then, where nothing is erased, and in regulations of earlier versions.
+   */
+  readonly erasedAt?: Time;
   readonly finishedAt?: Time;
   /** The name of the token that asked for it. */
   readonly by: string;

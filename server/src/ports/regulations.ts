@@ -97,6 +97,7 @@ export function creationEntry({ id, type, createdAt, by, userIds }: NewRegulatio
 /** Absent fields stay as they are. */
 export interface RegulationChange
   extends Partial<Pick<StoredRegulation, 'step' | 'overallStatus' | 'profiles' | 'streamStatus' | 'reason'>> {
+  readonly erasedAt?: Time;
   readonly finishedAt?: Time;
   /** Replaces the subjects. Their joined ids become suppressed in the same commit, if the user is still suppressed. */
   readonly subjects?: readonly RegulationSubject[];

@@ -233,7 +233,7 @@ export class RegulationExecutor {
     { id, profiles: surveyed = 0 }: StoredRegulation,
     subjects: readonly RegulationSubject[],
   ): Promise<void> {
-    const { regulations, users, delivery, forgetSamples, logger } = this.#dependencies;
+    const { regulations, users, delivery, forgetSamples, clock, logger } = this.#dependencies;
     const begin = (part: string) => {
       this.#checkStop();
       logger.debug({ regulation: id, step: 'erase', part }, 'regulation.step');
@@ -257,7 +257,8 @@ export class RegulationExecutor {
     await delivery.redact(mentions);
     begin('space');
     await regulations.scrub();
-    await regulations.advance(id, { step: 'notify', profiles: Math.max(surveyed, erased) });
+    const profiles = Math.max(surveyed, erased);
+    await regulations.advance(id, { step: 'notify', profiles, erasedAt: clock.now() });
   }
 
   async #eraseEvents(regulation: string, subjects: readonly RegulationSubject[]): Promise<void> {

@@ -86,6 +86,9 @@ function keepsRegulations(subject: Subject): void {
       sent: 1,
       confirmed: 1,
     } as const;
+    await subject.store.regulations.advance(id, { step: 'notify', erasedAt: START + 5 });
+    await subject.restart();
+    expect(await subject.store.regulations.get(id)).toMatchObject({ step: 'notify', erasedAt: START + 5 });
     await subject.store.regulations.advance(id, { step: 'finish', streamStatus: [stream] });
     await subject.store.regulations.advance(id, { step: 'clean' });
     await subject.store.regulations.scrub();
@@ -96,8 +99,9 @@ function keepsRegulations(subject: Subject): void {
       finishedAt: START + 9,
     });
     await subject.restart();
-    const done = { step: 'done', overallStatus: 'FINISHED', finishedAt: START + 9, streamStatus: [stream] };
-    expect(await subject.store.regulations.get(id)).toMatchObject(done);
+    const done = { step: 'done', overallStatus: 'FINISHED', streamStatus: [stream] };
+    const times = { erasedAt: START + 5, finishedAt: START + 9 };
+    expect(await subject.store.regulations.get(id)).toMatchObject({ ...done, ...times });
     expect((await subject.store.regulations.open()).map((one) => one.id)).toEqual([other.id]);
   });
 

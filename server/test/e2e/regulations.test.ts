@@ -13,6 +13,9 @@ afterEach(async () => {
 interface Receipt {
   readonly id: string;
   readonly overallStatus: string;
+  readonly createdAt: string;
+  readonly erasedAt?: string;
+  readonly finishedAt?: string;
   readonly erased: object;
   readonly streamStatus: readonly object[];
 }
@@ -127,6 +130,9 @@ describe('deleting a user', () => {
       overallStatus: 'FINISHED',
       erased: { events: 4, deliveries: 0, deadLetters: 0 },
     });
+    const times = [receipt.createdAt, receipt.erasedAt, receipt.finishedAt];
+    expect(times).toEqual([expect.any(String), expect.any(String), expect.any(String)]);
+    expect(times).toEqual([...times].sort());
     const stream = { status: 'FINISHED', sent: 1, confirmed: 1, answer: { status: 200 } };
     expect(receipt.streamStatus).toHaveLength(3);
     for (const [source, destination] of [

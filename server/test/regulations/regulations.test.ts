@@ -175,6 +175,7 @@ describe('a regulation', () => {
       }
       const receipt = await lives.store.regulations.get(id);
       expect(receipt).toMatchObject({ overallStatus: 'FINISHED', erased: { events: 2 } });
+      expect(receipt?.erasedAt).toBeLessThanOrEqual(receipt!.finishedAt!);
       expect(receipt?.streamStatus.map(({ source, confirmed }) => `${source} ${confirmed}`).sort()).toEqual([
         'app 1',
         'website 1',
@@ -189,6 +190,23 @@ describe('a regulation', () => {
       if (isDone) break;
     }
     expect(died).toBeGreaterThan(15);
+  });
+
+  it('says when the bytes of the user were gone, while an endpoint has not yet confirmed', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a'));
+    const id = await lives.regulate('DELETE_ONLY', 'erase-me');
+    const suppression = await lives.regulate('SUPPRESS_ONLY', 'other');
+    await lives.clock.pass(5 * SECOND);
+    const waiting = await lives.store.regulations.get(id);
+    expect(waiting).toMatchObject({ step: 'await', overallStatus: 'RUNNING', erasedAt: expect.any(Number) });
+    await lives.finish(id);
+    const { createdAt, erasedAt, finishedAt } = (await lives.store.regulations.get(id))!;
+    expect(erasedAt).toBe(waiting?.erasedAt);
+    expect(erasedAt).toBeGreaterThanOrEqual(createdAt);
+    expect(erasedAt).toBeLessThan(finishedAt!);
+    expect(await lives.store.regulations.get(suppression)).not.toHaveProperty('erasedAt');
+    await lives.service.stop();
   });
 
   it('erases a change of an audience that was on its way into the log', async () => {

@@ -67,6 +67,10 @@ const regulationSchema = z.object({
   type: z.enum(REGULATION_TYPES),
   overallStatus: z.enum(REGULATION_STATUSES),
   createdAt: z.string(),
+  erasedAt: z.string().exactOptional().meta({
+    description:
+      'When what was stored of the users was gone; absent until then, and where nothing is erased.',
+  }),
   finishedAt: z.string().exactOptional(),
   by: z.string(),
   subjects: z.int().meta({ description: 'Number of user ids.' }),
@@ -177,10 +181,11 @@ async function createRegulation(
 }
 
 function regulationView(regulation: Regulation): Described<z.output<typeof regulationSchema>> {
-  const { id, type, overallStatus, createdAt, finishedAt, by, subjects, erased } = regulation;
+  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, erased } = regulation;
   const { profiles, streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
+    ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt) }),
     ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
     ...{ by, subjects, erased },
     ...(profiles === undefined ? {} : { profiles }),

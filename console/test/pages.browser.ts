@@ -256,7 +256,12 @@ describe('users', () => {
     await page.getByText('A backup that is restored is cleaned again').waitFor();
     const receipt = page.getByRole('region', { name: 'Receipt of erasure' });
     await receipt.getByRole('row', { name: /^Events [1-9]/ }).waitFor();
+    const steps = page.getByRole('listitem').filter({ hasText: /\+[\d.]+\s(ms|s)/ });
+    await steps.filter({ hasText: /erased[1-9]\d* events?,.*no file holds their bytes/ }).waitFor();
+    await steps.filter({ hasText: /confirmedby crm, for website/ }).waitFor();
+    await steps.filter({ hasText: /ended1 confirmation did not come/ }).waitFor();
     expect(await page.content()).not.toContain('to-be-deleted');
+    expect(await axeViolations(page)).toEqual([]);
     await page.goto(`${server.url}/users?userId=to-be-deleted`);
     await page.getByText('Nothing is known of to-be-deleted').waitFor();
   });

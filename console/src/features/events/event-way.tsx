@@ -1,8 +1,8 @@
-import type { ReactNode } from 'react';
 import { duration } from '../../ui/format.ts';
-import { type State, StateMark, toneOf } from '../../ui/state-mark.tsx';
+import { StateMark, toneOf } from '../../ui/state-mark.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { WayStep } from '../../ui/way.tsx';
 import { NextTry } from './next-try.tsx';
 import type { AcceptedEvent, DeliveryTrace } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
@@ -16,7 +16,7 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
   return (
     <section className="box bleed" aria-label="What became of it">
       <ol className="way">
-        <Step time={<Clock at={entry.receivedAt} />} state="accepted" what="received">
+        <WayStep time={<Clock at={entry.receivedAt} />} state="accepted" what="received">
           <span className="soft">
             from {visibleLine(entry.source)}
             {dated !== undefined && (
@@ -26,13 +26,13 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
               </>
             )}
           </span>
-        </Step>
+        </WayStep>
         {entry.skipped.map(({ destination, reason }) => (
-          <Step key={destination} state="skipped" what="skipped">
+          <WayStep key={destination} state="skipped" what="skipped">
             <span className="soft">
               {visibleLine(destination, 60)}: {reasonSentence(reason)}
             </span>
-          </Step>
+          </WayStep>
         ))}
         {lanes.map(({ delivery, bars }) => (
           <DeliverySteps key={delivery.id} delivery={delivery} bars={bars} />
@@ -51,26 +51,6 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
         </li>
       </ol>
     </section>
-  );
-}
-
-interface StepProps {
-  readonly time?: ReactNode;
-  readonly state: State;
-  readonly what: ReactNode;
-  readonly children: ReactNode;
-}
-
-function Step({ time, state, what, children }: StepProps) {
-  return (
-    <li>
-      <span className="t">{time}</span>
-      <span className="d">
-        <StateMark state={state} label={null} />
-      </span>
-      <span className="what med clip">{what}</span>
-      <span className="txt">{children}</span>
-    </li>
   );
 }
 
@@ -134,15 +114,15 @@ function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readon
   const { destination, state, reason, nextAttemptAt } = delivery;
   if (state === 'dead') {
     return (
-      <Step state="dead" what={name}>
+      <WayStep state="dead" what={name}>
         dead letter: {reasonSentence(reason ?? 'unknown')}
-      </Step>
+      </WayStep>
     );
   }
   return (
-    <Step time="now" state={state} what={name}>
+    <WayStep time="now" state={state} what={name}>
       <NextTry destination={destination} at={nextAttemptAt} />
-    </Step>
+    </WayStep>
   );
 }
 

@@ -11,6 +11,7 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { regulationQuery } from './queries.ts';
 import { confirmationsOf, effectOf, isErasing, type Regulation, receiptText, titleOf } from './receipt.ts';
 import { NotificationState, RegulationState } from './regulation-state.tsx';
+import { RegulationWay } from './regulation-way.tsx';
 import './receipt.css';
 import '../../ui/table.css';
 
@@ -54,6 +55,7 @@ export function DeletionPage() {
               Asked for by <b className="med ink">{visibleLine(data.by)}</b>{' '}
               <RelativeTime at={data.createdAt} />: {effectOf(data.type)}.
             </p>
+            <RegulationWay regulation={data} />
             <Notifications regulation={data} />
           </div>
           <aside>
@@ -131,7 +133,7 @@ function NotificationRow({ stream }: { readonly stream: Stream }) {
 
 /** The one thing that looks like paper. */
 function Receipt({ regulation }: { readonly regulation: Regulation }) {
-  const { id, type, subjects, createdAt, finishedAt, erased, profiles } = regulation;
+  const { id, type, subjects, createdAt, erasedAt, finishedAt, erased, profiles } = regulation;
   const { confirmed, all } = confirmationsOf(regulation);
   const rows: readonly (readonly [string, string])[] = [
     ['Events', exactNumber(erased.events)],
@@ -155,6 +157,12 @@ function Receipt({ regulation }: { readonly regulation: Regulation }) {
         <dd className="num">{exactNumber(subjects)}, their ids are not kept here</dd>
         <dt>Asked for</dt>
         <dd className="num">{createdAt}</dd>
+        {erasedAt !== undefined && (
+          <>
+            <dt>Erased</dt>
+            <dd className="num">{erasedAt}</dd>
+          </>
+        )}
         <dt>Finished</dt>
         <dd className="num">{finishedAt ?? 'not yet'}</dd>
       </dl>

@@ -34,8 +34,8 @@ export function confirmationsOf({ streamStatus }: Pick<Regulation, 'streamStatus
 
 /** The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself. */
 export function receiptText(regulation: Regulation): string {
-  const { id, type, overallStatus, createdAt, finishedAt, by, subjects, erased } = regulation;
-  const { profiles, streamStatus, reason } = regulation;
+  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects } = regulation;
+  const { erased, profiles, streamStatus, reason } = regulation;
   const { confirmed, all } = confirmationsOf(regulation);
   const rows: readonly (readonly [string, string | number | undefined])[] = [
     ['Regulation', id],
@@ -43,6 +43,7 @@ export function receiptText(regulation: Regulation): string {
     ['Users', subjects],
     ['Asked for', `${createdAt} by ${by}`],
     ['Status', overallStatus],
+    ['Erased', erasedAt],
     ['Finished', finishedAt],
     ['Reason', reason],
     ['Events erased', erased.events],

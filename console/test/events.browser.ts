@@ -134,6 +134,24 @@ describe('events', () => {
     await page.getByText('The endpoint does not accept the key or signature of the request.').waitFor();
   });
 
+  it('say how the call came, as far as it is kept', async () => {
+    const context = { direct: true, library: { name: 'analytics.js', version: '2.11.1' } };
+    await server.call('track', { messageId: 'direct-1', userId: 'ü1', event: 'Came Directly', context });
+    await signIn(page, server, '/events/direct-1');
+    const received = page.getByRole('tabpanel');
+    const facts = await received.locator('dl').innerText();
+    expect(facts).toMatch(/Address\s+127\.0\.0\.1 context\.ip: the one of the connection, unless/);
+    expect(facts).toMatch(/Library\s+analytics\.js 2\.11\.1/);
+    const response = await fetch(`${server.url}/api/v1/events/direct-1`, {
+      headers: { Authorization: `Bearer ${server.token}` },
+    });
+    const { data } = (await response.json()) as { data: { event: object }[] };
+    const size = Buffer.byteLength(JSON.stringify(data[0]!.event));
+    await received.getByText(new RegExp(`The event, ${size}\\sB as it is stored`)).waitFor();
+    await page.goto(`${server.url}/events/order-1`);
+    expect(await received.locator('dl').innerText()).toMatch(/Address\s+not kept/);
+  });
+
   it('show each request as it was sent, with the signature of its exact bytes', async () => {
     await signIn(page, server, '/events/order-1?tab=sent');
     const choice = page.getByRole('combobox', { name: 'Which try' });

@@ -2,10 +2,10 @@ import { CodeBlock } from '../../ui/code-block.tsx';
 import { Select } from '../../ui/controls.tsx';
 import { EmptyState, Notice } from '../../ui/empty-state.tsx';
 import { duration } from '../../ui/format.ts';
-import { JsonView } from '../../ui/json-view.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import type { AcceptedEvent, Attempt } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
+import { ReceivedCall } from './received-call.tsx';
 import { SentRequest } from './sent-request.tsx';
 
 interface EventTabsProps {
@@ -55,7 +55,7 @@ export function EventTabs({ entry, tab, attempt, onChange }: EventTabsProps) {
         {
           value: 'received',
           label: 'Received',
-          content: <JsonView label="the event as it is stored" value={entry.event} />,
+          content: <ReceivedCall entry={entry} />,
         },
         {
           value: 'sent',

@@ -1,4 +1,4 @@
-import { duration } from '../../ui/format.ts';
+import { bytes, duration } from '../../ui/format.ts';
 import { StateMark, toneOf } from '../../ui/state-mark.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
@@ -6,6 +6,7 @@ import { WayStep } from '../../ui/way.tsx';
 import { NextTry } from './next-try.tsx';
 import type { AcceptedEvent, DeliveryTrace } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
+import { storedSize } from './received.ts';
 import { type WayBar, wayOf } from './way.ts';
 import './event-way.css';
 
@@ -18,7 +19,7 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
       <ol className="way">
         <WayStep time={<Clock at={entry.receivedAt} />} state="accepted" what="received">
           <span className="soft">
-            from {visibleLine(entry.source)}
+            from {visibleLine(entry.source)} · {bytes(storedSize(entry.event))}
             {dated !== undefined && (
               <>
                 {' · dated '}

@@ -268,6 +268,16 @@ describe('users', () => {
 });
 
 describe('settings', () => {
+  it('the system says how long it is up, and since when by the clock', async () => {
+    await signIn(page, server, '/settings/system');
+    const facts = page.locator('section', { hasText: 'Millrace' }).locator('dl').first();
+    await facts.getByText('Since').waitFor();
+    const text = await facts.innerText();
+    expect(text).toMatch(/Up\s+\d+\ss|Up\s+\d+\.\d\ss|Up\s+\d+\smin/);
+    expect(text).toMatch(/Since\s+\w{3} \d{1,2} \w{3,4}, \d\d:\d\d:\d\d\n/);
+    expect(text).not.toContain('ago');
+  });
+
   it('a token is shown once, and revoked when its name is typed', async () => {
     await signIn(page, server, '/settings');
     await button('New token').click();

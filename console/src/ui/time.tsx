@@ -35,6 +35,18 @@ export function Due({ at }: TimeProps) {
   return new Date(at).getTime() > now ? <RelativeTime at={at} /> : 'due';
 }
 
+/** "Fri 20 Nov, 14:32:07", with the milliseconds on hover. */
+export function DayTime({ at }: TimeProps) {
+  const { zone } = usePreferences();
+  const time = new Date(at).getTime();
+  const exact = dateTime(time, zone);
+  return (
+    <time dateTime={new Date(time).toISOString()} title={exact} className="num nowrap">
+      {exact.replace(/\.\d{3}/, '')}
+    </time>
+  );
+}
+
 /** "14:32:07.386", with the day on hover. */
 export function Clock({ at }: TimeProps) {
   const { zone } = usePreferences();

@@ -5,7 +5,7 @@ import { Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
 import { bytes, duration, exactNumber, plural } from '../../ui/format.ts';
 import { Page, Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { RelativeTime, useNow } from '../../ui/time.tsx';
+import { DayTime, RelativeTime, useNow } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { DiskSection } from './disk-section.tsx';
 import { type Fact, Facts } from './facts.tsx';
@@ -68,7 +68,7 @@ function Program({ status }: { readonly status: Status }) {
     ['Millrace', <b key="version">{version}</b>],
     ['Node.js', nodeVersion],
     ['Up', duration(Math.max(1000, now - Date.parse(startedAt)))],
-    ['Started', <RelativeTime key="started" at={startedAt} />],
+    ['Since', <DayTime key="since" at={startedAt} />],
     ['Store', nodes === undefined ? 'its own, one process' : `PostgreSQL, ${plural(nodes.length, 'node')}`],
     ...countFacts('Calls refused', refused),
     ...countFacts('Calls of no source', discarded),

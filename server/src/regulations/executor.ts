@@ -11,15 +11,9 @@ import type { Regulations, StoredRegulation } from '../ports/regulations.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { Users } from '../ports/users.ts';
 import type { RegulationHealth } from './contract.ts';
+import { IdRedactor } from './id-redactor.ts';
 import { batchOf, type DeleteNotification, notificationsOf } from './notifications.ts';
-import {
-  IdRedactor,
-  idsOfSubjects,
-  isEnded,
-  type NotificationHistory,
-  overallStatusOf,
-  streamsOf,
-} from './receipt.ts';
+import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
 import { surveyUsers } from './survey.ts';
 
 export interface RegulationExecutorDependencies {

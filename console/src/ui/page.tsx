@@ -1,5 +1,5 @@
 import { ChevronRight } from 'lucide-react';
-import { Children, Fragment, type ReactNode, useEffect } from 'react';
+import { Children, Fragment, type ReactNode, useEffect, useRef } from 'react';
 import './page.css';
 
 interface PageProps {
@@ -40,6 +40,19 @@ export function Crumbs({ children }: { readonly children: ReactNode }) {
           {crumb}
         </Fragment>
       ))}
+    </nav>
+  );
+}
+
+/** Links to the pages of a section. On a narrow screen they scroll, and the page that is open is in sight. */
+export function PageTabs({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, []);
+  return (
+    <nav ref={nav} className="tabs-nav" aria-label={label}>
+      {children}
     </nav>
   );
 }

@@ -5,6 +5,7 @@ import { type Column, Table } from '../../ui/table.tsx';
 import { Clock, Due } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { eventTitle, whoOf } from '../events/naming.ts';
+import { resultWord } from '../events/reasons.ts';
 import { NothingYet, type Search, SearchFoot } from '../events/search-further.tsx';
 import type { Delivery } from './queries.ts';
 
@@ -74,7 +75,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
     id: 'answer',
     header: 'Last answer',
     className: 'mono soft c-lo',
-    cell: ({ reason, attempts }) => reason ?? attempts.at(-1)?.reason ?? '—',
+    cell: (row) => lastAnswerOf(row) ?? '—',
   },
   {
     id: 'tries',
@@ -102,9 +103,15 @@ const COLUMNS: readonly Column<Delivery>[] = [
   },
 ];
 
+/** Why it is dead, or what the last request came to: "410", "timeout". */
+function lastAnswerOf({ reason, attempts }: Delivery): string | undefined {
+  const code = reason ?? attempts.at(-1)?.reason;
+  return code === undefined ? undefined : resultWord(code);
+}
+
 /** What the event is called, which leads to it; of an erased one only the delivery is left. */
 function EventCell({ row }: { readonly row: Delivery }) {
-  const { messageId, type, source, reason, attempts } = row;
+  const { messageId, type, source } = row;
   if (messageId === undefined || type === undefined) return <span className="dim">erased</span>;
   return (
     <>
@@ -117,7 +124,7 @@ function EventCell({ row }: { readonly row: Delivery }) {
         {visibleLine(eventTitle({ ...row, type }), 120)}
       </Link>
       <span className="sub">
-        {[visibleLine(whoOf(row), 40), reason ?? attempts.at(-1)?.reason].filter(Boolean).join(' · ')}
+        {[visibleLine(whoOf(row), 40), lastAnswerOf(row)].filter(Boolean).join(' · ')}
       </span>
     </>
   );

@@ -39,5 +39,6 @@ export function reasonSentence(reason: string): string {
 
 /** "503 in 12 ms" and its kin: the short form of an attempt's result. */
 export function resultWord(reason: string, status?: number): string {
-  return status === undefined ? reason.replaceAll('_', ' ') : String(status);
+  if (status !== undefined) return String(status);
+  return reason.replace(/^status_(?=\d+$)/, '').replaceAll('_', ' ');
 }

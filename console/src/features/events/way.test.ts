@@ -25,6 +25,21 @@ describe("an event's way", () => {
     expect(ticks).toEqual([0, 2_000, 4_000, 6_000, 8_000]);
   });
 
+  it('has first what was tried first, and last what was not tried yet', () => {
+    const delivery = (destination: string, ...attempts: ReturnType<typeof attempt>[]) => ({
+      ...{ id: destination, destination, state: 'pending' as const, attempts },
+    });
+    const { lanes } = wayOf({
+      receivedAt,
+      deliveries: [
+        delivery('paused'),
+        delivery('later', attempt('2026-11-20T14:00:02.000Z', 1)),
+        delivery('at once', attempt('2026-11-20T14:00:01.000Z', 1)),
+      ],
+    });
+    expect(lanes.map((lane) => lane.delivery.destination)).toEqual(['at once', 'later', 'paused']);
+  });
+
   it('has marks that are whole minutes where it takes minutes, and whole hours where it takes hours', () => {
     const wayOver = (length: number) =>
       wayOf({

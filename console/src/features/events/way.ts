@@ -29,13 +29,19 @@ const MARGIN = 1.25;
 /** So quick an event is still drawn over this time, in milliseconds. */
 const SHORTEST = 20;
 
-/** An event's attempts to scale, from its arrival to the end of the last one. */
+/** An event's attempts to scale, from its arrival to the end of the last one. What was not tried yet stands last. */
 export function wayOf({ receivedAt, deliveries }: Pick<AcceptedEvent, 'receivedAt' | 'deliveries'>): Way {
   const begin = Date.parse(receivedAt);
   const ends = deliveries.flatMap(({ attempts }) => attempts.map((attempt) => endOf(attempt) - begin));
   const span = Math.max(SHORTEST, ...ends) * MARGIN;
-  const lanes = deliveries.map((delivery) => ({ delivery, bars: barsOf(delivery, begin, span) }));
+  const lanes = deliveries
+    .map((delivery) => ({ delivery, bars: barsOf(delivery, begin, span) }))
+    .sort((one, other) => firstOf(one) - firstOf(other));
   return { lanes, span, ticks: ticksOf(span) };
+}
+
+function firstOf({ bars }: WayLane): number {
+  return bars[0]?.after ?? Number.MAX_VALUE;
 }
 
 function barsOf({ attempts }: DeliveryTrace, begin: number, span: number): WayBar[] {

@@ -76,8 +76,8 @@ function toldOf({ on, after, remindEvery, destinations }: Alert): string {
   const all = Object.keys(CONDITIONS).length;
   const what =
     on.length === all
-      ? 'Of everything'
-      : `When ${on.map((one) => CONDITIONS[one].replace(/^./, (letter) => letter.toLowerCase())).join('; ')}`;
+      ? 'Tells of everything'
+      : `Tells when ${on.map((one) => CONDITIONS[one].replace(/^./, (letter) => letter.toLowerCase())).join('; ')}`;
   const where = destinations === undefined ? '' : `, for ${destinations.join(', ')}`;
   return `${what}${where}. A change is told after ${after}, and again every ${remindEvery} while it goes on.`;
 }

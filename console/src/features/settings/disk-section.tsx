@@ -41,7 +41,7 @@ export function DiskSection({ disk }: { readonly disk: Disk }) {
             <i className="disk-own" style={{ width: percent(used / size) }} />
             <i className="disk-others" style={{ width: percent(others / size) }} />
           </div>
-          <Facts facts={facts} />
+          <Facts facts={facts} areFigures />
         </div>
       </div>
     </Section>

@@ -2,10 +2,16 @@ import { Fragment, type ReactNode } from 'react';
 
 export type Fact = readonly [name: string, value: ReactNode];
 
+export interface FactsProps {
+  readonly facts: readonly Fact[];
+  /** The values are figures, of which one stands under the other. */
+  readonly areFigures?: boolean;
+}
+
 /** Names and values of a part of the system. */
-export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
+export function Facts({ facts, areFigures = false }: FactsProps) {
   return (
-    <dl className="kv">
+    <dl className={areFigures ? 'kv figures' : 'kv'}>
       {facts.map(([name, value]) => (
         <Fragment key={name}>
           <dt>{name}</dt>

@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import { PageTabs } from '../../ui/page.tsx';
 
 const SECTIONS = [
   { to: '/settings', label: 'Access' },
@@ -11,12 +12,12 @@ const SECTIONS = [
 /** The pages of the settings. */
 export function SettingSections() {
   return (
-    <nav className="tabs-nav" aria-label="Settings">
+    <PageTabs label="Settings">
       {SECTIONS.map(({ to, label }) => (
         <Link key={to} to={to} activeOptions={{ exact: true, includeSearch: false }}>
           {label}
         </Link>
       ))}
-    </nav>
+    </PageTabs>
   );
 }

@@ -8,7 +8,7 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import { DayTime, RelativeTime, useNow } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { DiskSection } from './disk-section.tsx';
-import { type Fact, Facts } from './facts.tsx';
+import { type Fact, Facts, type FactsProps } from './facts.tsx';
 import { NodesSection } from './nodes-section.tsx';
 import { latenciesQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
@@ -41,7 +41,10 @@ function SystemHealth({ status }: { readonly status: Status }) {
         </Notice>
       )}
       <div className="two">
-        <Program status={status} />
+        <div className="stack">
+          <Program status={status} />
+          {status.disk !== undefined && <Stored status={status} />}
+        </div>
         {status.disk === undefined ? <Stored status={status} /> : <DiskSection disk={status.disk} />}
       </div>
       <NodesSection status={status} />
@@ -49,11 +52,10 @@ function SystemHealth({ status }: { readonly status: Status }) {
         <Suspense fallback={<div className="charts-skeleton" />}>
           <CommitChart />
         </Suspense>
-        <Latencies commits={status.commits.count} />
-      </div>
-      <div className="two">
-        {status.disk !== undefined && <Stored status={status} />}
-        <Books status={status} />
+        <div className="stack">
+          <Latencies commits={status.commits.count} />
+          <Books status={status} />
+        </div>
       </div>
     </>
   );
@@ -95,6 +97,7 @@ function Stored({ status: { log, lanes } }: { readonly status: Status }) {
   return (
     <Section title="Store">
       <FactBox
+        areFigures
         facts={[
           ['Events', exactNumber(log.events)],
           ['Their size, with what is owed', bytes(log.bytes)],
@@ -185,11 +188,11 @@ function differenceText({ difference, ...terms }: Status['differences'][number])
   return `${visibleLine(String(name), 60)}: ${what}: ${sum}`;
 }
 
-function FactBox({ facts }: { readonly facts: readonly Fact[] }) {
+function FactBox(props: FactsProps) {
   return (
     <div className="box">
       <div className="pad">
-        <Facts facts={facts} />
+        <Facts {...props} />
       </div>
     </div>
   );

@@ -70,9 +70,14 @@ const COLUMNS: readonly Column<Regulation>[] = [
     header: 'What',
     className: 'w',
     cell: (regulation) => (
-      <Link to="/users/deletions/$id" params={{ id: regulation.id }} className="med">
-        {titleOf(regulation)}
-      </Link>
+      <>
+        <Link to="/users/deletions/$id" params={{ id: regulation.id }} className="med">
+          {titleOf(regulation)}
+        </Link>
+        <span className="sub">
+          <RelativeTime at={regulation.createdAt} />
+        </span>
+      </>
     ),
   },
   {
@@ -94,7 +99,7 @@ const COLUMNS: readonly Column<Regulation>[] = [
   {
     id: 'at',
     header: 'Asked for',
-    className: 'r dim',
+    className: 'r dim c-lo',
     cell: ({ createdAt }) => <RelativeTime at={createdAt} />,
   },
 ];

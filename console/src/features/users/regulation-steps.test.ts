@@ -49,10 +49,13 @@ describe('the way of a deletion', () => {
       confirmed: 0,
       answer: { reason: 'status_503', status: 503 },
     });
-    const shown = words({ ...open, overallStatus: 'RUNNING', streamStatus: [late, stream('quick')] });
-    expect(shown.slice(-3)).toEqual([
+    const refused = stream('never', { status: 'FAILED', confirmed: 0 });
+    const quick = stream('quick', { confirmedAt: '2026-11-20T09:00:02.000Z' });
+    const shown = words({ ...open, overallStatus: 'RUNNING', streamStatus: [refused, late, quick] });
+    expect(shown.slice(-4)).toEqual([
       'confirmed: by quick, for website',
       'retrying: late, for website: 503',
+      'not confirmed: never, for website',
       'not yet done: waits for 1 confirmation',
     ]);
   });

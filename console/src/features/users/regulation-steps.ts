@@ -36,7 +36,7 @@ export function stepsOf(regulation: Regulation): RegulationStep[] {
   if (isErasing(type)) {
     const { erasedAt, streamStatus } = regulation;
     steps.push({ ...timed(erasedAt), ...erasure(regulation) });
-    const inOrder = streamStatus.toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)));
+    const inOrder = streamStatus.toSorted(inOrderOfTime);
     for (const stream of inOrder) steps.push({ ...timed(stream.confirmedAt), ...confirmation(stream) });
   }
   if (type !== 'UNSUPPRESS') steps.push({ ...timed(regulation.finishedAt), ...ending(regulation) });
@@ -65,8 +65,11 @@ function erasure(regulation: Regulation): Omit<RegulationStep, 'at'> {
 }
 
 /** Those that have confirmed, in the order in which they did; then the others. */
-function orderOf({ status, confirmedAt, destination, source }: Stream): string {
-  return `${status === 'FINISHED' ? (confirmedAt ?? '') : '~'} ${destination} ${source}`;
+function inOrderOfTime(one: Stream, other: Stream): number {
+  const timeOf = ({ status, confirmedAt }: Stream) =>
+    status === 'FINISHED' && confirmedAt !== undefined ? Date.parse(confirmedAt) : Number.MAX_VALUE;
+  const nameOf = ({ destination, source }: Stream) => `${destination} ${source}`;
+  return timeOf(one) - timeOf(other) || nameOf(one).localeCompare(nameOf(other));
 }
 
 function confirmation({ status, destination, source, sent, confirmed, answer }: Stream) {
@@ -80,9 +83,11 @@ function confirmation({ status, destination, source, sent, confirmed, answer }: 
 }
 
 function ending({ type, finishedAt, overallStatus, streamStatus }: Regulation): Omit<RegulationStep, 'at'> {
+  const isWaiting = ({ status }: Stream) => status === 'INITIALIZED' || status === 'RUNNING';
+  const waiting = streamStatus.filter(isWaiting).length;
   const open = streamStatus.filter(({ status }) => status !== 'FINISHED').length;
   if (finishedAt === undefined) {
-    const text = open === 0 ? 'a few steps are left' : `waits for ${plural(open, 'confirmation')}`;
+    const text = waiting === 0 ? 'a few steps are left' : `waits for ${plural(waiting, 'confirmation')}`;
     return { state: 'pending', what: 'not yet done', text };
   }
   if (overallStatus === 'FAILED')

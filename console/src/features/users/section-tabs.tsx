@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import { PageTabs } from '../../ui/page.tsx';
 
 const SECTIONS = [
   { to: '/users', label: 'Profiles' },
@@ -11,12 +12,12 @@ const SECTIONS = [
 /** The pages about users. */
 export function UserSections() {
   return (
-    <nav className="tabs-nav" aria-label="About users">
+    <PageTabs label="About users">
       {SECTIONS.map(({ to, label }) => (
         <Link key={to} to={to} activeOptions={{ exact: to === '/users', includeSearch: false }}>
           {label}
         </Link>
       ))}
-    </nav>
+    </PageTabs>
   );
 }

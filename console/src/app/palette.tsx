@@ -20,6 +20,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
   const navigate = useNavigate();
   const found = choices(text, usePaletteRecords());
   const chosen = Math.min(at, found.length - 1);
+  const isUnknown = found.every(({ group }) => group === 'Find');
 
   const open = (choice: Choice | undefined): void => {
     if (choice === undefined) return;
@@ -28,8 +29,12 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by !== undefined) setAt((chosen + by + found.length) % Math.max(found.length, 1));
-    else if (event.key === 'Enter') open(found[chosen]);
+    if (by !== undefined) {
+      const next = (chosen + by + found.length) % Math.max(found.length, 1);
+      setAt(next);
+      // Only the keys move the list: what the mouse points at is in sight.
+      document.getElementById(`palette-${next}`)?.scrollIntoView({ block: 'nearest' });
+    } else if (event.key === 'Enter') open(found[chosen]);
     else return;
     event.preventDefault();
   };
@@ -56,6 +61,9 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
           onKeyDown={onKeyDown}
         />
       </div>
+      <p className="pal-none" role="status">
+        {isUnknown && 'No section, record or action is called so. As an id it may be one of these:'}
+      </p>
       <div className="pal-opts" role="listbox" id="palette-options" aria-label="Found">
         {found.map((choice, index) => (
           <Fragment key={`${choice.group} ${choice.href}`}>
@@ -74,7 +82,6 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
             />
           </Fragment>
         ))}
-        {found.length === 0 && <p className="pal-group">Nothing of this name.</p>}
       </div>
       <div className="pal-foot" aria-hidden="true">
         <span>
@@ -132,7 +139,8 @@ function Option({ id, choice, text, isChosen, onOpen, onPoint }: OptionProps) {
       aria-selected={isChosen}
       className="pal-opt"
       onClick={onOpen}
-      onPointerMove={onPoint}
+      // A list that scrolls moves below a pointer that rests.
+      onPointerMove={({ movementX, movementY }) => (movementX !== 0 || movementY !== 0) && onPoint()}
     >
       <Icon name={icon} />
       <span className="clip">

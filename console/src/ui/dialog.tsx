@@ -1,4 +1,4 @@
-import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 import { sentence } from '../api/client.ts';
 import { Button, Field, TextInput } from './controls.tsx';
 import './dialog.css';
@@ -19,8 +19,11 @@ interface DialogProps {
 export function Dialog({ title, onClose, children, foot, className = 'dlg' }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
-    dialog.current?.showModal();
+  // Closed before it is taken away: then the browser gives the focus back to where it was.
+  useLayoutEffect(() => {
+    const opened = dialog.current;
+    opened?.showModal();
+    return () => opened?.close();
   }, []);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes a dialog already; a click beside it does the same.

@@ -211,6 +211,24 @@ describe.each(found)('the $name client', (library) => {
     },
   );
 
+  it(quoted('Answers to events of other users, and those in earlier receipts, lose the ids.'), async () => {
+    const userId = 'fay-who-is-erased';
+    // The endpoint repeats what it gets.
+    const about = viewed('gus', { messageId: 'gus-refused', properties: { text: `${REFUSED} ${userId}` } });
+    await scene.send(website, about, viewed(userId));
+    await receivedBy(userId, 1);
+    const answers = async () => {
+      const { data } = (await scene.api('GET', 'events/gus-refused')) as unknown as {
+        data: { deliveries: { attempts: { answer?: string }[] }[] }[];
+      };
+      return JSON.stringify(data.flatMap(({ deliveries }) => deliveries.map(({ attempts }) => attempts)));
+    };
+    while (!(await answers()).includes(userId)) await setTimeout(50);
+    await scene.receipt(await scene.regulate('DELETE_ONLY', userId));
+    expect(await answers()).toContain(`${REFUSED} …`);
+    expect(await answers()).not.toContain(userId);
+  });
+
   it(
     quoted(
       'With the user go the ids that belong to nobody else: former userIds, and anonymous ids that no other user has used and that are joined to no other user.',

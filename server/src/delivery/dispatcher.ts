@@ -160,11 +160,13 @@ export class Dispatcher implements LiveDelivery {
     for (const worker of this.#workers.values()) worker.drop(gone);
   }
 
-  /** Resolves when the requests that were in flight have ended, or when the time limit of a request is over. */
+  /** Resolves when the requests that were in flight have ended and their results are written, or when the time limit is over. */
   async requestsEnded(limit: Duration): Promise<void> {
     const { clock } = this.#dependencies;
     const end = clock.monotonic() + limit;
-    while (clock.monotonic() < end && [...this.#workers.values()].some(({ inFlight }) => inFlight > 0))
+    const isBusy = () =>
+      [...this.#workers.values()].some(({ inFlight }) => inFlight > 0) || this.#resultWriter.hasUnwritten;
+    while (clock.monotonic() < end && isBusy())
       await new Promise<void>((resolve) => clock.after(IN_FLIGHT_INTERVAL, resolve));
   }
 
@@ -247,6 +249,11 @@ export class ResultWriter {
     if (this.#writing !== undefined) return;
     if (this.#pending.length >= GROUP_SIZE) this.#write();
     else this.#cancelTimer ??= this.#dependencies.clock.after(GROUP_DELAY, () => this.#write());
+  }
+
+  /** Whether results wait to be written, or are being written. */
+  get hasUnwritten(): boolean {
+    return this.#pending.length > 0 || this.#writing !== undefined;
   }
 
   /** Whether a result has waited for more than a second. */

@@ -220,6 +220,13 @@ export interface DeliveryHistories {
 
   /** Resolves to the pending deliveries of each of these origins, as `ReplayProgress.pending`. Counted, whatever waits. */
   pendingOf(origins: readonly string[]): Promise<readonly ReplayProgress['pending'][]>;
+
+  /**
+   * Replaces each kept answer of an endpoint with what `redact` makes of it, a slice at a time, so that commits go on between. Before each
+   * slice it calls `onSlice`, which may throw to end it. Answers that are stored meanwhile may be left out. Resolves to the number of
+   * answers that have changed; no file has a byte of what they were after the next `Regulations.scrub`. Rejects with a `StorageError`.
+   */
+  redactAnswers(redact: (answer: string) => string, onSlice?: () => void): Promise<number>;
 }
 
 export interface PendingQuery {

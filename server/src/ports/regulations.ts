@@ -29,7 +29,7 @@ export interface Regulations {
 
   /**
    * Moves a regulation to a further step, in one commit. With the step `clean` its subjects are forgotten, and ids of users that
-   * it deleted are no longer kept by their suppression either. Rejects with a `StorageError`.
+   * it deleted are no longer kept by their suppression either. The receipt of one that is done can be changed too. Rejects with a `StorageError`.
    */
   advance(id: string, change: RegulationChange): Promise<void>;
 

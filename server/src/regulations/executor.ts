@@ -12,6 +12,7 @@ import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { Users } from '../ports/users.ts';
 import type { RegulationHealth } from './contract.ts';
 import { IdRedactor } from './id-redactor.ts';
+import { redactKeptAnswers } from './kept-answers.ts';
 import { batchOf, type DeleteNotification, notificationsOf } from './notifications.ts';
 import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
 import { surveyUsers } from './survey.ts';
@@ -19,7 +20,7 @@ import { surveyUsers } from './survey.ts';
 export interface RegulationExecutorDependencies {
   readonly regulations: Regulations;
   readonly log: Pick<EventLog, 'find' | 'read' | 'erase' | 'eraseAt' | 'sharedIds' | 'append' | 'size'>;
-  readonly history: Pick<DeliveryHistories, 'read'>;
+  readonly history: Pick<DeliveryHistories, 'read' | 'redactAnswers'>;
   readonly settings: () => SettingsSnapshot;
   readonly users: Pick<Users, 'joinedIds' | 'usersOf' | 'erase'>;
   /** As `SurveyDependencies.blockedIds`. */
@@ -244,15 +245,25 @@ export class RegulationExecutor {
     if (erased > 0) await this.#eraseEvents(id, subjects);
     begin('requests');
     await delivery.requestsEnded(REQUEST_LIMIT);
-    const { mentions } = new IdRedactor(idsOfSubjects(subjects));
+    const redactor = new IdRedactor(idsOfSubjects(subjects));
     begin('samples');
-    forgetSamples(mentions);
+    forgetSamples(redactor.mentions);
     begin('answers');
-    await delivery.redact(mentions);
+    await this.#forgetAnswers(redactor);
     begin('space');
     await regulations.scrub();
     const profiles = Math.max(surveyed, erased);
     await regulations.advance(id, { step: 'notify', profiles, erasedAt: clock.now() });
+  }
+
+  /** Forgets what endpoints have answered about these users: in memory, on disk, and in the receipts of others. */
+  async #forgetAnswers(redactor: IdRedactor): Promise<void> {
+    await this.#dependencies.delivery.redact(redactor.mentions);
+    // It is read again from the store.
+    for (const [id, { ended }] of this.#awaited)
+      if (ended.some((one) => one !== undefined && hasAnswer(one, redactor.mentions)))
+        this.#awaited.delete(id);
+    await redactKeptAnswers(redactor, { ...this.#dependencies, checkStop: this.#checkStop });
   }
 
   async #eraseEvents(regulation: string, subjects: readonly RegulationSubject[]): Promise<void> {
@@ -365,15 +376,16 @@ export class RegulationExecutor {
 
   /** Erases the notifications, which contain the ids. */
   async #finish(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
-    const { regulations, log, delivery } = this.#dependencies;
+    const { regulations, log } = this.#dependencies;
     const { positions } = this.#awaited.get(regulation.id) ?? (await this.#restore(regulation, subjects));
     const there = positions.filter((position) => position !== undefined);
     for (let from = 0; from < there.length; from += BATCH) {
       this.#checkStop();
       await log.eraseAt(there.slice(from, from + BATCH));
     }
-    await delivery.redact(new IdRedactor(idsOfSubjects(subjects)).mentions);
     this.#awaited.delete(regulation.id);
+    // Endpoints may have answered to events of others since the erasure.
+    await this.#forgetAnswers(new IdRedactor(idsOfSubjects(subjects)));
     await regulations.advance(regulation.id, { step: 'clean' });
   }
 
@@ -412,6 +424,12 @@ export class RegulationExecutor {
     const { destinations, gone } = this.#dependencies.settings();
     return new Map([...gone.destinations, ...destinations].map((one) => [one.id, one]));
   }
+}
+
+function hasAnswer({ deliveries }: NotificationHistory, matches: (answer: string) => boolean): boolean {
+  return deliveries.some(({ attempts }) =>
+    attempts.some(({ answer }) => answer !== undefined && matches(answer)),
+  );
 }
 
 function hasNotified({ step }: StoredRegulation): boolean {

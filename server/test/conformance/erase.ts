@@ -20,12 +20,14 @@ import { twoSources } from './find.ts';
 import type { Subject } from './harness.ts';
 import { START } from './harness.ts';
 import {
+  answered,
   claim,
   dead,
   delivered,
   expectLane,
   type Holding,
   heldFrom,
+  hold,
   ids,
   idsOf,
   laneOf,
@@ -41,6 +43,7 @@ export function eraseConformance(subject: Subject): void {
     makesGaps(subject);
     takesOut(subject);
     forgets(subject);
+    redactsAnswers(subject);
   });
 }
 
@@ -265,5 +268,59 @@ function forgets(subject: Subject): void {
     expect((await subject.store.log.append(one)).positions).toEqual(positions);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ owed: 6, erased: 2 });
     expect(await findAll(subject.store, { userId: GONE })).toEqual([]);
+  });
+}
+
+function redactsAnswers(subject: Subject): void {
+  const redact = (answer: string) => answer.replaceAll(GONE, '…');
+  const answers = async (holdings: readonly Holding[]) => {
+    const histories = await subject.store.history.read(holdings.map(({ delivery }) => delivery.position));
+    return histories.map((one) =>
+      one?.deliveries.flatMap(({ attempts }) => attempts.map(({ answer }) => answer)),
+    );
+  };
+
+  it('takes their ids out of what endpoints answered to events of others, retried or dead, and leaves the rest', async () => {
+    const holdings = await hold(subject.store, 4);
+    const texts = [`knows ${GONE}`, 'knows nobody', `{"batch":["${GONE}","a"]}`, ''];
+    await settle(
+      subject.store,
+      holdings.map((one, n) => answered(n % 2 === 0 ? dead(one) : retried(one, START + MINUTE), texts[n]!)),
+    );
+    expect(await subject.store.history.redactAnswers(redact)).toBe(2);
+    const left = [['knows …'], ['knows nobody'], ['{"batch":["…","a"]}'], ['']];
+    expect(await answers(holdings)).toEqual(left);
+    expect(await subject.store.history.redactAnswers(redact)).toBe(0);
+    await subject.restart();
+    expect(await answers(holdings)).toEqual(left);
+  });
+
+  it('goes through 2,000 answers while others are stored and erased, and ends when it is told to', async () => {
+    const holdings = await hold(subject.store, 2000);
+    const text = (n: number) => `${GONE} ${n} ${'x'.repeat(n % 5 === 0 ? 4000 : 10)}`;
+    await settle(
+      subject.store,
+      holdings.map((one, n) => answered(dead(one), text(n))),
+    );
+    const stopped = new Error('stopped');
+    const stop = () => {
+      throw stopped;
+    };
+    await expect(subject.store.history.redactAnswers(redact, stop)).rejects.toBe(stopped);
+    const last = holdings.at(-1)!.delivery.position;
+    const [, , later] = await Promise.all([
+      subject.store.history.redactAnswers(redact),
+      subject.store.log.eraseAt([last]),
+      hold(subject.store, 100, 'later').then(async (held) => {
+        await settle(
+          subject.store,
+          held.map((one) => answered(dead(one), 'of another')),
+        );
+        return held;
+      }),
+    ]);
+    const left = holdings.slice(0, -1).map((_, n) => [text(n).replace(GONE, '…')]);
+    expect(await answers(holdings.slice(0, -1))).toEqual(left);
+    expect(await answers(later)).toEqual(later.map(() => ['of another']));
   });
 }

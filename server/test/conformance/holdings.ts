@@ -66,6 +66,11 @@ export function delivered(holding: Holding): DeliveryResult {
   return result(holding, { kind: 'delivered' });
 }
 
+/** The same with what the endpoint answered to the request that failed. */
+export function answered(result: DeliveryResult, answer: string): DeliveryResult {
+  return { ...result, attempts: result.attempts.map((attempt) => ({ ...attempt, answer })) };
+}
+
 export function dead(holding: Holding, reason = 'status_400'): DeliveryResult {
   return result(holding, { kind: 'dead', reason });
 }

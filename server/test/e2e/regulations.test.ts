@@ -213,6 +213,37 @@ describe('deleting a user', () => {
   });
 });
 
+describe('an answer of an endpoint that mentions a user who is deleted later', () => {
+  it('loses the id, whether it answered an event of another user or a notification that another receipt shows', async () => {
+    let text = 'later in one batch: User%2DTO-ERASE and \\u0075ser-to-erase';
+    const echoing = await receiver({
+      answer: (response, { body }) => response.writeHead(body.includes('waits') ? 500 : 410).end(text),
+    });
+    const scene = await Scene.open([echoing]);
+    await scene.call('track', track('m1', { userId: 'other' }));
+    await scene.call('track', track('m2', { userId: 'other', properties: { waits: true } }));
+    await scene.call('track', track('m3', { userId: 'another' }));
+    await scene.call('track', track('m4', { userId: 'user-to-erase' }));
+    await echoing.count(4);
+    const first = await scene.regulate('DELETE_ONLY', 'another');
+    const kept = (await scene.receipt(first)).streamStatus;
+    expect(JSON.stringify(kept)).toContain('User%2DTO-ERASE');
+    text = 'no';
+    const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', 'user-to-erase'));
+    expect(receipt).toMatchObject({ erased: { events: 1 } });
+    expect((await scene.receipt(first)).streamStatus).toEqual(
+      kept.map((stream) => ({
+        ...stream,
+        answer: expect.objectContaining({ body: expect.stringContaining('… and …') }),
+      })),
+    );
+    const { answer } = await scene.api<object>('GET', 'events/m1');
+    expect(JSON.stringify(answer)).toContain('later in one batch: … and …');
+    for (const form of ['user-to-erase', 'User%2DTO-ERASE', 'u0075ser-to-erase'])
+      expect([form, ...(await scene.filesWith(form))]).toEqual([form]);
+  });
+});
+
 describe('delete notifications', () => {
   it('"While a destination is paused or disabled they wait, and the regulation with them"', async () => {
     const [one, two] = [await receiver(), await receiver()];

@@ -33,6 +33,18 @@ export function openHistory(contents: MemoryContents): DeliveryHistories {
     async pendingOf(origins) {
       return origins.map((origin) => progressOf(contents, origin).pending);
     },
+    async redactAnswers(redact, onSlice) {
+      onSlice?.();
+      let redacted = 0;
+      contents.failures = contents.failures.map((failure) => {
+        const { answer } = failure.attempt;
+        const without = answer === undefined ? undefined : redact(answer);
+        if (without === undefined || without === answer) return failure;
+        redacted++;
+        return { ...failure, attempt: { ...failure.attempt, answer: without } };
+      });
+      return redacted;
+    },
   };
 }
 

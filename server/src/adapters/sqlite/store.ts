@@ -28,6 +28,7 @@ import { decodeAppended, joinLines, offsetsOf } from '../encoding/chunk-codec.ts
 import { StoredLine } from '../encoding/chunk-lines.ts';
 import { ErasureCounts, eraseSlices, eraseUsers } from '../encoding/erasure-slices.ts';
 import { hashIds, idHash, type KeyHash, keyHash } from '../encoding/hashes.ts';
+import { redactInSlices } from '../encoding/kept-answers.ts';
 import { ledgerOf } from '../encoding/ledger.ts';
 import { encodePlans } from '../encoding/plans.ts';
 import { BackupRunner } from './backup/backup.ts';
@@ -238,6 +239,15 @@ function deliveryHistoriesOf(thread: WriterThread): DeliveryHistories {
       thread.request('findPending', below === undefined ? { query, max } : { query, max, below }),
     progress: (origin) => thread.request('progress', origin),
     pendingOf: (origins) => thread.request('pendingOf', origins),
+    redactAnswers: (redact, onSlice) => {
+      const page = (after: number) => thread.request('answersAfter', after);
+      return redactInSlices({
+        redact,
+        onSlice,
+        page,
+        put: (changed) => thread.request('putAnswers', changed),
+      });
+    },
   };
 }
 

@@ -48,6 +48,8 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   findPending: 'searching pending deliveries',
   progress: 'progress of replays',
   pendingOf: 'progress of audiences',
+  answersAfter: 'erasing answers of endpoints',
+  putAnswers: 'erasing answers of endpoints',
   listDeadLetters: 'dead letters',
   countDeadLetters: 'dead letters',
   redeliver: 'redelivering dead letters',

@@ -2,6 +2,7 @@ import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
+import { ANSWER_ROWS, type AnswerPage, answerPage, type KeptAnswer } from '../../encoding/kept-answers.ts';
 import { decodeAttempts, ROW_SPAN, type SuccessfulAttemptRows } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 
@@ -50,6 +51,17 @@ const FAILED: Statement = {
 const ERASE_FAILED: Statement = {
   name: 'failed_attempt.erase',
   text: 'delete from failed_attempt where position = any($1::bigint[])',
+};
+
+const ANSWERS: Statement = {
+  name: 'failed_attempt.answers',
+  text: `select id, answer from failed_attempt where id > $1 order by id limit ${ANSWER_ROWS}`,
+};
+
+const PUT_ANSWERS: Statement = {
+  name: 'failed_attempt.put_answers',
+  text: `update failed_attempt f set answer = changed.answer
+    from unnest($1::bigint[], $2::bytea[]) changed(id, answer) where f.id = changed.id`,
 };
 
 const DROP_FAILED: Statement = {
@@ -178,6 +190,22 @@ export async function dropFailedBefore(
 /** Drops the failed requests for these events: an endpoint's answer may repeat their content. */
 export function eraseAttempts(transaction: Transaction, positions: Iterable<Position>): void {
   transaction.later(ERASE_FAILED, [[...positions]]);
+}
+
+/** The answers of the rows behind one. */
+export async function answersAfter(read: Transaction, after: number): Promise<AnswerPage> {
+  const rows = await read.rows<{ id: number; answer: Buffer | null }>(ANSWERS, [after]);
+  return answerPage(
+    rows.map(({ id, answer }) => ({ id, answer: answer === null ? null : answer.toString() })),
+  );
+}
+
+/** Replaces answers. The old ones stay in the file until `scrubLog`. */
+export function putAnswers(transaction: Transaction, changed: readonly KeptAnswer[]): void {
+  transaction.later(PUT_ANSWERS, [
+    changed.map(({ id }) => id),
+    changed.map(({ answer }) => Buffer.from(answer)),
+  ]);
 }
 
 interface AcceptedAttemptRow {

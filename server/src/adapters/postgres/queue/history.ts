@@ -10,6 +10,7 @@ import type {
   QueueStats,
   ReplayProgress,
 } from '../../../ports/delivery-queue.ts';
+import { redactInSlices } from '../../encoding/kept-answers.ts';
 import { deliveryIn, positionsBelow, setOrEmpty } from '../../encoding/pending-set.ts';
 import type { StoredPlan } from '../../encoding/plans.ts';
 import {
@@ -20,7 +21,7 @@ import {
   type StatsRow,
 } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
-import { attemptsOf, type LoggedAttempt } from './attempts.ts';
+import { answersAfter, attemptsOf, type LoggedAttempt, putAnswers } from './attempts.ts';
 import { deadLettersNear } from './dead-letters.ts';
 import { readPendingOf, readProgress } from './replay-cursors.ts';
 
@@ -118,6 +119,15 @@ export class StoredHistories implements DeliveryHistories {
 
   pendingOf(origins: readonly string[]): Promise<ReplayProgress['pending'][]> {
     return readPendingOf(this.#database, origins);
+  }
+
+  redactAnswers(redact: (answer: string) => string, onSlice?: () => void): Promise<number> {
+    return redactInSlices({
+      redact,
+      onSlice,
+      page: (after) => this.#database.read((read) => answersAfter(read, after)),
+      put: (changed) => this.#database.write(async (write) => putAnswers(write, changed)),
+    });
   }
 
   /** See `DeliveryQueue.stats`. */

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Time } from '../../../model/time.ts';
 import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../ports/delivery-queue.ts';
+import type { ChangedAnswer } from '../../encoding/kept-answers.ts';
 import type { LedgerAnswer } from '../../encoding/ledger.ts';
 import { spreadSkipSets } from '../../encoding/plans.ts';
 import type { DamageTable } from '../damage.ts';
@@ -33,6 +34,8 @@ export function queueHandlers(queue: QueueTables) {
     findPending: read((message: PendingMessage) => queue.pendingQueries.page(message)),
     progress: read((origin: string) => queue.replayCursors.progress(origin)),
     pendingOf: read((origins: readonly string[]) => queue.replayCursors.pendingOf(origins)),
+    answersAfter: read((id: number) => queue.failedAttempts.answersAfter(id)),
+    putAnswers: write((changed: readonly ChangedAnswer[]) => queue.failedAttempts.putAnswers(changed)),
 
     listDeadLetters: read((message: DeadLetterListMessage) => queue.deadLetters.list(message)),
     countDeadLetters: read((message: DeadLetterCountMessage) => queue.deadLetters.count(message)),

@@ -4,6 +4,13 @@ import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
 import {
+  ANSWER_ROWS,
+  type AnswerPage,
+  answerPage,
+  type ChangedAnswer,
+  type KeptAnswer,
+} from '../../encoding/kept-answers.ts';
+import {
   type DeadLetterSet,
   decodeAttempts,
   decodeShared,
@@ -150,6 +157,8 @@ export class FailedAttempts {
   readonly #insert: StatementSync;
   readonly #drop: StatementSync;
   readonly #erase: StatementSync;
+  readonly #answers: StatementSync;
+  readonly #putAnswer: StatementSync;
   readonly #ofDelivery: StatementSync;
   readonly #destinations: StatementSync;
   readonly #between: StatementSync;
@@ -165,6 +174,10 @@ export class FailedAttempts {
           where started_at < ? and position < ?)`,
     );
     this.#erase = database.prepare('delete from failed_attempt where position = ?');
+    this.#answers = database.prepare(
+      `select rowid as id, answer from failed_attempt where rowid > ? order by rowid limit ${ANSWER_ROWS}`,
+    );
+    this.#putAnswer = database.prepare('update failed_attempt set answer = ? where rowid = ? and answer = ?');
     this.#ofDelivery = database.prepare(
       `select started_at as startedAt, latency_ms as latencyMs, endpoint, reason, status, answer, kind
        from failed_attempt where position = ? and destination = ? order by rowid`,
@@ -234,6 +247,16 @@ export class FailedAttempts {
   /** Drops the failed requests for these events: an endpoint's answer may repeat their content. */
   erase(positions: Iterable<Position>): void {
     for (const position of positions) this.#erase.run(position);
+  }
+
+  /** The answers of the rows behind one. */
+  answersAfter(id: number): AnswerPage {
+    return answerPage(this.#answers.iterate(id) as Iterable<unknown> as Iterable<KeptAnswer>);
+  }
+
+  /** Replaces answers. A row may be gone meanwhile, and its number may be that of another one. */
+  putAnswers(changed: readonly ChangedAnswer[]): undefined {
+    for (const { id, answer, was } of changed) this.#putAnswer.run(answer, id, was);
   }
 }
 

@@ -1,0 +1,42 @@
+import type { NotificationStatus } from '../model/regulation.ts';
+import type { DeliveryHistories } from '../ports/delivery-queue.ts';
+import type { Regulations, StoredRegulation } from '../ports/regulations.ts';
+import type { IdRedactor } from './id-redactor.ts';
+
+/** Receipts read at once. */
+const RECEIPTS = 50;
+
+export interface KeptAnswersDependencies {
+  readonly history: Pick<DeliveryHistories, 'redactAnswers'>;
+  readonly regulations: Pick<Regulations, 'list' | 'advance'>;
+  readonly checkStop: () => void;
+}
+
+/**
+ * Takes the ids of deleted users out of the answers of endpoints in the store, whosever event was answered: those kept with failed
+ * requests, and those in the receipts of other regulations. The old texts are in no file after the next `Regulations.scrub`.
+ */
+export async function redactKeptAnswers(
+  { redact }: Pick<IdRedactor, 'redact'>,
+  { history, regulations, checkStop }: KeptAnswersDependencies,
+): Promise<void> {
+  await history.redactAnswers(redact, checkStop);
+  for (let below: number | undefined; ; ) {
+    checkStop();
+    const page: readonly StoredRegulation[] = await regulations.list(RECEIPTS, below);
+    for (const { id, streamStatus } of page) {
+      const without = streamStatus.map((stream) => withoutIds(stream, redact));
+      if (without.some((stream, nth) => stream !== streamStatus[nth]))
+        await regulations.advance(id, { streamStatus: without });
+    }
+    if (page.length < RECEIPTS) return;
+    below = page.at(-1)!.number;
+  }
+}
+
+function withoutIds(stream: NotificationStatus, redact: (text: string) => string): NotificationStatus {
+  const { answer } = stream;
+  if (answer?.body === undefined) return stream;
+  const body = redact(answer.body);
+  return body === answer.body ? stream : { ...stream, answer: { ...answer, body } };
+}

@@ -168,8 +168,9 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
     ['ledger', balanced ? paint.green('balanced') : paint.red(paint.bold('NOT BALANCED'))],
   ];
   if (log.damage !== undefined) {
-    const { events, deliveries } = log.damage;
-    const lost = `${count(events)} events and ${count(deliveries)} deliveries cannot be read: check the disk`;
+    const { events, deliveries, others = [] } = log.damage;
+    const also = others.map((other) => `, ${other}`).join('');
+    const lost = `${count(events)} events and ${count(deliveries)} deliveries cannot be read${also}: check the disk`;
     facts.splice(2, 0, ['damage', paint.red(paint.bold(lost))]);
   }
   if (unparseable + skewed > 0) {

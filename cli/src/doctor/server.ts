@@ -156,10 +156,13 @@ function database({ database: at }: Overview): Finding[] {
 }
 
 /** Damage of stored events: what a running server has found so far, or a full read of a folder that no server uses. */
-export function storedEvents(damage: { events: number; deliveries: number } | undefined): Finding {
+export function storedEvents(
+  damage: { events: number; deliveries: number; others?: readonly string[] } | undefined,
+): Finding {
   const check = 'stored events';
   if (damage === undefined) return { check, verdict: 'ok', found: 'no damage was found' };
-  const found = `${count(damage.events)} events and ${count(damage.deliveries)} deliveries cannot be read`;
+  const also = (damage.others ?? []).map((other) => `, ${other}`).join('');
+  const found = `${count(damage.events)} events and ${count(damage.deliveries)} deliveries cannot be read${also}`;
   const advice = 'their bytes have changed: check the disk; restore a backup if they are needed';
   return { check, verdict: 'fail', found, advice };
 }

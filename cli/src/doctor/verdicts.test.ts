@@ -11,7 +11,7 @@ import type { Finding } from './finding.ts';
 import { nodeVersion } from './node-version.ts';
 import { lookAtOpenFiles, openFiles } from './open-files.ts';
 import { doctorReport } from './report.ts';
-import { type ServerFacts, server } from './server.ts';
+import { type ServerFacts, server, storedEvents } from './server.ts';
 import { measureSyncs, syncTime } from './sync-time.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'millrace-doctor-'));
@@ -225,6 +225,10 @@ describe('the doctor, of the server,', () => {
       'profiles: fail: stand still: the disk is full',
     ]);
     const oldestAt = '2025-12-31T18:00:00.000Z';
+    const damage = { events: 2, deliveries: 0, others: ['the record of regulation 7'] };
+    expect(storedEvents(damage).found).toBe(
+      '2 events and 0 deliveries cannot be read, the record of regulation 7',
+    );
     const regulations = { open: 1, oldestAt, isFailing: false, suppressed: 0 };
     expect(found({ regulations })[0]).toMatch(/^deletions: warn: 1 under way, the oldest for 6 h →/);
     expect(found({ regulations: { ...regulations, isFailing: true } })[0]).toMatch(

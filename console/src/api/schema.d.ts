@@ -2706,6 +2706,7 @@ export interface operations {
                                 events: number;
                                 deliveries: number;
                                 foundAt?: string;
+                                others?: string[];
                             };
                         };
                         /** @description The disk of the data folder, in bytes; absent where it cannot be asked. */

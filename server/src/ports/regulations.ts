@@ -18,13 +18,13 @@ export interface Regulations {
   /** Resolves to undefined when there is none with this id. */
   get(id: string): Promise<StoredRegulation | undefined>;
 
-  /** Resolves to regulations below a number, the newest first, at most `max`. */
+  /** Resolves to regulations below a number, the newest first, at most `max`. A damaged one is left out, and named in `LogSize.damage`. */
   list(max: number, below?: number): Promise<readonly StoredRegulation[]>;
 
-  /** Resolves to those that are not done, the oldest first. */
+  /** Resolves to those that are not done, the oldest first. A damaged one is left out, and named in `LogSize.damage`. */
   open(): Promise<readonly StoredRegulation[]>;
 
-  /** Resolves to the subjects of a regulation; empty when they are forgotten. */
+  /** Resolves to the subjects of a regulation; empty when they are forgotten, or damaged. */
   subjects(id: string): Promise<readonly RegulationSubject[]>;
 
   /**

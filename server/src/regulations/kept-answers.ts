@@ -29,7 +29,7 @@ export async function redactKeptAnswers(
       if (without.some((stream, nth) => stream !== streamStatus[nth]))
         await regulations.advance(id, { streamStatus: without });
     }
-    if (page.length < RECEIPTS) return;
+    if (page.length === 0) return;
     below = page.at(-1)!.number;
   }
 }

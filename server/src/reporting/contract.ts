@@ -170,6 +170,8 @@ export interface LogOverview {
     /** Deliveries of which only the number is known. */
     readonly deliveries: number;
     readonly foundAt?: string;
+    /** Damaged records, and work that damage keeps from being done, in words. */
+    readonly others?: readonly string[];
   };
 }
 

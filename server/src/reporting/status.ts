@@ -249,8 +249,14 @@ function damageView({
   events,
   deliveries,
   foundAt,
+  others,
 }: NonNullable<LogSize['damage']>): NonNullable<LogOverview['damage']> {
-  return { events, deliveries, ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }) };
+  return {
+    events,
+    deliveries,
+    ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }),
+    ...(others === undefined ? {} : { others }),
+  };
 }
 
 /** The last time that a `Date` can hold; `retention` may be any length. */

@@ -194,6 +194,30 @@ describe('the journal of regulations', () => {
   });
 });
 
+describe('a damaged record of a regulation', () => {
+  it('is named, and stops no other: neither those under way nor the list of all', async () => {
+    for (const id of ['first', 'second', 'third', 'fourth'])
+      await store.regulations.create({
+        ...{ id, type: 'DELETE_ONLY', createdAt: START, by: 'admin', userIds: ['gone'] },
+      });
+    await store.stop();
+    alter("update regulation set document = replace(document, 'admin', 'admim') where id = 'second'");
+    alter(`update regulation_subject set subjects = zeroblob(9000)
+      where number = (select number from regulation where id = 'third')`);
+    store = await openStore({ folder: data() });
+    const { regulations } = store;
+    expect((await regulations.open()).map(({ id }) => id)).toEqual(['first', 'third', 'fourth']);
+    expect((await regulations.list(2)).map(({ id }) => id)).toEqual(['fourth', 'third']);
+    expect((await regulations.list(2, 3)).map(({ id }) => id)).toEqual(['first']);
+    await expect(regulations.get('second')).rejects.toThrow('the record of regulation 2 is damaged');
+    // The executor ends it: whom it is about is not known.
+    expect(await regulations.subjects('third')).toEqual([]);
+    await regulations.advance('third', { step: 'clean', reason: 'damaged' });
+    const { damage } = await store.log.size();
+    expect(damage?.others).toEqual(['the record of regulation 2', 'the user ids of regulation third']);
+  });
+});
+
 /** Changes the store behind the back of the program, which is not running. */
 function alter(sql: string): void {
   const database = new DatabaseSync(join(data(), 'millrace.db'));

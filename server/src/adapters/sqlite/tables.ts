@@ -126,7 +126,7 @@ export class Tables {
     const queue = new QueueTables(database, { ...shared, epoch });
     const records = new RecordTable(database);
     const suppressions = new SuppressionTable(database, idHash(hash));
-    const regulations = new RegulationTable(database, { suppressions, audit: records.audit });
+    const regulations = new RegulationTable(database, { suppressions, audit: records.audit, quarantine });
     const log = new LogTables(database, { ...shared, queue, hash, countErased: regulations.countErased });
     const maintenance = new Maintenance({ ...shared, queue, users: log.users, batches: log.batches });
     this.handlers = {

@@ -129,6 +129,7 @@ const overviewSchema = z.object({
         events: z.int(),
         deliveries: z.int(),
         foundAt: z.string().exactOptional(),
+        others: z.array(z.string()).exactOptional(),
       } satisfies Shape<NonNullable<LogOverview['damage']>>)
       .exactOptional()
       .meta({ description: 'What was stored and cannot be read any more; absent while everything can.' }),

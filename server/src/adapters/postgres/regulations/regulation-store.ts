@@ -105,8 +105,8 @@ export class PostgresRegulations implements Regulations {
 
   async scrub(): Promise<void> {
     await scrubLog(this.#database);
-    // A deleted row stays in its file until the table is written anew. Both tables are small.
-    await rewriteTables(this.#database, ['regulation_subject', 'suppression']);
+    // A row that was deleted or changed stays in its file until the table is written anew. These tables are small.
+    await rewriteTables(this.#database, ['regulation', 'regulation_subject', 'suppression']);
   }
 
   suppression(userId: string): Promise<Suppression | undefined> {

@@ -17,6 +17,7 @@ import {
   type StoredRegulation,
 } from '../../../ports/regulations.ts';
 import { checksumOf } from '../../encoding/hashes.ts';
+import type { Quarantine } from '../damage.ts';
 import { read, write } from '../rpc.ts';
 import type { AuditTable } from '../settings/records.ts';
 import { decodeHashes, type JournalEntry } from './journal.ts';
@@ -61,16 +62,21 @@ export interface SuppressionListMessage {
 /** Zeros before the subjects: more than a page of the file, so that none of the ids behind them is in a cell. */
 export const ZEROS = 8192;
 
+interface RegulationTableDependencies {
+  readonly suppressions: SuppressionTable;
+  readonly audit: Pick<AuditTable, 'add'>;
+  readonly quarantine: Pick<Quarantine, 'addStep'>;
+}
+
 /** Regulations as JSON documents, and their subjects until they are done. */
 export class RegulationTable {
   readonly suppressions: SuppressionTable;
   readonly #audit: Pick<AuditTable, 'add'>;
+  readonly #quarantine: Pick<Quarantine, 'addStep'>;
   readonly #sql: ReturnType<typeof statements>;
 
-  constructor(
-    database: DatabaseSync,
-    { suppressions, audit }: { suppressions: SuppressionTable; audit: Pick<AuditTable, 'add'> },
-  ) {
+  constructor(database: DatabaseSync, { suppressions, audit, quarantine }: RegulationTableDependencies) {
+    this.#quarantine = quarantine;
     this.#sql = statements(database);
     this.suppressions = suppressions;
     this.#audit = audit;
@@ -100,17 +106,36 @@ export class RegulationTable {
   }
 
   list(max: number, below = Number.MAX_SAFE_INTEGER): StoredRegulation[] {
-    return (this.#sql.list.all(below, max) as unknown as RegulationRow[]).map(stored);
+    const found: StoredRegulation[] = [];
+    for (const regulation of this.#undamaged(this.#sql.list.iterate(below) as Iterable<unknown>)) {
+      found.push(regulation);
+      if (found.length >= max) break;
+    }
+    return found;
   }
 
   open(): StoredRegulation[] {
-    return (this.#sql.open.all() as unknown as RegulationRow[]).map(stored);
+    return [...this.#undamaged(this.#sql.open.all())];
+  }
+
+  /** A damaged record is named and left out: the others go on. */
+  *#undamaged(rows: Iterable<unknown>): Generator<StoredRegulation> {
+    for (const row of rows as Iterable<RegulationRow>) {
+      if (isSound(row)) yield stored(row);
+      else this.#quarantine.addStep(`the record of regulation ${row.number}`);
+    }
   }
 
   subjects(id: string): readonly RegulationSubject[] {
     const row = this.#sql.subjects.get(id) as { subjects: Uint8Array } | undefined;
     if (row === undefined) return [];
-    return JSON.parse(Buffer.from(row.subjects).toString('utf8', ZEROS)) as RegulationSubject[];
+    try {
+      return JSON.parse(Buffer.from(row.subjects).toString('utf8', ZEROS)) as RegulationSubject[];
+    } catch {
+      // As if they were forgotten: the regulation ends with a reason, and the next one has its turn.
+      this.#quarantine.addStep(`the user ids of regulation ${id}`);
+      return [];
+    }
   }
 
   advance(id: string, { subjects, ...change }: RegulationChange): void {
@@ -186,8 +211,13 @@ interface RegulationRow {
   sum: number;
 }
 
-function stored({ number, document, sum }: RegulationRow): StoredRegulation {
-  if (sum !== regulationChecksum(number, document)) {
+function isSound({ number, document, sum }: RegulationRow): boolean {
+  return sum === regulationChecksum(number, document);
+}
+
+function stored(row: RegulationRow): StoredRegulation {
+  const { number, document } = row;
+  if (!isSound(row)) {
     throw new StorageError(
       `the record of regulation ${number} is damaged: restore a backup with millrace restore, or ask for it anew`,
     );
@@ -210,9 +240,7 @@ function statements(database: DatabaseSync) {
     insert: prepare('insert into regulation(id, open, document, hashes, sum) values (?, ?, ?, ?, ?)'),
     update: prepare('update regulation set open = ?, document = ?, sum = ? where number = ?'),
     get: prepare('select number, document, sum from regulation where id = ?'),
-    list: prepare(
-      'select number, document, sum from regulation where number < ? order by number desc limit ?',
-    ),
+    list: prepare('select number, document, sum from regulation where number < ? order by number desc'),
     open: prepare(
       'select number, document, sum from regulation indexed by regulation_open where open = 1 order by number',
     ),

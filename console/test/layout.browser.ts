@@ -78,13 +78,152 @@ const PAGES = [
 ];
 
 describe('every screen', () => {
-  it('cuts no word on a phone', async () => {
-    await page.setViewportSize({ width: 390, height: 844 });
+  it.each([
+    ['on a phone', 390, 844],
+    // Twice as large is half as many pixels.
+    ['at 200 % on a small screen', 512, 384],
+    ['at 200 % on a large one', 720, 450],
+  ])('cuts no word %s', async (_, width, height) => {
+    await page.setViewportSize({ width, height });
     await signIn(page, server);
     for (const path of PAGES) {
       await open(path);
       if (path.includes('new=true')) await page.getByRole('button', { name: 'Text', exact: true }).click();
       expect(await cutParts(), path).toEqual([]);
     }
+  });
+
+  it('shows where the focus is, whatever the key Tab comes to', async () => {
+    await signIn(page, server);
+    for (const path of PAGES) {
+      await open(path);
+      const unseen: string[] = [];
+      for (let nth = 0; nth < 40; nth++) {
+        await page.keyboard.press('Tab');
+        const focused = await page.evaluate(() => {
+          const element = document.activeElement;
+          if (element === null || element === document.body) return 'the end';
+          // A field shows it at the box around it.
+          const [own, box] = [element, element.closest('.input') ?? element].map((one) =>
+            getComputedStyle(one),
+          );
+          const isShown = own?.outlineStyle !== 'none' || box?.boxShadow !== 'none';
+          const { top, bottom } = element.getBoundingClientRect();
+          const isInSight = bottom > 0 && top < window.innerHeight;
+          if (isInSight && isShown) return '';
+          return `${element.tagName}.${element.className}: ${element.textContent?.slice(0, 40)}`;
+        });
+        if (focused === 'the end') break;
+        if (focused !== '') unseen.push(focused);
+      }
+      expect(unseen, path).toEqual([]);
+    }
+  });
+
+  it('stands still for those who ask for it', async () => {
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await signIn(page, server);
+    for (const path of PAGES) {
+      await open(path);
+      const moving = await page.evaluate(() =>
+        document
+          .getAnimations()
+          .filter(({ effect }) => Number(effect?.getComputedTiming().duration ?? 0) > 1)
+          .map(({ effect }) => (effect as KeyframeEffect).target?.className),
+      );
+      expect(moving, path).toEqual([]);
+    }
+  });
+});
+
+describe('a server', () => {
+  it.each(['/events/one', '/users/deletions', '/settings/system', '/destinations'])(
+    'that is slow leaves a page that says so and then has everything (%s)',
+    async (path) => {
+      await signIn(page, server);
+      const answers = Promise.withResolvers<void>();
+      await page.route('**/api/v1/**', async (route) => {
+        await answers.promise;
+        await route.continue();
+      });
+      const session = Promise.withResolvers<void>();
+      await page.route('**/api/v1/session', async (route) => {
+        await session.promise;
+        await route.continue();
+      });
+      await page.goto(server.url + path);
+      await page.getByText('Waiting for the server…').waitFor();
+      session.resolve();
+      await page.locator('main [aria-busy="true"]').first().waitFor();
+      expect(await cutParts()).toEqual([]);
+      answers.resolve();
+      await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+      await page.locator('main').getByText('website').or(page.locator('main .box')).first().waitFor();
+    },
+  );
+
+  it('that dies leaves what was shown, and says that it is gone', async () => {
+    const mortal = await startServer(CONFIG);
+    try {
+      await mortal.call('track', { messageId: 'last', userId: 'u1', event: 'Order Placed' });
+      const palette = page.waitForResponse(/assets\/palette.*js/);
+      await signIn(page, mortal, '/events/last');
+      await page.getByText('delivered to 3 of 3').waitFor();
+      await (await palette).finished();
+    } finally {
+      await mortal.stop();
+    }
+    await page.getByText('no answer from the server').waitFor();
+    await page.getByText('delivered to 3 of 3').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search or jump' }).fill('system');
+    await page.getByRole('option', { name: 'System', exact: true }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByText('delivered to 3 of 3').waitFor();
+  });
+});
+
+/** What a stranger may send at most: 32 KB, with many properties. */
+const HOSTILE = {
+  messageId: 'hostile',
+  userId: 'u1',
+  event: 'Order Placed',
+  context: {
+    direct: true,
+    ip: '<img src=x onerror="window.owned=1">\u202e1.2.3.4',
+    library: { name: 'w'.repeat(3_000), version: '\u202e\u0000' },
+    userAgent: 'ﷺ'.repeat(1_000),
+  },
+  properties: Object.fromEntries(Array.from({ length: 2_000 }, (_, nth) => [`p${nth}`, nth])),
+};
+
+describe('strangers', () => {
+  it('do no harm with what they say of themselves', async () => {
+    await server.call('track', HOSTILE);
+    await signIn(page, server);
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      await open('/events/hostile');
+      await page.getByText('⟨U+202E⟩1.2.3.4').first().waitFor();
+      expect(await page.evaluate(() => 'owned' in window)).toBe(false);
+      expect(await page.locator('body').innerText()).not.toMatch(/[\u202a-\u202e]|\p{Cc}(?<![\n\t])/u);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)).toBe(0);
+    }
+  });
+
+  it('are looked for with a name of 200 kB, and the page goes on', async () => {
+    await signIn(page, server, '/sources');
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Search or jump' });
+    await field.fill(`${'w'.repeat(200_000)}\u202e`);
+    await page.getByText('No section, record or action').waitFor();
+    const { right } = await page
+      .locator('dialog .pal-opt')
+      .evaluateAll((all) => ({ right: Math.max(...all.map((one) => one.getBoundingClientRect().right)) }));
+    expect(right).toBeLessThanOrEqual(await page.evaluate(() => window.innerWidth));
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Users' }).waitFor();
+    await page.locator('main [role="alert"]').first().waitFor();
+    expect(await cutParts()).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ import {
   redirect,
 } from '@tanstack/react-router';
 import { sessionQuery } from '../api/session.ts';
-import { AppShell } from './shell.tsx';
+import { AppShell, StartingShell } from './shell.tsx';
 
 /** The top of the route tree: outside the shell only the sign-in page stands. */
 export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
@@ -19,6 +19,8 @@ export const shellRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'shell',
   component: AppShell,
+  pendingComponent: StartingShell,
+  pendingMs: 300,
   beforeLoad: async ({ context, location }) => {
     const session = await context.queryClient.ensureQueryData(sessionQuery);
     if (session === null) throw redirect({ to: '/sign-in', search: { next: location.href } });

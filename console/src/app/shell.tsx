@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { type ComponentType, useEffect, useState } from 'react';
 import { type Status, statusQuery } from '../api/queries.ts';
 import { sessionQuery } from '../api/session.ts';
 import { duration } from '../ui/format.ts';
@@ -10,10 +10,6 @@ import { useNow } from '../ui/time.tsx';
 import { Toaster } from '../ui/toast.tsx';
 import { TopBar } from './top-bar.tsx';
 import './shell.css';
-
-const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
-
-const ShortcutHelp = lazy(async () => ({ default: (await import('./shortcut-help.tsx')).ShortcutHelp }));
 
 const SECTIONS = [
   { to: '/', label: 'Overview', icon: 'overview', key: 'o' },
@@ -34,6 +30,8 @@ const SECTIONS = [
 export function AppShell() {
   const [isSearching, setIsSearching] = useState(false);
   const [isHelping, setIsHelping] = useState(false);
+  const Palette = useLoaded(loadPalette, isSearching, () => setIsSearching(false));
+  const ShortcutHelp = useLoaded(loadShortcutHelp, isHelping, () => setIsHelping(false));
   useShortcut('mod+k', 'Search or jump', () => setIsSearching(true));
   useShortcut('?', 'These keys', () => setIsHelping(true));
   useSignOutWhenSessionEnds();
@@ -48,10 +46,38 @@ export function AppShell() {
         <Outlet />
       </main>
       <Toaster />
-      <Suspense>
-        {isSearching && <Palette onClose={() => setIsSearching(false)} />}
-        {isHelping && <ShortcutHelp onClose={() => setIsHelping(false)} />}
-      </Suspense>
+      {isSearching && Palette !== undefined && <Palette onClose={() => setIsSearching(false)} />}
+      {isHelping && ShortcutHelp !== undefined && <ShortcutHelp onClose={() => setIsHelping(false)} />}
+    </div>
+  );
+}
+
+type DialogPart = ComponentType<{ readonly onClose: () => void }>;
+
+const loadPalette = async (): Promise<DialogPart> => (await import('./palette.tsx')).Palette;
+const loadShortcutHelp = async (): Promise<DialogPart> => (await import('./shortcut-help.tsx')).ShortcutHelp;
+
+/**
+ * A dialog whose code comes once the page stands, so that it opens although the server is gone by then. Where the code does not come, the
+ * page stays as it is, and the next press asks again.
+ */
+function useLoaded(load: () => Promise<DialogPart>, isWanted: boolean, onFailure: () => void) {
+  const [loaded, setLoaded] = useState<{ readonly part: DialogPart }>();
+  const isMissing = loaded === undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the handler is another one at each rendering, and does the same.
+  useEffect(() => {
+    if (!isMissing) return;
+    load().then((part) => setLoaded({ part }), onFailure);
+  }, [load, isMissing, isWanted]);
+  return loaded?.part;
+}
+
+/** In place of the shell while the server has not yet said who is signed in. */
+export function StartingShell() {
+  return (
+    <div className="starting" aria-busy="true">
+      <Icon name="logo" />
+      <p role="status">Waiting for the server…</p>
     </div>
   );
 }

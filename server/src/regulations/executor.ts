@@ -13,7 +13,7 @@ import type { Users } from '../ports/users.ts';
 import type { RegulationHealth } from './contract.ts';
 import { IdRedactor } from './id-redactor.ts';
 import { redactKeptAnswers } from './kept-answers.ts';
-import { batchOf, type DeleteNotification, notificationsOf } from './notifications.ts';
+import { batchOf, type DeleteNotification, findNotifications, notificationsOf } from './notifications.ts';
 import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
 import { surveyUsers } from './survey.ts';
 
@@ -181,13 +181,16 @@ export class RegulationExecutor {
       if (regulation === undefined || regulation.step === 'done') return NEVER;
       logger.debug({ regulation: id, step: regulation.step }, 'regulation.step');
       const subjects = await regulations.subjects(id);
-      if (subjects.length === 0 && regulation.step !== 'clean') await this.#giveUp(regulation);
+      const isLost = subjects.length === 0 && regulation.step !== 'clean';
+      if (isLost && regulation.reason === undefined) await this.#giveUp(regulation);
       else if (regulation.step === 'survey') await this.#survey(regulation, subjects);
       else if (regulation.step === 'erase') await this.#erase(regulation, subjects);
       else if (regulation.step === 'notify') await this.#notify(regulation, subjects);
-      else if (regulation.step === 'finish') await this.#finish(regulation, subjects);
       else if (regulation.step === 'clean') await this.#clean(regulation);
-      else {
+      else if (regulation.step === 'finish') {
+        if (await this.#isBehindAnother(regulation, subjects)) return LAST_LOOK;
+        await this.#finish(regulation, subjects);
+      } else {
         const pause = await this.#await(regulation, subjects);
         if (pause !== undefined) return pause;
       }
@@ -342,6 +345,14 @@ export class RegulationExecutor {
 
   /** Finds the notifications that an earlier process has appended. */
   async #restore(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<Awaited> {
+    if (subjects.length === 0) {
+      const sources = this.#allSources();
+      const found = await findNotifications(regulation, sources, (query) => {
+        this.#checkStop();
+        return this.#dependencies.log.find(query);
+      });
+      return this.#remember(regulation, { ...found, redact: () => '…' });
+    }
     const notifications = this.#notificationsOf(regulation, subjects);
     const positions: (Position | undefined)[] = [];
     for (const { messageId } of notifications) {
@@ -397,10 +408,28 @@ export class RegulationExecutor {
     logger.info({ regulation: id, type, status: overallStatus }, 'regulation.done');
   }
 
-  /** The ids are gone, so nobody knows any more whom it is about. */
-  async #giveUp({ id }: StoredRegulation): Promise<void> {
+  /**
+   * The ids are gone, so nobody knows any more whom it is about. Notifications that are in the log already have ids: they are awaited,
+   * and erased in the end.
+   */
+  async #giveUp({ id, step }: StoredRegulation): Promise<void> {
     const reason = 'its user ids are gone from the store, which was damaged: ask for it anew';
-    await this.#dependencies.regulations.advance(id, { step: 'clean', reason });
+    const next = step === 'survey' || step === 'erase' ? 'clean' : step === 'notify' ? 'await' : step;
+    await this.#dependencies.regulations.advance(id, { step: next, reason });
+  }
+
+  /** Whether an earlier one that is about a user of this one has not ended: its notifications still hold the ids. */
+  async #isBehindAnother(
+    { number }: StoredRegulation,
+    subjects: readonly RegulationSubject[],
+  ): Promise<boolean> {
+    const { regulations } = this.#dependencies;
+    const ids = new Set(idsOfSubjects(subjects));
+    for (const other of await regulations.open()) {
+      if (other.number >= number || other.step === 'clean') continue;
+      if (idsOfSubjects(await regulations.subjects(other.id)).some((id) => ids.has(id))) return true;
+    }
+    return false;
   }
 
   #notificationsOf(

@@ -1,9 +1,9 @@
 import { EMPTY_PLAN, groupByPlan, type Plan } from '../model/destination.ts';
-import type { Event } from '../model/event.ts';
+import type { Event, Position } from '../model/event.ts';
 import type { RegulationSubject } from '../model/regulation.ts';
 import type { Source } from '../model/settings.ts';
 import { isoTime, type Monotonic } from '../model/time.ts';
-import type { Batch, NewEvent, OwedEvents } from '../ports/event-log.ts';
+import type { Batch, EventLog, NewEvent, OwedEvents } from '../ports/event-log.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
 
 /** One delete notification. */
@@ -33,6 +33,34 @@ export function notificationsOf(
       }),
     ),
   );
+}
+
+/**
+ * The notifications of a regulation whose subjects are lost, as far as they are in the log: those of each source are numbered from 1. Some
+ * at the beginning may be erased already.
+ */
+export async function findNotifications(
+  { id, subjects, streamStatus }: StoredRegulation,
+  sources: readonly Pick<Source, 'id' | 'name'>[],
+  find: EventLog['find'],
+): Promise<{
+  readonly notifications: readonly DeleteNotification[];
+  readonly positions: readonly Position[];
+}> {
+  const notifications: DeleteNotification[] = [];
+  const positions: Position[] = [];
+  const sure = streamStatus.reduce((most, { sent }) => Math.max(most, sent), subjects);
+  for (const { id: source, name } of sources) {
+    for (let n = 1; ; n++) {
+      const messageId = `del_${id}_${name}_${n}`;
+      const [position] = (await find({ messageId })).positions;
+      if (position !== undefined) {
+        notifications.push({ userId: '', source, messageId });
+        positions.push(position);
+      } else if (n > sure) break;
+    }
+  }
+  return { notifications, positions };
 }
 
 /** The producer of notifications, for `Batch.producer`. */

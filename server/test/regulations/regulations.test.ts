@@ -292,9 +292,11 @@ describe('a regulation', () => {
     const first = await lives.regulate('DELETE_ONLY', 'erase-me');
     const second = await lives.regulate('DELETE_ONLY', 'erase-me', 'other');
     await lives.clock.pass(5 * SECOND);
-    expect(await lives.stepOf(second)).toBe('done');
+    // It has nothing to notify. The notification of the first one still holds the id.
+    expect(await lives.stepOf(second)).toBe('finish');
     expect(await lives.stepOf(first)).toBe('await');
     await lives.finish(first);
+    await lives.finish(second);
     expect(await lives.store.regulations.get(first)).toMatchObject({
       overallStatus: 'FINISHED',
       erased: { events: 1 },
@@ -306,6 +308,34 @@ describe('a regulation', () => {
     expect(lives.contents.events.size).toBe(0);
     await lives.service.stop();
   });
+
+  it.each(['notify', 'await', 'finish'] as const)(
+    'that loses its user ids to damage in the step "%s" fails, and leaves no notification that holds them',
+    async (step) => {
+      const lives = await Lives.begin();
+      const ids = ['erase-me', 'erase-too', 'erase-three'];
+      for (const [n, userId] of ids.entries())
+        await lives.write(of(userId, `m${n}`), event(`n${n}`, 2, { userId }));
+      const id = await lives.regulate('DELETE_ONLY', ...ids);
+      await lives.clock.pass(5 * SECOND);
+      expect(await lives.stepOf(id)).toBe('await');
+      await lives.service.stop();
+      lives.contents.regulationSubjects.delete(id);
+      await lives.store.regulations.advance(id, { step });
+      if (step === 'finish') await lives.store.log.eraseAt([6]);
+      await lives.open();
+      await lives.clock.pass(5 * SECOND);
+      if (step !== 'finish') expect(await lives.store.regulations.get(id)).toMatchObject({ step: 'await' });
+      await lives.finish(id);
+      expect(await lives.store.regulations.get(id)).toMatchObject({
+        overallStatus: 'FAILED',
+        reason: expect.stringContaining('ask for it anew'),
+      });
+      expect(lives.contents.events.size).toBe(0);
+      await expectBalanced(lives.store);
+      await lives.service.stop();
+    },
+  );
 
   it('suppresses nothing more when the suppression ends while the user is being deleted', async () => {
     const lives = await Lives.begin();

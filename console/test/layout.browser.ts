@@ -162,6 +162,19 @@ describe('a server', () => {
     },
   );
 
+  it('that is away when another page is wanted brings it when it is back', async () => {
+    await signIn(page, server, '/sources');
+    await page.getByRole('grid').waitFor();
+    await page.route('**/*', (route) => route.abort());
+    await page.getByText('no answer from the server').waitFor();
+    const looked = page.waitForEvent('requestfailed', (request) => request.method() === 'HEAD');
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await looked;
+    await page.getByText('no answer from the server').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+  });
+
   it('that dies leaves what was shown, and says that it is gone', async () => {
     const mortal = await startServer(CONFIG);
     try {

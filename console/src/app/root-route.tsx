@@ -1,12 +1,7 @@
 import type { QueryClient } from '@tanstack/react-query';
-import {
-  createRootRouteWithContext,
-  createRoute,
-  lazyRouteComponent,
-  Outlet,
-  redirect,
-} from '@tanstack/react-router';
+import { createRootRouteWithContext, createRoute, Outlet, redirect } from '@tanstack/react-router';
 import { sessionQuery } from '../api/session.ts';
+import { lazyPage } from './lazy-page.ts';
 import { AppShell, StartingShell } from './shell.tsx';
 
 /** The top of the route tree: outside the shell only the sign-in page stands. */
@@ -32,14 +27,14 @@ export const signInRoute = createRoute({
   path: '/sign-in',
   validateSearch: ({ next }: Record<string, unknown>): { next?: string } =>
     typeof next === 'string' && isOurs(next) ? { next } : {},
-  component: lazyRouteComponent(() => import('./sign-in-page.tsx'), 'SignInPage'),
+  component: lazyPage(() => import('./sign-in-page.tsx'), 'SignInPage'),
 });
 
 /** Every part of the design system once: for whoever changes it. */
 export const componentsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/components',
-  component: lazyRouteComponent(() => import('./components-page.tsx'), 'ComponentsPage'),
+  component: lazyPage(() => import('./components-page.tsx'), 'ComponentsPage'),
 });
 
 /** A link to sign in must not lead to another site: a path of this one, and not `//elsewhere`. */

@@ -7,7 +7,7 @@ import { overviewRoutes } from '../features/overview/routes.tsx';
 import { settingRoutes } from '../features/settings/routes.tsx';
 import { sourceRoutes } from '../features/sources/routes.tsx';
 import { userRoutes } from '../features/users/routes.tsx';
-import { EmptyState, Failure } from '../ui/empty-state.tsx';
+import { EmptyState, Failure, SkeletonRows } from '../ui/empty-state.tsx';
 import { Page } from '../ui/page.tsx';
 import { componentsRoute, rootRoute, shellRoute, signInRoute } from './root-route.tsx';
 import { parseSearch, stringifySearch } from './search.ts';
@@ -34,6 +34,11 @@ export function createAppRouter(queryClient: QueryClient) {
     stringifySearch,
     defaultPreload: 'intent',
     scrollRestoration: true,
+    defaultPendingComponent: () => (
+      <div className="page">
+        <SkeletonRows />
+      </div>
+    ),
     defaultNotFoundComponent: NotFound,
     defaultErrorComponent: ({ error, reset }) => (
       <Page title="This page failed">

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { DELIVERY_STATES, type DeliveryState } from './queries.ts';
 import { DEEDS, type Deed, LIST_STATES, type ListState, TABS, type Tab } from './views.ts';
@@ -27,7 +28,7 @@ const listRoute = createRoute({
     ...(q === undefined || q === '' ? {} : { q: String(q) }),
     ...(String(isNew) === 'true' ? { new: true } : {}),
   }),
-  component: lazyRouteComponent(() => import('./list-page.tsx'), 'DestinationsPage'),
+  component: lazyPage(() => import('./list-page.tsx'), 'DestinationsPage'),
 });
 
 const detailRoute = createRoute({
@@ -39,7 +40,7 @@ const detailRoute = createRoute({
     ...(typeof reason === 'string' ? { reason } : {}),
     ...chosen('do', DEEDS, deed),
   }),
-  component: lazyRouteComponent(() => import('./detail-page.tsx'), 'DestinationPage'),
+  component: lazyPage(() => import('./detail-page.tsx'), 'DestinationPage'),
 });
 
 export const destinationRoutes = [listRoute, detailRoute] as const;

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
 
@@ -6,14 +7,14 @@ const listRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events',
   validateSearch: textParameters('source', 'type', 'userId', 'anonymousId', 'event', 'from', 'to'),
-  component: lazyRouteComponent(() => import('./events-page.tsx'), 'EventsPage'),
+  component: lazyPage(() => import('./events-page.tsx'), 'EventsPage'),
 });
 
 const eventRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events/$messageId',
   validateSearch: textParameters('source', 'tab', 'attempt'),
-  component: lazyRouteComponent(() => import('./event-page.tsx'), 'EventPage'),
+  component: lazyPage(() => import('./event-page.tsx'), 'EventPage'),
 });
 
 export const eventRoutes = [listRoute, eventRoute] as const;

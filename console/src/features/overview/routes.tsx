@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
 
@@ -7,7 +8,7 @@ const overviewRoute = createRoute({
   path: '/',
   // `from` and `to` are a range that was drawn in a chart; `range` is one that ends now.
   validateSearch: textParameters('range', 'from', 'to'),
-  component: lazyRouteComponent(() => import('./overview-page.tsx'), 'OverviewPage'),
+  component: lazyPage(() => import('./overview-page.tsx'), 'OverviewPage'),
 });
 
 export const overviewRoutes = [overviewRoute] as const;

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { KINDS, type RecordKind } from './record-kinds.ts';
 
@@ -12,13 +13,13 @@ interface AuditSearch {
 const tokensRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./tokens-page.tsx'), 'TokensPage'),
+  component: lazyPage(() => import('./tokens-page.tsx'), 'TokensPage'),
 });
 
 const alertsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings/alerts',
-  component: lazyRouteComponent(() => import('./alerts-page.tsx'), 'AlertsPage'),
+  component: lazyPage(() => import('./alerts-page.tsx'), 'AlertsPage'),
 });
 
 const auditRoute = createRoute({
@@ -32,19 +33,19 @@ const auditRoute = createRoute({
       ...(typeof at === 'string' ? { at } : {}),
     };
   },
-  component: lazyRouteComponent(() => import('./audit-page.tsx'), 'AuditPage'),
+  component: lazyPage(() => import('./audit-page.tsx'), 'AuditPage'),
 });
 
 const configurationRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings/configuration',
-  component: lazyRouteComponent(() => import('./configuration-page.tsx'), 'ConfigurationPage'),
+  component: lazyPage(() => import('./configuration-page.tsx'), 'ConfigurationPage'),
 });
 
 const systemRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings/system',
-  component: lazyRouteComponent(() => import('./system-page.tsx'), 'SystemPage'),
+  component: lazyPage(() => import('./system-page.tsx'), 'SystemPage'),
 });
 
 export const settingRoutes = [tokensRoute, alertsRoute, auditRoute, configurationRoute, systemRoute] as const;

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { TABS, type Tab } from './views.ts';
 
@@ -8,7 +9,7 @@ const listRoute = createRoute({
   // The dialog that makes one is open.
   validateSearch: ({ new: isNew }: Record<string, unknown>): { readonly new?: true } =>
     String(isNew) === 'true' ? { new: true } : {},
-  component: lazyRouteComponent(() => import('./list-page.tsx'), 'SourcesPage'),
+  component: lazyPage(() => import('./list-page.tsx'), 'SourcesPage'),
 });
 
 const detailRoute = createRoute({
@@ -18,7 +19,7 @@ const detailRoute = createRoute({
     const known = TABS.find((one) => one === tab);
     return known === undefined ? {} : { tab: known };
   },
-  component: lazyRouteComponent(() => import('./detail-page.tsx'), 'SourcePage'),
+  component: lazyPage(() => import('./detail-page.tsx'), 'SourcePage'),
 });
 
 export const sourceRoutes = [listRoute, detailRoute] as const;

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
 
@@ -16,51 +17,51 @@ const profilesRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users',
   validateSearch: textParameters('userId', 'anonymousId'),
-  component: lazyRouteComponent(() => import('./profiles-page.tsx'), 'ProfilesPage'),
+  component: lazyPage(() => import('./profiles-page.tsx'), 'ProfilesPage'),
 });
 
 const audiencesRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/audiences',
   validateSearch: listSearch,
-  component: lazyRouteComponent(() => import('./computations-page.tsx'), 'AudiencesPage'),
+  component: lazyPage(() => import('./computations-page.tsx'), 'AudiencesPage'),
 });
 
 const audienceRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/audiences/$name',
-  component: lazyRouteComponent(() => import('./computation-page.tsx'), 'AudiencePage'),
+  component: lazyPage(() => import('./computation-page.tsx'), 'AudiencePage'),
 });
 
 const traitsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/traits',
   validateSearch: listSearch,
-  component: lazyRouteComponent(() => import('./computations-page.tsx'), 'TraitsPage'),
+  component: lazyPage(() => import('./computations-page.tsx'), 'TraitsPage'),
 });
 
 const traitRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/traits/$name',
-  component: lazyRouteComponent(() => import('./computation-page.tsx'), 'TraitPage'),
+  component: lazyPage(() => import('./computation-page.tsx'), 'TraitPage'),
 });
 
 const deletionsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/deletions',
-  component: lazyRouteComponent(() => import('./deletions-page.tsx'), 'DeletionsPage'),
+  component: lazyPage(() => import('./deletions-page.tsx'), 'DeletionsPage'),
 });
 
 const deletionRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/deletions/$id',
-  component: lazyRouteComponent(() => import('./deletion-page.tsx'), 'DeletionPage'),
+  component: lazyPage(() => import('./deletion-page.tsx'), 'DeletionPage'),
 });
 
 const suppressionsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/suppressions',
-  component: lazyRouteComponent(() => import('./suppressions-page.tsx'), 'SuppressionsPage'),
+  component: lazyPage(() => import('./suppressions-page.tsx'), 'SuppressionsPage'),
 });
 
 export const userRoutes = [

@@ -16,6 +16,7 @@ import { redactKeptAnswers } from './kept-answers.ts';
 import { batchOf, type DeleteNotification, findNotifications, notificationsOf } from './notifications.ts';
 import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
 import { surveyUsers } from './survey.ts';
+import { Turns } from './turns.ts';
 
 export interface RegulationExecutorDependencies {
   readonly regulations: Regulations;
@@ -263,9 +264,16 @@ export class RegulationExecutor {
   async #forgetAnswers(redactor: IdRedactor): Promise<void> {
     await this.#dependencies.delivery.redact(redactor.mentions);
     // It is read again from the store.
-    for (const [id, { ended }] of this.#awaited)
-      if (ended.some((one) => one !== undefined && hasAnswer(one, redactor.mentions)))
+    const turns = new Turns(this.#dependencies.clock);
+    for (const [id, { ended }] of this.#awaited) {
+      for (const one of ended) {
+        if (turns.isOver()) await turns.next();
+        if (one === undefined || !hasAnswer(one, redactor.mentions)) continue;
+        // It is read again from the store.
         this.#awaited.delete(id);
+        break;
+      }
+    }
     await redactKeptAnswers(redactor, { ...this.#dependencies, checkStop: this.#checkStop });
   }
 
@@ -320,7 +328,10 @@ export class RegulationExecutor {
     const { regulations } = this.#dependencies;
     const awaited = this.#awaited.get(regulation.id) ?? (await this.#restore(regulation, subjects));
     const histories = await this.#historiesOf(awaited);
-    const streamStatus = streamsOf(histories, this.#allDestinations(), awaited.redact);
+    const streamStatus = await streamsOf(histories, this.#allDestinations(), {
+      redact: awaited.redact,
+      turns: new Turns(this.#dependencies.clock),
+    });
     if (histories.every(isEnded)) {
       await regulations.advance(regulation.id, { step: 'finish', streamStatus });
       return undefined;

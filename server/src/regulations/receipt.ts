@@ -4,6 +4,7 @@ import type { NotificationStatus, RegulationStatus, RegulationSubject } from '..
 import { maskUrl } from '../model/secrets.ts';
 import type { Time } from '../model/time.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
+import type { Turns } from './turns.ts';
 
 /** What became of the deliveries of one notification so far. */
 export interface NotificationHistory {
@@ -20,26 +21,39 @@ export function isEnded({ deliveries }: Pick<NotificationHistory, 'deliveries'>)
  * The status of every source, destination and endpoint, from the histories of all notifications. An endpoint has confirmed a
  * notification when it has accepted the request. With `success: any` one endpoint is enough to end a delivery: another one that did
  * not accept it has not confirmed it, and the receipt says so.
+ * There may be a million histories, so it takes turns with calls and deliveries.
  */
-export function streamsOf(
+export async function streamsOf(
   histories: readonly NotificationHistory[],
   destinations: ReadonlyMap<number, Destination>,
-  redact: (text: string) => string,
-): NotificationStatus[] {
+  { redact, turns }: StreamOptions,
+): Promise<NotificationStatus[]> {
   const streams = new Map<string, StreamCounts>();
   for (const { source, deliveries } of histories) {
     for (const delivery of deliveries) {
+      if (turns.isOver()) await turns.next();
       const destination = destinations.get(destinationOfLane(delivery.destination));
       if (destination === undefined) continue;
       for (const endpoint of endpointsOf(delivery, destination)) {
         const key = JSON.stringify([source, destination.name, endpoint]);
         const stream = streams.get(key) ?? new StreamCounts(source, destination.name, endpoint);
         streams.set(key, stream);
-        stream.add(delivery, redact);
+        stream.add(delivery);
       }
     }
   }
-  return [...streams.values()].map((stream) => stream.status());
+  const statuses: NotificationStatus[] = [];
+  for (const stream of streams.values()) {
+    if (turns.isOver()) await turns.next();
+    statuses.push(stream.status(redact));
+  }
+  return statuses;
+}
+
+export interface StreamOptions {
+  /** Takes the ids out of an answer. It costs more than all the rest, so only answers that are shown go through it. */
+  readonly redact: (text: string) => string;
+  readonly turns: Turns;
 }
 
 /** Masked URLs of the endpoints of a delivery: those it was sent to, and those it is to be sent to. */
@@ -65,7 +79,9 @@ class StreamCounts {
   #tried = 0;
   #confirmedAt: Time | undefined;
   #lastAttemptAt = Number.NEGATIVE_INFINITY;
-  #answer: NotificationStatus['answer'];
+  #lastAttempt: Attempt | undefined;
+  /** Why a delivery died without a request. */
+  #reason: string | undefined;
 
   constructor(source: string, destination: string, endpoint: string) {
     this.#source = source;
@@ -73,7 +89,7 @@ class StreamCounts {
     this.#endpoint = endpoint;
   }
 
-  add({ state, reason, attempts }: DeliveryHistory, redact: (text: string) => string): void {
+  add({ state, reason, attempts }: DeliveryHistory): void {
     const own = attempts.filter(({ endpoint }) => maskUrl(endpoint) === this.#endpoint);
     const accepted = own.find(({ outcome }) => outcome.kind === 'accepted');
     this.#sent++;
@@ -85,11 +101,12 @@ class StreamCounts {
     const last = own.at(-1);
     if (last !== undefined && last.startedAt >= this.#lastAttemptAt) {
       this.#lastAttemptAt = last.startedAt;
-      this.#answer = answerOf(last, redact);
-    } else if (last === undefined && reason !== undefined) this.#answer ??= { reason };
+      this.#lastAttempt = last;
+    } else if (last === undefined) this.#reason ??= reason;
   }
 
-  status(): NotificationStatus {
+  status(redact: (text: string) => string): NotificationStatus {
+    const answer = this.#answer(redact);
     return {
       source: this.#source,
       destination: this.#destination,
@@ -98,8 +115,13 @@ class StreamCounts {
       sent: this.#sent,
       confirmed: this.#confirmed,
       ...(this.#confirmedAt === undefined ? {} : { confirmedAt: this.#confirmedAt }),
-      ...(this.#answer === undefined ? {} : { answer: this.#answer }),
+      ...(answer === undefined ? {} : { answer }),
     };
+  }
+
+  #answer(redact: (text: string) => string): NotificationStatus['answer'] {
+    if (this.#lastAttempt !== undefined) return answerOf(this.#lastAttempt, redact);
+    return this.#reason === undefined ? undefined : { reason: this.#reason };
   }
 
   #status(): RegulationStatus {

@@ -1,0 +1,26 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Duration } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+
+/** Milliseconds of the main thread in one turn: calls and deliveries wait meanwhile. */
+const SLICE: Duration = 5;
+
+/** Divides long work of the main thread into turns: `if (turns.isOver()) await turns.next()`. */
+export class Turns {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  #end: Duration;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+    this.#end = clock.monotonic() + SLICE;
+  }
+
+  isOver(): boolean {
+    return this.#clock.monotonic() >= this.#end;
+  }
+
+  async next(): Promise<void> {
+    await nextTurn();
+    this.#end = this.#clock.monotonic() + SLICE;
+  }
+}

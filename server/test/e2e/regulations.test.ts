@@ -244,6 +244,45 @@ describe('an answer of an endpoint that mentions a user who is deleted later', (
   });
 });
 
+describe('users with hostile ids, each deleted twice at once', () => {
+  it('are gone, and their ids from answers to events of others, while words that only look like them stay', async () => {
+    const ids = [
+      ...['5', 'null', 'a.*[b', 'say "hi" \\ there', '\\u0041lpha-user', '100%41-percent', '<b>&amp;</b>'],
+      ...['jo\u0308rg-decomposed', 'j\u00f6rg-composed', '__proto__', "Robert'); drop"],
+    ];
+    const known = JSON.stringify({ knows: ids, at: 1500, nullable: 15 });
+    const echoing = await receiver({ answer: (response) => response.writeHead(410).end(known) });
+    const scene = await Scene.open([echoing]);
+    await scene.call('track', track('kept', { userId: 'other' }));
+    for (const [n, userId] of ids.entries()) await scene.call('track', track(`m${n}`, { userId }));
+    await echoing.count(1 + ids.length);
+    const made = await Promise.all([...ids, ...ids].map((id) => scene.regulate('DELETE_ONLY', id)));
+    await Promise.all(made.map((id) => scene.receipt(id)));
+    // A receipt loses what a later deletion finds in it.
+    const receipts = await Promise.all(made.map((id) => scene.receipt(id)));
+    const erased = receipts.map((receipt) => (receipt.erased as { events: number }).events);
+    expect(erased.reduce((sum, n) => sum + n, 0)).toBe(ids.length);
+    for (const { answer } of receipts.flatMap(
+      ({ streamStatus }) => streamStatus as { answer: { body: string } }[],
+    ))
+      expect(answer.body).not.toMatch(/say|lpha|percent|drop/);
+    const { answer } = await scene.api<object>('GET', 'events/kept');
+    const left = JSON.stringify({ knows: ids.map(() => '…'), at: 1500, nullable: 15 });
+    expect(JSON.stringify(answer)).toContain(JSON.stringify(left).slice(1, -1));
+    for (const part of [
+      'say \\"hi',
+      'lpha-user',
+      '41-percent',
+      '&amp;</b>',
+      '-decomposed',
+      '-composed',
+      "Robert');",
+    ])
+      expect([part, ...(await scene.filesWith(part))]).toEqual([part]);
+    expect((await scene.ledger()).balanced).toBe(true);
+  });
+});
+
 describe('delete notifications', () => {
   it('"While a destination is paused or disabled they wait, and the regulation with them"', async () => {
     const [one, two] = [await receiver(), await receiver()];

@@ -57,6 +57,7 @@ The environment comes before the file, and a flag before both.
 | \`MILLRACE_ADMIN_TOKEN\` | | \`admin.token\` |
 | \`MILLRACE_DATABASE\` | \`--database\` | \`database\` |
 | \`MILLRACE_NODE\` | | \`node\` |
+| \`MILLRACE_TRUSTED_PROXIES\` | | \`trustedProxies\`, with commas between ranges |
 | \`MILLRACE_CONFIG\` | \`--config\` | which file it is |
 `;
 

@@ -157,6 +157,17 @@ describe('environment and flags', () => {
     expect(load(file, { env, flags: { port: 1 } }).config).toMatchObject({ host: '10.0.0.1', port: 1 });
   });
 
+  it('name the proxies in front, with commas between them', () => {
+    const above = load('trustedProxies: [10.0.0.0/8]', {
+      env: { MILLRACE_TRUSTED_PROXIES: '172.30.77.10/32, fd00::/8' },
+    });
+    expect(above.config.trustedProxies).toEqual(['172.30.77.10/32', 'fd00::/8']);
+    expect(load('trustedProxies: [10.0.0.0/8]').config.trustedProxies).toEqual(['10.0.0.0/8']);
+    expect(refusal('', { env: { MILLRACE_TRUSTED_PROXIES: '10.0.0.1' } })).toEqual([
+      'MILLRACE_TRUSTED_PROXIES  must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8, found "10.0.0.1"',
+    ]);
+  });
+
   it('are refused by the name of the variable or flag, even where something else hides the value', () => {
     const bad = {
       MILLRACE_HOST: '',

@@ -54,6 +54,7 @@ const ENVIRONMENT_VARIABLES = {
   MILLRACE_ADMIN_TOKEN: 'adminToken',
   MILLRACE_DATABASE: 'database',
   MILLRACE_NODE: 'node',
+  MILLRACE_TRUSTED_PROXIES: 'trustedProxies',
 } as const;
 
 type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
@@ -146,13 +147,22 @@ function readEnvironment(env: Environment): OverrideResult {
   for (const [variable, key] of Object.entries(ENVIRONMENT_VARIABLES)) {
     const text = env[variable];
     if (text === undefined) continue;
-    // The only number among the shared keys; other input stays text, which the rule refuses.
-    const value = key === 'port' && /^\d{1,9}$/.test(text) ? Number(text) : text;
-    const checked = checkOverride(key, value, variable);
+    const checked = checkOverride(key, valueOfText(key, text), variable);
     if ('problem' in checked) problems.push(checked.problem);
     else values = { ...values, ...checked.values };
   }
   return { values, problems };
+}
+
+/** Of the shared keys one is a number and one is a list; other input stays text, which the rule refuses. */
+function valueOfText(key: keyof Overrides, text: string): unknown {
+  if (key === 'port' && /^\d{1,9}$/.test(text)) return Number(text);
+  if (key === 'trustedProxies')
+    return text
+      .split(',')
+      .map((range) => range.trim())
+      .filter(Boolean);
+  return text;
 }
 
 function readFlags(flags: ConfigInputs['flags']): OverrideResult {
@@ -174,9 +184,11 @@ function checkOverride(
 ): { values: Overrides } | { problem: ConfigProblem } {
   const checked = SHARED_KEYS[key].safeParse(value);
   if (checked.success) return { values: { [key]: checked.data } };
-  const rule = checked.error.issues[0]?.message ?? 'is not valid';
+  const issue = checked.error.issues[0];
+  const rule = issue?.message ?? 'is not valid';
+  const found = Array.isArray(value) ? (value as unknown[])[Number(issue?.path[0] ?? 0)] : value;
   return {
-    problem: { path, message: `${rule}${foundText(value, key === 'adminToken' || key === 'database')}` },
+    problem: { path, message: `${rule}${foundText(found, key === 'adminToken' || key === 'database')}` },
   };
 }
 

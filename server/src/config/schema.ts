@@ -240,6 +240,7 @@ export const SHARED_KEYS = {
   adminToken: textMatching(/^[!-~]+$/, 'must be text of visible ASCII characters'),
   database: textMatching(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address'),
   node: textMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, NODE_RULE),
+  trustedProxies: addressRanges(),
 };
 
 const ROLES_RULE = 'must be a list of one or more of ingest, deliver, users and control';

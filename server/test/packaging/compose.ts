@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { ROOT } from '../support/program.ts';
+
+export interface ComposeService {
+  readonly image?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly volumes?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly read_only?: boolean;
+  readonly tmpfs?: readonly string[];
+  readonly cap_drop?: readonly string[];
+  readonly security_opt?: readonly string[];
+  readonly networks: { readonly default: { readonly ipv4_address: string } };
+}
+
+export interface ComposeFile {
+  readonly services: Readonly<Record<string, ComposeService>>;
+  readonly configs: { readonly proxy: { readonly content: string } };
+  readonly volumes: Readonly<Record<string, unknown>>;
+}
+
+export function readCompose(): ComposeFile {
+  return parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge: true }) as ComposeFile;
+}
+
+/** Whether nginx is installed: `.ci/run` installs it. */
+export const hasNginx = () => spawnSync('nginx', ['-v']).status === 0;
+
+export interface TestNginx {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there. */
+export async function startNginx(ports: Readonly<Record<string, number>>): Promise<TestNginx> {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-nginx-'));
+  const port = await freePort();
+  let server = readCompose().configs.proxy.content.replaceAll('$$', '$');
+  server = server.replace('listen 8080;', `listen 127.0.0.1:${port};`);
+  for (const [node, at] of Object.entries(ports))
+    server = server.replaceAll(`server ${node}:8080`, `server 127.0.0.1:${at}`);
+  const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  const places = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};`).join('\n');
+  const file = join(folder, 'nginx.conf');
+  // Workers of a user other than root could not read a folder that root has made for itself.
+  const user = process.getuid?.() === 0 ? 'user root;' : '';
+  writeFileSync(
+    file,
+    `${user} daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr notice; events {}
+http { access_log off; ${places}\n${server} }`,
+  );
+  const nginx = spawn('nginx', ['-p', folder, '-c', file], { stdio: ['ignore', 'ignore', 'pipe'] });
+  await isReady(nginx);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      const ended = once(nginx, 'exit');
+      nginx.kill('SIGTERM');
+      await ended;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** Its workers are started when it listens. */
+async function isReady(nginx: ChildProcess): Promise<void> {
+  await new Promise<void>((ready, fail) => {
+    let said = '';
+    nginx.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      if (said.includes('start worker process ')) ready();
+    });
+    nginx.once('exit', () => fail(new Error(`nginx did not start: ${said}`)));
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}

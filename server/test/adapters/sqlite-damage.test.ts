@@ -27,7 +27,7 @@ import { openStore } from '../support/shared-writer.ts';
 const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** Bytes of a page of the store's file. */
-const PAGE = 4096;
+const PAGE = 1024;
 
 /** Damaged bytes of the file are found, contained, and never taken for what was stored. */
 describe('a damaged store', () => {

@@ -91,7 +91,7 @@ describe('a data folder whose store has vanished', () => {
     bytes[at]! ^= 1;
     writeFileSync(path, bytes);
   };
-  const FRAME = 24 + 4096;
+  const FRAME = 24 + 1024;
 
   it.each<[string, (folder: string) => unknown]>([
     ['the file is missing', (folder) => rmSync(join(folder, DB))],

@@ -105,9 +105,9 @@ describe('upkeep of the SQLite store', () => {
     expect(read.map((stored) => stored!.event.messageId)).toEqual(positions.map((_, n) => `m-${n}`));
 
     await store.stop();
-    const [{ free }] = (await rows('select freelist_count * 4096 as free from pragma_freelist_count')) as [
-      { free: number },
-    ];
+    const [{ free }] = (await rows(
+      'select freelist_count * page_size as free from pragma_freelist_count, pragma_page_size',
+    )) as [{ free: number }];
     const bytes = statSync(join(folder, 'millrace.db')).size - free;
     console.log(`${json} bytes of JSON in single calls take ${bytes} bytes: ${(bytes / json).toFixed(2)}`);
     expect(bytes).toBeLessThan(json * 0.6);

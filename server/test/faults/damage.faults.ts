@@ -15,7 +15,7 @@ import { type Round, roundsOf } from './rounds.ts';
 
 const BATCHES = 30;
 const SINGLES = 60;
-const PAGE = 4096;
+const PAGE = 1024;
 
 /** The token is given here because the one in the data folder may be damaged too. */
 const TOKEN = 'token-of-the-damage-drill-0123456789';

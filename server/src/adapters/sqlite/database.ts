@@ -7,6 +7,12 @@ import { migrate, refuseForeign } from './schema.ts';
 /** Older versions could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
 const OLDEST_SQLITE = '3.51.3';
 
+/**
+ * Bytes of a page of a new file. A commit writes each page that it changes, however little of it: where calls come one by one, pages of
+ * 4 kB write twice as many bytes. docs/decisions/0031-page-size.md
+ */
+const PAGE_SIZE = 1024;
+
 export interface OpenOptions {
   /** Makes the file if there is none. Otherwise a missing file is an error. */
   readonly isNew?: boolean;
@@ -26,7 +32,8 @@ export function openDatabase(folder: string, { isNew = false, check }: OpenOptio
     database = new DatabaseSync(databaseUri(folder, isNew ? 'rwc' : 'rw'));
     refuseForeign(database);
     check?.(database);
-    // Before the first table: later it would take a VACUUM, which blocks everything.
+    // Before the first table: later each would take a VACUUM, which blocks everything. Older files keep their pages of 4 kB.
+    database.exec(`pragma page_size = ${PAGE_SIZE}`);
     database.exec('pragma auto_vacuum = incremental');
     database.exec('pragma journal_mode = wal');
     // In WAL mode only FULL syncs at every commit, as the event log promises.

@@ -211,11 +211,11 @@ export class RetentionSweep {
   }
 }
 
-/** Pages given back to the disk in one slice: a quarter of a megabyte. */
-const SLICE_PAGES = 64;
+/** Bytes given back to the disk in one slice. */
+const SLICE_BYTES = 256 * 1024;
 
-/** Free pages that stay for new events, at least and as a share of the file. Otherwise the file would shrink and grow. */
-const KEEP_PAGES = 256;
+/** Free space that stays for new events, at least and as a share of the file. Otherwise the file would shrink and grow. */
+const KEEP_BYTES = 1024 * 1024;
 const KEEP_SHARE = 0.1;
 
 /** The pages of the file. Free pages stay in it until a few at a time are given back to the disk. */
@@ -262,9 +262,9 @@ export class FileSpace {
   vacuum(limit = Number.POSITIVE_INFINITY): boolean {
     const free = this.#count(this.#freeCount);
     const pages = this.#count(this.#pageCount);
-    const few = free <= Math.max(KEEP_PAGES, pages * KEEP_SHARE);
+    const few = free <= Math.max(KEEP_BYTES / this.#pageSize, pages * KEEP_SHARE);
     if (free === 0 || (few && pages * this.#pageSize <= limit)) return false;
-    this.#database.exec(`pragma incremental_vacuum(${SLICE_PAGES})`);
+    this.#giveBack(SLICE_BYTES);
     return true;
   }
 
@@ -275,7 +275,11 @@ export class FileSpace {
 
   /** Gives back a larger slice, also when few pages are free. */
   vacuumMore(): void {
-    this.#database.exec(`pragma incremental_vacuum(${SLICE_PAGES * 4})`);
+    this.#giveBack(4 * SLICE_BYTES);
+  }
+
+  #giveBack(bytes: number): void {
+    this.#database.exec(`pragma incremental_vacuum(${bytes / this.#pageSize})`);
   }
 
   #count(statement: StatementSync): number {

@@ -29,10 +29,10 @@ export interface CheckpointerOptions {
 
 /** The thread starts when the log is this long. A server without traffic is spared the thread and its memory. */
 const THREAD_FROM_BYTES = 512 * 1024;
-/** The log starts again from its beginning when it is longer than this and at most `FEW_PAGES` are not copied. */
+/** The log starts again from its beginning when it is longer than this and at most `FEW_BYTES` are not copied. */
 const RESTART_FROM_BYTES = 16 * 1024 * 1024;
-/** Copying this many pages between two commits causes no noticeable delay. */
-const FEW_PAGES = 256;
+/** Copying this much between two commits causes no noticeable delay. */
+const FEW_BYTES = 1024 * 1024;
 /** Commits between two checks for a restart of the log. */
 const CHECK_EVERY = 64;
 /** Milliseconds the thread has to close the file. It may be in the middle of a slow sync. */
@@ -56,12 +56,14 @@ export class Checkpoints {
   #startedAt = Number.NEGATIVE_INFINITY;
   #copyRest: StatementSync;
   #truncate: StatementSync;
+  readonly #pageSize: number;
   #commits = 0;
   #pauses = 0;
 
   constructor(database: DatabaseSync, folder: string) {
     this.#folder = folder;
     this.#walPath = walPath(folder);
+    this.#pageSize = (database.prepare('pragma page_size').get() as { page_size: number }).page_size;
     [this.#copyRest, this.#truncate] = prepare(database);
   }
 
@@ -93,7 +95,7 @@ export class Checkpoints {
     if (this.#exited === undefined && this.#walBytes() >= THREAD_FROM_BYTES) this.#start();
     if (++this.#commits % CHECK_EVERY !== 0) return;
     const left = Atomics.load(this.#signals, WAL_PAGES) - Atomics.load(this.#signals, COPIED_PAGES);
-    if (left > FEW_PAGES || this.#walBytes() < RESTART_FROM_BYTES) return;
+    if (left * this.#pageSize > FEW_BYTES || this.#walBytes() < RESTART_FROM_BYTES) return;
     this.#copyRest.get();
   }
 

@@ -61,6 +61,7 @@ async function start(): Promise<Bench> {
     config,
     JSON.stringify({
       admin: { token: 'bench-token' },
+      egress: { allow: ['127.0.0.0/8'] },
       sources: [{ name: 'bench', writeKeys: ['bench'] }],
       destinations: [{ ...destination('9'), enabled: false }],
     }),

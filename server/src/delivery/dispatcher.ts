@@ -27,7 +27,7 @@ import { DestinationWorker, type WorkerDependencies } from './worker.ts';
 export interface DispatcherDependencies
   extends Omit<
     WorkerDependencies,
-    'type' | 'measures' | 'settle' | 'total' | 'endpoints' | 'share' | 'areResultsWritten'
+    'type' | 'measures' | 'settle' | 'total' | 'endpoints' | 'share' | 'areResultsWritten' | 'unreadFor'
   > {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
   readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
@@ -46,12 +46,14 @@ export class Dispatcher implements LiveDelivery {
   readonly #destinations = new Map<number, Destination>();
   /** A running total, because every commit asks for it once for each destination. */
   readonly #total = { held: 0 };
+  readonly #reading: SocketReading;
   #share = WHOLE_SHARE;
 
   constructor(dependencies: DispatcherDependencies) {
     const { deliveryQueue, clock, logger } = dependencies;
     this.#dependencies = dependencies;
     this.#endpoints = new EndpointRegistry(dependencies);
+    this.#reading = new SocketReading(clock);
     const settle: DeliveryQueue['settle'] = (results) => {
       const settled = deliveryQueue.settle(results);
       // In the same turn, so that both are one commit.
@@ -102,6 +104,7 @@ export class Dispatcher implements LiveDelivery {
       settle: (result) => this.#resultWriter.add(result),
       total: this.#total,
       share: () => this.#share,
+      unreadFor: (now) => this.#reading.unreadFor(now),
       endpoints: this.#endpoints.endpointsOf(destination),
       // Only a process among others can lose what it holds while it runs.
       ...(maySend === undefined ? {} : { areResultsWritten: () => !this.#resultWriter.isLate() }),
@@ -205,6 +208,35 @@ export class Dispatcher implements LiveDelivery {
 
 /** How often the number of requests in flight is looked at while somebody waits for it. */
 const IN_FLIGHT_INTERVAL: Duration = 20;
+
+/**
+ * Knows how long an answer may have waited in its socket. Node reads all sockets once in a turn of the event loop, and a turn in which many
+ * calls come takes milliseconds.
+ */
+class SocketReading {
+  readonly #clock: Clock;
+  #lastEnd: Monotonic | undefined;
+  #isNoted = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** For an answer that was read just now: no longer than since the sockets were read the last time. */
+  unreadFor(now: Monotonic): Duration {
+    if (!this.#isNoted) {
+      this.#isNoted = true;
+      setImmediate(this.#endReading);
+    }
+    return this.#lastEnd === undefined ? 0 : Math.max(0, now - this.#lastEnd);
+  }
+
+  /** Runs when all sockets of a turn were read. */
+  readonly #endReading = (): void => {
+    this.#isNoted = false;
+    this.#lastEnd = this.#clock.monotonic();
+  };
+}
 
 /** How long a result waits for others. After a crash, results that are not yet written are delivered once more. */
 const GROUP_DELAY: Duration = 20;

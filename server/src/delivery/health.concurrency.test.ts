@@ -63,7 +63,7 @@ describe('concurrency', () => {
 
 describe('congestion', () => {
   const turn = (congestion: CongestionDetector, now: Time, ...latencies: readonly number[]): boolean => {
-    for (const latency of latencies) congestion.record(latency);
+    for (const latency of latencies) congestion.record(latency, 0);
     const { isCongested: isFelt } = congestion;
     congestion.startSample(now);
     return isFelt;
@@ -106,5 +106,15 @@ describe('congestion', () => {
     expect(felt[0]).toBe(true);
     expect(felt.slice(0, 29)).not.toContain(false);
     expect(felt.slice(61)).not.toContain(true);
+  });
+
+  it('takes no time in which an answer may have waited here for a queue at the endpoint', () => {
+    const congestion = new CongestionDetector();
+    expect(turn(congestion, 0, 1, 2)).toBe(false);
+    for (const latency of [6, 9, 7]) congestion.record(latency, 5);
+    expect(congestion.isCongested).toBe(false);
+    congestion.startSample(1000);
+    for (const latency of [16, 12, 40]) congestion.record(latency, 5);
+    expect(congestion.isCongested).toBe(true);
   });
 });

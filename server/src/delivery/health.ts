@@ -43,6 +43,8 @@ interface RoundReport {
   readonly outcomes: readonly EndpointOutcome[];
   /** Latency of the first answer; 0 when there was none. */
   readonly latencyMs: number;
+  /** The part of it in which the answer may have waited to be read. */
+  readonly unreadMs: number;
   readonly now: Monotonic;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: number;
@@ -111,11 +113,11 @@ export class HealthTracker {
     this.#breaker = afterSettingsChange(this.#breaker, now);
   }
 
-  #recordAlive({ now, latencyMs }: RoundReport): BreakerTransition {
+  #recordAlive({ now, latencyMs, unreadMs }: RoundReport): BreakerTransition {
     const wasClosed = this.isClosed;
     this.#hasBeenAlive = true;
     if (this.#breaker !== CLOSED_BREAKER) this.#breaker = afterSignOfLife(this.#breaker, now);
-    this.#congestion.record(latencyMs);
+    this.#congestion.record(latencyMs, unreadMs);
     this.#concurrency = wasClosed
       ? afterSuccess(this.#concurrency, this.#congestion.isCongested)
       : SLOW_START;
@@ -333,18 +335,24 @@ const CLOCK_NOISE = 0.5;
  * Detects that requests wait for each other at an endpoint. More of them would not be answered sooner, and would cost both
  * sides memory. It compares the shortest latency of a sample with the baseline: without a queue at the endpoint, one of
  * many requests is always as fast as ever, however much the others vary.
+ *
+ * An answer may also have waited here: while this thread takes calls, nobody reads it. A busy server must not take that for a
+ * queue at the endpoint and send less, so only what is certain counts as the endpoint's.
  */
 export class CongestionDetector {
-  /** Shortest latency since the sample began. */
+  /** Shortest time since the sample began that an endpoint has certainly taken. */
   #sampleMinimum = Number.POSITIVE_INFINITY;
+  /** Shortest latency since the sample began. */
+  #shortestLatency = Number.POSITIVE_INFINITY;
   /** Shortest latency of this window and of the one before. */
   #baseline = Number.POSITIVE_INFINITY;
   #previousBaseline = Number.POSITIVE_INFINITY;
   #baselineSince: Monotonic = 0;
 
-  /** Runs for every answer. */
-  record(latencyMs: number): void {
-    if (latencyMs < this.#sampleMinimum) this.#sampleMinimum = latencyMs;
+  /** Runs for every answer. `unreadMs`: how long it may have waited to be read. */
+  record(latencyMs: number, unreadMs: number): void {
+    this.#shortestLatency = Math.min(this.#shortestLatency, latencyMs);
+    this.#sampleMinimum = Math.min(this.#sampleMinimum, Math.max(0, latencyMs - unreadMs));
   }
 
   /** By the answers since the sample began. */
@@ -361,8 +369,9 @@ export class CongestionDetector {
       this.#baseline = Number.POSITIVE_INFINITY;
       this.#baselineSince = now;
     }
-    this.#baseline = Math.min(this.#baseline, this.#sampleMinimum);
+    this.#baseline = Math.min(this.#baseline, this.#shortestLatency);
     this.#sampleMinimum = Number.POSITIVE_INFINITY;
+    this.#shortestLatency = Number.POSITIVE_INFINITY;
   }
 }
 

@@ -69,6 +69,8 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly share: () => NodeShare;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
+  /** How long an answer that has just been read may have waited for this thread. */
+  readonly unreadFor: (now: Monotonic) => Duration;
   /** Told how long each piece of work kept the thread. */
   readonly worked?: ((duration: Duration) => void) | undefined;
   /** Whether this process may hold deliveries and send them. Absent where it always may. */
@@ -342,7 +344,7 @@ export class DestinationWorker {
     { outcomes, attempts }: RoundResult,
     { destination, ticket }: RoundContext,
   ): void {
-    const { clock, measures, random } = this.#dependencies;
+    const { clock, measures, random, unreadFor } = this.#dependencies;
     const now = clock.monotonic();
     const decision = decide(ready.delivery, {
       outcomes,
@@ -361,6 +363,7 @@ export class DestinationWorker {
       position: ready.delivery.position,
       outcomes,
       latencyMs: attempts[0]?.latencyMs ?? 0,
+      unreadMs: unreadFor(now),
       now,
       random: random(),
     });

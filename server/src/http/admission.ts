@@ -106,8 +106,8 @@ export class AdmissionController {
 }
 
 /** Acceptance may use this part of the time that deliveries have just used, and has its least slice in any case. */
-const ACCEPTANCE_SHARE = 0.25;
-const LEAST_SLICE: Duration = 0.5;
+const ACCEPTANCE_SHARE = 0.15;
+const LEAST_SLICE: Duration = 0.2;
 
 /**
  * Divides the main thread between calls and deliveries. In one turn of the event loop calls are handled and answered for a slice

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { ROOT } from '../support/program.ts';
+import { freePort } from '../support/receiver.ts';
 
 export interface ComposeService {
   readonly image?: string;
@@ -38,14 +38,23 @@ export interface TestNginx {
   stop(): Promise<void>;
 }
 
-/** Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there. */
-export async function startNginx(ports: Readonly<Record<string, number>>): Promise<TestNginx> {
+/**
+ * Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there. With `goesOnAsking` a node
+ * that has failed is asked again at once.
+ */
+export async function startNginx(
+  ports: Readonly<Record<string, number>>,
+  { goesOnAsking = false } = {},
+): Promise<TestNginx> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-nginx-'));
   const port = await freePort();
   let server = readCompose().configs.proxy.content.replaceAll('$$', '$');
   server = server.replace('listen 8080;', `listen 127.0.0.1:${port};`);
   for (const [node, at] of Object.entries(ports))
-    server = server.replaceAll(`server ${node}:8080`, `server 127.0.0.1:${at}`);
+    server = server.replaceAll(
+      `server ${node}:8080`,
+      `server 127.0.0.1:${at}${goesOnAsking ? ' max_fails=0' : ''}`,
+    );
   const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
   const places = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};`).join('\n');
   const file = join(folder, 'nginx.conf');
@@ -79,13 +88,4 @@ async function isReady(nginx: ChildProcess): Promise<void> {
     });
     nginx.once('exit', () => fail(new Error(`nginx did not start: ${said}`)));
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -9,7 +9,7 @@ const OLDEST_SQLITE = '3.51.3';
 
 /**
  * Bytes of a page of a new file. A commit writes each page that it changes, however little of it: where calls come one by one, pages of
- * 4 kB write twice as many bytes. docs/decisions/0031-page-size.md
+ * 4 kB write twice as many bytes. docs/decisions/0030-page-size.md
  */
 const PAGE_SIZE = 1024;
 

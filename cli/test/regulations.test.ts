@@ -42,6 +42,7 @@ it('deletes users of the command line and of a file, waits, and shows who confir
     '  asked for: TIME by admin',
     '  ended: TIME',
     '  erased: 2 events, 0 deliveries, 0 dead letters, 0 profiles',
+    '  gone from the files: TIME',
     '  website → crm → http://127.0.0.1:PORT: FINISHED, 2 of 2 confirmed, the last at TIME',
     '',
   ]);

@@ -175,6 +175,21 @@ describe('a server', () => {
     await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
   });
 
+  it('that has lost the code of a page is asked once more, and then it is said', async () => {
+    // The browser's complaint about the missing file belongs to it.
+    const { page: other } = await openPage(browser);
+    await signIn(other, server, '/sources');
+    await other.route(/assets\/tokens-page.*js/, (route) => route.fulfill({ status: 404 }));
+    let documents = 0;
+    other.on('request', (request) => {
+      if (request.isNavigationRequest()) documents++;
+    });
+    await other.getByRole('link', { name: 'Settings' }).click();
+    await other.getByRole('alert').waitFor();
+    expect(documents).toBe(1);
+    await other.context().close();
+  });
+
   it('that dies leaves what was shown, and says that it is gone', async () => {
     const mortal = await startServer(CONFIG);
     try {

@@ -50,6 +50,28 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
     return BigInt.asIntN(64, (BigInt(words[0]!) << 32n) | BigInt(words[1]!));
   }
 
+  it('names a damaged record of a regulation, which stops no other', async () => {
+    const { regulations } = store;
+    for (const id of ['first', 'second', 'third', 'fourth'])
+      await regulations.create({ id, type: 'DELETE_ONLY', createdAt: START, by: 'admin', userIds: ['gone'] });
+    await ask(`update regulation set document = left(document, 20) where id = 'second'`);
+    await ask(`update regulation_subject set subjects = '[{"user'
+      where number = (select number from regulation where id = 'third')`);
+    const idsOf = (found: readonly { readonly id: string }[]) => found.map(({ id }) => id);
+    expect(idsOf(await regulations.open())).toEqual(['first', 'third', 'fourth']);
+    expect(idsOf(await regulations.list(3))).toEqual(['fourth', 'third', 'first']);
+    const third = (await regulations.get('third'))!;
+    expect(idsOf(await regulations.list(2, third.number))).toEqual(['first']);
+    await expect(regulations.get('second')).rejects.toThrow(/the record of regulation \d+ is damaged/);
+    expect(await regulations.subjects('third')).toEqual([]);
+    await regulations.advance('third', { step: 'clean', reason: 'damaged' });
+    const { damage } = await store.log.size();
+    expect(damage?.others).toEqual([
+      `the record of regulation ${third.number - 1}`,
+      'the user ids of regulation third',
+    ]);
+  });
+
   it('stores an event whose hash is that of another one, and knows both afterwards', async () => {
     const [position] = positionsOf(await store.log.append(batch([event('one')])));
     await ask(`update key set hash = ${hashOf('two')} where position = ${position}`);

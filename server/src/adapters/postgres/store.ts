@@ -65,7 +65,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       log,
       ...queueOf({ database, nodes, log, pending }),
       settings: new PostgresSettings(database),
-      regulations: new PostgresRegulations(database, idHash(hash)),
+      regulations: new PostgresRegulations(database, idHash(hash), (part) => log.noteDamage(part)),
       ...(clocks === undefined ? {} : { lastClockMark: JSON.parse(clocks) as ClockMark }),
       sharedClock: await databaseClockMark(database),
       openLogReader: () => openPostgresLogReader(options, new ChunkTable(hash, () => undefined)),

@@ -47,6 +47,8 @@ export class PostgresEventLog implements EventLog {
   readonly #horizon = new Horizon();
   /** Chunks that were found damaged since the store was opened: how many events, by the first position. */
   readonly #damaged = new Map<Position, number>();
+  /** Damaged parts without events. */
+  readonly #otherDamage = new Set<string>();
   #damageFoundAt: Monotonic | undefined;
 
   constructor({ database, pending, hash, dedupeWindow }: EventLogDependencies) {
@@ -107,7 +109,7 @@ export class PostgresEventLog implements EventLog {
   }
 
   maintain(now: Monotonic, retention: Retention, _budget: Duration, mark?: ClockMark): Promise<boolean> {
-    if (this.#damaged.size > 0) this.#damageFoundAt ??= now;
+    if (this.#damaged.size + this.#otherDamage.size > 0) this.#damageFoundAt ??= now;
     return this.#maintenance.maintain(now, retention, mark);
   }
 
@@ -155,6 +157,11 @@ export class PostgresEventLog implements EventLog {
     return numbers.map((number) => (number === undefined ? undefined : plans.get(number)));
   }
 
+  /** Adds a damaged part to what `size` names, such as "the record of regulation 2". */
+  noteDamage(part: string): void {
+    this.#otherDamage.add(part);
+  }
+
   /** The skip sets with these numbers. */
   skipSets(read: Transaction, numbers: Iterable<number>): Promise<ReadonlyMap<number, SkipSet>> {
     return this.#plans.skipSets(read, numbers);
@@ -182,9 +189,14 @@ export class PostgresEventLog implements EventLog {
 
   #damageFrom(retained: Position): Damage | undefined {
     const events = [...this.#damaged].reduce((sum, [first, n]) => (first < retained ? sum : sum + n), 0);
-    if (events === 0) return undefined;
+    const others = [...this.#otherDamage];
+    if (events + others.length === 0) return undefined;
     const foundAt = this.#damageFoundAt;
-    return { events, deliveries: 0, ...(foundAt === undefined ? {} : { foundAt }) };
+    return {
+      ...{ events, deliveries: 0 },
+      ...(foundAt === undefined ? {} : { foundAt }),
+      ...(others.length === 0 ? {} : { others }),
+    };
   }
 }
 

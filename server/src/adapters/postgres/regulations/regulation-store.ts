@@ -17,7 +17,7 @@ import {
   type Regulations,
   type StoredRegulation,
 } from '../../../ports/regulations.ts';
-import type { Database, Transaction } from '../database.ts';
+import type { Database, Statement, Transaction } from '../database.ts';
 import { scrubLog } from '../log/maintenance.ts';
 import { rewriteTables } from '../rewriting.ts';
 import { note } from '../settings/settings-store.ts';
@@ -35,10 +35,13 @@ interface RegulationRow {
 export class PostgresRegulations implements Regulations {
   readonly hashId: IdHash;
   readonly #database: Database;
+  readonly #onDamage: (part: string) => void;
 
-  constructor(database: Database, hashId: IdHash) {
+  /** `onDamage` gets the name of each part that cannot be read. */
+  constructor(database: Database, hashId: IdHash, onDamage: (part: string) => void) {
     this.#database = database;
     this.hashId = hashId;
+    this.#onDamage = onDamage;
   }
 
   create(regulation: NewRegulation): Promise<StoredRegulation> {
@@ -69,20 +72,24 @@ export class PostgresRegulations implements Regulations {
     });
   }
 
-  list(max: number, below = Number.MAX_SAFE_INTEGER): Promise<readonly StoredRegulation[]> {
-    return this.#database.read(async (transaction) =>
-      (await transaction.rows<RegulationRow>(SQL.list, [below, max])).map(stored),
-    );
+  async list(max: number, below = Number.MAX_SAFE_INTEGER): Promise<readonly StoredRegulation[]> {
+    const found: StoredRegulation[] = [];
+    for (let from = below; found.length < max; ) {
+      const wanted = max - found.length;
+      const rows = await this.#rows(SQL.list, [from, wanted]);
+      found.push(...this.#undamaged(rows));
+      if (rows.length < wanted) break;
+      from = rows.at(-1)!.number;
+    }
+    return found;
   }
 
-  open(): Promise<readonly StoredRegulation[]> {
-    return this.#database.read(async (transaction) =>
-      (await transaction.rows<RegulationRow>(SQL.open, [])).map(stored),
-    );
+  async open(): Promise<readonly StoredRegulation[]> {
+    return this.#undamaged(await this.#rows(SQL.open, []));
   }
 
   subjects(id: string): Promise<readonly RegulationSubject[]> {
-    return this.#database.read((transaction) => subjectsOf(transaction, id));
+    return this.#database.read((transaction) => this.#subjectsOf(transaction, id));
   }
 
   advance(id: string, { subjects, ...change }: RegulationChange): Promise<void> {
@@ -148,6 +155,20 @@ export class PostgresRegulations implements Regulations {
     });
   }
 
+  #rows(statement: Statement, values: readonly unknown[]): Promise<readonly RegulationRow[]> {
+    return this.#database.read((transaction) => transaction.rows<RegulationRow>(statement, values));
+  }
+
+  /** A damaged record is named and left out: the others go on. */
+  #undamaged(rows: readonly RegulationRow[]): StoredRegulation[] {
+    return rows.flatMap((row) => {
+      const document = parsed<RegulationDocument>(row.document);
+      if (document !== undefined) return [{ ...document, number: row.number }];
+      this.#onDamage(`the record of regulation ${row.number}`);
+      return [];
+    });
+  }
+
   async #suppressJoined(
     transaction: Transaction,
     subjects: readonly RegulationSubject[],
@@ -167,9 +188,18 @@ export class PostgresRegulations implements Regulations {
   }
 
   async #forgetIds(transaction: Transaction, id: string): Promise<void> {
-    const subjects = await subjectsOf(transaction, id);
+    const subjects = await this.#subjectsOf(transaction, id);
     const ids = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
     await transaction.rows(SQL.forgetIds, [ids.map((userId) => this.#hash('user', userId))]);
+  }
+
+  /** Damaged ones are as if they were forgotten: the regulation ends with a reason, and the next one has its turn. */
+  async #subjectsOf(transaction: Transaction, id: string): Promise<readonly RegulationSubject[]> {
+    const [row] = await transaction.rows<{ subjects: string }>(SQL.subjects, [id]);
+    if (row === undefined) return [];
+    const subjects = parsed<RegulationSubject[]>(row.subjects);
+    if (subjects === undefined) this.#onDamage(`the user ids of regulation ${id}`);
+    return subjects ?? [];
   }
 
   #hash(kind: 'user' | 'anonymous', id: string): Buffer {
@@ -211,8 +241,23 @@ function suppressionOf({ id, since, regulation }: SuppressionRow): Suppression {
   return id === null ? { since, regulation } : { userId: id.toString(), since, regulation };
 }
 
-function stored({ number, document }: RegulationRow): StoredRegulation {
-  return { ...(JSON.parse(document) as RegulationDocument), number };
+function stored(row: RegulationRow): StoredRegulation {
+  const { number } = row;
+  const document = parsed<RegulationDocument>(row.document);
+  if (document !== undefined) return { ...document, number };
+  throw new StorageError(
+    `the record of regulation ${number} is damaged: restore a backup of the database, or ask for it anew`,
+  );
+}
+
+/** Undefined when the text is damaged. Finding a changed letter is left to the checksums of the server's pages. */
+function parsed<Document extends object>(text: string): Document | undefined {
+  try {
+    const document: unknown = JSON.parse(text);
+    return typeof document === 'object' && document !== null ? (document as Document) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 async function put(transaction: Transaction, number: number, document: RegulationDocument): Promise<void> {
@@ -225,9 +270,4 @@ async function putSubjects(
   subjects: readonly RegulationSubject[],
 ): Promise<void> {
   await transaction.rows(SQL.putSubjects, [number, JSON.stringify(subjects)]);
-}
-
-async function subjectsOf(transaction: Transaction, id: string): Promise<readonly RegulationSubject[]> {
-  const [row] = await transaction.rows<{ subjects: string }>(SQL.subjects, [id]);
-  return row === undefined ? [] : (JSON.parse(row.subjects) as RegulationSubject[]);
 }

@@ -1,3 +1,4 @@
+import { endianness } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../../model/event.ts';
 import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
@@ -195,7 +196,7 @@ export class Appender {
     const since = receivedAt - Math.max(keys.window, ...windows);
     const [begun] = await transaction.rows<BegunRow>(BEGIN, [
       batch.id,
-      arrayOf(keys.hashes.subarray(known)),
+      binaryArrayOf(prepared.ids.keys.subarray(known * 2)),
       since,
       this.#sinceDuplicate < DUPLICATES_EXPECTED_FOR,
     ]);
@@ -336,6 +337,27 @@ export function hashesOf(words: Uint32Array): BigInt64Array {
     swapped[at + 1] = words[at]!;
   }
   return new BigInt64Array(swapped.buffer);
+}
+
+/** The number of the type bigint in the server's catalogue, and words before the first element of an array. */
+const BIGINT = 20;
+const HEAD_WORDS = 5;
+
+/**
+ * Two words for each number as an array of the server's binary form: how many dimensions, no nulls, the type, the length, the first index;
+ * then each number behind its length in bytes. `pg` sends bytes as they are. As text they would be written and read digit by digit.
+ */
+function binaryArrayOf(words: Uint32Array): Buffer {
+  const n = words.length / 2;
+  const form = new Uint32Array(HEAD_WORDS + n * 3);
+  form.set([1, 0, BIGINT, n, 1]);
+  for (let from = 0, to = HEAD_WORDS; from < words.length; from += 2, to += 3) {
+    form[to] = 8;
+    form[to + 1] = words[from]!;
+    form[to + 2] = words[from + 1]!;
+  }
+  const bytes = Buffer.from(form.buffer);
+  return endianness() === 'LE' ? bytes.swap32() : bytes;
 }
 
 /** An array as the server reads it. `pg` would quote each number. */

@@ -1,4 +1,6 @@
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
   cpSync,
@@ -237,6 +239,28 @@ describe('a millrace.db that Millrace did not write', () => {
   it('is refused when it is no database at all', async () => {
     writeFileSync(inPlace(DB), 'a diary');
     await expectRefused(place, /did not write|damaged/);
+  });
+});
+
+describe('a millrace.db that another program has open', () => {
+  it('is refused with what to do, and opens when that program has ended', async () => {
+    const folder = await stopped();
+    const script = `const { DatabaseSync } = require('node:sqlite');
+      const database = new DatabaseSync(process.argv[1]);
+      database.prepare('select * from sqlite_master').all();
+      console.log('open');
+      process.stdin.on('end', () => {}).resume();`;
+    const other = spawn(process.execPath, ['-e', script, join(folder, DB)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    try {
+      await once(other.stdout, 'data');
+      await expect(openStore({ folder })).rejects.toThrow(/another program.*has millrace.db open.*end it/);
+    } finally {
+      other.stdin.end();
+      await once(other, 'exit');
+    }
+    expect(await eventsIn(folder)).toBe(20);
   });
 });
 

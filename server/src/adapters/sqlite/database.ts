@@ -111,6 +111,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /unable to open|EACCES|EPERM|readonly|read-only|EROFS/i,
     'make it writable for this user, or choose another one with --data',
   ],
+  // The folder's own lock keeps every other Millrace out.
+  [/database is locked/i, 'another program, such as sqlite3 or Litestream, has millrace.db open: end it'],
   [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],
 ];
 

@@ -13,7 +13,8 @@ const TOKEN = 'token-of-the-tests';
 
 /** A network between a node and the database, with the faults of networks. */
 export interface Line {
-  readonly port: number;
+  /** By which a node reaches a database of the server. */
+  addressOf(database: string): string;
   /** Nothing passes any more, and nobody is told: what is sent meanwhile arrives after `mend`. */
   cut(): void;
   mend(): void;
@@ -58,8 +59,9 @@ async function startLine(server: Postgres): Promise<Line> {
   const destroyAll = () => {
     for (const socket of sockets) socket.destroy();
   };
+  const { port } = line.address() as AddressInfo;
   return {
-    port: (line.address() as AddressInfo).port,
+    addressOf: (database) => `postgres://millrace@127.0.0.1:${port}/${database}`,
     cut: () => {
       mended = new Promise((resolve) => {
         mend = resolve;
@@ -81,6 +83,14 @@ async function startLine(server: Postgres): Promise<Line> {
       destroyAll();
     },
   };
+}
+
+/** No line at all: what is done to the network is done elsewhere. */
+function directLine(address: string): Line {
+  const refuse = () => {
+    throw new Error('this node reaches the database by itself');
+  };
+  return { addressOf: () => address, cut: refuse, mend: refuse, slow: refuse, turn: refuse, stop: () => {} };
 }
 
 /** One request as it came to the customer's endpoint. */
@@ -109,7 +119,7 @@ export class Cluster {
   readonly place: Place;
   /** The name of the database. */
   readonly database: string;
-  readonly #server: Postgres;
+  readonly #makeLine: () => Promise<Line>;
   readonly #receiver: ReturnType<typeof createHttpServer>;
   #sent = 0;
   #isSending = false;
@@ -119,8 +129,12 @@ export class Cluster {
   /** Milliseconds after which the proxy in front of the nodes asks the next one. */
   patience = 3000;
 
-  private constructor(server: Postgres, database: string, receiver: ReturnType<typeof createHttpServer>) {
-    this.#server = server;
+  private constructor(
+    makeLine: () => Promise<Line>,
+    database: string,
+    receiver: ReturnType<typeof createHttpServer>,
+  ) {
+    this.#makeLine = makeLine;
     this.database = /millrace_\d+/.exec(database)![0];
     this.#receiver = receiver;
     const { port } = receiver.address() as AddressInfo;
@@ -128,10 +142,23 @@ export class Cluster {
   }
 
   static async start(server: Postgres, names: readonly string[]): Promise<Cluster> {
+    return Cluster.#make(await server.makeDatabase(), names, () => startLine(server));
+  }
+
+  /** Nodes that reach a database by this address themselves, without a line between. */
+  static at(address: string, names: readonly string[]): Promise<Cluster> {
+    return Cluster.#make(address, names, async () => directLine(address));
+  }
+
+  static async #make(
+    database: string,
+    names: readonly string[],
+    makeLine: () => Promise<Line>,
+  ): Promise<Cluster> {
     const receiver = createHttpServer();
     receiver.listen(0, '127.0.0.1');
     await once(receiver, 'listening');
-    const cluster = new Cluster(server, await server.makeDatabase(), receiver);
+    const cluster = new Cluster(makeLine, database, receiver);
     cluster.#receive();
     for (const name of names) await cluster.add(name);
     return cluster;
@@ -139,7 +166,7 @@ export class Cluster {
 
   /** Starts one more node. */
   async add(name: string): Promise<ClusterNode> {
-    const line = await startLine(this.#server);
+    const line = await this.#makeLine();
     const node: ClusterNode = { name, line, program: await this.launch(name, line) };
     this.nodes.push(node);
     return node;
@@ -150,7 +177,7 @@ export class Cluster {
     const { config, data } = this.place;
     const args = ['start', '--config', config, '--data', `${data}-${name}`, '--port', '0'];
     const env = {
-      MILLRACE_DATABASE: `postgres://millrace@127.0.0.1:${line.port}/${this.database}`,
+      MILLRACE_DATABASE: line.addressOf(this.database),
       MILLRACE_NODE: name,
       MILLRACE_ADMIN_TOKEN: TOKEN,
     };

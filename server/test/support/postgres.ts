@@ -229,13 +229,16 @@ function serverOf(home: Home, launched: ChildProcess): Postgres {
 }
 
 /** The processes that the main thread of a process has started and that have not ended. */
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
   return children.split(' ').filter(Boolean).map(Number);
 }
 
-/** PostgreSQL refuses to run as root. The server ends with the test, however the test ends. */
-function unprivileged(folder: string): string[] {
+/**
+ * What runs a command as the user that a folder is given to: PostgreSQL refuses to run as root. The server ends with the test, however
+ * the test ends.
+ */
+export function unprivileged(folder: string): string[] {
   const dies = ['setpriv', '--pdeathsig', 'INT'];
   if (process.getuid?.() !== 0) return spawnSync('setpriv', ['--version']).status === 0 ? dies : [];
   const idOf = (flag: string, name: string) => spawnSync('id', [flag, name], { encoding: 'utf8' });

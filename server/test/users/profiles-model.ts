@@ -156,6 +156,8 @@ class World {
         this.#failCommit = true;
         return;
       case 'define':
+        // What is told before one is enabled again counts as told before, though it may still be in the outbox.
+        if (this.#computations.some(({ enabled }) => !enabled)) await this.#publishAll();
         this.define(step.definitions, step.kept);
         return this.#configure();
       case 'switch':
@@ -179,6 +181,7 @@ class World {
     const computation = this.#computations[nth];
     if (computation === undefined) return;
     const { id, enabled } = computation;
+    if (!enabled) await this.#publishAll();
     this.#computations = this.#computations.with(nth, { ...computation, enabled: !enabled });
     if (!enabled) this.#heard.push({ enabled: id });
     await this.#configure();
@@ -187,7 +190,7 @@ class World {
   /** Deletes a user as a regulation does. The user may come back with the next call. */
   async #delete(userId: string): Promise<void> {
     await this.#catchUp();
-    while ((await this.#publish(100)) > 0) await this.#processor.sent(this.#published);
+    await this.#publishAll();
     const { log } = openMemoryStore({ contents: this.#contents });
     const [joined] = await this.#processor.joinedIds([userId]);
     const { subjects } = await surveyUsers([userId], {
@@ -274,7 +277,7 @@ class World {
       await this.#catchUp();
     }
     await this.#compareAll();
-    while ((await this.#publish(100)) > 0) await this.#processor.sent(this.#published);
+    await this.#publishAll();
     this.#compareHeard();
   }
 
@@ -424,6 +427,10 @@ class World {
     const fresh = entries.filter(({ sequence }) => sequence > this.#acknowledged).length;
     this.#acknowledged = this.#published;
     return fresh;
+  }
+
+  async #publishAll(): Promise<void> {
+    while ((await this.#publish(100)) > 0) await this.#processor.sent(this.#published);
   }
 
   #acknowledged = 0;

@@ -83,7 +83,7 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
   it('brings a database of the first format forward, in which nodes of that version still append', async () => {
     const database = await open();
     await database.session((session) =>
-      session.query(`drop function begin_append(text, bigint[], bigint, boolean);
+      session.query(`drop function begin_append(text, bigint[], bigint, boolean), place_batch, store_keys;
         drop table skip_set, erasure, probe;
         alter table regulation_subject alter subjects set statistics -1;
         insert into regulation_subject select n, 'nobody-must-find-this ' || n from generate_series(1, 3) n;

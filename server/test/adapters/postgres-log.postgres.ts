@@ -254,6 +254,45 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
       });
     });
 
+    it('stores each id once when two nodes send batches that share ids, each several at a time', async () => {
+      const other = await openPostgresStore({ url, node: 'b' });
+      // Every id comes in three batches, in another order each; every seventh batch has parked deliveries.
+      const ids = Array.from({ length: 600 }, (_, nth) => `id${nth}`);
+      const batchAt = (nth: number) => {
+        const some = ids.filter((_, at) => (at * (nth % 3 === 0 ? 7 : 11) + nth) % 20 < 3);
+        const all = (nth % 2 === 0 ? some : some.reverse()).map((id) => event(id));
+        return nth % 7 === 0 ? owedBatch(all, 'parked', { receivedAt: START }) : batch(all);
+      };
+      const batches = Array.from({ length: 40 }, (_, nth) => batchAt(nth));
+      const answers = await Promise.all(
+        batches.map((one, nth) => (nth % 4 < 2 ? store : other).log.append(one)),
+      );
+      const sent = batches.flatMap(({ events }) => events.map(({ messageId }) => messageId));
+      const stored = answers.flatMap(({ positions }) => positions).filter((one) => one !== undefined);
+      expect((await idsAt(store, stored)).sort()).toEqual([...new Set(sent)].sort());
+      const { sources } = await store.queue.ledger();
+      expect(sources.get(SITE)).toMatchObject({
+        accepted: stored.length,
+        duplicates: sent.length - stored.length,
+      });
+      await other.stop();
+    });
+
+    it('stores a batch while the one before waits for a key that another process is just bringing', async () => {
+      for (let nth = 0; nth < 8; nth++) await again(`before ${nth}`);
+      const holder = new Database({ url });
+      await holder.session(async (session) => {
+        await session.query(`begin; insert into key(hash, position, nth, slot)
+          values (${hashOf('a')}, 1000000, 0, (select max(id) from slot))`);
+        const first = store.log.append(batch([event('a'), event('b')]));
+        const second = positionsOf(await store.log.append(batch([event('c')])));
+        await server.isBlocked(url);
+        await session.query('rollback');
+        expect(second[0]).toBe(positionsOf(await first)[1]! + 1);
+      });
+      await holder.stop();
+    });
+
     it('lets parked deliveries of one second share a row', async () => {
       await Promise.all(Array.from({ length: 20 }, (_, nth) => store.log.append(parked(`p${nth}`))));
       expect(await ask('select n from pending')).toEqual([{ n: 20 }]);

@@ -270,6 +270,59 @@ const MIGRATIONS: readonly string[] = [
   -- When a failing lane may be probed next, by whichever node asks first: see nodes.ts.
   create table probe(lane int primary key, process bigint not null, next timestamptz not null) with (fillfactor = 50);
   `,
+  `
+  -- What begin_append does, in two halves that are sent together: the positions come back before the keys are stored, so that the next
+  -- batch of the process can begin beside this one. begin_append stays for nodes of earlier versions.
+  create function place_batch(of_batch text, events int, since bigint)
+  returns table(answer text, open_slot int, oldest_slot int, first_position bigint) language plpgsql as $$
+  begin
+    perform pg_advisory_xact_lock_shared(${LOCKS.slot});
+    select b.answer into answer from batch b where b.id = of_batch;
+    if answer is null then
+      select max(s.id) into open_slot from slot s;
+      select min(s.id) into oldest_slot from slot s where s.has_keys and (s.youngest is null or s.youngest > since);
+      if events > 0 then first_position := take_positions(events); end if;
+    end if;
+    -- For store_keys. It ends with the transaction.
+    perform set_config('millrace.placed', coalesce(open_slot || ',' || coalesce(oldest_slot, open_slot) || ',' || first_position, ''), true);
+    return next;
+  end $$;
+
+  -- The indexes of the events whose keys are new (null: all of them). A key that another transaction is just bringing makes it wait
+  -- for that one.
+  create function store_keys(hashes bigint[], expects_duplicates boolean) returns int[] language plpgsql as $$
+  declare
+    placed bigint[] := string_to_array(current_setting('millrace.placed'), ',')::bigint[];
+    open_slot int := placed[1]; oldest_slot int := placed[2]; first_position bigint := placed[3];
+    is_known boolean := false; inserted int[];
+  begin
+    -- The batch is known, or has no events.
+    if first_position is null then return null; end if;
+    if not expects_duplicates and oldest_slot < open_slot then
+      is_known := exists (select from unnest(hashes) w(hash)
+        where exists (select from key k where k.hash = w.hash and k.slot >= oldest_slot and k.slot < open_slot));
+    end if;
+    if not expects_duplicates and not is_known then
+      begin
+        -- In one order, so that two processes never wait for each other.
+        insert into key(hash, nth, slot, position)
+        select w.hash, 0, open_slot, first_position + w.nr - 1 from unnest(hashes) with ordinality w(hash, nr) order by w.hash, w.nr;
+        return null;
+      exception when unique_violation then
+        -- An event that is there, or one that comes twice in the batch.
+      end;
+    end if;
+    with new as (
+      insert into key(hash, nth, slot, position)
+      select w.hash, 0, open_slot, first_position + w.nr - 1 from unnest(hashes) with ordinality w(hash, nr)
+      where oldest_slot = open_slot
+        or not exists (select from key k where k.hash = w.hash and k.slot >= oldest_slot and k.slot < open_slot)
+      order by w.hash, w.nr
+      on conflict do nothing returning position)
+    select array_agg((position - first_position)::int) into inserted from new;
+    return case when coalesce(cardinality(inserted), 0) < cardinality(hashes) then coalesce(inserted, '{}') end;
+  end $$;
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

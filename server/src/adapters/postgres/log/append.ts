@@ -29,9 +29,14 @@ import { type ChunkTable, putChunk } from './chunk-table.ts';
 import { type BatchKeys, findDuplicates } from './dedupe.ts';
 import type { PlanNumbers } from './plans.ts';
 
-const BEGIN: Statement = {
-  name: 'append.begin',
-  text: 'select * from begin_append($1, $2::bigint[], $3, $4)',
+const PLACE: Statement = {
+  name: 'append.place',
+  text: 'select * from place_batch($1, $2, $3)',
+};
+
+const STORE_KEYS: Statement = {
+  name: 'append.store_keys',
+  text: 'select store_keys($1::bigint[], $2) as fresh',
 };
 
 /** The number that the producer had come to, with its row locked. */
@@ -55,12 +60,11 @@ const REMEMBER: Statement = {
     insert into batch(id, process, number, is_empty, answer) values ($1, $2, $3, $4, $5)`,
 };
 
-interface BegunRow {
+interface PlacedRow {
   readonly answer: string | null;
   readonly open_slot: number;
   readonly oldest_slot: number;
   readonly first_position: Position | null;
-  readonly fresh: number[] | null;
 }
 
 /** Bytes of a key with its index entry. */
@@ -84,12 +88,24 @@ export interface AppenderDependencies {
 
 /** How far an append has come. The one after it waits for parts of that. */
 class Turn {
+  readonly #positions = Promise.withResolvers<void>();
   readonly #keys = Promise.withResolvers<void>();
   readonly #try = Promise.withResolvers<void>();
+  /** Resolves when it and all before it need no more keys in their first try. */
+  readonly hasKeys: Promise<void>;
+  /** As `hasKeys`, of the one before. */
+  readonly #hadKeys: Promise<void>;
+  /** Half of each key while they are being stored: two batches that share none of them share no key. */
+  #halves = new Set<number>();
 
-  /** Resolves when its first try needs no more keys, or has failed. */
-  get hasKeys(): Promise<void> {
-    return this.#keys.promise;
+  constructor(before?: Turn) {
+    this.#hadKeys = before?.hasKeys ?? Promise.resolve();
+    this.hasKeys = this.#hadKeys.then(() => this.#keys.promise);
+  }
+
+  /** Resolves when its first try has its positions, or has failed. */
+  get hasPositions(): Promise<void> {
+    return this.#positions.promise;
   }
 
   /** Resolves when its first try has ended. */
@@ -97,29 +113,45 @@ class Turn {
     return this.#try.promise;
   }
 
+  /** Resolves when a batch with these keys may begin. `isAlone`: not while one before it stores its keys. */
+  async begin(before: Turn, keys: Uint32Array, isAlone: boolean): Promise<void> {
+    this.#halves = new Set(keys.filter((_, index) => index % 2 === 0));
+    await before.hasPositions;
+    await before.#hadKeys;
+    if (isAlone || shareOne(before.#halves, this.#halves)) await before.hasKeys;
+  }
+
+  positionsAreTaken(): void {
+    this.#positions.resolve();
+  }
+
   keysAreStored(): void {
+    this.#positions.resolve();
     this.#keys.resolve();
+    this.#halves.clear();
   }
 
   end(): void {
-    this.#keys.resolve();
+    this.keysAreStored();
     this.#try.resolve();
   }
 }
 
 /**
- * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: `begin_append`, which says where
- * it goes, and everything else with the commit.
+ * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: positions and keys, which the
+ * server answers one after the other, and everything else with the commit.
  *
  * ```
- *   batch 1   begin_append ──▶ encode ──▶ chunks, sets, counts, commit
- *   batch 2                    begin_append ──▶ encode ──▶ chunks, sets, (counts of batch 1) counts, commit
+ *   batch 1   positions, keys ──────▶ encode ──▶ chunks, sets, counts, commit
+ *   batch 2            positions, keys ──────▶ encode ──▶ chunks, sets, counts, commit
  * ```
  *
- * The next batch begins when the one before has its keys, so that positions rise in the order of the calls, and the server works for
- * one while this process encodes the other. A transaction waits for those before it and never for those behind it: in the server for
- * the rows with the counts of this process, here where it adds to a parked row of the one before. A batch that is tried again has lost
- * its turn, and nothing waits for it any more.
+ * The next batch begins when the one before has its positions, so that they rise in the order of the calls. Keys cost the server more
+ * than all the rest, so two batches store theirs side by side, on a processor each. They must not wait for each other in a circle. The
+ * later one therefore begins only when the earlier one has its keys: when they share a key; when it adds to a parked row of the one
+ * before, for which it waits here, unseen by the server; and while duplicates are expected. Both wait in the server for the rows with
+ * the counts of this process, and a batch that has those waits for nobody. A batch that is tried again has lost its turn, and
+ * nothing waits for it any more.
  */
 export class Appender {
   readonly #dependencies: AppenderDependencies;
@@ -137,7 +169,7 @@ export class Appender {
   /** See `EventLog.append`. */
   async append(batch: Batch): Promise<AppendResult> {
     const before = this.#last;
-    const turn = new Turn();
+    const turn = new Turn(before);
     this.#last = turn;
     const appending = this.#appendNow(batch, turn, before).finally(() => turn.end());
     this.#appending.add(appending);
@@ -161,7 +193,7 @@ export class Appender {
     const lines = events.map((event) => event.line ?? lineOf(event.json));
     const ids = hashIds(hash, events, lines);
     const prepared = { lines, ids, plans: await plans.store(encodePlans(batch.plans)) };
-    await before.hasKeys;
+    await turn.begin(before, ids.keys, this.#expectsDuplicates || waitsForOthers(batch));
     let tries = 0;
     const work = (transaction: Transaction) => {
       // Tried again, it may wait for keys of the batch behind it, which must then not wait for it.
@@ -183,6 +215,10 @@ export class Appender {
     }
   }
 
+  get #expectsDuplicates(): boolean {
+    return this.#sinceDuplicate < DUPLICATES_EXPECTED_FOR;
+  }
+
   async #store(transaction: Transaction, batch: Batch, prepared: PreparedBatch): Promise<AppendResult> {
     const { events, receivedAt } = batch;
     const known = await knownOf(transaction, batch);
@@ -194,13 +230,17 @@ export class Appender {
     };
     const windows = events.map((event) => event.dedupeWindow ?? keys.window);
     const since = receivedAt - Math.max(keys.window, ...windows);
-    const [begun] = await transaction.rows<BegunRow>(BEGIN, [
-      batch.id,
+    const placing = transaction.rows<PlacedRow>(PLACE, [batch.id, events.length - known, since]);
+    const storing = transaction.rows<{ fresh: number[] | null }>(STORE_KEYS, [
       binaryArrayOf(prepared.ids.keys.subarray(known * 2)),
-      since,
-      this.#sinceDuplicate < DUPLICATES_EXPECTED_FOR,
+      this.#expectsDuplicates,
     ]);
-    const { answer, open_slot: slot, oldest_slot: oldest, first_position: firstPosition, fresh } = begun!;
+    storing.catch(() => undefined);
+    const [placed] = await placing;
+    prepared.turn.positionsAreTaken();
+    const { answer, open_slot: slot, oldest_slot: oldest, first_position: firstPosition } = placed!;
+    const [stored] = await storing;
+    const { fresh } = stored!;
     if (answer !== null) return decodeAppended(answer);
     // Positions of the events from `known` on, as if all were new.
     const first = (firstPosition ?? 0) - known;
@@ -211,10 +251,10 @@ export class Appender {
       await findDuplicates(transaction, this.#dependencies.chunks, { ...keys, slot, oldest, first, places });
     }
     prepared.turn.keysAreStored();
-    const stored = this.#putChunks(transaction, { slot, first, places }, batch, prepared);
+    const written = this.#putChunks(transaction, { slot, first, places }, batch, prepared);
     if (batch.owed.some(({ state }) => state === 'parked')) await prepared.before.isTried;
     const held = await this.#owe(transaction, batch, places);
-    this.#remember(transaction, batch.id, { answer: encodeAppended(places, held), ...stored });
+    this.#remember(transaction, batch.id, { answer: encodeAppended(places, held), ...written });
     count(transaction, [
       ...countsOf(batch, places, known),
       ...skipCountsOf(prepared.plans, batch.planIndexes, places),
@@ -293,6 +333,16 @@ export class Appender {
     const number = isEmpty ? ++this.#numbers.ofEmpty : ++this.#numbers.ofOthers;
     transaction.later(REMEMBER, [id, transaction.process, number, isEmpty, answer, events, bytes]);
   }
+}
+
+function shareOne(some: ReadonlySet<number>, others: ReadonlySet<number>): boolean {
+  for (const one of some) if (others.has(one)) return true;
+  return false;
+}
+
+/** Whether a batch waits in its transaction for one before it, so that none of those may wait for its keys. */
+function waitsForOthers({ owed, producer }: Batch): boolean {
+  return producer !== undefined || owed.some(({ state }) => state === 'parked');
 }
 
 interface PreparedBatch {

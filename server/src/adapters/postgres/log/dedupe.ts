@@ -41,7 +41,7 @@ export interface PlacedBatch extends BatchKeys {
 /**
  * Looks at each event whose key is not new, and gives those that are no duplicates their places. The test is exact: two ids may share
  * a hash, so each match is compared with the stored event. One that cannot be read counts as a different event: an event too many
- * is better than one too few. The matches of other processes are committed, because `begin_append` waited for them.
+ * is better than one too few. The matches of other processes are committed, because `store_keys` waited for them.
  */
 export async function findDuplicates(
   transaction: Transaction,

@@ -235,6 +235,7 @@ export class Appender {
       binaryArrayOf(prepared.ids.keys.subarray(known * 2)),
       this.#expectsDuplicates,
     ]);
+    // When the first statement fails, nobody waits for the second.
     storing.catch(() => undefined);
     const [placed] = await placing;
     prepared.turn.positionsAreTaken();

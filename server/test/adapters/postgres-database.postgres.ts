@@ -364,6 +364,27 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     for (const one of [member, next.member]) await one.stop(false);
   });
 
+  it('tells of a lost lease whoever had it when the work began', async () => {
+    const other = await open();
+    const database = new Database({ url, connections: 1 });
+    opened.push(database);
+    const told: string[] = [];
+    const first = await Member.join(database, { node: 'a', onLost: () => told.push('first') });
+    // The only connection is in use: the write has begun, and has not come to the server.
+    const goOn = Promise.withResolvers<void>();
+    const using = database.session(() => goOn.promise);
+    const late = database.write(async (write) => write.later(PUT, ['late', 1]));
+    late.catch(() => undefined);
+    await lapse(other, 'a');
+    const second = await Member.join(other, { node: 'a' });
+    database.guardBy(second.id, () => told.push('second'));
+    goOn.resolve();
+    await using;
+    await expect(late).rejects.toThrow(LostLeaseError);
+    expect(told).toEqual(['first']);
+    for (const one of [first, second]) await one.stop(false);
+  });
+
   it('lets a transaction under way end before its process is replaced', async () => {
     const { database } = await join('a');
     const other = await open();

@@ -272,7 +272,7 @@ export class Cluster {
       return [...this.acknowledged].filter((id) => !arrived.has(id));
     };
     while (lost().length > 0 && performance.now() < until) await delay(200);
-    expect(lost()).toEqual([]);
+    if (lost().length > 0) throw new Error(await this.#describeLost(lost()));
     let overview = await this.overview();
     const isOpen = () => overview.destinations['crm']!.pending > 0 || !overview.balanced;
     while (isOpen() && performance.now() < until) {
@@ -284,6 +284,17 @@ export class Cluster {
     const n = this.acknowledged.size;
     expect(destinations['crm']).toMatchObject({ owed: n, delivered: n, pending: 0, dead: {} });
     return { acknowledged: n, lost: 0, repeated: this.repeats() };
+  }
+
+  /** What a person needs to find out where acknowledged events have gone. */
+  async #describeLost(lost: readonly string[]): Promise<string> {
+    const lines = [`of ${this.acknowledged.size} acknowledged events ${lost.length} did not arrive: ${lost.slice(0, 5)} …`];
+    for (const node of this.nodes) {
+      const overview = await this.overview(node).catch((error: unknown) => String(error));
+      const { stdout, stderr } = node.program.out;
+      lines.push(`node ${node.name}: ${JSON.stringify(overview)}`, `${stdout}${stderr}`.slice(-LAST_WORDS));
+    }
+    return lines.join('\n');
   }
 
   /** The arrivals after the first one of an event, each with its first arrival. */
@@ -309,6 +320,9 @@ export class Cluster {
     this.place.remove();
   }
 }
+
+/** Characters at the end of a node's output. */
+const LAST_WORDS = 8000;
 
 /** Milliseconds: a lease, its adoption, and the slowness of a busy machine. */
 const SETTLED_WITHIN = 120_000;

@@ -88,6 +88,12 @@ function signOfLife(process: number): string {
  */
 const COMMIT_EARLY = `set local synchronous_commit = off; commit; select pg_logical_emit_message(true, 'millrace', '')`;
 
+/** A lease that guards writes. */
+interface Lease {
+  readonly process: number;
+  readonly onLost: () => void;
+}
+
 /** The connections of one process to the database. */
 export class Database {
   readonly #pool: pg.Pool;
@@ -97,8 +103,7 @@ export class Database {
   #at = 0;
   /** Connections whose settings are made, and the process that they are a sign of. */
   readonly #ready = new WeakMap<pg.ClientBase, number>();
-  #process: number | undefined;
-  #onLost: (() => void) | undefined;
+  #lease: Lease | undefined;
   #ended: Promise<void> | undefined;
   #isAbandoned = false;
   readonly #working = new Set<Promise<unknown>>();
@@ -133,8 +138,12 @@ export class Database {
 
   /** From now on every write is guarded by the lease of this process. `onLost` is called when a write finds it gone. */
   guardBy(process: number, onLost: () => void): void {
-    this.#process = process;
-    this.#onLost = onLost;
+    this.#lease = { process, onLost };
+  }
+
+  /** The process whose lease guards what is written from now on; 0 before it has one. */
+  get #process(): number {
+    return this.#lease?.process ?? 0;
   }
 
   /**
@@ -164,7 +173,7 @@ export class Database {
   /** Runs statements outside of any transaction: each sees what was committed when it began. Rejects with a `StorageError`. */
   async read<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
     try {
-      return await this.#withClient((client) => work(new SentStatements(client, this.#process ?? 0)));
+      return await this.#withClient((client) => work(new SentStatements(client, this.#process)));
     } catch (error) {
       throw asStorageError(error);
     }
@@ -224,7 +233,7 @@ export class Database {
     client: pg.PoolClient,
     work: (transaction: Transaction) => Promise<Answer>,
   ): Promise<Answer> {
-    const sent = new SentStatements(client, this.#process ?? 0);
+    const sent = new SentStatements(client, this.#process);
     try {
       sent.beginSnapshot();
       const answer = await work(sent);
@@ -241,10 +250,11 @@ export class Database {
     work: (transaction: Transaction) => Promise<Answer>,
     isAwaited: () => boolean,
   ): Promise<Answer> {
-    const process = this.#process;
-    if (process === undefined) throw new StorageError('this node has not joined the database yet');
+    // The process may have another lease when the database says that this one is lost.
+    const lease = this.#lease;
+    if (lease === undefined) throw new StorageError('this node has not joined the database yet');
     return await this.#withClient(async (client) => {
-      const sent = new SentStatements(client, process);
+      const sent = new SentStatements(client, lease.process);
       try {
         sent.begin();
         const answer = await work(sent);
@@ -254,7 +264,7 @@ export class Database {
         const first = await sent.firstError(error);
         if (!isBroken(first)) await client.query('rollback');
         if (stateOf(first) !== LEASE_LOST) throw first;
-        this.#onLost?.();
+        lease.onLost();
         throw new LostLeaseError();
       }
     });
@@ -313,7 +323,7 @@ export class Database {
     const client = await this.#pool.connect();
     const stuck = setTimeout(() => destroy(client as unknown as pg.Client), STUCK_AFTER);
     try {
-      const process = this.#process ?? 0;
+      const process = this.#process;
       const before = this.#ready.get(client);
       if (before === undefined && this.#hosts.length > 1) {
         const { rows } = await client.query<{ standby: boolean }>(IS_STANDBY);

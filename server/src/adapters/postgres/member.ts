@@ -167,9 +167,9 @@ export class Member {
     }
   }
 
-  /** Whether this process must not send any more. */
+  /** Whether this process must not send any more. A lease that was told to be lost stays so, also when a late renewal still succeeds. */
   get isLost(): boolean {
-    return this.#isGone || performance.now() - this.#renewedAt > STOP_AFTER;
+    return this.#isTold || performance.now() - this.#renewedAt > STOP_AFTER;
   }
 
   /** Renews the lease now. False when it is gone. Rejects when the database cannot be asked. */

@@ -114,7 +114,12 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
       await lasting(SECOND);
       const drilled = await cluster.settle();
       const oldest = oldestRepeat(drilled, [{ at: at + back }]);
-      passed('cluster, database killed', { seconds, ...sumsOf(drilled), 'taken again after, ms': back, oldest });
+      passed('cluster, database killed', {
+        seconds,
+        ...sumsOf(drilled),
+        'taken again after, ms': back,
+        oldest,
+      });
     } finally {
       await cluster.stop();
       await own.stop();
@@ -167,6 +172,32 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
         passed('cluster, network cut', { seconds, ...sumsOf(drilled), 'sent for, ms': largest(unwritten) });
       },
     );
+
+  it('when the endpoint is down for half a minute, which the nodes probe by turns, and not each for itself', async () => {
+    cluster = await Cluster.start(server, ['a', 'b']);
+    cluster.beginLoad({ pause: 100 });
+    await lasting(2 * SECOND);
+    cluster.isDown = true;
+    const downAt = performance.now();
+    await lasting(30 * SECOND);
+    cluster.isDown = false;
+    const upAt = performance.now();
+    // Until both breakers are open, each node has so many requests in flight.
+    const probes = cluster.refused.filter(({ at }) => at > downAt + 5 * SECOND);
+    await lasting(SECOND);
+    const drilled = await cluster.settle();
+    const back = Math.round(
+      Math.min(...cluster.arrivals.filter(({ at }) => at > upAt).map(({ at }) => at)) - upAt,
+    );
+    expect(probes.length).toBeGreaterThan(0);
+    expect(probes.length).toBeLessThan(25);
+    passed('cluster, endpoint down', {
+      ...sumsOf(drilled),
+      refused: cluster.refused.length,
+      probes: probes.length,
+      'delivered again after, ms': back,
+    });
+  });
 
   it('when the network to the database is slow by 200 ms', async () => {
     cluster = await Cluster.start(server, ['a', 'b']);

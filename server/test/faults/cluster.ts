@@ -126,6 +126,10 @@ export class Cluster {
   #sending: Promise<unknown> = Promise.resolve();
   /** Milliseconds after which the endpoint answers. */
   answersAfter = 0;
+  /** Whether the endpoint refuses what comes, as one that is down. */
+  isDown = false;
+  /** What it refused. */
+  readonly refused: Arrival[] = [];
   /** Milliseconds after which the proxy in front of the nodes asks the next one. */
   patience = 3000;
 
@@ -193,7 +197,13 @@ export class Cluster {
     this.#receiver.on('request', (request, response) => {
       request.resume();
       const id = decodeURIComponent(String(request.headers['webhook-id'])).replace(/^.*\//, '');
-      this.arrivals.push({ id, at: performance.now(), port: request.socket.remotePort ?? 0 });
+      const arrival = { id, at: performance.now(), port: request.socket.remotePort ?? 0 };
+      if (this.isDown) {
+        this.refused.push(arrival);
+        response.writeHead(503).end();
+        return;
+      }
+      this.arrivals.push(arrival);
       if (this.answersAfter === 0) response.end();
       else setTimeout(() => response.end(), this.answersAfter);
     });
@@ -288,7 +298,9 @@ export class Cluster {
 
   /** What a person needs to find out where acknowledged events have gone. */
   async #describeLost(lost: readonly string[]): Promise<string> {
-    const lines = [`of ${this.acknowledged.size} acknowledged events ${lost.length} did not arrive: ${lost.slice(0, 5)} …`];
+    const lines = [
+      `of ${this.acknowledged.size} acknowledged events ${lost.length} did not arrive: ${lost.slice(0, 5)} …`,
+    ];
     for (const node of this.nodes) {
       const overview = await this.overview(node).catch((error: unknown) => String(error));
       const { stdout, stderr } = node.program.out;

@@ -175,17 +175,7 @@ describe('events', () => {
     await inspector.waitFor({ state: 'detached' });
   });
 
-  it('are sent once more after a question', async () => {
-    await signIn(page, server, '/events/order-1');
-    await page.getByText('delivered to 1 of 2').waitFor();
-    server.answerAt('/ads', 200);
-    await page.keyboard.press('r');
-    await page.getByRole('dialog', { name: 'Send this event once more?' }).waitFor();
-    await page.getByRole('dialog').getByRole('button', { name: 'Resend' }).click();
-    await page.getByText('delivered to 2 of 2').waitFor();
-    server.answerAt('/ads', 401);
-  });
-
+  // Before anything is delivered to ads: steps in which something is are not shaded.
   it('that fail shade the charts of the overview, and it says so in words', async () => {
     const words = page.getByText(/Shaded: requests failed and nothing was delivered to ads/);
     await signIn(page, server, '/?range=15m');
@@ -196,6 +186,11 @@ describe('events', () => {
       await chartStands.promise;
       await route.continue();
     });
+    // The point of the step that is shaded stands at the top of the chart, where the bar of its shade is.
+    await page.route(/timeline(?!.*by=destination)/, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: withLatencies(await response.json(), { p50: 20, p99: 99 }) });
+    });
     const [from, to] = [600_000, 0].map((ago) => new Date(Date.now() - ago).toISOString());
     await page.goto(`${server.url}/?from=${from}&to=${to}`);
     const chart = page.getByRole('img', { name: /^Latency/ }).locator('canvas');
@@ -204,6 +199,17 @@ describe('events', () => {
     chartStands.resolve();
     await words.waitFor();
     await expect.poll(() => pixelsOf(chart, '--bad'), { timeout: LONGEST }).toBeGreaterThan(0);
+  });
+
+  it('are sent once more after a question', async () => {
+    await signIn(page, server, '/events/order-1');
+    await page.getByText('delivered to 1 of 2').waitFor();
+    server.answerAt('/ads', 200);
+    await page.keyboard.press('r');
+    await page.getByRole('dialog', { name: 'Send this event once more?' }).waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Resend' }).click();
+    await page.getByText('delivered to 2 of 2').waitFor();
+    server.answerAt('/ads', 401);
   });
 
   it.each(['light', 'dark'] as const)(
@@ -233,6 +239,22 @@ describe('events', () => {
     },
   );
 });
+
+interface Timeline {
+  readonly groups: readonly { readonly series: Readonly<Record<string, readonly (number | null)[]>> }[];
+}
+
+/** A timeline in which every delivery took as long, in milliseconds. */
+function withLatencies(timeline: Timeline, { p50, p99 }: { readonly p50: number; readonly p99: number }) {
+  const set = (values: readonly (number | null)[] = [], value: number) =>
+    values.map((one) => (one === null ? null : value));
+  const groups = timeline.groups.map(({ series, ...group }) => {
+    const { deliveryP50, deliveryP99 } = series;
+    const latencies = { deliveryP50: set(deliveryP50, p50), deliveryP99: set(deliveryP99, p99) };
+    return { ...group, series: { ...series, ...latencies } };
+  });
+  return { ...timeline, groups };
+}
 
 /** How many pixels of a canvas have a colour of the tokens. */
 function pixelsOf(canvas: Locator, token: string): Promise<number> {

@@ -18,21 +18,22 @@ const NARROWEST = 3;
 const BAR = 2;
 const MARGIN = 6;
 
-/** Paints the shades below the lines. A bar on top tells one from the ground without its colour. */
-export function paintShades(plot: uPlot, shades: readonly Shade[], { fill, ink }: ShadeColours): void {
+/** Paints the ground of the shades, below the lines. */
+export function paintShades(plot: uPlot, shades: readonly Shade[], { fill }: ShadeColours): void {
   const { ctx, bbox } = plot;
   ctx.save();
   for (const { left, width } of placesOf(plot, shades)) {
     ctx.fillStyle = fill;
     ctx.fillRect(left, bbox.top, width, bbox.height);
-    ctx.fillStyle = ink;
-    ctx.fillRect(left, bbox.top, width, BAR * devicePixelRatio);
   }
   ctx.restore();
 }
 
-/** Writes the words of those shades that have room for them, at their right end, over the lines. */
-export function writeShades(plot: uPlot, shades: readonly Shade[], { fill, ink, font }: ShadeColours): void {
+/**
+ * Draws what tells shades from the ground without their colour, over the lines: a bar on top of each, which a point at the top would
+ * hide, and at the right end the words of those that have room for them.
+ */
+export function labelShades(plot: uPlot, shades: readonly Shade[], { fill, ink, font }: ShadeColours): void {
   const { ctx, bbox } = plot;
   const margin = MARGIN * devicePixelRatio;
   const line = 16 * devicePixelRatio;
@@ -41,6 +42,8 @@ export function writeShades(plot: uPlot, shades: readonly Shade[], { fill, ink, 
   ctx.textAlign = 'right';
   ctx.textBaseline = 'middle';
   for (const { left, width, label } of placesOf(plot, shades)) {
+    ctx.fillStyle = ink;
+    ctx.fillRect(left, bbox.top, width, BAR * devicePixelRatio);
     const room = ctx.measureText(label).width + margin;
     if (room + margin > width) continue;
     const right = left + width - margin / 2;

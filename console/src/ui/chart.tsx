@@ -1,7 +1,7 @@
 import 'uplot/dist/uPlot.min.css';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
-import { paintShades, type Shade, type ShadeColours, writeShades } from './chart-shades.ts';
+import { labelShades, paintShades, type Shade, type ShadeColours } from './chart-shades.ts';
 import { clock } from './format.ts';
 import { usePreferences } from './preferences.ts';
 import type { Tone } from './state-mark.tsx';
@@ -161,7 +161,7 @@ function options(element: HTMLElement, props: ChartProps, context: PlotContext):
     series: [{}, ...series.map((one) => seriesOptions(element, one))],
     hooks: {
       drawClear: [(plot) => paintShades(plot, shades(), shadeColours)],
-      draw: [(plot) => writeShades(plot, shades(), shadeColours)],
+      draw: [(plot) => labelShades(plot, shades(), shadeColours)],
       setCursor: [({ cursor }) => onCursor(cursor.idx ?? null)],
       setSelect: [
         (plot) => {

@@ -1,10 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import type { MetricsRecorder } from '../ports/telemetry.ts';
 import {
   CURRENT_REQUEST,
   type ErrorCode,
+  type ExchangeContext,
   errorResponse,
   INCOMING_BODY,
   serializeClosingResponse,
@@ -83,7 +82,7 @@ const ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
 };
 
 /** Connections that stay open only until the pending answers are written. */
-const CLOSING_SOCKETS = new WeakSet<Duplex>();
+const CLOSING_SOCKETS = new WeakSet<Socket>();
 
 /**
  * Answers a connection whose request could not be read or came too slowly; `code` is that of Node's error. Complete
@@ -93,8 +92,8 @@ const CLOSING_SOCKETS = new WeakSet<Duplex>();
  */
 export function rejectUnreadable(
   code: string | undefined,
-  socket: Duplex,
-  recorder: MetricsRecorder | undefined,
+  socket: Socket,
+  { recorder, lingering }: Pick<ExchangeContext, 'recorder' | 'lingering'>,
 ): void {
   // Without a handshake no answer can be sent: the client did not speak TLS.
   if (code === 'ECONNRESET' || /^ERR_(SSL|TLS)_/.test(code ?? '')) {
@@ -102,23 +101,20 @@ export function rejectUnreadable(
     return;
   }
   // Every further byte is an error too.
-  if (CLOSING_SOCKETS.has(socket)) return;
+  if (CLOSING_SOCKETS.has(socket) || lingering.has(socket)) return;
   CLOSING_SOCKETS.add(socket);
   if ((socket as TrackedSocket)[CURRENT_REQUEST]?.hasEarlyResponse) {
-    afterPendingResponses(socket, () => socket.end(() => socket.destroy()));
+    afterPendingResponses(socket, () => lingering.close(socket));
     return;
   }
   const answer = errorResponse(ERROR_CODES[code ?? ''] ?? 'malformed_request');
   recorder?.requestAnswered(answer.status, answer.code);
   const text = serializeClosingResponse(answer);
-  afterPendingResponses(socket, () => {
-    if (socket.writable) socket.end(text, () => socket.destroy());
-    else socket.destroy();
-  });
+  afterPendingResponses(socket, () => lingering.close(socket, text));
 }
 
 /** Calls `then` when every pending answer is written. It is never called when the connection breaks before. */
-function afterPendingResponses(socket: Duplex, then: () => void): void {
+function afterPendingResponses(socket: Socket, then: () => void): void {
   const response = currentResponse(socket);
   if (response === undefined || !(response.req.complete || response.headersSent)) then();
   // By then Node has moved on to the next answer.
@@ -126,6 +122,6 @@ function afterPendingResponses(socket: Duplex, then: () => void): void {
 }
 
 /** The answer that is being written on this connection. Only a private field of Node has it. */
-function currentResponse(socket: Duplex): ServerResponse | undefined {
-  return (socket as Duplex & { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+function currentResponse(socket: Socket): ServerResponse | undefined {
+  return (socket as Socket & { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }

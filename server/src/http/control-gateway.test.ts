@@ -60,13 +60,15 @@ describe('paths below /api', () => {
     });
     const connection = await start(control);
     const large = 'ü'.repeat(512 * 1024);
-    await connection.send(
-      post('/api/v1/x', '{"a":"ü"}'),
-      post('/api/v1/x', large),
-      post('/api/v1/x', `${large}.`),
-    );
-    for (let n = 0; n < 3; n++) expect((await connection.nextResponse()).status).toBe(200);
-    expect(bodies).toEqual(['{"a":"ü"}', large, 'too_large']);
+    for (const body of ['{"a":"ü"}', large, `${large}.`]) {
+      await connection.send(post('/api/v1/x', body));
+      expect((await connection.nextResponse()).status).toBe(200);
+    }
+    expect(bodies.map((body) => (body === large ? 'large' : body))).toEqual([
+      '{"a":"ü"}',
+      'large',
+      'too_large',
+    ]);
   });
 
   test('are only those: others stay with the receiving API', async () => {

@@ -1,4 +1,4 @@
-import type { ControlHandler } from '../control-api/contract.ts';
+import type { ControlHandler, ReceivedRequest } from '../control-api/contract.ts';
 import type { LinkedList } from '../model/containers.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { InFlightRequest } from './admission.ts';
@@ -6,13 +6,14 @@ import { errorResponse, INCOMING_BODY, type NodeHttpExchange, type TrackedSocket
 import {
   clientOf,
   DrainedBody,
+  drainRequest,
   RequestBody,
   type RequestDependencies,
   rejectOverloaded,
 } from './receiving-api.ts';
 import { targetPath } from './routes.ts';
 
-/** The largest body of the control API, in bytes. A larger one is dropped, and the handler is told `too_large`. */
+/** The largest body of the control API, in bytes. Of a larger one the handler is told `too_large` as soon as it shows. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
@@ -24,11 +25,19 @@ export function handleControlRequest(
   control: ControlHandler,
   dependencies: RequestDependencies,
 ): void {
+  if (exchange.contentLength > MAX_BODY_BYTES) {
+    drainRequest(exchange);
+    dispatch(exchange, control, dependencies, 'too_large');
+    return;
+  }
   const asked = new PendingControlRequest(exchange, control, dependencies);
   if (dependencies.admission.admit(asked)) {
     exchange.writeContinue();
     asked.read();
-  } else rejectOverloaded(exchange, dependencies);
+  } else {
+    drainRequest(exchange);
+    rejectOverloaded(exchange, dependencies);
+  }
 }
 
 class PendingControlRequest implements InFlightRequest {
@@ -42,7 +51,7 @@ class PendingControlRequest implements InFlightRequest {
   readonly #dependencies: RequestDependencies;
   readonly #body = new RequestBody(false, Number.NaN, MAX_BODY_BYTES);
   readonly #drained = new DrainedBody();
-  #state: 'arriving' | 'too_large' | 'over' = 'arriving';
+  #isOver = false;
 
   constructor(exchange: NodeHttpExchange, control: ControlHandler, dependencies: RequestDependencies) {
     this.startedAt = dependencies.clock.monotonic();
@@ -67,29 +76,21 @@ class PendingControlRequest implements InFlightRequest {
   }
 
   #onData(piece: Buffer): void {
-    if (this.#state !== 'arriving') {
-      if (this.#drained.exceedsLimit(piece)) this.#exchange.request.destroy();
-    } else if (this.#body.size + piece.length > MAX_BODY_BYTES) this.#state = 'too_large';
+    if (this.#isOver) {
+      if (this.#drained.exceedsLimit(piece)) this.#exchange.closeWhileReceiving();
+    } else if (this.#body.size + piece.length > MAX_BODY_BYTES) this.#dispatch('too_large');
     else if (!this.#dependencies.admission.reserve(this, piece.length) || !this.#body.append(piece))
       this.#rejectOverloaded();
   }
 
   #onEnd(): void {
-    if (this.#state === 'over') return;
-    const body = this.#state === 'too_large' ? 'too_large' : this.#body.text();
-    this.#release();
-    this.#dispatch(body);
+    if (this.#isOver) return;
+    this.#dispatch(this.#body.text());
   }
 
-  #dispatch(body: string): void {
-    const { remoteAddress: address = '' } = clientOf(this.#exchange, this.#dependencies.proxies);
-    try {
-      this.#exchange.delegate((request, response) => this.#control(request, response, { address, body }));
-    } catch (error) {
-      const path = targetPath(this.#exchange.target);
-      this.#dependencies.logger.error({ error, path }, 'request.failed');
-      if (!this.#exchange.isResponseSent) this.#exchange.reply(errorResponse('internal_error'));
-    }
+  #dispatch(body: ReceivedRequest['body']): void {
+    this.#release();
+    dispatch(this.#exchange, this.#control, this.#dependencies, body);
   }
 
   #rejectOverloaded(): void {
@@ -99,9 +100,24 @@ class PendingControlRequest implements InFlightRequest {
   }
 
   #release(): void {
-    if (this.#state === 'over') return;
-    this.#state = 'over';
+    if (this.#isOver) return;
+    this.#isOver = true;
     (this.#exchange.request.socket as TrackedSocket)[INCOMING_BODY] = undefined;
     this.#dependencies.admission.release(this);
+  }
+}
+
+function dispatch(
+  exchange: NodeHttpExchange,
+  control: ControlHandler,
+  { proxies, logger }: RequestDependencies,
+  body: ReceivedRequest['body'],
+): void {
+  const { remoteAddress: address = '' } = clientOf(exchange, proxies);
+  try {
+    exchange.delegate((request, response) => control(request, response, { address, body }));
+  } catch (error) {
+    logger.error({ error, path: targetPath(exchange.target) }, 'request.failed');
+    if (!exchange.isResponseSent) exchange.reply(errorResponse('internal_error'));
   }
 }

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import { STATUS_TEXT } from '../model/http-syntax.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
+import { type LingeringConnections, MAX_LINGER_BYTES } from './lingering-close.ts';
 import { isReceivingPath, requestTarget } from './routes.ts';
 
 /**
@@ -25,8 +26,21 @@ export interface HttpExchange {
   /** Makes the answer the last of its connection, and tells the client. */
   closeAfterResponse(): void;
   reply(answer: PreparedResponse): void;
-  /** Closes the connection at once, answered or not. */
-  abort(): void;
+  /** Closes the connection although the client still sends; its answer, if it has one, reaches it. */
+  closeWhileReceiving(): void;
+}
+
+/**
+ * Bytes of a refused body that are read and dropped before the connection is closed. Many clients read the answer only after they have
+ * sent everything, and a body within this limit does not cost them the connection.
+ */
+export const MAX_DRAINED_BYTES = 4 * 1024 * 1024;
+
+/** The parts of a server that every exchange needs. */
+export interface ExchangeContext {
+  readonly shutdown: ServerShutdown;
+  readonly lingering: LingeringConnections;
+  readonly recorder: MetricsRecorder | undefined;
 }
 
 /** Whether the server is stopping. While it is, every answer is the last of its connection. */
@@ -62,7 +76,7 @@ export const CURRENT_REQUEST = Symbol('currentRequest');
 /** Both are properties of the socket: a listener for every request would cost as much as the rest of this folder. */
 export type TrackedSocket = Socket & {
   [INCOMING_BODY]?: { onDisconnect(): void } | undefined;
-  [CURRENT_REQUEST]?: { readonly hasEarlyResponse: boolean } | undefined;
+  [CURRENT_REQUEST]?: NodeHttpExchange | undefined;
 };
 
 /** A request that `node:http` has read, and the way to answer it. */
@@ -71,22 +85,19 @@ export class NodeHttpExchange implements HttpExchange {
   /** The path and its query, also where the request line has a whole URL. */
   readonly target: string;
   readonly #response: ServerResponse;
-  readonly #shutdown: ServerShutdown;
-  readonly #recorder: MetricsRecorder | undefined;
+  readonly #context: ExchangeContext;
   #awaitsContinue = false;
+  /** Bytes of the connection that were read when it was decided to close it; NaN before. */
+  #closesSince = Number.NaN;
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    shutdown: ServerShutdown,
-    recorder: MetricsRecorder | undefined,
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, context: ExchangeContext) {
     this.request = request;
     this.target = requestTarget(request.url ?? '');
     this.#response = response;
-    this.#shutdown = shutdown;
-    this.#recorder = recorder;
+    this.#context = context;
     (request.socket as TrackedSocket)[CURRENT_REQUEST] = this;
+    // Node calls it behind the last answer of a connection.
+    request.socket.destroySoon = closeAfterLastResponse;
   }
 
   get contentLength(): number {
@@ -129,8 +140,24 @@ export class NodeHttpExchange implements HttpExchange {
     this.#response.shouldKeepAlive = false;
   }
 
-  abort(): void {
-    this.request.destroy();
+  closeWhileReceiving(): void {
+    if (this.#response.writableFinished) this.onLastResponse();
+    else this.#closeWhileAnswering();
+  }
+
+  /** Another part of the server makes the answer. Each piece that comes meanwhile leads here, and the bound is the same as behind it. */
+  #closeWhileAnswering(): void {
+    const { bytesRead } = this.request.socket;
+    if (Number.isNaN(this.#closesSince)) {
+      this.#closesSince = bytesRead;
+      this.closeAfterResponse();
+      this.#response.once('finish', () => this.onLastResponse());
+    } else if (bytesRead - this.#closesSince > MAX_LINGER_BYTES) this.request.socket.destroy();
+  }
+
+  /** The last answer of the connection was written, and its client may still be sending. */
+  onLastResponse(): void {
+    this.#context.lingering.close(this.request.socket);
   }
 
   get isResponseSent(): boolean {
@@ -144,9 +171,10 @@ export class NodeHttpExchange implements HttpExchange {
 
   /** Sends the answer. Requests of browsers to the receiving API get CORS headers, so that pages can read refusals too. */
   reply(answer: PreparedResponse): void {
-    if (this.#shutdown.isClosing) this.closeAfterResponse();
+    const { shutdown, recorder } = this.#context;
+    if (shutdown.isClosing || this.contentLength > MAX_DRAINED_BYTES) this.closeAfterResponse();
     const isReceiving = isReceivingPath(this.target);
-    if (isReceiving) this.#recorder?.requestAnswered(answer.status, answer.code);
+    if (isReceiving) recorder?.requestAnswered(answer.status, answer.code);
     const toBrowser = isReceiving && this.request.headers.origin !== undefined;
     writeResponse(this.#response, toBrowser ? withCorsHeaders(answer) : answer);
   }
@@ -154,9 +182,17 @@ export class NodeHttpExchange implements HttpExchange {
   /** Lets another part write the response. `target` replaces the target of the request. */
   delegate(handler: (request: IncomingMessage, response: ServerResponse) => void): void {
     this.request.url = this.target;
-    this.#shutdown.delegate(this.#response);
+    this.#context.shutdown.delegate(this.#response);
+    if (this.contentLength > MAX_DRAINED_BYTES) this.closeAfterResponse();
     handler(this.request, this.#response);
   }
+}
+
+/** Takes the place of `destroySoon` of a socket, which would close it although the client still sends. */
+function closeAfterLastResponse(this: Socket): void {
+  const exchange = (this as TrackedSocket)[CURRENT_REQUEST];
+  if (exchange === undefined || exchange.request.complete) Socket.prototype.destroySoon.call(this);
+  else exchange.onLastResponse();
 }
 
 const BASIC_CREDENTIALS = /^basic +([\w+/-]+={0,2}) *$/i;

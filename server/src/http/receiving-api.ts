@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import type { LinkedList } from '../model/containers.ts';
 import type { Monotonic, Time } from '../model/time.ts';
@@ -14,6 +13,7 @@ import {
   INCOMING_BODY,
   ingestResponse,
   jsonResponse,
+  MAX_DRAINED_BYTES,
   type NodeHttpExchange,
   type PreparedResponse,
   type TrackedSocket,
@@ -44,7 +44,7 @@ export function handleCall(
   const { request } = exchange;
   const call = admitCall(exchange, action, dependencies);
   if (call === undefined) {
-    drainRequest(request);
+    drainRequest(exchange);
     return;
   }
   exchange.writeContinue();
@@ -130,7 +130,7 @@ export class IncomingCall implements InFlightRequest {
   append(piece: Buffer): void {
     if (this.#state !== 'uploading') {
       this.#drained ??= new DrainedBody();
-      if (this.#drained.exceedsLimit(piece)) this.#exchange.abort();
+      if (this.#drained.exceedsLimit(piece)) this.#exchange.closeWhileReceiving();
       return;
     }
     if (this.#body.size + piece.length > this.#body.maxBytes)
@@ -323,12 +323,6 @@ function isZero(id: string | undefined): boolean {
 type BodyError = 'too_large' | 'unsupported_encoding' | 'invalid_encoding';
 
 /**
- * Bytes of a refused body that are still read and dropped. Many clients read the answer only after they have sent
- * everything; a connection closed under them would look like a network error and be tried again.
- */
-const MAX_DRAINED_BYTES = 4 * 1024 * 1024;
-
-/**
  * The limit on tiny chunks. Each chunk costs time, and networks do not deliver chunks of less than some hundred bytes. After
  * so many chunks with so few bytes each, the client is taken for an attacker.
  */
@@ -430,11 +424,11 @@ export class DrainedBody {
 }
 
 /** Reads and drops the rest of a refused request, up to a limit; beyond it the connection is closed. */
-export function drainRequest(request: IncomingMessage): void {
-  let waste: DrainedBody | undefined;
-  request.on('data', (piece: Buffer) => {
-    waste ??= new DrainedBody();
-    if (waste.exceedsLimit(piece)) request.destroy();
+export function drainRequest(exchange: NodeHttpExchange): void {
+  let drained: DrainedBody | undefined;
+  exchange.request.on('data', (piece: Buffer) => {
+    drained ??= new DrainedBody();
+    if (drained.exceedsLimit(piece)) exchange.closeWhileReceiving();
   });
 }
 

@@ -86,7 +86,7 @@ export class RequestRouter {
       return;
     }
     exchange.writeContinue();
-    drainRequest(request);
+    drainRequest(exchange);
     if (action === undefined && this.#options.isReceiving && isReceivingPath(exchange.target)) {
       // A client with a wrong base URL drops its events silently. This count is where the operator sees it.
       this.#options.discards?.refused(path === undefined ? 'not_found' : 'method_not_allowed', {

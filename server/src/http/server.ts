@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { ControlHandler } from '../control-api/contract.ts';
 import { type Duration, MINUTE, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -16,8 +16,9 @@ import {
 } from './admission.ts';
 import { ConnectionTracker, rejectUnreadable } from './connections.ts';
 import type { ConsoleFiles } from './console.ts';
-import { NodeHttpExchange, ServerShutdown } from './exchange.ts';
+import { type ExchangeContext, NodeHttpExchange, ServerShutdown } from './exchange.ts';
 import { FastPathConnections, ResponseWriter } from './fast-path/connection.ts';
+import { LingeringConnections, type LingerLimits } from './lingering-close.ts';
 import { RequestRouter } from './request-router.ts';
 import { CertificateReloader, type KeyPair, readKeyPair, type TlsFiles } from './tls.ts';
 import { TrustedProxies } from './trusted-proxies.ts';
@@ -25,7 +26,7 @@ import { TrustedProxies } from './trusted-proxies.ts';
 /** Not imported: see `STATUS_TEXT`. */
 const { createServer } = process.getBuiltinModule('node:http');
 
-export interface ServerTimeouts {
+export interface ServerTimeouts extends LingerLimits {
   /** A client whose head or body takes longer gets 408, and the connection is closed. */
   readonly head: Duration;
   readonly request: Duration;
@@ -49,6 +50,8 @@ const DEFAULT_TIMEOUTS: ServerTimeouts = {
   idle: 72 * SECOND,
   stalled: MINUTE,
   checkInterval: 5 * SECOND,
+  linger: 30 * SECOND,
+  lingerIdle: 5 * SECOND,
   grace: 5 * SECOND,
 };
 
@@ -133,6 +136,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     stop() {
       shutdown.begin();
       reloader?.stop();
+      open?.lingering.beginStop();
       for (const timer of timers) clearInterval(timer);
       stopped ??= open === undefined ? Promise.resolve() : closeServer(open, clock, limits.grace);
       return stopped;
@@ -147,6 +151,7 @@ interface ResolvedServerOptions extends HttpServerOptions {
 interface OpenServer {
   readonly server: Server | TlsServer;
   readonly connections: ConnectionTracker;
+  readonly lingering: LingeringConnections;
   /** Absent where no calls are taken. */
   readonly fastPath: FastPathConnections | undefined;
 }
@@ -177,6 +182,8 @@ function attachHandlers(
   const { bounds = DEFAULT_SERVER_BOUNDS, clock, logger, discards, control, publicUrl, adminPort } = options;
   const { receiver = noReceiver, recorder, limits, trustedProxies, turns = new TurnScheduler() } = options;
   const isTls = options.tls !== undefined;
+  const lingering = new LingeringConnections(limits);
+  const exchangeContext: ExchangeContext = { shutdown, lingering, recorder };
   const connections = new ConnectionTracker(server, isTls);
   const admission = new AdmissionController(bounds, clock);
   const load = () => ({
@@ -197,32 +204,31 @@ function attachHandlers(
     isReceiving,
   });
   const receive = (request: IncomingMessage, response: ServerResponse) =>
-    router.route(new NodeHttpExchange(request, response, shutdown, recorder));
+    router.route(new NodeHttpExchange(request, response, exchangeContext));
   server.on('request', receive);
   server.on('checkContinue', (request, response) => {
-    const exchange = new NodeHttpExchange(request, response, shutdown, recorder);
+    const exchange = new NodeHttpExchange(request, response, exchangeContext);
     exchange.expectContinue();
     router.route(exchange);
   });
   // An unknown expectation may be ignored (RFC 9110 section 10.1.1); refusing it would lose the call.
   server.on('checkExpectation', receive);
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) =>
-    rejectUnreadable(code, socket, recorder),
+    rejectUnreadable(code, socket as Socket, exchangeContext),
   );
   server.maxConnections = bounds.connections;
   server.on('drop', () => overload.rejected());
   const responses = new ResponseWriter(limits.idle);
   const fastPath = isReceiving
     ? new FastPathConnections(server, {
+        ...exchangeContext,
         dependencies,
         responses,
-        shutdown,
-        recorder,
         limits,
         isTls,
       })
     : undefined;
-  return { server, connections, fastPath };
+  return { server, connections, lingering, fastPath };
 }
 
 /** The receiver of a server that takes no calls. It is never called. */

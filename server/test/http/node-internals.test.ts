@@ -163,6 +163,43 @@ describe('http/connections.ts', () => {
   });
 });
 
+describe('http/lingering-close.ts', () => {
+  test('is asked by socket.destroySoon to close a connection behind its last answer', async () => {
+    let asked = 0;
+    const server = createServer((request, response) => {
+      request.socket.destroySoon = () => {
+        asked++;
+        request.socket.destroy();
+      };
+      response.shouldKeepAlive = false;
+      response.end('x');
+    });
+    const socket = connected(await listening(server));
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n');
+    socket.resume();
+    await once(socket, 'close');
+    const why = 'Node closes a connection in another way: a client that still sends may lose its answer';
+    expect(asked, why).toBe(1);
+  });
+
+  test('takes what still comes from the parser of Node by its own listener for the bytes', async () => {
+    const requests: (string | undefined)[] = [];
+    const taken = Promise.withResolvers<string>();
+    const server = createServer(({ url, socket }, response) => {
+      requests.push(url);
+      socket.removeAllListeners('data');
+      socket.on('data', (bytes) => taken.resolve(String(bytes)));
+      response.end('x');
+    });
+    const socket = connected(await listening(server));
+    socket.write(REQUEST);
+    await received(socket, /x$/);
+    socket.write('more');
+    const why = 'Node gives the bytes to its parser all the same: what is dropped would be read as requests';
+    expect([await taken.promise, requests], why).toEqual(['more', ['/a']]);
+  });
+});
+
 describe('adapters/http-client/connector.ts', () => {
   async function readIntoBuffer(openSocket: (onread: OnReadOpts) => Socket): Promise<string> {
     const buffer = Buffer.alloc(64);

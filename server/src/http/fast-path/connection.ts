@@ -1,13 +1,13 @@
 import type { Server, Socket } from 'node:net';
 import { type Duration, SECOND } from '../../model/time.ts';
-import type { MetricsRecorder } from '../../ports/telemetry.ts';
 import { rejectUnreadable } from '../connections.ts';
 import {
   CONNECTION_CLOSE,
+  type ExchangeContext,
   type HttpExchange,
+  MAX_DRAINED_BYTES,
   type PreparedResponse,
   parseWriteKey,
-  type ServerShutdown,
   serializeResponse,
   withCorsHeaders,
 } from '../exchange.ts';
@@ -53,11 +53,9 @@ export class FastPathConnections {
 }
 
 /** The parts that all connections of the fast path share. */
-export interface FastPathContext {
+export interface FastPathContext extends ExchangeContext {
   readonly dependencies: RequestDependencies;
   readonly responses: ResponseWriter;
-  readonly shutdown: ServerShutdown;
-  readonly recorder: MetricsRecorder | undefined;
   /** Lets `node:http` read the connection. */
   readonly handOver: (socket: Socket) => void;
   /** The connection has left the fast path: it was handed over or is closed. */
@@ -150,20 +148,28 @@ export class FastPathConnection implements HttpExchange {
     this.#closesAfterResponse = true;
   }
 
-  abort(): void {
+  closeWhileReceiving(): void {
+    this.#state = 'released';
+    this.#context.lingering.close(this.peer);
+  }
+
+  #abort(): void {
     this.#state = 'released';
     this.peer.destroy();
   }
 
   reply(answer: PreparedResponse): void {
-    const { recorder, shutdown, responses } = this.#context;
+    const { recorder, shutdown, lingering, responses } = this.#context;
     recorder?.requestAnswered(answer.status, answer.code);
     if (this.#state === 'released') return;
     this.#isResponseSent = true;
     const full = this.#request!.hasOrigin ? withCorsHeaders(answer) : answer;
-    if (this.#closesAfterResponse || shutdown.isClosing) {
+    const isLast = this.#closesAfterResponse || this.contentLength > MAX_DRAINED_BYTES;
+    if (isLast || shutdown.isClosing) {
       this.#state = 'released';
-      this.peer.end(responses.serializeLast(full), () => this.peer.destroy());
+      const last = responses.serializeLast(full);
+      if (this.#bodyRemaining > 0) lingering.close(this.peer, last);
+      else this.peer.end(last, () => this.peer.destroy());
       return;
     }
     if (!this.peer.write(responses.serialize(full))) this.#pauseUntilDrain();
@@ -178,7 +184,7 @@ export class FastPathConnection implements HttpExchange {
     }
     const elapsed = now - this.#stateSince;
     if (this.#state === 'idle') {
-      if (elapsed >= limits.idle) this.abort();
+      if (elapsed >= limits.idle) this.#abort();
     } else if (this.#state === 'new') {
       if (elapsed >= limits.head) this.#failRequest('ERR_HTTP_REQUEST_TIMEOUT');
     } else if (this.#state === 'active' && this.#bodyRemaining > 0) {
@@ -188,7 +194,7 @@ export class FastPathConnection implements HttpExchange {
 
   /** Closes the connection unless its client waits for an answer. For the stop of the server. */
   closeIfIdle(): void {
-    if (this.#state === 'idle' || (this.#state === 'active' && this.#isHalfClosed)) this.abort();
+    if (this.#state === 'idle' || (this.#state === 'active' && this.#isHalfClosed)) this.#abort();
   }
 
   readonly #onData = (piece: Buffer): void => {
@@ -237,7 +243,7 @@ export class FastPathConnection implements HttpExchange {
     if (this.#call !== undefined) this.#call.append(part);
     else {
       this.#drained ??= new DrainedBody();
-      if (this.#drained.exceedsLimit(part)) this.abort();
+      if (this.#drained.exceedsLimit(part)) this.closeWhileReceiving();
     }
   }
 
@@ -246,7 +252,7 @@ export class FastPathConnection implements HttpExchange {
     if (this.#state !== 'active' || !this.#isResponseSent || this.#bodyRemaining > 0) return;
     if (this.#context.shutdown.isClosing) {
       // The answer was sent earlier; the body has been read only now.
-      this.abort();
+      this.#abort();
       return;
     }
     this.#state = 'idle';
@@ -307,15 +313,15 @@ export class FastPathConnection implements HttpExchange {
       this.#state = 'released';
       this.peer.end();
     } else if (this.#bodyRemaining > 0) this.#failRequest('HPE_INVALID_EOF_STATE');
-    else if (this.#context.shutdown.isClosing) this.abort();
+    else if (this.#context.shutdown.isClosing) this.#abort();
     else this.#closesAfterResponse = true;
   };
 
   /** The request stays incomplete. One that was refused by its head has its answer already, and gets no second one. */
   #failRequest(code: string): void {
     this.#state = 'released';
-    if (this.#isResponseSent) this.peer.end(() => this.peer.destroy());
-    else rejectUnreadable(code, this.peer, this.#context.recorder);
+    if (this.#isResponseSent) this.#context.lingering.close(this.peer);
+    else rejectUnreadable(code, this.peer, this.#context);
   }
 
   readonly #onClose = (): void => {

@@ -27,13 +27,13 @@ const login = () => textMatching(new RegExp(`^[^${CONTROL}]{1,500}$`), LOGIN_RUL
 const mailbox = z
   .strictObject(
     {
-      server: textMatching(
-        /^smtps?:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?$/,
-        SERVER_RULE,
-      ).meta({
-        description:
-          'smtps:// uses TLS from the start (port 465), smtp:// as soon as the server offers it (port 587).',
-      }),
+      server: textMatching(/^smtps?:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?$/, SERVER_RULE)
+        // Colons and digits that are no address, and ports beyond the last one. Only with the scheme http are numbers of IPv4 looked at.
+        .refine((server) => URL.canParse(server.replace(/^smtp/, 'http')), { error: SERVER_RULE })
+        .meta({
+          description:
+            'smtps:// uses TLS from the start (port 465), smtp:// as soon as the server offers it (port 587).',
+        }),
       user: login().exactOptional().meta({ description: 'Signs in to the server.' }),
       password: login().exactOptional().meta({
         description: 'Of the user. It is sent over TLS only.',

@@ -128,7 +128,7 @@ export class Cluster {
   answersAfter = 0;
   /** Whether the endpoint refuses what comes, as one that is down. */
   isDown = false;
-  /** What it refused. */
+  /** The requests that it refused. */
   readonly refused: Arrival[] = [];
   /** Milliseconds after which the proxy in front of the nodes asks the next one. */
   patience = 3000;
@@ -296,7 +296,7 @@ export class Cluster {
     return { acknowledged: n, lost: 0, repeated: this.repeats() };
   }
 
-  /** What a person needs to find out where acknowledged events have gone. */
+  /** The report names some lost events, and gives the status and the last output of each node. */
   async #describeLost(lost: readonly string[]): Promise<string> {
     const lines = [
       `of ${this.acknowledged.size} acknowledged events ${lost.length} did not arrive: ${lost.slice(0, 5)} …`,
@@ -304,7 +304,7 @@ export class Cluster {
     for (const node of this.nodes) {
       const overview = await this.overview(node).catch((error: unknown) => String(error));
       const { stdout, stderr } = node.program.out;
-      lines.push(`node ${node.name}: ${JSON.stringify(overview)}`, `${stdout}${stderr}`.slice(-LAST_WORDS));
+      lines.push(`node ${node.name}: ${JSON.stringify(overview)}`, `${stdout}${stderr}`.slice(-OUTPUT_TAIL));
     }
     return lines.join('\n');
   }
@@ -334,7 +334,7 @@ export class Cluster {
 }
 
 /** Characters at the end of a node's output. */
-const LAST_WORDS = 8000;
+const OUTPUT_TAIL = 8000;
 
 /** Milliseconds: a lease, its adoption, and the slowness of a busy machine. */
 const SETTLED_WITHIN = 120_000;

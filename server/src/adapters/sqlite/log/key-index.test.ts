@@ -7,7 +7,8 @@ import { Quarantine } from '../damage.ts';
 import { openDatabase } from '../database.ts';
 import { Watermarks } from '../installation.ts';
 import { Chunks } from './chunks.ts';
-import { KeyIndex, MEMTABLE_KEYS } from './key-index.ts';
+import { KeyIndex } from './key-index.ts';
+import { MEMTABLE_KEYS } from './memtable.ts';
 
 const MEMORY = 64 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keyHash } from '../../encoding/hashes.ts';
-import { Memtable } from './key-index.ts';
+import { Memtable } from './memtable.ts';
 
 function hash(
   source: number,

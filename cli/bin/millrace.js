@@ -16,14 +16,16 @@ if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
   process.exit(1);
 }
 
-// By default, Node lets the space for new objects grow to 128 MB under load. An event's objects live for milliseconds,
-// and need far less. The limit can only be set before the heap exists, so the process executes itself again under the
-// same id. Without the limit (on Windows, or when another one is set), the program works as well.
-const LIMIT = '--max-semi-space-size';
+// Two options of Node, each unless it is given already. By default, Node lets the space for new objects grow to 128 MB under
+// load. An event's objects live for milliseconds, and need far less. The other one lets the program collect its garbage when a
+// busy time is over (docs/decisions/0032-idle-memory.md). Both can only be set before the heap exists, so the process executes
+// itself again under the same id. Without them, as on Windows, the program works as well.
+const OPTIONS = ['--max-semi-space-size=16', '--expose-gc'];
 const isServer = ['dev', 'start'].includes(process.argv[2]);
-const isLimited = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((text) => text.includes(LIMIT));
-if (isServer && !isLimited && process.platform !== 'win32') {
-  const args = [process.execPath, `${LIMIT}=16`, ...process.execArgv, ...process.argv.slice(1)];
+const given = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`;
+const missing = OPTIONS.filter((option) => !given.includes(option.split('=')[0]));
+if (isServer && missing.length > 0 && process.platform !== 'win32') {
+  const args = [process.execPath, ...missing, ...process.execArgv, ...process.argv.slice(1)];
   process.execve(process.execPath, args, process.env);
 }
 

@@ -1,7 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -54,6 +57,29 @@ describe('millrace', () => {
       expect({ args, code, out }).toEqual({ args, code: 2, out: '' });
       expect(err).toContain(message);
     });
+  });
+});
+
+/** What Node was started with, as Linux shows it. */
+const optionsOf = ({ child }: Program) =>
+  readFileSync(`/proc/${child.pid}/cmdline`, 'utf8')
+    .split('\0')
+    .filter((argument) => /semi-space|expose/.test(argument));
+
+describe.runIf(existsSync('/proc/self/cmdline'))('a server', () => {
+  it.each([
+    [undefined, ['--max-semi-space-size=16', '--expose-gc']],
+    ['--max-semi-space-size=32', ['--expose-gc']],
+    ['--max-semi-space-size=32 --expose-gc', []],
+  ])('gets the options that it needs of Node besides %s', async (given, added) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-options-'));
+    const env = given === undefined ? {} : { NODE_OPTIONS: given };
+    const server = millrace(['dev', '--port', '0', '--data', folder], env);
+    await server.says('out', /http:\/\/\S+/);
+    expect(optionsOf(server)).toEqual(added);
+    server.child.kill('SIGTERM');
+    await server.ended;
+    rmSync(folder, { recursive: true });
   });
 });
 

@@ -216,7 +216,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
   await jobs.add('alerts', alerts);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
-  started.add(new IdleCollector());
+  started.add(new IdleCollector(storage.store.memory));
   const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations, alerts };
   return { ...storage, ...observation, httpClient, ...parts };
 }

@@ -22,6 +22,9 @@ export interface Store {
   /** Present where several processes may share the store. */
   readonly nodes?: Nodes;
 
+  /** Present where the store has memory of its own that only load needs. */
+  readonly memory?: StoreMemory;
+
   /** The clocks when the store was last written; absent when it never was. */
   readonly lastClockMark?: ClockMark;
 
@@ -37,6 +40,15 @@ export interface Store {
 
   /** Waits for earlier operations, then closes everything. Aborts a running backup. Idempotent. */
   stop(): Promise<void>;
+}
+
+/** What a store gives back when a busy time is over. Nothing is lost, and the next calls need not wait for what was given back. */
+export interface StoreMemory {
+  /** Makes tables in memory smaller. What goes to disk instead is written with the next slices of maintenance. */
+  shrink(): Promise<void>;
+
+  /** Gives back caches and garbage: some seconds after `shrink`, also what went to disk. */
+  release(): Promise<void>;
 }
 
 /** Called after each piece, with bytes written and total bytes; the first time when the folder has proved usable. */

@@ -88,6 +88,22 @@ describe('upkeep of the SQLite store', () => {
     return all;
   };
 
+  it('gives memory back and goes on: events are read, their ids are known, and new ones are stored', async () => {
+    const positions = await append(
+      Array.from({ length: 300 }, (_, n) => event(n)),
+      START,
+    );
+    for (const step of ['shrink', 'release', 'release', 'shrink'] as const) {
+      await store.memory![step]();
+      expect(await append([event(0), event(299)], START + 1)).toEqual([undefined, undefined]);
+      const [first, last] = await store.log.read([positions[0]!, positions.at(-1)!]);
+      expect([first, last].map((stored) => stored?.event.messageId)).toEqual(['m-0', 'm-299']);
+    }
+    expect(await append([event(300)], START + 2)).toEqual([300]);
+    await upkeep(START + 3);
+    expect(await find({ messageId: 'm-300' })).toEqual([300]);
+  });
+
   it('merges single calls into large chunks that take less space than their JSON, and changes no event', async () => {
     let json = 0;
     const positions: Position[] = [];

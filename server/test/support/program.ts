@@ -21,8 +21,8 @@ export function runnable(path: string): string {
   return BUNDLE === undefined ? join(ROOT, `${path}.ts`) : join(BUNDLE, `${path}.js`);
 }
 
-/** A server without this option executes itself again with it (cli/bin/millrace.js), a tenth of the cost of its start. */
-const LIMIT = '--max-semi-space-size=16';
+/** A server without these options executes itself again with them (cli/bin/millrace.js), a tenth of the cost of its start. */
+const OPTIONS = ['--max-semi-space-size=16', '--expose-gc'];
 
 /** The real program in a process of its own. */
 export interface Program {
@@ -75,7 +75,7 @@ export async function runProgram(
 }
 
 function launch({ args, env, under = [] }: ProgramOptions) {
-  const [command, ...rest] = [...under, process.execPath, LIMIT, MILLRACE, ...args];
+  const [command, ...rest] = [...under, process.execPath, ...OPTIONS, MILLRACE, ...args];
   const child = spawn(command!, rest, {
     cwd: ROOT,
     env: { ...cleanEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...databaseOf(args), ...env },

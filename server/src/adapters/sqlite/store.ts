@@ -103,6 +103,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     endpointHealth: endpointHealthOf(thread),
     regulations: regulationsOf(thread, keyHash(keySecret), journal),
     reapply: (entry) => reapply(thread, entry),
+    memory: {
+      shrink: () => thread.request('shrinkKeys'),
+      release: () => thread.request('releaseMemory'),
+    },
     ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
     backup: async (folder, progress) => {
       const made = await backups.make(folder, progress);

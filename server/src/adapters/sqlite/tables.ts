@@ -13,6 +13,7 @@ import { RegulationTable, regulationHandlers } from './regulations/regulation-ta
 import { SuppressionTable } from './regulations/suppression-table.ts';
 import type { RpcAnswer, RpcHandlers, RpcRequest } from './rpc.ts';
 import { RecordTable, settingsHandlers } from './settings/records.ts';
+import { idleHandlers } from './upkeep/idle.ts';
 import { Maintenance } from './upkeep/maintenance.ts';
 import { FileSpace } from './upkeep/retention.ts';
 
@@ -20,7 +21,8 @@ import { FileSpace } from './upkeep/retention.ts';
 export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof queueHandlers> &
   ReturnType<typeof settingsHandlers> &
-  ReturnType<typeof regulationHandlers>;
+  ReturnType<typeof regulationHandlers> &
+  ReturnType<typeof idleHandlers>;
 
 /** Each operation in words for an operator. `Damage.others` shows them when damage keeps the operation from being done. */
 export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
@@ -69,6 +71,8 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   suppression: 'suppressed users',
   suppressions: 'suppressed users',
   suppressed: 'suppressed users',
+  shrinkKeys: 'giving memory back',
+  releaseMemory: 'giving memory back',
 };
 
 /** The answer to any of these operations. */
@@ -134,6 +138,7 @@ export class Tables {
       ...queueHandlers(queue),
       ...settingsHandlers(records),
       ...regulationHandlers(regulations),
+      ...idleHandlers(database, keys),
     };
     this.#queue = queue;
     this.#ledger = ledger;

@@ -1,50 +1,91 @@
-import { afterEach, expect, test, vi } from 'vitest';
-import { IdleCollector } from './memory.ts';
+import { execFileSync } from 'node:child_process';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import type { StoreMemory } from '../../ports/store.ts';
+import { IdleCollector, type ProcessMemory } from './memory.ts';
+
+beforeAll(() => {
+  // The program has it from `--expose-gc`.
+  setFlagsFromString('--expose-gc');
+  vi.stubGlobal('gc', runInNewContext('gc'));
+  setFlagsFromString('--no-expose-gc');
+});
 
 const collectors: IdleCollector[] = [];
 afterEach(() => {
   for (const collector of collectors.splice(0)) collector.stop();
 });
 
-function collectorWith(collect?: () => void, trim?: () => void): IdleCollector {
-  const collector = new IdleCollector(collect, trim);
+function collectorOf(store?: StoreMemory, ofProcess?: ProcessMemory): IdleCollector {
+  const collector = new IdleCollector(store, ofProcess);
   collectors.push(collector);
   return collector;
 }
 
-test('collects once after a busy time, and not before it is over', () => {
-  const collect = vi.fn();
-  const collector = collectorWith(collect);
-  const counts = [0, 0, 0.5, 0, 0.5, 0.01, 0.01, 0.01, 0, 0].map((utilization) => {
-    collector.used(utilization);
-    return collect.mock.calls.length;
-  });
-  expect(counts).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
-  for (const utilization of [0.2, 0, 0]) collector.used(utilization);
-  expect(collect).toHaveBeenCalledTimes(2);
+/** A collector that only notes its steps. */
+function notingCollector() {
+  const steps: string[] = [];
+  const note = (step: string) => () => void steps.push(step);
+  const asked = (step: string) => async () => void steps.push(step);
+  const collector = collectorOf(
+    { shrink: asked('shrink'), release: asked('release') },
+    { collect: note('collect'), trim: note('trim') },
+  );
+  /** The steps that each of these intervals leads to. */
+  const stepsAfter = (...utilizations: number[]) =>
+    utilizations.map((utilization) => {
+      collector.used(utilization);
+      return steps.splice(0).join(' ');
+    });
+  return { stepsAfter };
+}
+
+test('takes one step after the other when a busy time is over, and each once', () => {
+  const { stepsAfter } = notingCollector();
+  expect(stepsAfter(0, 0, 0.5, 0, 0.5, 0.01, 0.01, 0.01, 0, 0, 0)).toEqual([
+    ...['', '', '', '', '', '', 'collect shrink', 'release', 'trim', '', ''],
+  ]);
+  expect(stepsAfter(0.2, 0, 0, 0, 0, 0)).toEqual(['', '', 'collect shrink', 'release', 'trim', '']);
 });
 
-test('lets the allocator give back free pages once, after the collection, when the thread is still quiet', () => {
-  const trim = vi.fn();
-  const collector = collectorWith(() => {}, trim);
-  const counts = [0, 0, 0, 0.5, 0, 0, 0.05, 0, 0, 0, 0].map((utilization) => {
-    collector.used(utilization);
-    return trim.mock.calls.length;
-  });
-  expect(counts).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+test('waits with the next step while the thread is not quiet, and begins again after a busy time', () => {
+  const { stepsAfter } = notingCollector();
+  expect(stepsAfter(0.5, 0, 0, 0.05, 0, 0, 0.05, 0, 0, 0)).toEqual([
+    ...['', '', 'collect shrink', '', '', 'release', '', '', 'trim', ''],
+  ]);
+  expect(stepsAfter(0.5, 0, 0, 0, 0.5, 0, 0, 0, 0, 0)).toEqual([
+    ...['', '', 'collect shrink', 'release', '', '', 'collect shrink', 'release', 'trim', ''],
+  ]);
 });
 
 test('leaves a thread alone that is never quiet, or never busy', () => {
-  const collect = vi.fn();
-  const collector = collectorWith(collect);
-  for (let nth = 0; nth < 100; nth++) collector.used(nth % 2 === 0 ? 0.01 : 0.5);
-  expect(collect).not.toHaveBeenCalled();
-  for (let nth = 0; nth < 100; nth++) collectorWith(collect).used(0.05);
-  expect(collect).not.toHaveBeenCalled();
+  for (const steady of [
+    [0.01, 0.5],
+    [0.05, 0.05],
+    [0.02, 0.02],
+    [0.09, 0.01, 0.01, 0.01, 0.01],
+  ]) {
+    const { stepsAfter } = notingCollector();
+    const times = Array.from({ length: 100 }, (_, nth) => steady[nth % steady.length]!);
+    expect(stepsAfter(...times).join('')).toBe('');
+  }
+});
+
+test('goes on when the store cannot give anything back, or has nothing to give', async () => {
+  const fails = () => Promise.reject(new Error('the store is stopped'));
+  const ofProcess = { collect: vi.fn(), trim: vi.fn() };
+  for (const store of [{ shrink: fails, release: fails }, undefined]) {
+    const collector = collectorOf(store, ofProcess);
+    for (const utilization of [1, 0, 0, 0, 0]) collector.used(utilization);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(ofProcess.collect).toHaveBeenCalledTimes(2);
+  expect(ofProcess.trim).toHaveBeenCalledTimes(2);
 });
 
 test('gives back objects that nothing refers to any more', () => {
-  const collector = collectorWith();
+  const collector = collectorOf();
   const gone = new WeakRef({});
   const buffers = Array.from({ length: 100 }, () => new ArrayBuffer(1024 * 1024));
   const before = process.memoryUsage().arrayBuffers;
@@ -56,8 +97,15 @@ test('gives back objects that nothing refers to any more', () => {
   });
 });
 
+test('a process that was started with --expose-gc has it on every thread', () => {
+  const script = `new (require('node:worker_threads').Worker)('console.log(typeof gc)', { eval: true })`;
+  expect(execFileSync(process.execPath, ['--expose-gc', '-e', script], { encoding: 'utf8' })).toBe(
+    'function\n',
+  );
+});
+
 test.runIf(glibcVersion() !== undefined)('gives back memory that is free between blocks in use', async () => {
-  const collector = collectorWith();
+  const collector = collectorOf();
   // Below the size that `malloc` takes from the system by itself.
   const buffers = Array.from({ length: 12_000 }, () => Buffer.allocUnsafeSlow(9000).fill(1));
   const kept = buffers.filter((_, nth) => nth % 50 === 0);
@@ -65,7 +113,7 @@ test.runIf(glibcVersion() !== undefined)('gives back memory that is free between
   const before = process.memoryUsage.rss();
   // V8 frees buffers on another thread, and tells nobody when it has.
   await vi.waitFor(() => {
-    for (const utilization of [1, 0, 0, 0]) collector.used(utilization);
+    for (const utilization of [1, 0, 0, 0, 0]) collector.used(utilization);
     expect(process.memoryUsage.rss()).toBeLessThan(before - 50 * 1024 * 1024);
   }, 4000);
   expect(kept).toHaveLength(240);

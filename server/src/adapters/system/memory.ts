@@ -1,7 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { Duration } from '../../model/time.ts';
+import type { StoreMemory } from '../../ports/store.ts';
 
 /** How often the thread's processor time is read. */
 const INTERVAL: Duration = 5000;
@@ -13,22 +12,33 @@ const QUIET = 0.03;
 const QUIET_INTERVALS = 2;
 
 /**
- * Gives back what a busy time leaves in the memory of this thread, once, when it has become quiet. V8 collects garbage when something is
- * allocated, so without calls everything stays: tens of megabytes of dead objects and of buffers that belong to them. glibc's `malloc` in turn
- * keeps what was freed between blocks that are still used: a hundred megabytes, of all threads.
+ * Gives back what a busy time leaves in memory, once, when this thread has become quiet. V8 collects garbage when something is
+ * allocated, so without calls everything stays: tens of megabytes of dead objects and of buffers that belong to them. The store has
+ * caches and garbage on a thread of its own. glibc's `malloc` in turn keeps what was freed between blocks that are still used: a hundred
+ * megabytes, of all threads.
  */
 export class IdleCollector {
-  readonly #collect: () => void;
-  readonly #trim: () => void;
+  /** One after the other, an interval apart, as long as the thread stays quiet. */
+  readonly #steps: readonly (() => void)[];
   readonly #timer: NodeJS.Timeout;
   #last = process.threadCpuUsage();
   #wasBusy = false;
   #quiet = 0;
-  #wasCollected = false;
+  /** The step to do next; none is left when it is the number of steps. */
+  #next: number;
 
-  constructor(collect: () => void = collectGarbage, trim: () => void = trimAllocator) {
-    this.#collect = collect;
-    this.#trim = trim;
+  constructor(store?: StoreMemory, { collect, trim }: ProcessMemory = PROCESS) {
+    this.#steps = [
+      () => {
+        collect();
+        ignoreFailure(store?.shrink());
+      },
+      // What the store had in memory is on its disk by now.
+      () => ignoreFailure(store?.release()),
+      // V8 frees the buffers of dead objects on another thread.
+      trim,
+    ];
+    this.#next = this.#steps.length;
     this.#timer = setInterval(() => {
       // Processor time: on a busy machine a thread that waits for its turn is not idle, and yet does nothing.
       const { user, system } = process.threadCpuUsage(this.#last);
@@ -43,15 +53,10 @@ export class IdleCollector {
     this.#wasBusy ||= utilization > BUSY;
     this.#quiet = utilization < QUIET ? this.#quiet + 1 : 0;
     if (this.#quiet < QUIET_INTERVALS) return;
-    if (this.#wasBusy) {
-      this.#wasBusy = false;
-      this.#wasCollected = true;
-      this.#collect();
-    } else if (this.#wasCollected) {
-      // An interval later: V8 frees the buffers of dead objects on another thread.
-      this.#wasCollected = false;
-      this.#trim();
-    }
+    if (this.#wasBusy) this.#next = 0;
+    this.#wasBusy = false;
+    this.#steps[this.#next]?.();
+    if (this.#next < this.#steps.length) this.#next++;
   }
 
   stop(): void {
@@ -59,12 +64,25 @@ export class IdleCollector {
   }
 }
 
-/** Collects everything, also code that has not run for long, and gives free pages back to the system. */
+/** What is done to the memory of this thread and of the process. */
+export interface ProcessMemory {
+  collect(): void;
+  trim(): void;
+}
+
+const PROCESS: ProcessMemory = { collect: collectGarbage, trim: trimAllocator };
+
+/** A store that fails says so itself, and keeps its memory. */
+function ignoreFailure(given: Promise<void> | undefined): void {
+  given?.catch(() => {});
+}
+
+/**
+ * Collects everything, also code that has not run for long, and gives free pages back to the system. Node offers it when it was started with
+ * `--expose-gc`, as cli/bin/millrace.js starts it.
+ */
 function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as (options: object) => void;
-  setFlagsFromString('--no-expose-gc');
-  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
 /**

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { keyHash } from '../../encoding/hashes.ts';
 import { Quarantine } from '../damage.ts';
 import { openDatabase } from '../database.ts';
@@ -9,6 +9,7 @@ import { Watermarks } from '../installation.ts';
 import { Chunks } from './chunks.ts';
 import { KeyIndex } from './key-index.ts';
 import { MEMTABLE_KEYS } from './memtable.ts';
+import { MAX_BUCKET_BITS, MOST_UNMERGED_KEYS, SortedRunBuilder } from './sorted-run.ts';
 
 const MEMORY = 64 * 1024 * 1024;
 
@@ -99,5 +100,77 @@ describe('the key index', () => {
     expect(finds(keys, 5)).toBe(false);
     expect(finds(keys, MEMTABLE_KEYS + 5)).toBe(true);
     expect(database.prepare('select count(*) as n from run_page').get()).toEqual({ n: 0 });
+  });
+});
+
+describe('a key index that shrinks', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-keys-'));
+  const database = openDatabase(folder, { isNew: true });
+  afterAll(() => {
+    database.close();
+    rmSync(folder, { recursive: true });
+  });
+  const quarantine = new Quarantine();
+  const chunks = new Chunks(database, {
+    sumsFrom: 0,
+    stored: 0,
+    retainedFrom: () => 0,
+    hash: keyHash(Buffer.alloc(8)),
+    quarantine,
+    onDamage: () => {},
+  });
+  const keys = new KeyIndex(database, chunks, {
+    watermarks: new Watermarks(database),
+    memory: MEMORY,
+    quarantine,
+  });
+  let stored = 0;
+  vi.spyOn(chunks, 'next', 'get').mockImplementation(() => stored);
+  const store = (n: number) => {
+    for (const end = stored + n; stored < end; stored++)
+      keys.add(highOf(stored), lowOf(stored), stored, stored);
+  };
+  const flushAll = () => {
+    database.exec('begin');
+    while (keys.flush());
+    database.exec('commit');
+  };
+  const runs = () =>
+    database.prepare('select from_position as "from", to_position as "to", n from run order by id').all();
+  const missing = () => {
+    for (let n = 0; n < stored; n += 7)
+      if (!keys.some(highOf(n), lowOf(n), 0, (position) => position === n)) return n;
+    return undefined;
+  };
+
+  it('keeps few keys in memory', () => {
+    store(MOST_UNMERGED_KEYS);
+    keys.shrink();
+    flushAll();
+    expect(runs()).toEqual([]);
+    expect(missing()).toBeUndefined();
+  });
+
+  it('writes many as a sorted run, with all that came before', () => {
+    store(1);
+    keys.shrink();
+    expect(missing()).toBeUndefined();
+    flushAll();
+    expect(runs()).toEqual([{ from: 0, to: MOST_UNMERGED_KEYS + 1, n: MOST_UNMERGED_KEYS + 1 }]);
+    expect(missing()).toBeUndefined();
+  });
+
+  it('goes on behind that run, whose filter can be merged', () => {
+    store(MEMTABLE_KEYS + 1);
+    flushAll();
+    expect(runs().at(-1)).toEqual({
+      from: MOST_UNMERGED_KEYS + 1,
+      to: MOST_UNMERGED_KEYS + 1 + MEMTABLE_KEYS,
+      n: MEMTABLE_KEYS,
+    });
+    expect(missing()).toBeUndefined();
+    const bucketBitsOf = (n: number) => new SortedRunBuilder(n, () => {}).bucketBits;
+    expect(bucketBitsOf(MOST_UNMERGED_KEYS + 1)).toBe(MAX_BUCKET_BITS);
+    expect(bucketBitsOf(MOST_UNMERGED_KEYS)).toBe(MAX_BUCKET_BITS - 1);
   });
 });

@@ -7,7 +7,13 @@ import type { Watermarks } from '../installation.ts';
 import type { Chunks } from './chunks.ts';
 import { MEMTABLE_KEYS, Memtable } from './memtable.ts';
 import { RunSet } from './run-set.ts';
-import { PAGE_ENTRIES, SortedRun, SortedRunBuilder, type SortedRunFacts } from './sorted-run.ts';
+import {
+  MOST_UNMERGED_KEYS,
+  PAGE_ENTRIES,
+  SortedRun,
+  SortedRunBuilder,
+  type SortedRunFacts,
+} from './sorted-run.ts';
 
 /**
  * The key index is a log-structured merge tree (LSM) without levels. It finds the position of an event by the 64-bit hash
@@ -25,7 +31,7 @@ import { PAGE_ENTRIES, SortedRun, SortedRunBuilder, type SortedRunFacts } from '
  *                        merged filter of 2, 4, 8 or 16 runs
  *
  * - The **memtable** is a hash table in memory that holds the newest keys, about a million. A full one is
- *   **frozen**: it is only read, and a new one takes its place.
+ *   **frozen**: it is only read, and a new one takes its place. So is one that is more than half full when the program becomes idle.
  * - A **flush** writes the frozen memtable as a **sorted run** (sorted-run.ts): pages of keys in order, each with its
  *   position, and a **filter**. A run never changes.
  * - The **filter** of a run stands in memory as far as `KeyIndexOptions.memory` reaches. A **merge** (run-set.ts) makes one
@@ -174,6 +180,15 @@ export class KeyIndex {
     this.#runs.markPossible(keys, found);
     this.touched = this.#memtable.touch(keys);
     return found;
+  }
+
+  /**
+   * Makes the memtable smaller, for a time in which few keys come. Many keys are frozen before the memtable is full, and the next flush
+   * writes them as a sorted run. So few that the filter of their run could not be merged move to a smaller table.
+   */
+  shrink(): void {
+    if (this.#memtable.size > MOST_UNMERGED_KEYS) this.#freeze(this.#chunks.next);
+    else this.#memtable.shrink();
   }
 
   /** When the newest event arrived. */

@@ -84,6 +84,24 @@ describe('a memtable', () => {
     );
   });
 
+  it('finds every key after it has shrunk, and while it grows again', () => {
+    const highOf = (n: number) => Math.imul(n, 0x9e3779b1) >>> 0;
+    for (const count of [0, 3, 8192, 8193, 140_000, 300_000]) {
+      const memtable = new Memtable();
+      const missing = (from: number, end: number) => {
+        for (let n = from; n < end; n++) if (!memtable.some(highOf(n), n, (found) => found === n)) return n;
+        return undefined;
+      };
+      for (let n = 0; n < count; n++) memtable.add(highOf(n), n, n);
+      memtable.shrink();
+      expect(memtable.bytes).toBeLessThan(Math.max(count, 8192) * 64 + 100_000);
+      expect(missing(0, count)).toBeUndefined();
+      for (let n = count; n < count * 3 + 10; n++) memtable.add(highOf(n), n, n);
+      expect(missing(0, count * 3 + 10)).toBeUndefined();
+      expect(memtable.size).toBe(count * 3 + 10);
+    }
+  });
+
   it('proposes only positions of the same key', () => {
     const memtable = new Memtable();
     memtable.add(1, 7, 100);

@@ -1,7 +1,7 @@
 import type { Position } from '../../../model/event.ts';
 
 /** Sizes of a memtable as it grows, as bits of the number of slots. The last one holds the keys of one sorted run. */
-const SIZES = [14, 16, 18, 21] as const;
+const SIZES: readonly number[] = [14, 16, 18, 21];
 
 /** Slots after the last home slot. Probing never wraps around, so the order of slots is the order of keys. */
 const TAIL = 4096;
@@ -28,7 +28,7 @@ export class Memtable {
   /** `#words` and `#doubles` are two views of the same memory. */
   #words: Uint32Array;
   #doubles: Float64Array;
-  #step = 0;
+  #bits = SIZES[0]!;
   #size = 0;
 
   constructor() {
@@ -40,14 +40,25 @@ export class Memtable {
     return this.#size;
   }
 
+  /** The memory that it takes. */
+  get bytes(): number {
+    return this.#words.byteLength;
+  }
+
   get isFull(): boolean {
     return this.#size >= MEMTABLE_KEYS;
   }
 
   add(high: number, low: number, position: Position): void {
-    if (this.#step + 1 < SIZES.length && this.#size * 2 >= 2 ** SIZES[this.#step]!) this.#grow();
+    if (this.#size * 2 >= 2 ** this.#bits && this.#bits < SIZES.at(-1)!) this.#grow();
     this.#insert(high, low, position + 1);
     this.#size++;
+  }
+
+  /** Moves the keys to the smallest table that is at most half full. Call it when few keys come: the table grows again. */
+  shrink(): void {
+    const needed = Math.max(SIZES[0]!, Math.ceil(Math.log2(this.#size * 2)));
+    if (needed < this.#bits) this.#move(needed);
   }
 
   /** Whether `matches` accepts any position of this key. Stops at the first one it accepts. */
@@ -130,11 +141,11 @@ export class Memtable {
   }
 
   #home(high: number): number {
-    return high >>> (32 - SIZES[this.#step]!);
+    return high >>> (32 - this.#bits);
   }
 
   #slots(): number {
-    return 2 ** SIZES[this.#step]! + TAIL;
+    return 2 ** this.#bits + TAIL;
   }
 
   #insert(high: number, low: number, stored: number): void {
@@ -149,9 +160,13 @@ export class Memtable {
   }
 
   #grow(): void {
+    this.#move(SIZES.find((bits) => bits > this.#bits)!);
+  }
+
+  #move(bits: number): void {
     const words = this.#words;
     const doubles = this.#doubles;
-    this.#step++;
+    this.#bits = bits;
     this.#doubles = new Float64Array(this.#slots() * SLOT_DOUBLES);
     this.#words = new Uint32Array(this.#doubles.buffer);
     for (let at = 0; at < words.length; at += SLOT_WORDS) {

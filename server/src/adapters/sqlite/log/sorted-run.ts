@@ -15,6 +15,8 @@ const ENTRY_BYTES = 14;
 /** The most keys that a bucket holds on average. */
 const BUCKET_KEYS = 16;
 export const MAX_BUCKET_BITS = 16;
+/** A run of so many keys or fewer has fewer buckets, and its filter cannot be merged with others. */
+export const MOST_UNMERGED_KEYS = BUCKET_KEYS * 2 ** (MAX_BUCKET_BITS - 1);
 
 function bucketBitsFor(keys: number): number {
   return Math.min(MAX_BUCKET_BITS, Math.max(0, Math.ceil(Math.log2(Math.max(1, keys / BUCKET_KEYS)))));

@@ -1,0 +1,15 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { KeyIndex } from '../log/key-index.ts';
+import { read } from '../rpc.ts';
+
+/** What the writer thread gives back of its memory (`StoreMemory` in ports/store.ts). */
+export function idleHandlers(database: DatabaseSync, keys: KeyIndex) {
+  return {
+    shrinkKeys: read(() => keys.shrink()),
+    releaseMemory: read(() => {
+      // The pages are still in the page cache of the system.
+      database.exec('pragma shrink_memory');
+      globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+    }),
+  };
+}

@@ -29,6 +29,8 @@ export class Memtable {
   #words: Uint32Array;
   #doubles: Float64Array;
   #bits = SIZES[0]!;
+  /** Keys with which it grows. A table of the last size is frozen instead. */
+  #growsAt = 2 ** (SIZES[0]! - 1);
   #size = 0;
 
   constructor() {
@@ -50,7 +52,7 @@ export class Memtable {
   }
 
   add(high: number, low: number, position: Position): void {
-    if (this.#size * 2 >= 2 ** this.#bits && this.#bits < SIZES.at(-1)!) this.#grow();
+    if (this.#size >= this.#growsAt) this.#grow();
     this.#insert(high, low, position + 1);
     this.#size++;
   }
@@ -167,6 +169,7 @@ export class Memtable {
     const words = this.#words;
     const doubles = this.#doubles;
     this.#bits = bits;
+    this.#growsAt = bits < SIZES.at(-1)! ? 2 ** (bits - 1) : Number.POSITIVE_INFINITY;
     this.#doubles = new Float64Array(this.#slots() * SLOT_DOUBLES);
     this.#words = new Uint32Array(this.#doubles.buffer);
     for (let at = 0; at < words.length; at += SLOT_WORDS) {

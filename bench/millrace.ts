@@ -5,13 +5,14 @@ import { type Bench, run } from './processes.ts';
 /** The real program in `folder`: with data of its own unless given, and with one destination when there is a port. */
 export function startMillrace(
   folder: string,
-  { data, port, root, env = {}, destinations = 1 }: Started = {},
+  { data, port, root, env = {}, destinations = 1, threads }: Started = {},
 ): Bench {
   const config = join(folder, 'millrace.yaml');
   writeFileSync(
     config,
     JSON.stringify({
       egress: { allow: ['127.0.0.0/8'] },
+      ...(threads === undefined ? {} : { threads }),
       sources: [{ name: 'bench', writeKeys: ['bench'] }],
       destinations: port === undefined ? [] : destinationsTo(port, destinations),
     }),
@@ -29,9 +30,11 @@ interface Started {
   readonly env?: Record<string, string>;
   /** How many destinations get every event. */
   readonly destinations?: number;
+  /** Threads that send requests; as the program wants if absent. */
+  readonly threads?: number | undefined;
 }
 
-function destinationsTo(port: string, n: number) {
+export function destinationsTo(port: string, n: number) {
   return Array.from({ length: n }, (_, nth) => ({
     ...destination(port),
     ...(nth === 0 ? {} : { name: `crm-${nth}` }),

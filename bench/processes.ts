@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** A process of a benchmark, with the processor time it has used. */
@@ -68,8 +68,15 @@ export function run(args: readonly string[], env: Record<string, string> = {}, r
 }
 
 /** Runs a process to its end and reads the JSON it prints. */
-export async function result<Value>(args: readonly string[]): Promise<Value> {
-  const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
+export async function result<Value>(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Value> {
+  const child = spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (part: string) => {
     text += part;
@@ -87,6 +94,16 @@ export function cpuOf(pid: number | string, withEnded = false): number {
   } catch {
     return Number.NaN;
   }
+}
+
+/** Seconds of processor time by the name of a thread, those of one name together. */
+export function cpuOfThreads(pid: number): Map<string, number> {
+  const seconds = new Map<string, number>();
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8').trim();
+    seconds.set(name, (seconds.get(name) ?? 0) + cpuOf(`${pid}/task/${thread}`));
+  }
+  return seconds;
 }
 
 export function median(values: readonly number[]): number {

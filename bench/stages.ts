@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startReceiver } from './delivering.ts';
 import { CONNECTIONS } from './figures.ts';
 import { startMillrace } from './millrace.ts';
-import { cpuOf, result } from './processes.ts';
+import { cpuOf, cpuOfThreads, result } from './processes.ts';
 
 /**
  * The budget of one event: `node bench/stages.ts`, with SECONDS (15) of single calls, then of batches of 100, to one destination.
@@ -39,6 +39,7 @@ const HELPERS = "V8's helper threads";
 const THREADS: readonly (readonly [string, string])[] = [
   ['/sqlite/writer.ts', 'millrace-writer'],
   ['/wal/checkpointer.ts', 'millrace-checkp'],
+  ['/http-client/sender.ts', 'millrace-sender'],
 ];
 const MAIN_THREAD = 'MainThread';
 
@@ -80,16 +81,6 @@ async function measure(events: number): Promise<void> {
   console.log(`${events === 1 ? 'single calls' : `batches of ${events}`}: ${micros.toFixed(1)} µs an event`);
   for (const [stage, cpu] of [...seconds].sort((a, b) => b[1] - a[1]))
     console.log(`  ${stage.padEnd(36)} ${((cpu * 1e6) / sent.events).toFixed(2).padStart(6)} µs`);
-}
-
-/** Seconds of processor time by the name of a thread, those of one name together. */
-function cpuOfThreads(pid: number): Map<string, number> {
-  const seconds = new Map<string, number>();
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8').trim();
-    seconds.set(name, (seconds.get(name) ?? 0) + cpuOf(`${pid}/task/${thread}`));
-  }
-  return seconds;
 }
 
 /** Adds the processor time of the profiled thread to the stages, by their samples. */

@@ -4,11 +4,11 @@ import manifest from '../package.json' with { type: 'json' };
 import { readDiskUse } from './adapters/files/disk-use.ts';
 import { TimelineFiles } from './adapters/files/timeline-files.ts';
 import { TokenUseFile } from './adapters/files/token-use-file.ts';
-import { createHttpClient } from './adapters/http-client/client.ts';
 import { createSocketOpener, readAuthorities } from './adapters/http-client/connector.ts';
 import { egressRules } from './adapters/http-client/egress.ts';
 import { endpointProblems, judgeEndpoints } from './adapters/http-client/egress-report.ts';
 import { parseProxyUrl } from './adapters/http-client/proxy-tunnel.ts';
+import { createSendingClient } from './adapters/http-client/threads.ts';
 import { createMailer } from './adapters/smtp/mailer.ts';
 import { IdleCollector } from './adapters/system/memory.ts';
 import type { AlertService } from './alerts/service.ts';
@@ -177,7 +177,7 @@ interface Pipeline extends Storage {
 /** Starts everything between the store and the ports, deliveries first. */
 async function startPipeline(storage: StorageDependencies, started: StartedParts): Promise<Pipeline> {
   const { clock, settings, config, options } = storage;
-  const httpClient = started.add(createEgressClient(config.egress));
+  const httpClient = started.add(createEgressClient(config));
   const observation: Observation = {
     tail: new LiveTail({ clock, observer: permanentObserver(config, options) }),
     registry: new MetricsRegistry(),
@@ -216,7 +216,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
   await jobs.add('alerts', alerts);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
-  started.add(new IdleCollector(storage.store.memory));
+  started.add(new IdleCollector({ store: storage.store.memory, httpClient }));
   const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations, alerts };
   return { ...storage, ...observation, httpClient, ...parts };
 }
@@ -234,12 +234,9 @@ function permanentObserver({ log }: Config, { logger, observer }: AppOptions): O
   return log === 'debug' ? deliveryLogger(logger, observer) : observer;
 }
 
-function createEgressClient({ allow, proxy, ca }: Config['egress']): HttpClient {
-  return createHttpClient({
-    egress: egressRules(allow),
-    ...(proxy === undefined ? {} : { proxy }),
-    ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
-  });
+function createEgressClient({ egress: { allow, proxy, ca }, threads }: Config): HttpClient {
+  const authorities = ca === undefined ? {} : { ca: readAuthorities(ca) };
+  return createSendingClient({ allow, ...(proxy === undefined ? {} : { proxy }), ...authorities }, threads);
 }
 
 function createEgressMailer({ allow, proxy, ca }: Config['egress']): Mailer {

@@ -33,6 +33,7 @@ const USERS = {
   alerts: [],
   audiences: [],
   traits: [],
+  threads: 'auto',
   profiles: 'auto',
   identities: {
     externalIds: [],

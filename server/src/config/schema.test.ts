@@ -20,6 +20,7 @@ describe('the keys of the listener', () => {
 publicUrl: https://example.com/events
 trustedProxies: [127.0.0.1/32, fd00::/8]
 tls: { cert: a.pem, key: b.pem }
+threads: 3
 limits: { connections: 10, requests: 20, requestBytes: 3MB }
 sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
 `);
@@ -28,11 +29,13 @@ sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
       publicUrl: 'https://example.com/events',
       trustedProxies: ['127.0.0.1/32', 'fd00::/8'],
       tls: { cert: 'a.pem', key: 'b.pem' },
+      threads: 3,
       limits: { connections: 10, requests: 20, requestBytes: 3 * 1024 ** 2, dedupeMemory: 64 * 1024 ** 2 },
       sources: [{ rateLimit: 50 }],
     });
   });
 
+  const THREADS = 'must be auto or a whole number from 0 to 16';
   const COUNT = 'must be a whole number from 1 to 1000000';
   const URL = 'must be an absolute http or https URL without a query, such as https://collect.example.com';
 
@@ -47,6 +50,8 @@ sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
       'trustedProxies: [10.0.0.1]',
       '1:18  trustedProxies[0]  must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8, found "10.0.0.1"',
     ],
+    ['threads: 17', `1:10  threads  ${THREADS}, found the number 17`],
+    ['threads: many', `1:10  threads  ${THREADS}, found "many"`],
     ['publicUrl: example.com', `1:12  publicUrl  ${URL}, found "example.com"`],
     ['publicUrl: "https://example.com/?a=b"', `1:12  publicUrl  ${URL}, found "https://example.com/?…"`],
     [

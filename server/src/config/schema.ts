@@ -257,6 +257,17 @@ const roles = () =>
       uniqueItems: true,
     });
 
+const THREADS_RULE = 'must be auto or a whole number from 0 to 16';
+
+const threads = () =>
+  z
+    .union([z.literal('auto'), z.int(THREADS_RULE).min(0, THREADS_RULE).max(16, THREADS_RULE)], THREADS_RULE)
+    .default('auto')
+    .meta({
+      description:
+        'Threads that send requests to endpoints, so that the main thread need not; 0 sends on the main thread. auto: none on up to 2 cores, 1 on 3, 2 on more.',
+    });
+
 const PROXY_RULE = 'must be an absolute http or https URL';
 
 /**
@@ -353,6 +364,7 @@ export const configFileSchema = z.strictObject(
       .prefault({})
       .meta({ description: 'The Prometheus page.' }),
     limits: limits(),
+    threads: threads(),
     profiles: z.enum(['auto', 'on', 'off'], 'must be auto, on or off').default('auto').meta({
       description:
         'Whether profiles of users are kept: auto keeps them from the first audience or computed trait on; off keeps none.',

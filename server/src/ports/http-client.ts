@@ -8,6 +8,9 @@ export interface HttpClient {
    */
   send(request: OutboundRequest, done: (answer: HttpResult) => void): void;
 
+  /** The program has become quiet: gives back memory that a busy time has left on other threads. */
+  release?(): void;
+
   /** Closes every connection. Requests in flight end as `connection_closed`. */
   stop(): Promise<void>;
 }

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { makePlace, oneDestination, type Place } from '../support/program.ts';
@@ -17,6 +18,7 @@ const MOST_CONNECTIONS = 12;
 const AUDIT_EVERY = 20;
 
 describe('a program killed at any moment', () => {
+  let config: string;
   let place: Place;
   let endpoint: Endpoint;
 
@@ -28,7 +30,8 @@ describe('a program killed at any moment', () => {
 
   it('loses nothing it has acknowledged, and repeats no more than its last second', async () => {
     endpoint = new Endpoint(await freePort(), chanceOf(SEED));
-    place = makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
+    config = oneDestination([`http://127.0.0.1:${endpoint.port}/in`]);
+    place = makePlace(config);
     const calls = new Calls('kill');
     const tally = { rounds: 0, midTraffic: 0, starting: 0, stopping: 0 };
 
@@ -75,6 +78,8 @@ describe('a program killed at any moment', () => {
 
   /** One life of the program: it starts, takes calls, and is killed at a moment drawn by lot. */
   async function liveAndDie({ nth, chance }: Round, calls: Calls): Promise<Moment> {
+    // Requests are sent by the main thread, or by others.
+    writeFileSync(place.config, `${config}threads: ${chance.one([0, 1, 2])}\n`);
     const instance = launch(place);
     // The first start must come up: the next one kills it.
     if (nth > 1 && chance.happens(0.1)) {

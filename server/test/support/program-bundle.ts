@@ -11,6 +11,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRIES = [
   'cli/src/main',
   'server/src/users-thread',
+  'server/src/adapters/http-client/sender',
   'server/src/adapters/sqlite/writer',
   'server/src/adapters/sqlite/wal/checkpointer',
   'server/src/adapters/sqlite/backup/worker',

@@ -366,8 +366,8 @@ const TOO_LONG: RequestFailure = {
   detail: 'the answer is longer than anyone reads',
 };
 
-/** An exception of `done` is a bug: it must be seen, and must not stop the reading of this connection half-way. */
-function callDone(done: (answer: HttpResult) => void, answer: HttpResult): void {
+/** An exception of `done` is a bug: it must be seen, and must not stop the reading of this connection or message half-way. */
+export function callDone(done: (answer: HttpResult) => void, answer: HttpResult): void {
   try {
     done(answer);
   } catch (bug) {

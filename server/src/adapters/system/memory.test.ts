@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
-import type { StoreMemory } from '../../ports/store.ts';
-import { IdleCollector, type ProcessMemory } from './memory.ts';
+import { IdleCollector, type OtherThreads, type ProcessMemory } from './memory.ts';
 
 beforeAll(() => {
   // The program has it from `--expose-gc`.
@@ -17,8 +16,8 @@ afterEach(() => {
   for (const collector of collectors.splice(0)) collector.stop();
 });
 
-function collectorOf(store?: StoreMemory, ofProcess?: ProcessMemory): IdleCollector {
-  const collector = new IdleCollector(store, ofProcess);
+function collectorOf(others?: OtherThreads, ofProcess?: ProcessMemory): IdleCollector {
+  const collector = new IdleCollector(others, ofProcess);
   collectors.push(collector);
   return collector;
 }
@@ -29,7 +28,10 @@ function notingCollector() {
   const note = (step: string) => () => void steps.push(step);
   const asked = (step: string) => async () => void steps.push(step);
   const collector = collectorOf(
-    { shrink: asked('shrink'), release: asked('release') },
+    {
+      store: { shrink: asked('shrink'), release: asked('release') },
+      httpClient: { release: note('sent') },
+    },
     { collect: note('collect'), trim: note('trim') },
   );
   /** The steps that each of these intervals leads to. */
@@ -44,18 +46,18 @@ function notingCollector() {
 test('takes one step after the other when a busy time is over, and each once', () => {
   const { stepsAfter } = notingCollector();
   expect(stepsAfter(0, 0, 0.5, 0, 0.5, 0.01, 0.01, 0.01, 0, 0, 0)).toEqual([
-    ...['', '', '', '', '', '', 'collect shrink', 'release', 'trim', '', ''],
+    ...['', '', '', '', '', '', 'collect shrink sent', 'release', 'trim', '', ''],
   ]);
-  expect(stepsAfter(0.2, 0, 0, 0, 0, 0)).toEqual(['', '', 'collect shrink', 'release', 'trim', '']);
+  expect(stepsAfter(0.2, 0, 0, 0, 0, 0)).toEqual(['', '', 'collect shrink sent', 'release', 'trim', '']);
 });
 
 test('waits with the next step while the thread is not quiet, and begins again after a busy time', () => {
   const { stepsAfter } = notingCollector();
   expect(stepsAfter(0.5, 0, 0, 0.05, 0, 0, 0.05, 0, 0, 0)).toEqual([
-    ...['', '', 'collect shrink', '', '', 'release', '', '', 'trim', ''],
+    ...['', '', 'collect shrink sent', '', '', 'release', '', '', 'trim', ''],
   ]);
   expect(stepsAfter(0.5, 0, 0, 0, 0.5, 0, 0, 0, 0, 0)).toEqual([
-    ...['', '', 'collect shrink', 'release', '', '', 'collect shrink', 'release', 'trim', ''],
+    ...['', '', 'collect shrink sent', 'release', '', '', 'collect shrink sent', 'release', 'trim', ''],
   ]);
 });
 
@@ -76,7 +78,7 @@ test('goes on when the store cannot give anything back, or has nothing to give',
   const fails = () => Promise.reject(new Error('the store is stopped'));
   const ofProcess = { collect: vi.fn(), trim: vi.fn() };
   for (const store of [{ shrink: fails, release: fails }, undefined]) {
-    const collector = collectorOf(store, ofProcess);
+    const collector = collectorOf({ store }, ofProcess);
     for (const utilization of [1, 0, 0, 0, 0]) collector.used(utilization);
   }
   await new Promise((resolve) => setImmediate(resolve));

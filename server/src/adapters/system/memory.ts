@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import type { Duration } from '../../model/time.ts';
+import type { HttpClient } from '../../ports/http-client.ts';
 import type { StoreMemory } from '../../ports/store.ts';
 
 /** How often the thread's processor time is read. */
@@ -14,7 +15,7 @@ const QUIET_INTERVALS = 2;
 /**
  * Gives back what a busy time leaves in memory, once, when this thread has become quiet. V8 collects garbage when something is
  * allocated, so without calls everything stays: tens of megabytes of dead objects and of buffers that belong to them. The store has
- * caches and garbage on a thread of its own. glibc's `malloc` in turn keeps what was freed between blocks that are still used: a hundred
+ * caches and garbage on a thread of its own, and so have requests where threads send them. glibc's `malloc` in turn keeps what was freed between blocks that are still used: a hundred
  * megabytes, of all threads.
  */
 export class IdleCollector {
@@ -27,11 +28,12 @@ export class IdleCollector {
   /** The step to do next; none is left when it is the number of steps. */
   #next: number;
 
-  constructor(store?: StoreMemory, { collect, trim }: ProcessMemory = PROCESS) {
+  constructor({ store, httpClient }: OtherThreads = {}, { collect, trim }: ProcessMemory = PROCESS) {
     this.#steps = [
       () => {
         collect();
         ignoreFailure(store?.shrink());
+        httpClient?.release?.();
       },
       // What the store had in memory is on its disk by now.
       () => ignoreFailure(store?.release()),
@@ -62,6 +64,12 @@ export class IdleCollector {
   stop(): void {
     clearInterval(this.#timer);
   }
+}
+
+/** Parts that have memory on threads of their own. */
+export interface OtherThreads {
+  readonly store?: StoreMemory | undefined;
+  readonly httpClient?: Pick<HttpClient, 'release'>;
 }
 
 /** What is done to the memory of this thread and of the process. */

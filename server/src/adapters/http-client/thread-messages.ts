@@ -1,0 +1,119 @@
+import type { Duration } from '../../model/time.ts';
+import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
+
+/**
+ * What crosses between the main thread and a sender thread: many requests in one message, and many answers in one. A message costs
+ * some ten microseconds on both sides, as much as all the rest of a handover, so it is shared.
+ */
+
+/** What a sender thread is started with: the options of an HTTP client as far as they can cross threads. */
+export interface SenderOptions {
+  /** Address ranges that requests may go to beside public ones. */
+  readonly allow: readonly string[];
+  readonly proxy?: string;
+  readonly ca?: string;
+  readonly maxConnections?: number;
+}
+
+export type ToSender =
+  | { readonly kind: 'send'; readonly fields: string; readonly bodies: ArrayBuffer }
+  /** Collects garbage. */
+  | { readonly kind: 'release' }
+  | { readonly kind: 'stop' };
+
+/** `answered` has three numbers for each request that was answered with 2xx and nothing else to tell: id, status, latency in ms. */
+export interface FromSender {
+  readonly answered: Float64Array<ArrayBuffer>;
+  readonly others: readonly (readonly [id: number, HttpResult])[];
+}
+
+/** As JSON, because that is the cheapest way for objects to cross: a copy of them costs three times as much. */
+type RequestFields = readonly [
+  id: number,
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  timeout: Duration,
+  pool: number,
+  bodyLength: number,
+];
+
+/** Requests that wait to cross. */
+export class RequestBatch {
+  #fields: RequestFields[] = [];
+  #bodies: Buffer[] = [];
+  /** Of bodies. */
+  bytes = 0;
+
+  get size(): number {
+    return this.#fields.length;
+  }
+
+  add(id: number, { url, headers, timeout, pool, body }: OutboundRequest): void {
+    this.#fields.push([id, url, headers, timeout, pool, body.length]);
+    this.#bodies.push(body);
+    this.bytes += body.length;
+  }
+
+  /** The message, whose `bodies` may be moved to the other thread. The batch is empty then. */
+  take(): Extract<ToSender, { kind: 'send' }> {
+    // Not from Buffer's pool, whose memory is shared with others and cannot be moved.
+    const bodies = Buffer.allocUnsafeSlow(this.bytes);
+    let end = 0;
+    for (const body of this.#bodies) end += body.copy(bodies, end);
+    const fields = JSON.stringify(this.#fields);
+    this.#fields = [];
+    this.#bodies = [];
+    this.bytes = 0;
+    return { kind: 'send', fields, bodies: bodies.buffer };
+  }
+}
+
+/** Calls `send` for each request of the message, in their order. */
+export function readRequests(
+  { fields, bodies }: Extract<ToSender, { kind: 'send' }>,
+  send: (id: number, request: OutboundRequest) => void,
+): void {
+  let from = 0;
+  for (const [id, url, headers, timeout, pool, length] of JSON.parse(fields) as RequestFields[]) {
+    send(id, { url, headers, timeout, pool, body: Buffer.from(bodies, from, length) });
+    from += length;
+  }
+}
+
+/** Answers that wait to cross. */
+export class AnswerBatch {
+  #answered: number[] = [];
+  #others: [number, HttpResult][] = [];
+
+  get size(): number {
+    return this.#answered.length + this.#others.length;
+  }
+
+  add(id: number, answer: HttpResult): void {
+    if (isPlain(answer)) this.#answered.push(id, answer.status, answer.latencyMs);
+    else this.#others.push([id, answer]);
+  }
+
+  take(): FromSender {
+    const message = { answered: Float64Array.from(this.#answered), others: this.#others };
+    this.#answered = [];
+    this.#others = [];
+    return message;
+  }
+}
+
+function isPlain(answer: HttpResult): answer is Extract<HttpResult, { kind: 'answered' }> {
+  return answer.kind === 'answered' && answer.body === '' && answer.retryAfter === undefined;
+}
+
+/** Calls `done` for each answer of the message. */
+export function readAnswers(
+  { answered, others }: FromSender,
+  done: (id: number, answer: HttpResult) => void,
+): void {
+  for (let at = 0; at < answered.length; at += 3) {
+    const [id, status, latencyMs] = [answered[at]!, answered[at + 1]!, answered[at + 2]!];
+    done(id, { kind: 'answered', status, body: '', latencyMs });
+  }
+  for (const [id, answer] of others) done(id, answer);
+}

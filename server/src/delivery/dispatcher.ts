@@ -27,7 +27,15 @@ import { DestinationWorker, type WorkerDependencies } from './worker.ts';
 export interface DispatcherDependencies
   extends Omit<
     WorkerDependencies,
-    'type' | 'measures' | 'settle' | 'total' | 'endpoints' | 'share' | 'areResultsWritten' | 'unreadFor'
+    | 'type'
+    | 'measures'
+    | 'settle'
+    | 'writeResults'
+    | 'total'
+    | 'endpoints'
+    | 'share'
+    | 'areResultsWritten'
+    | 'unreadFor'
   > {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
   readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
@@ -102,6 +110,7 @@ export class Dispatcher implements LiveDelivery {
       type: this.#dependencies.types[settings.type],
       measures: this.#dependencies.measures?.forDestination(destination),
       settle: (result) => this.#resultWriter.add(result),
+      writeResults: () => this.#resultWriter.flush(),
       total: this.#total,
       share: () => this.#share,
       unreadFor: (now) => this.#reading.unreadFor(now),
@@ -266,6 +275,11 @@ export class ResultWriter {
   #oldestAt: Monotonic | undefined;
   #pendingSince: Monotonic | undefined;
   #writing: Promise<void> | undefined;
+  /** Results that were added and that were written, since the start. */
+  #added = 0;
+  #written = 0;
+  /** Why the last group could not be written; undefined after one that could. */
+  #failure: unknown;
   #cancelTimer: (() => void) | undefined;
   #stopped = false;
 
@@ -276,11 +290,22 @@ export class ResultWriter {
   add(result: DeliveryResult): void {
     if (this.#stopped) return;
     this.#pending.push(result);
+    this.#added++;
     this.#pendingSince ??= this.#dependencies.clock.monotonic();
     this.#oldestAt ??= this.#pendingSince;
     if (this.#writing !== undefined) return;
     if (this.#pending.length >= GROUP_SIZE) this.#write();
     else this.#cancelTimer ??= this.#dependencies.clock.after(GROUP_DELAY, () => this.#write());
+  }
+
+  /** Resolves when the results added before are on stable storage. Rejects when a write fails, which is repeated later. */
+  async flush(): Promise<void> {
+    const added = this.#added;
+    while (this.#written < added) {
+      this.#write();
+      await this.#writing;
+      if (this.#failure !== undefined) throw this.#failure;
+    }
   }
 
   /** Whether results wait to be written, or are being written. */
@@ -327,6 +352,8 @@ export class ResultWriter {
     try {
       const { ignored } = await settle(group);
       if (ignored > 0) logger.warn({ ignored }, 'delivery.settled_twice');
+      this.#written += group.length;
+      this.#failure = undefined;
       const wasLate = this.isLate();
       this.#oldestAt = this.#pendingSince;
       onWritten(group, wasLate);
@@ -334,6 +361,7 @@ export class ResultWriter {
     } catch (error) {
       logger.error({ error, results: group.length }, 'delivery.settle_failed');
       this.#pending = [...group, ...this.#pending];
+      this.#failure = error;
       return RETRY_DELAY;
     }
   }

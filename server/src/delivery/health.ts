@@ -65,6 +65,8 @@ export class HealthTracker {
   readonly #congestion = new CongestionDetector();
   /** Number of rounds begun since the start. */
   #roundsBegun = 0;
+  /** The number when the last outage ended. */
+  #roundsBeforeRecovery = 0;
   /** The endpoint has shown life since this program started. */
   #hasBeenAlive = false;
 
@@ -87,6 +89,11 @@ export class HealthTracker {
 
   beginRound(isProbe: boolean): RoundTicket {
     return { nth: ++this.#roundsBegun, limit: this.#concurrency.limit, isProbe };
+  }
+
+  /** Whether the round began before the last outage was over: its failure says nothing of an endpoint that is back. */
+  isOutdated({ nth }: RoundTicket): boolean {
+    return this.isClosed && nth <= this.#roundsBeforeRecovery;
   }
 
   record(report: RoundReport): BreakerTransition {
@@ -116,6 +123,7 @@ export class HealthTracker {
   #recordAlive({ now, latencyMs, unreadMs }: RoundReport): BreakerTransition {
     const wasClosed = this.isClosed;
     this.#hasBeenAlive = true;
+    if (!wasClosed) this.#roundsBeforeRecovery = this.#roundsBegun;
     if (this.#breaker !== CLOSED_BREAKER) this.#breaker = afterSignOfLife(this.#breaker, now);
     this.#congestion.record(latencyMs, unreadMs);
     this.#concurrency = wasClosed

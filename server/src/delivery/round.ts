@@ -251,6 +251,8 @@ interface DecisionInput {
   readonly pauses?: readonly Pause[];
   /** The round tested whether the endpoint is back. */
   readonly isProbe?: boolean;
+  /** The round began in an outage that is over. */
+  readonly isOutdated?: boolean;
   /** From 0 (inclusive) to 1 (exclusive); spreads the retries. */
   readonly random: number;
 }
@@ -271,7 +273,8 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const firstFailedAt = delivery.firstFailedAt ?? now;
   const deadline = firstFailedAt + RETRY_WINDOW + pausedTimeWithin(pauses, firstFailedAt, now);
   const rounds = delivery.rounds + 1;
-  const scheduled = now + backoff(rounds, round.random);
+  // Of an endpoint that is back everything is due at once (spec/specification.md, "Endpoints that are down").
+  const scheduled = round.isOutdated === true ? now : now + backoff(rounds, round.random);
   // A probe is made for the whole backlog. It ends its delivery only when the retry window is over now, not when the next try
   // would be too late.
   if ((round.isProbe === true ? now : scheduled) > deadline)

@@ -61,6 +61,8 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly sourceName: (id: number) => string;
   readonly measures: DeliveryRecorder | undefined;
   readonly settle: (result: DeliveryResult) => void;
+  /** Resolves when the results settled before are on stable storage. Rejects with a `StorageError`. */
+  readonly writeResults: () => Promise<void>;
   /** Deliveries in the memory of all workers. */
   readonly total: TotalInMemory;
   /** All endpoints of the destination; the worker may serve one of them or all. */
@@ -352,6 +354,7 @@ export class DestinationWorker {
       settingsVersion: destination.version % SETTINGS_VERSION_MODULUS,
       pauses: this.#destination.pauses ?? NO_PAUSES,
       isProbe: ticket.isProbe,
+      isOutdated: this.#tracker.isOutdated(ticket),
       random: random(),
     });
     this.#reporter.record(decision, attempts);
@@ -490,7 +493,9 @@ export class DestinationWorker {
     this.#dependencies.probeTurns?.giveBackProbe(this.#destination.id, pause).catch(() => undefined);
   }
 
+  /** What has failed is written first: beside an endpoint that is up it would wait for its next delay otherwise. */
   async #release(): Promise<void> {
+    await this.#dependencies.writeResults();
     await this.#expire();
     const { at, released, onDisk } = await this.#loader.release();
     if (released > 0) this.#backlog = afterParking(this.#backlog, at);

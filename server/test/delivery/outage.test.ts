@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { seeded } from '../support/seeded.ts';
-import { DOWN, HANGS, OK } from './fake-endpoints.ts';
+import { DOWN, HANGS, OK, type Reply } from './fake-endpoints.ts';
 import { CRM, destination, START, World } from './world.ts';
 
 /** With this random number every probe comes after its mean delay. */
@@ -197,6 +197,45 @@ describe('an outage', () => {
     expect(failingForMs).toBeGreaterThan(10 * MINUTE);
     // All except the probe that succeeded.
     expect(parked).toBe(499);
+  });
+});
+
+describe('a recovery', () => {
+  /** An endpoint that was down for so long that each of 150 deliveries is next tried in half an hour, and that takes others fast now. */
+  async function afterLongOutage(): Promise<{ world: World; tired: ReadonlySet<string> }> {
+    const world = await World.open({ behave: () => DOWN, random: () => 0 });
+    const tired = new Set(await world.accept(150));
+    await world.clock.pass(HOUR);
+    await world.accept(1200);
+    return { world, tired };
+  }
+
+  /** The first two of the deliveries get this reply, and the next ones are refused until the breaker opens. Then the endpoint is up. */
+  async function relapse(world: World, tired: ReadonlySet<string>, first: Reply): Promise<void> {
+    let asked = 0;
+    world.endpoints.behave = ({ id }) => {
+      if (!tired.has(id) || (world.stateOf(CRM).limit < 40 && asked === 0)) return OK;
+      return asked++ < 2 ? first : DOWN;
+    };
+    await world.clock.passUntil(() => asked > 0, MINUTE);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', MINUTE);
+    world.endpoints.behave = () => OK;
+  }
+
+  it('releases deliveries too whose failures were not written yet', async () => {
+    const { world, tired } = await afterLongOutage();
+    await relapse(world, tired, { status: 200, after: 10 });
+    await world.clock.pass(9);
+    expect(world.stateOf(CRM).breaker).toBe('closed');
+    await world.clock.pass(10 * SECOND);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1350, pending: 0, dead: {} });
+  });
+
+  it('leaves no delivery waiting whose request began before it and fails after it', async () => {
+    const { world, tired } = await afterLongOutage();
+    await relapse(world, tired, HANGS);
+    await world.clock.pass(10 * SECOND);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1350, pending: 0, dead: {} });
   });
 });
 

@@ -75,6 +75,15 @@ describe('the mailer', () => {
     });
   });
 
+  it('says of a server that is no address, as an older version may have stored it, how to write one', async () => {
+    const envelope = { from: 'a@b.example', to: ['ops@c.example'] };
+    for (const server of ['smtp://[1::2::3]', 'smtps://mail.c.example:99999'])
+      expect(await mailer.send(MAIL, { server, ...envelope })).toEqual({
+        kind: 'failed',
+        detail: `${server} is not the address of a server: write smtp:// or smtps://, a host and a port up to 65535`,
+      });
+  });
+
   it('names the recipients that were refused while others got the mail', async () => {
     const server = await serve({ refused: ['gone@c.example'] });
     const sent = await mailer.send(MAIL, mailbox(server, { to: ['ops@c.example', 'gone@c.example'] }));

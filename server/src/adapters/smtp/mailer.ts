@@ -20,7 +20,9 @@ export interface MailerOptions {
 export function createMailer({ open, trust, stepLimit = STEP_LIMIT }: MailerOptions): Mailer {
   return {
     async send({ id, subject, text }, mailbox) {
-      const { hostname, port, isSecure } = serverOf(mailbox.server);
+      const server = serverOf(mailbox.server);
+      if (server === undefined) return { kind: 'failed', detail: `${mailbox.server} ${NO_ADDRESS}` };
+      const { hostname, port, isSecure } = server;
       const host = hostname.replace(/^\[|\]$/g, '');
       let socket: Socket | undefined;
       const limit = Promise.withResolvers<MailResult>();
@@ -75,9 +77,22 @@ export function createMailer({ open, trust, stepLimit = STEP_LIMIT }: MailerOpti
   };
 }
 
-/** The parts of `smtp://host:port`, checked before. 587 and 465 are the ports for handing mail in (RFC 8314). */
-function serverOf(server: string): { hostname: string; port: number; isSecure: boolean } {
-  const { protocol, hostname, port } = new URL(server);
+const NO_ADDRESS = 'is not the address of a server: write smtp:// or smtps://, a host and a port up to 65535';
+
+interface MailServer {
+  readonly hostname: string;
+  readonly port: number;
+  readonly isSecure: boolean;
+}
+
+/**
+ * The parts of `smtp://host:port`; undefined where an alert was stored before its address was looked at. 587 and 465 are the ports for
+ * handing mail in (RFC 8314).
+ */
+function serverOf(server: string): MailServer | undefined {
+  const url = URL.parse(server);
+  if (url === null) return undefined;
+  const { protocol, hostname, port } = url;
   const isSecure = protocol === 'smtps:';
   return { hostname, port: Number(port || (isSecure ? 465 : 587)), isSecure };
 }

@@ -14,16 +14,21 @@ export interface ServerFlags {
 
 export type Settings = Pick<LoadedConfig, 'config' | 'lineAt'>;
 
+/** A file of settings, and the option or variable that named it, for the message when it cannot be read. */
+export interface NamedFile {
+  readonly path: string;
+  readonly namedBy: string;
+}
+
 export interface Wanted {
   readonly flags: ServerFlags;
-  /** A configuration file, and the option or variable that named it, for the message when it cannot be read. */
-  readonly file?: { readonly path: string; readonly namedBy: string };
+  readonly file?: NamedFile;
   readonly defaultHost: string;
 }
 
 /** Reads the settings of the server. For wrong settings, writes the errors to stderr and returns `undefined`. */
 export function readConfiguration(wanted: Wanted, place: Surroundings): Settings | undefined {
-  const file = wanted.file && readFile(wanted.file, place);
+  const file = wanted.file && readSettingsFile(wanted.file, 'the configuration file', place);
   if (wanted.file && !file) return undefined;
   try {
     const { config, warnings, lineAt } = loadConfig({
@@ -41,17 +46,18 @@ export function readConfiguration(wanted: Wanted, place: Surroundings): Settings
   }
 }
 
-function readFile(
-  file: NonNullable<Wanted['file']>,
+/** Reads the text of a file. Undefined, with the reason on stderr, when it cannot be read. */
+export function readSettingsFile(
+  { path, namedBy }: NamedFile,
+  what: string,
   place: Surroundings,
 ): { path: string; text: string } | undefined {
-  const { path, namedBy } = file;
   try {
     return { path, text: readFileSync(path, 'utf8') };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
-    place.err.write(`millrace: the configuration file ${resolve(path)}, named by ${namedBy}, ${reason}.\n`);
+    place.err.write(`millrace: ${what} ${resolve(path)}, named by ${namedBy}, ${reason}.\n`);
     return undefined;
   }
 }

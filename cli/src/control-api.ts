@@ -15,6 +15,8 @@ export interface ControlAddress {
   readonly token: string | undefined;
   /** The place where the token was found or looked for, for messages. Never the token itself. */
   readonly tokenFrom: string;
+  /** How to give another address or another token, as the ends of messages. */
+  readonly advice: { readonly url: string; readonly token: string };
 }
 
 export type ControlReply =
@@ -46,9 +48,15 @@ const TOKEN_FILE = 'admin-token';
 /** Milliseconds to wait for an answer. To a person at a terminal, a slower server looks dead. */
 const PATIENCE_MS = 10_000;
 
-const WHERE_TOKENS_ARE =
+/** Where the token of a server is. */
+export const WHERE_TOKENS_ARE =
   "the server's token is admin.token of its configuration, its MILLRACE_ADMIN_TOKEN, or in the file admin-token of " +
-  'its data folder; give it with --token or MILLRACE_ADMIN_TOKEN, or name that folder with --data';
+  'its data folder';
+
+const ADVICE: ControlAddress['advice'] = {
+  url: 'say where it is with --url or MILLRACE_URL',
+  token: `${WHERE_TOKENS_ARE}; give it with --token or MILLRACE_ADMIN_TOKEN, or name that folder with --data`,
+};
 
 /**
  * Resolves the address and the token: flags before environment before defaults. Returns a message for unusable values.
@@ -65,7 +73,7 @@ export function controlAddress(flags: ControlFlags, env: NodeJS.ProcessEnv): Con
   if (given.token !== undefined && !/^[!-~]+$/.test(given.token)) {
     return `the token from ${given.tokenFrom} is not one word of visible ASCII, as every token is`;
   }
-  return { url, ...given };
+  return { url, ...given, advice: ADVICE };
 }
 
 function givenToken(
@@ -171,8 +179,8 @@ async function fetchControl(
 }
 
 /** The message for a failed `fetch`, for the person at the terminal. */
-export function whyNoAnswer({ url }: ControlAddress, error: unknown, patience = PATIENCE_MS): string {
-  return `server unreachable at ${url.origin} (${causeOf(error, patience)}): start it, or say where it is with --url or MILLRACE_URL`;
+export function whyNoAnswer({ url, advice }: ControlAddress, error: unknown, patience = PATIENCE_MS): string {
+  return `server unreachable at ${url.origin} (${causeOf(error, patience)}): start it, or ${advice.url}`;
 }
 
 /** Turns an HTTP answer into a reply. */
@@ -190,18 +198,17 @@ export function replyIn(
   const problem = problemIn(value);
   if (problem !== undefined) return { kind: 'failed', message: visible(messageOf(problem)), problem };
   const elsewhere = whereElse(value);
-  if (elsewhere !== undefined)
-    return failed(`${target.origin}: ${lineOf(elsewhere)}: say where with --url or MILLRACE_URL`);
+  if (elsewhere !== undefined) return failed(`${target.origin}: ${lineOf(elsewhere)}: ${address.advice.url}`);
   return failed(
     `${target.href} answered ${response.status}${detailIn(value)}: ` +
       'is it a Millrace, and of the version of this program? If so, its log says more',
   );
 }
 
-function whyRefused({ url, token, tokenFrom }: ControlAddress): string {
+function whyRefused({ url, token, tokenFrom, advice }: ControlAddress): string {
   return token === undefined
-    ? `the server at ${url.origin} wants a token, and there is none in ${tokenFrom}: ${WHERE_TOKENS_ARE}`
-    : `the server at ${url.origin} refused the token from ${tokenFrom}: ${WHERE_TOKENS_ARE}`;
+    ? `the server at ${url.origin} wants a token, and there is none in ${tokenFrom}: ${advice.token}`
+    : `the server at ${url.origin} refused the token from ${tokenFrom}: ${advice.token}`;
 }
 
 function failed(message: string): ControlReply {

@@ -2,18 +2,30 @@ import type { Command } from 'commander';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import type { RegulateOptions, RegulationOptions } from './regulations.ts';
 
+/** A verb about users below `parent`, with the options that name them; `add` adds those that name where to ask. */
+export function addUsersVerb(
+  parent: Command,
+  {
+    name,
+    description,
+    examples,
+  }: Readonly<{ name: string; description: string; examples: readonly string[] }>,
+  add: (command: Command) => Command,
+): Command {
+  const command = parent
+    .command(name)
+    .description(description)
+    .argument('[ids...]', 'userIds')
+    .option('-f, --file <file>', 'more userIds, one a line; - is standard input');
+  return add(command)
+    .option('--wait', 'wait for the end, and show the receipt')
+    .addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
+}
+
 /** Verbs that delete and suppress users. */
 export function addRegulations(program: Command, run: Run): void {
   const verb = (name: string, description: string, examples: readonly string[]) =>
-    addControlOptions(
-      program
-        .command(name)
-        .description(description)
-        .argument('[ids...]', 'userIds')
-        .option('-f, --file <file>', 'more userIds, one a line; - is standard input'),
-    )
-      .option('--wait', 'wait for the end, and show the receipt')
-      .addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
+    addUsersVerb(program, { name, description, examples }, addControlOptions);
   const asked =
     (type: RegulateOptions['type']) =>
     async (ids: string[], options: Omit<RegulateOptions, 'ids' | 'type'>) =>

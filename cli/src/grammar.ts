@@ -1,5 +1,6 @@
 import { Command, type OutputConfiguration } from 'commander';
 import { addBackup } from './grammar-backup.ts';
+import { addCells } from './grammar-cells.ts';
 import { addCompletion } from './grammar-completion.ts';
 import { addComputations } from './grammar-computations.ts';
 import { addConfiguration, addToken } from './grammar-configuration.ts';
@@ -40,6 +41,7 @@ export function grammar(run: Run, programVersion: string, output: OutputConfigur
   addRepairVerbs(program, run);
   addReplay(program, run);
   addRegulations(program, run);
+  addCells(program, run);
   addAlerts(program, run);
   addBackup(program, run);
   addConfiguration(program, run);

@@ -21,3 +21,10 @@ export async function readinessOf(url: URL): Promise<Readiness> {
     return { error: error instanceof Error ? error.message : String(error) };
   }
 }
+
+/** Why a server turns calls away; empty when it takes them, and when nobody answered. */
+export function turnedAwayFor(ready: Readiness): readonly string[] {
+  // A server that is shutting down is not reported as one that turns calls away.
+  if ('error' in ready || ready.status === 200) return [];
+  return [ready.reasons.join('; ') || 'it says no more'];
+}

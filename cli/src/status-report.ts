@@ -179,7 +179,7 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
   }
   return [
     ...facts.map(([what, text]) => `${what.padEnd(18)}  ${text}`),
-    ...differences.map((difference) => paint.red(`  ${sentence(difference)}`)),
+    ...differences.map((difference) => paint.red(`  ${differenceText(difference)}`)),
   ];
 }
 
@@ -294,7 +294,7 @@ function discardLines({ discards }: Overview, now: number, paint: Paint): string
 }
 
 /** `destination crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, erased 0`. */
-function sentence(given: Difference): string {
+export function differenceText(given: Difference): string {
   const { difference, ...terms } = given;
   const [[kind, name], ...numbers] = Object.entries(terms) as [[string, string], ...[string, number][]];
   const what = difference > 0 ? `${count(difference)} lost` : `${count(-difference)} counted twice`;

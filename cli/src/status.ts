@@ -1,7 +1,7 @@
 import type { Overview } from '@millrace/server';
 import { type ControlFlags, controlAddress, readControl } from './control-api.ts';
 import { paintFor } from './paint.ts';
-import { readinessOf } from './readiness.ts';
+import { readinessOf, turnedAwayFor } from './readiness.ts';
 import { statusReport, TURNED_AWAY } from './status-report.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -21,9 +21,7 @@ export async function status(options: StatusOptions, place: Surroundings): Promi
   }
   const [reply, ready] = await Promise.all([readControl(address, 'status'), readinessOf(address.url)]);
   const { origin: url } = address.url;
-  // A server that is shutting down is not reported as one that turns calls away.
-  const reasons =
-    'error' in ready || ready.status === 200 ? [] : [ready.reasons.join('; ') || 'it says no more'];
+  const reasons = turnedAwayFor(ready);
   if (reply.kind === 'failed') {
     place.err.write(`millrace: ${reply.message}.\n`);
     // A full disk also makes the ledger unreadable; these reasons name the cause.
@@ -46,7 +44,7 @@ export async function status(options: StatusOptions, place: Surroundings): Promi
 }
 
 /** Checks only enough to recognise another program or version. */
-function isOverview(value: unknown): value is Overview {
+export function isOverview(value: unknown): value is Overview {
   if (typeof value !== 'object' || value === null) return false;
   const found = new Map(Object.entries(value));
   return (

@@ -47,6 +47,6 @@ export async function trace(options: TraceOptions, place: Surroundings): Promise
   return 1;
 }
 
-function isTrace(value: unknown): value is Trace {
+export function isTrace(value: unknown): value is Trace {
   return typeof value === 'object' && value !== null && 'data' in value && Array.isArray(value.data);
 }

@@ -61,13 +61,16 @@ export function inFileOrder(problems: readonly ConfigProblem[]): ConfigProblem[]
 /**
  * Turns the schema's issues into problems with their places; values that could not be read are left out. Returns at most one
  * more than `MAX_PROBLEMS`, which shows that there are more; nothing is computed for the rest.
+ *
+ * @param schema The schema of the whole file.
  */
 export function problemsOfIssues(
   issues: readonly Issue[],
   file: ConfigFile & { path: string },
+  schema: z.ZodType = configFileSchema,
 ): ConfigProblem[] {
   const problems = new Map<string, ConfigProblem>();
-  for (const { path, message, atKey, isBare, inText } of reportIssues(issues, file)) {
+  for (const { path, message, atKey, isBare, inText } of reportIssues(issues, file, schema)) {
     const text = pathText(path);
     if (file.unread.has(text)) continue;
     const place = nearestLocation(path, file);
@@ -106,10 +109,14 @@ function spotInText(
 }
 
 /** Yields the findings of the issues one by one: a single issue may list several unknown keys. */
-function* reportIssues(issues: readonly Issue[], file: ConfigFile): Generator<IssueReport> {
+function* reportIssues(
+  issues: readonly Issue[],
+  file: ConfigFile,
+  schema: z.ZodType,
+): Generator<IssueReport> {
   for (const issue of issues) {
     if (issue.code === 'unrecognized_keys') {
-      const allowed = knownKeysAt(issue.path);
+      const allowed = knownKeysAt(issue.path, schema);
       for (const key of issue.keys)
         yield {
           path: [...issue.path, key],
@@ -185,13 +192,14 @@ function unknownKey(key: string, allowed: readonly string[]): string {
   return `is not a known key;${hint} allowed here: ${allowed.join(', ')}`;
 }
 
-/** Built once, and only when there is a problem: it costs as much as validating hundreds of records. */
-let configJsonSchema: z.core.JSONSchema.BaseSchema | undefined;
+/** Each is built once, and only when there is a problem: it costs as much as validating hundreds of records. */
+const jsonSchemas = new Map<z.ZodType, z.core.JSONSchema.BaseSchema>();
 
 /** The keys the schema allows at a path, read from its JSON Schema; needed only to describe problems. */
-function knownKeysAt(path: Path): string[] {
-  configJsonSchema ??= z.toJSONSchema(configFileSchema, { io: 'input' });
-  let schema: z.core.JSONSchema.BaseSchema | undefined = configJsonSchema;
+function knownKeysAt(path: Path, ofFile: z.ZodType): string[] {
+  const built = jsonSchemas.get(ofFile) ?? z.toJSONSchema(ofFile, { io: 'input' });
+  jsonSchemas.set(ofFile, built);
+  let schema: z.core.JSONSchema.BaseSchema | undefined = built;
   for (const segment of path) {
     const next: unknown = typeof segment === 'number' ? schema?.items : propertiesOf(schema)[String(segment)];
     schema = isObject(next) ? (next as z.core.JSONSchema.BaseSchema) : undefined;

@@ -16,6 +16,7 @@ import { type configFileSchema, SHARED_KEYS } from './schema.ts';
 import { type KnownRecords, validateDocument } from './validation.ts';
 import { type ConfigFile, type ConfigProblem, type Environment, readConfigFile } from './yaml-source.ts';
 
+export { type CellsFile, readCells } from './cells.ts';
 export { ConfigError } from './errors.ts';
 export { type ExportedRecords, formatConfig } from './export.ts';
 export { type FileRecords, readRecords } from './records.ts';

@@ -15,7 +15,7 @@ const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
 
 const flag = () => z.boolean('must be true or false');
 
-const filePath = () =>
+export const filePath = () =>
   textMatching(new RegExp(`^[^${CONTROL}]+$`), 'must be text: the path of a file or folder');
 
 const RANGE_RULE = 'must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8';

@@ -1,0 +1,67 @@
+import { count, counted, printable } from './column.ts';
+
+/** The answer of `regulations`, as far as it is shown. */
+export interface ShownRegulation {
+  readonly id: string;
+  readonly type: string;
+  readonly overallStatus: string;
+  readonly createdAt: string;
+  readonly erasedAt?: string;
+  readonly finishedAt?: string;
+  readonly by: string;
+  readonly subjects: number;
+  readonly erased: { readonly events: number; readonly deliveries: number; readonly deadLetters: number };
+  readonly profiles?: number;
+  readonly streamStatus: readonly {
+    readonly source: string;
+    readonly destination: string;
+    readonly endpoint: string;
+    readonly status: string;
+    readonly sent: number;
+    readonly confirmed: number;
+    readonly confirmedAt?: string;
+    readonly answer?: { readonly status?: number; readonly reason?: string };
+  }[];
+  readonly reason?: string;
+}
+
+/** Checks only enough to recognise another version. */
+export function isRegulation(value: unknown): value is ShownRegulation {
+  return typeof value === 'object' && value !== null && 'streamStatus' in value && 'erased' in value;
+}
+
+/** True when it has ended, and not everything was done or confirmed. */
+export function isIncomplete({ overallStatus }: ShownRegulation): boolean {
+  return ['PARTIAL_SUCCESS', 'FAILED'].includes(overallStatus);
+}
+
+/** The receipt as an auditor reads it: who asked for what and when, what is gone, and who has confirmed it when. */
+export function receiptLines(shown: ShownRegulation): string[] {
+  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by } = shown;
+  const { subjects, streamStatus, reason } = shown;
+  const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
+  return [
+    printable(
+      `${id}  ${type} of ${counted(subjects, 'user')}: ${overallStatus}${reason === undefined ? '' : ` (${reason})`}`,
+    ),
+    `  asked for: ${createdAt} by ${printable(by)}`,
+    ...(finishedAt === undefined ? [] : [`  ended: ${finishedAt}`]),
+    ...(isErasing ? [`  erased: ${erasedText(shown)}`] : []),
+    ...(erasedAt === undefined ? [] : [`  gone from the files: ${erasedAt}`]),
+    ...streamStatus.map(({ source, destination, endpoint, status, sent, confirmed, confirmedAt, answer }) => {
+      const when = confirmedAt === undefined ? '' : `, the last at ${confirmedAt}`;
+      const why = answer?.reason === undefined ? '' : `, last answer ${printable(answer.reason)}`;
+      const names = [source, destination, endpoint].map(printable).join(' → ');
+      return `  ${names}: ${status}, ${count(confirmed)} of ${count(sent)} confirmed${when}${why}`;
+    }),
+  ];
+}
+
+function erasedText({ erased: { events, deliveries, deadLetters }, profiles }: ShownRegulation): string {
+  return [
+    counted(events, 'event'),
+    deliveries === 1 ? '1 delivery' : `${count(deliveries)} deliveries`,
+    counted(deadLetters, 'dead letter'),
+    ...(profiles === undefined ? [] : [counted(profiles, 'profile')]),
+  ].join(', ');
+}

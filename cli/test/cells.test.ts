@@ -1,0 +1,355 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runVerb } from './program.ts';
+
+/** A cell that answers what a test wants, with what it was asked. */
+interface FakeCell {
+  readonly url: string;
+  readonly asked: { readonly line: string; readonly token: string | undefined; readonly body: string }[];
+}
+
+interface FakeAnswer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: object | string;
+}
+
+const ended: (() => unknown)[] = [];
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-cells-'));
+});
+afterEach(async () => {
+  for (const end of ended.splice(0).reverse()) await end();
+  rmSync(folder, { recursive: true });
+});
+
+/** `/readyz` says that calls are taken, unless `answer` says something else. */
+async function fakeCell(answer: (request: IncomingMessage, body: string) => FakeAnswer): Promise<FakeCell> {
+  const asked: FakeCell['asked'] = [];
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    const { authorization } = request.headers;
+    asked.push({ line: `${request.method} ${request.url}`, token: authorization, body });
+    const {
+      status = 200,
+      headers = {},
+      body: said = {},
+    } = request.url === '/readyz' ? { body: { reasons: [] } } : answer(request, body);
+    response.writeHead(status, headers).end(typeof said === 'string' ? said : JSON.stringify(said));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ended.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+function cellsFile(cells: Readonly<Record<string, string>>): string {
+  const file = join(folder, 'cells.yaml');
+  const entries = Object.entries(cells).map(
+    ([name, url]) => `  - { name: ${name}, url: "${url}", token: t-${name} }\n`,
+  );
+  writeFileSync(file, `cells:\n${entries.join('')}`);
+  return file;
+}
+
+/** Nobody listens there. */
+const NOBODY = 'http://127.0.0.1:3';
+
+/** What a server says of its state, with the figures of a cell. */
+function overview(figures: { accepted: number; pending: number; lost?: number; version?: string }): object {
+  const { accepted, pending, lost = 0, version = '0.1.0' } = figures;
+  const sums = { owed: accepted, delivered: accepted - pending - lost, pending, erased: 0 };
+  const difference = { destination: 'crm', difference: lost, ...sums, dead: 0 };
+  return {
+    at: '2026-01-01T00:10:00.000Z',
+    startedAt: '2026-01-01T00:00:00.000Z',
+    version,
+    balanced: lost === 0,
+    differences: lost === 0 ? [] : [difference],
+    discards: [],
+    sources: {
+      website: { received: accepted + 3, accepted, duplicates: 1, discarded: { no_user_anon_id: 2 } },
+    },
+    destinations: { crm: { ...sums, dead: {}, skipped: {} } },
+    lanes: { crm: pending === 0 ? {} : { oldestPendingAt: '2026-01-01T00:00:00.000Z' } },
+    callsOfNoSource: {},
+    log: {},
+    commits: {},
+  };
+}
+
+const statusOf = (figures: Parameters<typeof overview>[0]) => fakeCell(() => ({ body: overview(figures) }));
+
+const receipt = (id: string, more: object = {}) => ({
+  ...{
+    id,
+    type: 'DELETE_ONLY',
+    overallStatus: 'RUNNING',
+    createdAt: '2026-01-01T00:00:00.000Z',
+    by: 'admin',
+  },
+  ...{ subjects: 1, erased: { events: 2, deliveries: 0, deadLetters: 0 }, streamStatus: [] },
+  ...more,
+});
+
+describe('the file of cells', () => {
+  it('must be named, be there, and be right, also in its files of tokens', async () => {
+    expect(await runVerb(['cells', 'status'])).toEqual({
+      ...{ code: 2, out: '' },
+      err: 'millrace: name the file of your cells with --cells or MILLRACE_CELLS.\n',
+    });
+    const absent = await runVerb(['cells', 'status'], { MILLRACE_CELLS: join(folder, 'none.yaml') });
+    expect(absent.code).toBe(2);
+    expect(absent.err).toContain('none.yaml, named by MILLRACE_CELLS, does not exist');
+    const file = join(folder, 'cells.yaml');
+    writeFileSync(
+      file,
+      `cells:\n  - { name: east, url: "${NOBODY}", tokenFile: ${join(folder, 'token')} }\n`,
+    );
+    const noToken = await runVerb(['cells', 'status', '--cells', file]);
+    expect(noToken.code).toBe(2);
+    expect(noToken.err).toContain(
+      `cells.yaml:2:57  cells[0].tokenFile  names ${folder}/token, which does not exist\n`,
+    );
+    writeFileSync(file, 'cells:\n  - { name: east }\n');
+    const noUrl = await runVerb(['cells', 'delete-user', 'u1', '--cells', file]);
+    expect(noUrl.code).toBe(2);
+    expect(noUrl.err).toContain('cells.yaml:2:5  cells[0].url  is missing: must be the http or https URL');
+  });
+});
+
+describe('millrace cells status', () => {
+  it('shows each cell, the sums and that every ledger balances', async () => {
+    const east = await statusOf({ accepted: 1200, pending: 47 });
+    const west = await statusOf({ accepted: 300, pending: 0, version: '0.2.0' });
+    const file = cellsFile({ east: east.url, west: west.url });
+    const { code, out, err } = await runVerb(['cells', 'status'], { MILLRACE_CELLS: file });
+    expect([code, err]).toEqual([0, '']);
+    expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      [
+        'cell',
+        'version',
+        'nodes',
+        'received',
+        'accepted',
+        'owed',
+        'delivered',
+        'pending',
+        'dead',
+        'oldest waiting',
+        'ledger',
+      ],
+      ['east', '0.1.0', '1', '1,203', '1,200', '1,200', '1,153', '47', '0', '10 min', 'balanced'],
+      ['west', '0.2.0', '1', '303', '300', '300', '300', '0', '0', '–', 'balanced'],
+      ['sum', '2', '1,506', '1,500', '1,500', '1,453', '47', '0', '10 min'],
+      [''],
+      ['ledger', 'balanced in every cell'],
+      [''],
+    ]);
+  });
+
+  it('names a cell that does not answer, and says that the sums are without it', async () => {
+    const east = await statusOf({ accepted: 10, pending: 0 });
+    const file = cellsFile({ east: east.url, west: NOBODY });
+    const { code, out, err } = await runVerb(['cells', 'status', '--cells', file]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/^west .* no answer$/m);
+    expect(out).toContain(
+      'balanced in the one cell that answered; not known of west, which the sums are without',
+    );
+    expect(err).toBe(
+      `millrace: west is not in the sums: server unreachable at ${NOBODY} (ECONNREFUSED): start it, or correct its url in ${file}.\n`,
+    );
+    const json = await runVerb(['cells', 'status', '--cells', file, '--json']);
+    expect(JSON.parse(json.out)).toMatchObject({
+      cells: [
+        { name: 'east', accepted: 10 },
+        { name: 'west', error: expect.stringContaining('ECONNREFUSED') },
+      ],
+      sums: { received: 13, accepted: 10, duplicates: 1, discarded: 2, owed: 10, delivered: 10, pending: 0 },
+      balanced: false,
+    });
+  });
+
+  it('names the cell whose ledger does not balance, and what is missing there', async () => {
+    const east = await statusOf({ accepted: 10, pending: 0 });
+    const west = await statusOf({ accepted: 20, pending: 1, lost: 2 });
+    const file = cellsFile({ east: east.url, west: west.url });
+    const { code, out, err } = await runVerb(['cells', 'status', '--cells', file]);
+    expect([code, err]).toEqual([1, 'millrace: the ledger of west does not balance.\n']);
+    expect(out).toContain(
+      'ledger  NOT BALANCED in west\n  west: destination crm: 2 lost: owed 20, delivered 17',
+    );
+  });
+
+  it('shows the other cells when one speaks in another way, and its text as text', async () => {
+    const east = await statusOf({ accepted: 10, pending: 0, version: '\u001b[2J\n0.1.0' });
+    const odd = { ...overview({ accepted: 1, pending: 0 }), sources: { website: { received: 'many' } } };
+    const west = await fakeCell(() => ({ body: odd }));
+    const file = cellsFile({ east: east.url, west: west.url });
+    const { code, out, err } = await runVerb(['cells', 'status', '--cells', file]);
+    expect(code).toBe(1);
+    expect(out).toContain('east  ·[2J·0.1.0');
+    expect(err).toContain(
+      `west is not in the sums: the server at ${west.url} speaks of its status in another way`,
+    );
+  });
+});
+
+describe('tokens', () => {
+  it('go to the address of their own cell only, follow no redirect, and are in no output', async () => {
+    const east = await statusOf({ accepted: 1, pending: 0 });
+    const west = await fakeCell(() => ({ status: 302, headers: { location: `${east.url}/api/v1/status` } }));
+    const north = await fakeCell(() => ({ status: 401, body: {} }));
+    const file = cellsFile({ east: east.url, west: west.url, north: north.url });
+    const env = { MILLRACE_ADMIN_TOKEN: 'of-another-server' };
+    const { code, out, err } = await runVerb(['cells', 'status', '--cells', file], env);
+    expect(code).toBe(1);
+    const tokensOf = ({ asked }: FakeCell) => asked.flatMap(({ token }) => token ?? []);
+    expect([east, west, north].map(tokensOf)).toEqual([
+      ['Bearer t-east'],
+      ['Bearer t-west'],
+      ['Bearer t-north'],
+    ]);
+    expect(err).toContain(
+      `north is not in the sums: the server at ${north.url} refused the token from ${file}`,
+    );
+    expect(out + err).not.toMatch(/t-(east|west|north)/);
+  });
+});
+
+describe('millrace cells trace', () => {
+  it('shows the event of each cell that knows it, and which cells could not be asked', async () => {
+    const known = {
+      verdict: 'accepted',
+      source: 'website',
+      receivedAt: '2026-01-01T00:00:00.000Z',
+      event: { type: 'track', event: 'Order Placed', messageId: 'order-1', userId: 'u1' },
+      ...{ deliveries: [], skipped: [] },
+    };
+    const east = await fakeCell(() => ({ body: { data: [known] } }));
+    // It does not know the source.
+    const south = await fakeCell(() => ({
+      status: 404,
+      body: { code: 'unknown_name', detail: 'is no source.' },
+    }));
+    const odd = await fakeCell(() => ({ body: { data: [{ verdict: 'accepted' }] } }));
+    const file = cellsFile({ east: east.url, south: south.url, odd: odd.url, west: NOBODY });
+    const args = ['cells', 'trace', 'order-1', '--source', 'website', '--cells', file];
+    const { code, out, err } = await runVerb(args);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^cell east\n\norder-1 {2}track "Order Placed" of user u1\naccepted from website/);
+    expect(err.split('\n')).toEqual([
+      expect.stringMatching(/^millrace: odd could not be asked: .* speaks of events in another way/),
+      expect.stringMatching(/^millrace: west could not be asked: server unreachable/),
+      '',
+    ]);
+    expect(east.asked[0]!.line).toBe('GET /api/v1/events/order-1?source=website');
+    const json = JSON.parse((await runVerb([...args, '--json'])).out);
+    expect(json.cells).toMatchObject([
+      { data: [known] },
+      { data: [] },
+      { error: expect.any(String) },
+      { name: 'west' },
+    ]);
+  });
+
+  it('ends with 1 when no cell knows it', async () => {
+    const east = await fakeCell(() => ({ body: { data: [] } }));
+    const file = cellsFile({ east: east.url, west: NOBODY });
+    const { code, out, err } = await runVerb(['cells', 'trace', 'none', '--cells', file]);
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toContain('west could not be asked');
+    expect(err).toContain('no cell that answered knows an event with the messageId "none"');
+  });
+});
+
+describe('millrace cells delete-user', () => {
+  it('asks every cell, shows the id of each receipt, and says who has not confirmed', async () => {
+    const east = await fakeCell(() => ({ status: 201, body: receipt('r-east') }));
+    const south = await fakeCell(() => ({ status: 201, body: receipt('r-south\n\u001b[31mr-forged') }));
+    const file = cellsFile({ east: east.url, south: south.url, west: NOBODY });
+    const { code, out, err } = await runVerb([
+      'cells',
+      'delete-user',
+      'u1',
+      'u1',
+      '--suppress',
+      '--cells',
+      file,
+    ]);
+    expect(code).toBe(1);
+    expect(out).toContain('cell east\n  r-east  DELETE_ONLY of 1 user: RUNNING\n');
+    expect(out).toContain('cell south\n  r-south··[31mr-forged  DELETE_ONLY');
+    expect(err).toContain('west has not confirmed it: server unreachable');
+    expect(err).toContain('NOT CONFIRMED by west. Give the same command again');
+    expect(east.asked[0]).toEqual({
+      ...{ line: 'POST /api/v1/regulations', token: 'Bearer t-east' },
+      body: JSON.stringify({ type: 'SUPPRESS_WITH_DELETE', subjectIds: ['u1'] }),
+    });
+  });
+
+  it('waits for the end in every cell, and keeps the id of one that is lost meanwhile', async () => {
+    const finished = receipt('r-east', { overallStatus: 'FINISHED', finishedAt: '2026-01-01T00:01:00.000Z' });
+    const east = await fakeCell(({ method }) =>
+      method === 'POST' ? { status: 201, body: receipt('r-east') } : { body: finished },
+    );
+    const west = await fakeCell(({ method }) =>
+      method === 'POST' ? { status: 201, body: receipt('r-west') } : { status: 500, body: 'broken' },
+    );
+    const file = cellsFile({ east: east.url, west: west.url });
+    const args = ['cells', 'delete-user', 'u1', '--wait', '--json', '--cells', file];
+    const { code, out, err } = await runVerb(args);
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toEqual({
+      cells: [
+        { name: 'east', regulation: finished },
+        { name: 'west', regulation: receipt('r-west'), error: expect.stringContaining('answered 500') },
+      ],
+    });
+    expect(err).toContain('millrace cells regulation r-west shows how far it is');
+    expect(err).not.toContain('NOT CONFIRMED');
+  });
+
+  it('is wrong usage where every cell says so', async () => {
+    const problem = {
+      code: 'invalid_parameters',
+      detail: 'wrong',
+      errors: [{ path: 'body.subjectIds', message: 'too many' }],
+    };
+    const [east, west] = [
+      await fakeCell(() => ({ status: 400, body: problem })),
+      await fakeCell(() => ({ status: 400, body: problem })),
+    ];
+    const file = cellsFile({ east: east.url, west: west.url });
+    expect((await runVerb(['cells', 'suppress', 'u1', '--cells', file])).code).toBe(2);
+    expect((await runVerb(['cells', 'suppress', '--cells', file])).err).toContain('name at least one userId');
+  });
+});
+
+describe('millrace cells regulation', () => {
+  it('finds each receipt in its cell', async () => {
+    const holds = (id: string) =>
+      fakeCell(({ url = '' }) =>
+        url.endsWith(`/${id}`)
+          ? { body: receipt(id, { overallStatus: 'FINISHED' }) }
+          : { status: 404, body: { code: 'unknown_name', detail: 'is no regulation.' } },
+      );
+    const file = cellsFile({ east: (await holds('r1')).url, west: (await holds('r2')).url });
+    const both = await runVerb(['cells', 'regulation', 'r2', 'r1', '--cells', file]);
+    expect([both.code, both.err]).toEqual([0, '']);
+    expect(both.out).toContain('cell east\n  r1  DELETE_ONLY of 1 user: FINISHED');
+    expect(both.out).toContain('cell west\n  r2  DELETE_ONLY of 1 user: FINISHED');
+    const { code, err } = await runVerb(['cells', 'regulation', 'r1', 'r3', '--cells', file]);
+    expect([code, err]).toEqual([1, 'millrace: no cell that answered knows the regulation r3.\n']);
+  });
+});

@@ -1,0 +1,148 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { millrace, runVerb } from '../../../cli/test/program.ts';
+import { send, track } from '../support/calls.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+/** A real server for one of the sources, which comes back at the same address after a kill. */
+class RealCell {
+  readonly name: string;
+  readonly place: Place;
+  readonly #port: number;
+  program!: Program;
+
+  private constructor(name: string, place: Place, port: number) {
+    this.name = name;
+    this.place = place;
+    this.#port = port;
+  }
+
+  static async open(name: string, endpoint: string): Promise<RealCell> {
+    const destination = {
+      ...{ name: 'crm', type: 'webhooks', sources: [name] },
+      settings: { endpoints: [{ url: `${endpoint}/${name}` }] },
+    };
+    const configuration = {
+      egress: { allow: ['127.0.0.0/8'] },
+      sources: [{ name, writeKeys: [`wk-${name}`] }],
+      destinations: [destination],
+    };
+    const cell = new RealCell(name, makePlace(JSON.stringify(configuration)), await freePort());
+    await cell.start();
+    return cell;
+  }
+
+  async start(): Promise<void> {
+    const { config, data } = this.place;
+    const address = ['--port', String(this.#port), '--host', '127.0.0.1'];
+    this.program = await startProgram({ args: ['start', '--config', config, '--data', data, ...address] });
+  }
+
+  async call(messageId: string, userId: string): Promise<void> {
+    const options = { writeKey: `wk-${this.name}` };
+    const { status } = await send(this.program.url, '/v1/track', track(messageId, { userId }), options);
+    expect(status).toBe(200);
+  }
+}
+
+let receiver: TestReceiver;
+let holding = false;
+let [east, west]: RealCell[] = [];
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  // While it holds, deletions stay open: their notifications are answered with an error.
+  receiver = await startReceiver({
+    answer: (response, { body }) => {
+      const isHeld = holding && body.toString().includes('"type":"delete"');
+      response.writeHead(isHeld ? 503 : 200).end();
+    },
+  });
+  east = await RealCell.open('east', receiver.url);
+  west = await RealCell.open('west', receiver.url);
+  const file = join(east.place.folder, 'cells.yaml');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference.
+  const token = '${EAST_TOKEN}';
+  writeFileSync(
+    file,
+    `cells:\n  - { name: east, url: "${east.program.url}", token: ${token} }\n` +
+      `  - { name: west, url: "${west.program.url}", tokenFile: ${join(west.place.data, 'admin-token')} }\n`,
+  );
+  env = { MILLRACE_CELLS: file, EAST_TOKEN: adminTokenOf(east.place) };
+});
+afterAll(async () => {
+  for (const cell of [east, west]) {
+    await cell?.program.kill();
+    cell?.place.remove();
+  }
+  await receiver.stop();
+});
+
+const run = (...args: string[]) => runVerb(['cells', ...args], env);
+
+it('asks two servers for one status, one trace and one deletion, also while one of them is down', async () => {
+  for (const id of ['e1', 'e2', 'e3']) await east!.call(id, 'u1');
+  for (const id of ['w1', 'w2']) await west!.call(id, 'u1');
+  await receiver.count(5);
+
+  const both = await run('status', '--json');
+  expect([both.code, both.err]).toEqual([0, '']);
+  expect(JSON.parse(both.out)).toMatchObject({
+    cells: [
+      { name: 'east', nodes: 1, accepted: 3, owed: 3, balanced: true },
+      { name: 'west', nodes: 1, accepted: 2, owed: 2, balanced: true },
+    ],
+    sums: { received: 5, accepted: 5, owed: 5 },
+    balanced: true,
+  });
+  expect((await run('status')).out).toContain('balanced in every cell');
+
+  const traced = await run('trace', 'w1');
+  expect(traced.code).toBe(0);
+  expect(traced.out).toMatch(/^cell west\n\nw1 {2}track [\s\S]*accepted from west/);
+  expect(traced.out).not.toContain('cell east');
+
+  // One is killed while a deletion waits for both.
+  holding = true;
+  const waiting = millrace(['cells', 'delete-user', 'u1', '--wait'], env);
+  await receiver.until(() => ['/east', '/west'].every(isToldOfDeletion));
+  await west!.program.kill();
+  const lost = await waiting.says(
+    'err',
+    /west has taken it and gives no answer now: .*cells regulation (\S+)/,
+  );
+  holding = false;
+  const ended = await waiting.ended;
+  expect(ended.code).toBe(1);
+  expect(ended.out).toMatch(/cell east\n {2}\S+ {2}DELETE_ONLY of 1 user: FINISHED/);
+
+  const down = await run('status');
+  expect(down.code).toBe(1);
+  expect(down.out).toContain('balanced in the one cell that answered; not known of west');
+  expect(down.err).toMatch(/^millrace: west is not in the sums: server unreachable at .*ECONNREFUSED/);
+  const untraced = await run('trace', 'w2');
+  expect(untraced.code).toBe(1);
+  expect(untraced.err).toContain('west could not be asked');
+  const half = await run('delete-user', 'u2');
+  expect(half.code).toBe(1);
+  expect(half.err).toContain('NOT CONFIRMED by west');
+
+  // It comes back, ends what it had taken, and the repeated deletion reaches both.
+  await west!.start();
+  const receipt = await run('regulation', lost[1]!, '--wait');
+  expect([receipt.code, receipt.err]).toEqual([0, '']);
+  expect(receipt.out).toMatch(/^cell west\n.*FINISHED\n[\s\S]*erased: 2 events/);
+  const again = await run('delete-user', 'u2', 'u1', '--wait');
+  expect([again.code, again.err]).toEqual([0, '']);
+  expect(again.out.match(/FINISHED\n/g)).toHaveLength(2);
+  expect((await run('trace', 'w1')).code).toBe(1);
+  expect((await run('status')).code).toBe(0);
+});
+
+function isToldOfDeletion(of: string): boolean {
+  return receiver.arrivals.some(
+    ({ path, body }) => path === of && body.toString().includes('"type":"delete"'),
+  );
+}

@@ -180,7 +180,14 @@ async function fetchControl(
 
 /** The message for a failed `fetch`, for the person at the terminal. */
 export function whyNoAnswer({ url, advice }: ControlAddress, error: unknown, patience = PATIENCE_MS): string {
-  return `server unreachable at ${url.origin} (${causeOf(error, patience)}): start it, or ${advice.url}`;
+  const cause = causeOf(error, patience);
+  if (/CERT|SIGNATURE|ALTNAME/.test(cause)) {
+    return (
+      `the certificate of the server at ${url.origin} is not accepted (${cause}): name the file of its authority in ` +
+      `NODE_EXTRA_CA_CERTS, or ${advice.url}`
+    );
+  }
+  return `server unreachable at ${url.origin} (${cause}): start it, or ${advice.url}`;
 }
 
 /** Turns an HTTP answer into a reply. */

@@ -1,13 +1,13 @@
 import type { DeliverySummary } from '@millrace/server';
 import { count, remaining } from './column.ts';
-import { find, type SearchOptions } from './found.ts';
+import { find, type SearchFilters, type SearchOptions, type Sought } from './found.ts';
 import { paintFor } from './paint.ts';
 import { stateDraw } from './state-draw.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
 import { beginningOf } from './time-range.ts';
 
-export interface DeliveriesOptions extends SearchOptions {
+export interface DeliveryFilters extends SearchFilters {
   readonly destination?: string;
   readonly state?: string;
   readonly reason?: string;
@@ -33,19 +33,27 @@ const HEADINGS = [
  * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead letters by the time they died.
  * spec/contract.md, "Verbs that ask".
  */
-export async function deliveries(options: DeliveriesOptions, place: Surroundings): Promise<ExitCode> {
-  const { destination, state, reason, source, type, userId, anonymousId, to } = options;
+export async function deliveries(
+  options: DeliveryFilters & SearchOptions,
+  place: Surroundings,
+): Promise<ExitCode> {
+  return await find(options, place, soughtDeliveries(options, place));
+}
+
+export function soughtDeliveries(filters: DeliveryFilters, place: Surroundings): Sought<DeliverySummary> {
+  const { destination, state, reason, source, type, userId, anonymousId, to } = filters;
   const draw = stateDraw(paintFor(place.out, place.env));
-  return await find<DeliverySummary>(options, place, {
+  return {
     path: 'deliveries',
     query: {
       ...{ destination, state, reason, source, type, userId, anonymousId },
-      ...{ from: beginningOf(options), to },
+      ...{ from: beginningOf(filters), to },
     },
     what: 'delivery',
     headings: HEADINGS,
     row: (found) => rowOf(found, draw),
-  });
+    time: ({ diedAt, receivedAt }) => diedAt ?? receivedAt ?? '',
+  };
 }
 
 function rowOf(found: DeliverySummary, draw: ReturnType<typeof stateDraw>): Cell[] {

@@ -1,12 +1,12 @@
 import type { Trace } from '@millrace/server';
-import { find, type SearchOptions } from './found.ts';
+import { find, type SearchFilters, type SearchOptions, type Sought } from './found.ts';
 import { paintFor } from './paint.ts';
 import { stateDraw } from './state-draw.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
 import { beginningOf } from './time-range.ts';
 
-export interface EventsOptions extends SearchOptions {
+export interface EventFilters extends SearchFilters {
   readonly event?: string;
 }
 
@@ -24,16 +24,21 @@ const HEADINGS = [
 ] as const;
 
 /** `millrace events`: lists stored events, newest first. spec/contract.md, "Verbs that ask". */
-export async function events(options: EventsOptions, place: Surroundings): Promise<ExitCode> {
-  const { source, type, userId, anonymousId, event, to } = options;
+export async function events(options: EventFilters & SearchOptions, place: Surroundings): Promise<ExitCode> {
+  return await find(options, place, soughtEvents(options, place));
+}
+
+export function soughtEvents(filters: EventFilters, place: Surroundings): Sought<Accepted> {
+  const { source, type, userId, anonymousId, event, to } = filters;
   const draw = stateDraw(paintFor(place.out, place.env));
-  return await find<Accepted>(options, place, {
+  return {
     path: 'events',
-    query: { source, type, userId, anonymousId, event, from: beginningOf(options), to },
+    query: { source, type, userId, anonymousId, event, from: beginningOf(filters), to },
     what: 'event',
     headings: HEADINGS,
     row: (found) => rowOf(found, draw),
-  });
+    time: ({ receivedAt }) => receivedAt,
+  };
 }
 
 function rowOf(

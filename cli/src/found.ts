@@ -13,8 +13,8 @@ import type { ExitCode, Surroundings } from './surroundings.ts';
 import { type Cell, type Heading, table } from './table.ts';
 import type { TimeRange } from './time-range.ts';
 
-/** Options of both verbs that search. */
-export interface SearchOptions extends ControlFlags, TimeRange {
+/** What both verbs that search look for. */
+export interface SearchFilters extends TimeRange {
   readonly source?: string;
   readonly type?: string;
   readonly userId?: string;
@@ -22,6 +22,9 @@ export interface SearchOptions extends ControlFlags, TimeRange {
   readonly limit: number;
   readonly json?: boolean;
 }
+
+/** Options of both verbs that search one server. */
+export interface SearchOptions extends ControlFlags, SearchFilters {}
 
 export interface Sought<Entry> {
   /** The path below `/api/v1/`. */
@@ -31,10 +34,12 @@ export interface Sought<Entry> {
   readonly what: string;
   readonly headings: readonly Heading[];
   readonly row: (entry: Entry) => readonly Cell[];
+  /** The time that entries are ordered by, the latest first. */
+  readonly time: (entry: Entry) => string;
 }
 
 /** Maximum entries of a page. spec/contract.md, "Conventions". */
-const PAGE = 500;
+export const PAGE = 500;
 
 /**
  * Requests pages until it has enough entries, or all. The server searches about a second at a time: an empty page need not
@@ -85,7 +90,7 @@ export async function find<Entry>(
   return 0;
 }
 
-interface FoundPage<Entry> {
+export interface FoundPage<Entry> {
   readonly data: readonly Entry[];
   readonly next: string | null;
   /** Absent in the answer of an older server. */
@@ -106,7 +111,7 @@ async function pageOf<Entry>(
   return { message, code: 1 };
 }
 
-function isPage<Entry>(value: unknown): value is FoundPage<Entry> {
+export function isPage<Entry>(value: unknown): value is FoundPage<Entry> {
   return (
     typeof value === 'object' &&
     value !== null &&

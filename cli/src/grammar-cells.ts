@@ -3,12 +3,13 @@ import type { CellsRegulateOptions, CellsRegulationOptions } from './cells/regul
 import type { CellsTraceOptions } from './cells/trace.ts';
 import type { Run } from './grammar-options.ts';
 import { addUsersVerb } from './grammar-regulations.ts';
+import { addDeliveriesVerb, addEventsVerb } from './grammar-search.ts';
 
 /** The verb `cells`: what is asked of all cells of an installation at once. docs/operations/cells.md. */
 export function addCells(program: Command, run: Run): void {
   const parent = program
     .command('cells')
-    .description('asks all cells of an installation at once: status, traces, deletions');
+    .description('asks all cells of an installation at once: status, events, deliveries, deletions');
   addCellsOptions(
     parent
       .command('status')
@@ -27,6 +28,15 @@ export function addCells(program: Command, run: Run): void {
     .action((messageId: string, options: Omit<CellsTraceOptions, 'messageId'>) =>
       run(async () => (await import('./cells/trace.ts')).cellsTrace)({ ...options, messageId }),
     );
+  addEventsVerb(parent, addCellsOptions)
+    .addHelpText('after', '\nExample:\n  millrace cells events --user-id u1 --cells cells.yaml')
+    .action(run(async () => (await import('./cells/search.ts')).cellsEvents));
+  addDeliveriesVerb(parent, addCellsOptions)
+    .addHelpText(
+      'after',
+      '\nExample:\n  millrace cells deliveries --state dead --since 1d --cells cells.yaml',
+    )
+    .action(run(async () => (await import('./cells/search.ts')).cellsDeliveries));
   addCellsRegulations(parent, run);
 }
 

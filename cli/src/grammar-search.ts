@@ -6,31 +6,49 @@ import { addTimeRange } from './time-range.ts';
 const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 const STATES = ['pending', 'retrying', 'delivered', 'dead'];
 
+/** A verb that searches, below `parent`; `add` adds the options that name where to ask. */
+function addSearchVerb(
+  parent: Command,
+  { name, description, filters }: Readonly<{ name: string; description: string; filters: readonly Option[] }>,
+  add: (command: Command) => Command,
+): Command {
+  const command = parent.command(name).description(description);
+  for (const filter of filters) command.addOption(filter);
+  command
+    .option('--source <name>', 'only of this source')
+    .addOption(new Option('--type <type>', 'only events of this type').choices(TYPES))
+    .option('--user-id <id>', 'only of this user')
+    .option('--anonymous-id <id>', 'only of whoever has this anonymousId');
+  const range = { from: 'only from this time on: 2026-03-04T05:06:07Z', to: 'only before this time' };
+  addTimeRange(command, range).option('--limit <number>', 'so many at most', entries, 100);
+  const whole = add(command);
+  for (const option of whole.options)
+    if (option.long === '--json')
+      option.description = 'print each as a line of JSON, as the control API gives it';
+  return whole;
+}
+
+export function addEventsVerb(parent: Command, add: (command: Command) => Command): Command {
+  const description = 'stored events, the newest first, each with what became of it';
+  const named = 'only of this name: what was tracked, page, screen; a * at the end for any rest';
+  const filters = [new Option('--event <name>', named)];
+  return addSearchVerb(parent, { name: 'events', description, filters }, add);
+}
+
+export function addDeliveriesVerb(parent: Command, add: (command: Command) => Command): Command {
+  const description = 'deliveries, those of the newest events first: pending, retrying, delivered, dead';
+  const reasons = 'why dead, or what the last request came to (with --state dead or retrying)';
+  const filters = [
+    new Option('--destination <name>', 'only to this destination'),
+    new Option('--state <state>', 'only in this state').choices(STATES),
+    new Option('--reason <reason>', reasons),
+  ];
+  return addSearchVerb(parent, { name: 'deliveries', description, filters }, add);
+}
+
 /** The verbs that search stored events and deliveries. */
 export function addSearch(program: Command, run: Run): void {
-  const common = (command: Command) => {
-    command
-      .option('--source <name>', 'only of this source')
-      .addOption(new Option('--type <type>', 'only events of this type').choices(TYPES))
-      .option('--user-id <id>', 'only of this user')
-      .option('--anonymous-id <id>', 'only of whoever has this anonymousId');
-    const range = { from: 'only from this time on: 2026-03-04T05:06:07Z', to: 'only before this time' };
-    addTimeRange(command, range).option('--limit <number>', 'so many at most', entries, 100);
-    const whole = addControlOptions(command);
-    for (const option of whole.options)
-      if (option.long === '--json')
-        option.description = 'print each as a line of JSON, as the control API gives it';
-    return whole;
-  };
-  common(
-    program
-      .command('events')
-      .description('stored events, the newest first, each with what became of it')
-      .option(
-        '--event <name>',
-        'only of this name: what was tracked, page, screen; a * at the end for any rest',
-      ),
-  )
+  addEventsVerb(program, addControlOptions)
     .addHelpText(
       'after',
       `
@@ -40,17 +58,7 @@ Examples:
   millrace events --source website --json | jq .event.properties`,
     )
     .action(run(async () => (await import('./events.ts')).events));
-  common(
-    program
-      .command('deliveries')
-      .description('deliveries, those of the newest events first: pending, retrying, delivered, dead')
-      .option('--destination <name>', 'only to this destination')
-      .addOption(new Option('--state <state>', 'only in this state').choices(STATES))
-      .option(
-        '--reason <reason>',
-        'why dead, or what the last request came to (with --state dead or retrying)',
-      ),
-  )
+  addDeliveriesVerb(program, addControlOptions)
     .addHelpText(
       'after',
       `

@@ -8,6 +8,7 @@ const NOTHING: Overview = {
   startedAt: '2026-01-02T07:00:00.000Z',
   version: '0.3.0',
   nodeVersion: '24.21.0',
+  storeId: 'f00d',
   sources: {},
   destinations: {},
   balanced: true,

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -30,19 +31,25 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** `/readyz` says that calls are taken, unless `answer` says something else. */
-async function fakeCell(answer: (request: IncomingMessage, body: string) => FakeAnswer): Promise<FakeCell> {
+type Answer = (request: IncomingMessage, body: string) => FakeAnswer;
+
+/** `answer` is for what is neither `/readyz`, which says that calls are taken, nor the status. */
+async function fakeCell(
+  answer: Answer,
+  status: Answer = () => ({ body: overview({ accepted: 0, pending: 0 }) }),
+): Promise<FakeCell> {
   const asked: FakeCell['asked'] = [];
   const server = createServer(async (request, response) => {
     const body = await text(request);
     const { authorization } = request.headers;
     asked.push({ line: `${request.method} ${request.url}`, token: authorization, body });
-    const {
-      status = 200,
-      headers = {},
-      body: said = {},
-    } = request.url === '/readyz' ? { body: { reasons: [] } } : answer(request, body);
-    response.writeHead(status, headers).end(typeof said === 'string' ? said : JSON.stringify(said));
+    const answers: Readonly<Record<string, Answer>> = {
+      '/readyz': () => ({ body: { reasons: [] } }),
+      '/api/v1/status': status,
+    };
+    const said = (answers[request.url!] ?? answer)(request, body);
+    const { status: code = 200, headers = {}, body: shown = {} } = said;
+    response.writeHead(code, headers).end(typeof shown === 'string' ? shown : JSON.stringify(shown));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   ended.push(() => {
@@ -57,7 +64,7 @@ function cellsFile(cells: Readonly<Record<string, string>>): string {
   const entries = Object.entries(cells).map(
     ([name, url]) => `  - { name: ${name}, url: "${url}", token: t-${name} }\n`,
   );
-  writeFileSync(file, `cells:\n${entries.join('')}`);
+  writeFileSync(file, `cells:\n${entries.join('')}`, { mode: 0o600 });
   return file;
 }
 
@@ -65,14 +72,21 @@ function cellsFile(cells: Readonly<Record<string, string>>): string {
 const NOBODY = 'http://127.0.0.1:3';
 
 /** What a server says of its state, with the figures of a cell. */
-function overview(figures: { accepted: number; pending: number; lost?: number; version?: string }): object {
-  const { accepted, pending, lost = 0, version = '0.1.0' } = figures;
+function overview(figures: {
+  readonly accepted: number;
+  readonly pending: number;
+  readonly lost?: number;
+  readonly version?: string;
+  readonly storeId?: string;
+}): object {
+  const { accepted, pending, lost = 0, version = '0.1.0', storeId = randomUUID() } = figures;
   const sums = { owed: accepted, delivered: accepted - pending - lost, pending, erased: 0 };
   const difference = { destination: 'crm', difference: lost, ...sums, dead: 0 };
   return {
     at: '2026-01-01T00:10:00.000Z',
     startedAt: '2026-01-01T00:00:00.000Z',
     version,
+    storeId,
     balanced: lost === 0,
     differences: lost === 0 ? [] : [difference],
     discards: [],
@@ -87,7 +101,10 @@ function overview(figures: { accepted: number; pending: number; lost?: number; v
   };
 }
 
-const statusOf = (figures: Parameters<typeof overview>[0]) => fakeCell(() => ({ body: overview(figures) }));
+const nothing = () => ({});
+
+const statusOf = (figures: Parameters<typeof overview>[0]) =>
+  fakeCell(nothing, () => ({ body: overview(figures) }));
 
 const receipt = (id: string, more: object = {}) => ({
   ...{
@@ -124,6 +141,83 @@ describe('the file of cells', () => {
     const noUrl = await runVerb(['cells', 'delete-user', 'u1', '--cells', file]);
     expect(noUrl.code).toBe(2);
     expect(noUrl.err).toContain('cells.yaml:2:5  cells[0].url  is missing: must be the http or https URL');
+  });
+});
+
+describe('two addresses of one store', () => {
+  it('are refused by every verb before anything is searched or changed', async () => {
+    const status = { accepted: 1, pending: 0, storeId: 'one-store' };
+    const [a, b] = [await statusOf(status), await statusOf(status)];
+    const file = cellsFile({ a: a.url, b: b.url });
+    const verbs = [['status'], ['trace', 'm'], ['events'], ['delete-user', 'u'], ['regulation', 'r']];
+    for (const verb of verbs) {
+      const { code, out, err } = await runVerb(['cells', ...verb, '--cells', file]);
+      expect([code, out]).toEqual([2, '']);
+      expect(err).toMatch(
+        /cells\.yaml:3:\d+ {2}cells\[1\]\.url {2}leads to the same store as cells\[0\], or to a copy of it/,
+      );
+    }
+    const lines = new Set([...a.asked, ...b.asked].map(({ line }) => line));
+    expect([...lines]).toEqual(['GET /api/v1/status']);
+  });
+
+  it('are taken for two where the servers are of a version that does not say which store they have', async () => {
+    const { storeId: _, ...older } = overview({ accepted: 1, pending: 0 }) as { storeId: string };
+    const [a, b] = [
+      await fakeCell(nothing, () => ({ body: older })),
+      await fakeCell(nothing, () => ({ body: older })),
+    ];
+    const file = cellsFile({ a: a.url, b: b.url });
+    expect((await runVerb(['cells', 'status', '--cells', file])).code).toBe(0);
+  });
+});
+
+describe('a hundred cells', () => {
+  it('are asked at once', async () => {
+    const names = Array.from({ length: 100 }, (_, nth) => `c${nth}`);
+    const urls = await Promise.all(
+      names.map(async (name) => [name, (await statusOf({ accepted: 2, pending: 1 })).url] as const),
+    );
+    const file = cellsFile({ ...Object.fromEntries(urls), c7: NOBODY });
+    const { code, out, err } = await runVerb(['cells', 'status', '--json', '--cells', file]);
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toMatchObject({ sums: { accepted: 198, pending: 99 }, balanced: false });
+    expect(err).toMatch(/^millrace: c7 is not in the sums: [^\n]*\n$/);
+  });
+});
+
+describe('a file with tokens in it', () => {
+  it('that others may read is warned of, and its tokens are not shown', async () => {
+    const east = await statusOf({ accepted: 1, pending: 0 });
+    const file = cellsFile({ east: east.url });
+    chmodSync(file, 0o640);
+    const { code, err } = await runVerb(['cells', 'status', '--cells', file]);
+    expect(code).toBe(0);
+    expect(err).toMatch(
+      /^millrace: other users of this machine may read the tokens in \S*cells\.yaml: .*chmod 600/,
+    );
+    expect(err).not.toContain('t-east');
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference.
+    writeFileSync(file, `cells:\n  - { name: east, url: "${east.url}", token: ${'${EAST_TOKEN}'} }\n`);
+    expect((await runVerb(['cells', 'status', '--cells', file], { EAST_TOKEN: 't' })).err).toBe('');
+  });
+
+  it.each([
+    ['cells:\n  - { name: a, url: "http://a", token: "S3CRET }', 'not valid YAML'],
+    ['cells:\n  - { name: a, url: "http://a", token: [S3CRET] }', 'token'],
+    ['cells:\n  - { name: a, url: "http://a", token: { S3CRET } }', 'token'],
+    ['cells:\n  - { name: a, url: "http://a", token: 73837, tokenFile: x }', 'token'],
+    ['cells:\n  - { name: a, url: "http://a", { S3CRET } }', 'cells'],
+    ['cells:\n  - { name: a, url: "http://S3CRET:S3CRET@a", token: t }', 'url'],
+    ['cells:\n  - { name: a, url: "http://a?token=S3CRET", token: t }', 'url'],
+    ['cells: S3CRET', 'cells'],
+  ])('and mistakes in it is refused without them: %j', async (written, about) => {
+    const file = join(folder, 'cells.yaml');
+    writeFileSync(file, written, { mode: 0o600 });
+    const { code, out, err } = await runVerb(['cells', 'status', '--cells', file]);
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toContain(about);
+    expect(err).not.toMatch(/S3CRET|73837/);
   });
 });
 
@@ -194,7 +288,7 @@ describe('millrace cells status', () => {
   it('shows the other cells when one speaks in another way, and its text as text', async () => {
     const east = await statusOf({ accepted: 10, pending: 0, version: '\u001b[2J\n0.1.0' });
     const odd = { ...overview({ accepted: 1, pending: 0 }), sources: { website: { received: 'many' } } };
-    const west = await fakeCell(() => ({ body: odd }));
+    const west = await fakeCell(nothing, () => ({ body: odd }));
     const file = cellsFile({ east: east.url, west: west.url });
     const { code, out, err } = await runVerb(['cells', 'status', '--cells', file]);
     expect(code).toBe(1);
@@ -208,8 +302,11 @@ describe('millrace cells status', () => {
 describe('tokens', () => {
   it('go to the address of their own cell only, follow no redirect, and are in no output', async () => {
     const east = await statusOf({ accepted: 1, pending: 0 });
-    const west = await fakeCell(() => ({ status: 302, headers: { location: `${east.url}/api/v1/status` } }));
-    const north = await fakeCell(() => ({ status: 401, body: {} }));
+    const west = await fakeCell(nothing, () => ({
+      status: 302,
+      headers: { location: `${east.url}/api/v1/status` },
+    }));
+    const north = await fakeCell(nothing, () => ({ status: 401, body: {} }));
     const file = cellsFile({ east: east.url, west: west.url, north: north.url });
     const env = { MILLRACE_ADMIN_TOKEN: 'of-another-server' };
     const { code, out, err } = await runVerb(['cells', 'status', '--cells', file], env);
@@ -246,14 +343,14 @@ describe('millrace cells trace', () => {
     const file = cellsFile({ east: east.url, south: south.url, odd: odd.url, west: NOBODY });
     const args = ['cells', 'trace', 'order-1', '--source', 'website', '--cells', file];
     const { code, out, err } = await runVerb(args);
-    expect(code).toBe(0);
+    expect(code).toBe(1);
     expect(out).toMatch(/^cell east\n\norder-1 {2}track "Order Placed" of user u1\naccepted from website/);
     expect(err.split('\n')).toEqual([
       expect.stringMatching(/^millrace: odd could not be asked: .* speaks of events in another way/),
       expect.stringMatching(/^millrace: west could not be asked: server unreachable/),
       '',
     ]);
-    expect(east.asked[0]!.line).toBe('GET /api/v1/events/order-1?source=website');
+    expect(east.asked.at(-1)!.line).toBe('GET /api/v1/events/order-1?source=website');
     const json = JSON.parse((await runVerb([...args, '--json'])).out);
     expect(json.cells).toMatchObject([
       { data: [known] },
@@ -292,7 +389,7 @@ describe('millrace cells delete-user', () => {
     expect(out).toContain('cell south\n  r-south··[31mr-forged  DELETE_ONLY');
     expect(err).toContain('west has not confirmed it: server unreachable');
     expect(err).toContain('NOT CONFIRMED by west. Give the same command again');
-    expect(east.asked[0]).toEqual({
+    expect(east.asked.at(-1)).toEqual({
       ...{ line: 'POST /api/v1/regulations', token: 'Bearer t-east' },
       body: JSON.stringify({ type: 'SUPPRESS_WITH_DELETE', subjectIds: ['u1'] }),
     });
@@ -351,5 +448,100 @@ describe('millrace cells regulation', () => {
     expect(both.out).toContain('cell west\n  r2  DELETE_ONLY of 1 user: FINISHED');
     const { code, err } = await runVerb(['cells', 'regulation', 'r1', 'r3', '--cells', file]);
     expect([code, err]).toEqual([1, 'millrace: no cell that answered knows the regulation r3.\n']);
+  });
+});
+
+describe('millrace cells events', () => {
+  const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, '0')}.000Z`;
+  const found = (source: string, second: number) => ({
+    ...{ verdict: 'accepted', source, receivedAt: at(second), deliveries: [], skipped: [] },
+    event: { type: 'track', event: 'E', messageId: `${source}-${second}`, userId: 'u1' },
+  });
+
+  /** Has events of these seconds, two on a page, and answers the page after `last` with an error. */
+  const holding = (source: string, seconds: readonly number[], last = Number.POSITIVE_INFINITY) =>
+    fakeCell(({ url = '' }) => {
+      const begin = Number(new URL(url, 'http://a').searchParams.get('cursor') ?? 0);
+      if (begin > last) return { status: 500, body: 'broken' };
+      const data = seconds.slice(begin, begin + 2).map((second) => found(source, second));
+      return { body: { data, next: begin + 2 < seconds.length ? String(begin + 2) : null, searched: 9 } };
+    });
+  const idsIn = (out: string) => out.match(/(east|west)-\d+/g);
+
+  it('merges the pages of all cells, the newest first, and says whose each is', async () => {
+    const east = await holding('east', [50, 40, 30, 20, 10]);
+    const west = await holding('west', [45, 44, 43, 5]);
+    // Of another source, which it does not know; and one that finds nothing on its first page.
+    const unknown = { code: 'unknown_name', detail: 'is no source.' };
+    const south = await fakeCell(() => ({ status: 404, body: unknown }));
+    const north = await fakeCell(({ url = '' }) => ({
+      body: { data: [], next: url.includes('cursor') ? null : 'more' },
+    }));
+    const file = cellsFile({ east: east.url, west: west.url, south: south.url, north: north.url });
+    const args = ['cells', 'events', '--user-id', 'u1', '--event', 'E*', '--cells', file];
+    const { code, out, err } = await runVerb(args);
+    expect([code, err]).toEqual([0, '']);
+    expect(idsIn(out)).toEqual(
+      [50, 45, 44, 43, 40, 30, 20, 10, 5].map((n) => `${[45, 44, 43, 5].includes(n) ? 'west' : 'east'}-${n}`),
+    );
+    expect(out).toMatch(/^cell +received +source/);
+    expect(out).toMatch(/^west +2026-01-01T00:00:45.000Z +west +track +E +u1 +west-45$/m);
+    expect(east.asked[1]!.line).toBe('GET /api/v1/events?userId=u1&event=E*&limit=100');
+    const some = await runVerb([...args, '--limit', '3', '--json']);
+    const lines = some.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines).toEqual([
+      { cell: 'east', ...found('east', 50) },
+      { cell: 'west', ...found('west', 45) },
+      { cell: 'west', ...found('west', 44) },
+    ]);
+    expect([some.code, some.err]).toEqual([
+      0,
+      'millrace: these are 3, and there may be more: see --limit.\n',
+    ]);
+  });
+
+  it('says of which cells something is missing, and ends with 1', async () => {
+    const east = await holding('east', [50, 40, 30], 0);
+    const odd = await fakeCell(() => ({ body: { data: [{ verdict: 'accepted' }], next: null } }));
+    const south = await holding('west', [45]);
+    const file = cellsFile({ east: east.url, odd: odd.url, south: south.url, west: NOBODY });
+    const { code, out, err } = await runVerb(['cells', 'events', '--cells', file]);
+    expect(code).toBe(1);
+    expect(idsIn(out)).toEqual(['east-50', 'west-45', 'east-40']);
+    expect(err.split('\n')).toEqual([
+      expect.stringMatching(/^millrace: not all of east is here: .* answered 500/),
+      expect.stringMatching(/^millrace: not all of odd is here: .* speaks of events in another way/),
+      expect.stringMatching(/^millrace: not all of west is here: server unreachable/),
+      '',
+    ]);
+  });
+
+  it('tells a source that no cell knows from one without events', async () => {
+    const problem = { code: 'unknown_name', detail: 'is no source.' };
+    const east = await fakeCell(() => ({ status: 404, body: problem }));
+    const file = cellsFile({ east: east.url });
+    const unknown = await runVerb(['cells', 'events', '--source', 'typo', '--cells', file]);
+    expect([unknown.code, unknown.err]).toEqual([
+      1,
+      'millrace: no cell that answered has a source "typo".\n',
+    ]);
+    const empty = cellsFile({ east: (await holding('east', [])).url });
+    const none = await runVerb(['cells', 'events', '--source', 'site', '--cells', empty]);
+    expect([none.code, none.err]).toEqual([0, 'millrace: no event like this.\n']);
+  });
+
+  it('orders deliveries by their end where that is what is asked for', async () => {
+    const dead = (id: string, second: number) => ({
+      ...{ id, destination: 'crm', state: 'dead', reason: 'status_410', diedAt: at(second) },
+      attempts: [],
+    });
+    const east = await fakeCell(() => ({ body: { data: [dead('east-1', 1)], next: null } }));
+    const west = await fakeCell(() => ({ body: { data: [dead('west-2', 2)], next: null } }));
+    const file = cellsFile({ east: east.url, west: west.url });
+    const { code, out } = await runVerb(['cells', 'deliveries', '--state', 'dead', '--cells', file]);
+    expect([code, idsIn(out)]).toEqual([0, ['west-2', 'east-1']]);
   });
 });

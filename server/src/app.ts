@@ -301,7 +301,7 @@ async function warnOfEndpoints(
 }
 
 function createReports(
-  { storeView, clock, settings, config, options }: StorageDependencies,
+  { store, storeView, clock, settings, config, options }: StorageDependencies,
   dispatcher: Dispatcher,
 ): ReportService {
   const { log, queue, history } = storeView;
@@ -318,6 +318,7 @@ function createReports(
     disk: () => readDiskUse(config.data),
     diskLimit: config.limits.disk,
     version: manifest.version,
+    storeId: store.identity.id,
   });
 }
 

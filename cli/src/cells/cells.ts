@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { type CellsFile, ConfigError, readCells } from '@millrace/server/config';
+import { readFileSync, statSync } from 'node:fs';
+import { type CellsFile, ConfigError, type ConfigProblem, readCells } from '@millrace/server/config';
 import { visible } from '@millrace/server/visible-text';
 import type { AskedFor } from '../answered.ts';
 import { readSettingsFile } from '../configuration.ts';
@@ -19,7 +19,7 @@ export interface CellsFlags {
   readonly json?: boolean;
 }
 
-/** One of the Millraces that together are an installation. */
+/** One of the Millraces that together are an installation, as the file names it. */
 export interface InstallationCell {
   readonly name: string;
   readonly address: ControlAddress;
@@ -28,7 +28,7 @@ export interface InstallationCell {
 /** What a cell answered, or why there is no answer, as a line for the person at the terminal. */
 export type CellReply<Value> = { readonly cell: string; readonly value: Value } | UnansweredCell;
 
-interface UnansweredCell {
+export interface UnansweredCell {
   readonly cell: string;
   readonly error: string;
   readonly code: 1 | 2;
@@ -36,56 +36,80 @@ interface UnansweredCell {
   readonly problem?: ControlProblem;
 }
 
+/** The cells of a file, and the file for problems with them. */
+export interface NamedCells {
+  readonly cells: readonly InstallationCell[];
+  readonly file: CellsFile;
+}
+
 /** Reads which cells there are. Undefined, with the reasons on stderr, when that cannot be said. */
-export function cellsOf(flags: CellsFlags, place: Surroundings): readonly InstallationCell[] | undefined {
+export function cellsOf(flags: CellsFlags, place: Surroundings): NamedCells | undefined {
   const [path, namedBy] =
     flags.cells === undefined ? [place.env['MILLRACE_CELLS'], 'MILLRACE_CELLS'] : [flags.cells, '--cells'];
   if (!path) {
     place.err.write('millrace: name the file of your cells with --cells or MILLRACE_CELLS.\n');
     return undefined;
   }
-  const file = readSettingsFile({ path, namedBy }, 'the file of cells', place);
-  if (file === undefined) return undefined;
+  const text = readSettingsFile({ path, namedBy }, 'the file of cells', place);
+  if (text === undefined) return undefined;
   try {
-    const written = readCells(file, place.env);
-    const read = written.cells.map((_, nth) => cellAt(nth, written, path));
-    const problems = read.flatMap((one) => ('address' in one ? [] : [one]));
-    if (problems.length > 0) throw new ConfigError(problems);
-    return read.flatMap((one) => ('address' in one ? [one] : []));
+    const file = readCells(text, place.env);
+    if (file.hasTokens) warnOfReaders(path, place);
+    return { file, cells: cellsIn(file, path) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    place.err.write(`millrace: these cells cannot be asked:\n${error.message}\n`);
+    refuseCells(error, place);
     return undefined;
   }
 }
 
-/** The token is only ever in the address of its own cell. A problem where the file of the token has none. */
-function cellAt(
-  nth: number,
-  { cells, problemAt }: CellsFile,
-  path: string,
-): InstallationCell | ReturnType<CellsFile['problemAt']> {
-  const { name, url, token, tokenFile } = cells[nth]!;
-  const advice = {
-    url: `correct its url in ${path}`,
-    token: `${WHERE_TOKENS_ARE}; correct it in ${tokenFile ?? path}`,
-  };
-  const address = { url: new URL(url), advice };
-  if (tokenFile === undefined) return { name, address: { ...address, token, tokenFrom: path } };
-  const read = tokenIn(tokenFile);
-  if ('message' in read) return problemAt(`cells[${nth}].tokenFile`, read.message);
-  return { name, address: { ...address, token: read.token, tokenFrom: tokenFile } };
+export function refuseCells({ message }: ConfigError, { err }: Surroundings): void {
+  err.write(`millrace: these cells cannot be asked:\n${message}\n`);
 }
 
-function tokenIn(file: string): { readonly token: string } | { readonly message: string } {
+/** Read by the group, read by others. */
+const READ_BY_OTHERS = 0o044;
+
+function warnOfReaders(path: string, { err }: Surroundings): void {
+  if ((statSync(path).mode & READ_BY_OTHERS) === 0) return;
+  err.write(
+    `millrace: other users of this machine may read the tokens in ${visible(path)}: make it yours alone (chmod 600), or take the ` +
+      'tokens from the environment or from files of their own (tokenFile).\n',
+  );
+}
+
+/** The token is only ever in the address of its own cell. Throws a `ConfigError` where the file of a token has none. */
+function cellsIn({ cells, problemAt }: CellsFile, path: string): InstallationCell[] {
+  const problems: ConfigProblem[] = [];
+  const named = cells.map(({ name, url, token, tokenFile }, nth) => {
+    const read: FoundToken = tokenFile === undefined ? { token } : tokenIn(tokenFile);
+    if (read.problem !== undefined) problems.push(problemAt(`cells[${nth}].tokenFile`, read.problem));
+    const tokenFrom = tokenFile ?? path;
+    const advice = {
+      url: `correct its url in ${path}`,
+      token: `${WHERE_TOKENS_ARE}; correct it in ${tokenFrom}`,
+    };
+    return { name, address: { url: new URL(url), token: read.token, tokenFrom, advice } };
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
+  return named;
+}
+
+interface FoundToken {
+  readonly token?: string | undefined;
+  /** Why there is none. */
+  readonly problem?: string;
+}
+
+function tokenIn(file: string): FoundToken {
   try {
     const token = readFileSync(file, 'utf8').trim();
     if (/^[!-~]+$/.test(token)) return { token };
-    return { message: `names ${file}, which must hold the token alone: one word of visible ASCII` };
+    return { problem: `names ${file}, which must hold the token alone: one word of visible ASCII` };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
-    return { message: `names ${file}, which ${reason}` };
+    return { problem: `names ${file}, which ${reason}` };
   }
 }
 
@@ -134,4 +158,10 @@ export function isUnanswered<Value>(reply: CellReply<Value>): reply is Unanswere
 export function namesOf(cells: readonly string[]): string {
   const names = cells.map(visible);
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
+
+/** Says on stderr why cells could not be asked. */
+export function reportUnanswered(replies: readonly CellReply<unknown>[], { err }: Surroundings): void {
+  for (const { cell, error } of replies.filter(isUnanswered))
+    err.write(`millrace: ${visible(cell)} could not be asked: ${error}.\n`);
 }

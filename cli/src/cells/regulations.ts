@@ -9,12 +9,12 @@ import {
   askCell,
   type CellReply,
   type CellsFlags,
-  cellsOf,
   type InstallationCell,
   isUnanswered,
   namesOf,
   type Reading,
 } from './cells.ts';
+import { askReached, type ReachedCell, reachCells } from './reached.ts';
 
 interface WaitingCellsFlags extends CellsFlags {
   readonly wait?: boolean;
@@ -53,11 +53,11 @@ const RECEIPT: Reading<Receipt> = {
  * spec/contract.md, "Verbs that change".
  */
 export async function cellsRegulate(options: CellsRegulateOptions, place: Surroundings): Promise<ExitCode> {
-  const cells = cellsOf(options, place);
-  const request = cells && (await regulationRequest(options, place));
-  if (cells === undefined || request === undefined) return 2;
+  const request = await regulationRequest(options, place);
+  const cells = request && (await reachCells(options, place));
+  if (request === undefined || cells === undefined) return 2;
   const outcomes = await Promise.all(
-    cells.map(async (cell) => await followed(cell, await askCell(cell, request, RECEIPT), options, place)),
+    cells.map(async (cell) => await followed(cell, await askReached(cell, request, RECEIPT), options, place)),
   );
   const missing = outcomes.filter(({ receipt }) => receipt === undefined).map(({ cell }) => cell);
   if (missing.length > 0) {
@@ -74,7 +74,7 @@ export async function cellsRegulation(
   options: CellsRegulationOptions,
   place: Surroundings,
 ): Promise<ExitCode> {
-  const cells = cellsOf(options, place);
+  const cells = await reachCells(options, place);
   if (cells === undefined) return 2;
   const missing = new Set(options.ids);
   const lookups = await Promise.all(
@@ -95,14 +95,14 @@ export async function cellsRegulation(
 
 /** The receipts of `missing` that a cell has, which are taken out of it; and why it cannot be asked for the rest. */
 async function receiptsIn(
-  cell: InstallationCell,
+  cell: ReachedCell,
   missing: Set<string>,
 ): Promise<{ readonly found: readonly CellReply<Receipt>[]; readonly error?: string }> {
   const found: CellReply<Receipt>[] = [];
   for (const id of [...missing]) {
     // Found in another cell meanwhile.
     if (!missing.has(id)) continue;
-    const reply = await askCell(cell, receiptOf(id), RECEIPT);
+    const reply = await askReached(cell, receiptOf(id), RECEIPT);
     if (!isUnanswered(reply)) {
       missing.delete(id);
       found.push(reply);

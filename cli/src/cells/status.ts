@@ -2,20 +2,12 @@ import { visible } from '@millrace/server/visible-text';
 import { count, span } from '../column.ts';
 import { type Paint, paintFor } from '../paint.ts';
 import { readinessOf, turnedAwayFor } from '../readiness.ts';
-import { isOverview } from '../status.ts';
 import { differenceText } from '../status-report.ts';
 import type { ExitCode, Surroundings } from '../surroundings.ts';
 import { type Cell, type Heading, table } from '../table.ts';
-import {
-  askCell,
-  type CellReply,
-  type CellsFlags,
-  cellsOf,
-  type InstallationCell,
-  isUnanswered,
-  namesOf,
-} from './cells.ts';
-import { type CellSummary, type CellSums, summaryOf, sumsOf } from './summary.ts';
+import { type CellReply, type CellsFlags, isUnanswered, namesOf } from './cells.ts';
+import { type ReachedCell, reachCells } from './reached.ts';
+import { type CellSummary, type CellSums, sumsOf } from './summary.ts';
 
 /** Why a cell turns calls away stands beside what it has counted. */
 type ShownCell = CellSummary & { readonly turnedAway: readonly string[] };
@@ -25,9 +17,9 @@ type ShownCell = CellSummary & { readonly turnedAway: readonly string[] };
  * calls away, or has a ledger that does not balance. spec/contract.md, "Verbs that ask".
  */
 export async function cellsStatus(flags: CellsFlags, place: Surroundings): Promise<ExitCode> {
-  const cells = cellsOf(flags, place);
+  const cells = await reachCells(flags, place);
   if (cells === undefined) return 2;
-  const replies = await Promise.all(cells.map(statusOf));
+  const replies = await Promise.all(cells.map(shownCell));
   const answered = replies.flatMap((reply) => (isUnanswered(reply) ? [] : [reply]));
   const unanswered = replies.filter(isUnanswered);
   const sums = sumsOf(answered.map(({ value }) => value));
@@ -44,20 +36,10 @@ export async function cellsStatus(flags: CellsFlags, place: Surroundings): Promi
   return balanced && answered.every(({ value }) => value.turnedAway.length === 0) ? 0 : 1;
 }
 
-async function statusOf(cell: InstallationCell): Promise<CellReply<ShownCell>> {
-  const [reply, ready] = await Promise.all([
-    askCell(
-      cell,
-      { path: 'status', method: 'GET' },
-      {
-        what: 'its status',
-        read: (answer) => (isOverview(answer) ? summaryOf(answer) : undefined),
-      },
-    ),
-    readinessOf(cell.address.url),
-  ]);
-  if (isUnanswered(reply)) return reply;
-  return { cell: reply.cell, value: { ...reply.value, turnedAway: turnedAwayFor(ready) } };
+async function shownCell({ name: cell, address, status }: ReachedCell): Promise<CellReply<ShownCell>> {
+  if (isUnanswered(status)) return status;
+  const turnedAway = turnedAwayFor(await readinessOf(address.url));
+  return { cell, value: { ...status.value, turnedAway } };
 }
 
 function shownAsJson(reply: CellReply<ShownCell>): object {

@@ -16,6 +16,8 @@ export interface CellSums {
 /** What `millrace cells status` shows of a cell. */
 export interface CellSummary extends CellSums {
   readonly version: string;
+  /** Absent in the answer of an older server. */
+  readonly storeId?: string;
   /** Nodes with a valid lease; 1 where a cell is one process. */
   readonly nodes: number;
   /** When the oldest event arrived that some destination still waits for, and how long that is by the clock of the cell. */
@@ -27,7 +29,7 @@ export interface CellSummary extends CellSums {
 
 /** Throws a `TypeError` where a count is no number: in a sum it would make all of them wrong. */
 export function summaryOf(overview: Overview): CellSummary {
-  const { version, nodes, lanes, at, balanced, differences } = overview;
+  const { version, storeId, nodes, lanes, at, balanced, differences } = overview;
   const sources = Object.values(overview.sources);
   const destinations = Object.values(overview.destinations);
   const oldest = Object.values(lanes)
@@ -38,6 +40,7 @@ export function summaryOf(overview: Overview): CellSummary {
     );
   return {
     version,
+    storeId,
     nodes: nodes === undefined ? 1 : nodes.filter(({ leaseLeftMs }) => leaseLeftMs > 0).length,
     received: total(sources.map(({ received }) => received)),
     accepted: total(sources.map(({ accepted }) => accepted)),

@@ -1,11 +1,11 @@
 import type { Trace } from '@millrace/server';
-import { visible } from '@millrace/server/visible-text';
 import { printable } from '../column.ts';
 import { paintFor } from '../paint.ts';
 import type { ExitCode, Surroundings } from '../surroundings.ts';
 import { isTrace } from '../trace.ts';
 import { traceReport } from '../trace-report.ts';
-import { askCell, type CellReply, type CellsFlags, cellsOf, isUnanswered } from './cells.ts';
+import { type CellReply, type CellsFlags, isUnanswered, reportUnanswered } from './cells.ts';
+import { askReached, reachCells } from './reached.ts';
 
 export interface CellsTraceOptions extends CellsFlags {
   /** The argument of the verb. */
@@ -19,12 +19,12 @@ interface TraceInCell {
 }
 
 /**
- * `millrace cells trace MESSAGE_ID`: the history of an event in every cell that knows it. Ends with 1 when none does.
- * spec/contract.md, "Verbs that ask".
+ * `millrace cells trace MESSAGE_ID`: the history of an event in every cell that knows it. Ends with 1 when none does, and when some cell
+ * could not be asked. spec/contract.md, "Verbs that ask".
  */
 export async function cellsTrace(options: CellsTraceOptions, place: Surroundings): Promise<ExitCode> {
   const { messageId, source } = options;
-  const cells = cellsOf(options, place);
+  const cells = await reachCells(options, place);
   if (cells === undefined) return 2;
   const paint = paintFor(place.out, place.env);
   const now = Date.now();
@@ -35,7 +35,7 @@ export async function cellsTrace(options: CellsTraceOptions, place: Surroundings
     cells.map(async (cell) => {
       const path = `events/${encodeURIComponent(messageId)}`;
       const asked = { path, method: 'GET', query: { source } } as const;
-      return knownSource(await askCell(cell, asked, { what: 'events', read }));
+      return knownSource(await askReached(cell, asked, { what: 'events', read }));
     }),
   );
   const found = replies.flatMap((reply) =>
@@ -48,9 +48,8 @@ export async function cellsTrace(options: CellsTraceOptions, place: Surroundings
     );
     if (parts.length > 0) place.out.write(parts.join('\n'));
   }
-  for (const { cell, error } of replies.filter(isUnanswered))
-    place.err.write(`millrace: ${visible(cell)} could not be asked: ${error}.\n`);
-  if (found.length > 0) return 0;
+  reportUnanswered(replies, place);
+  if (found.length > 0) return replies.some(isUnanswered) ? 1 : 0;
   const whose = source === undefined ? '' : ` from source ${JSON.stringify(source)}`;
   place.err.write(
     `millrace: no cell that answered knows an event with the messageId ${JSON.stringify(messageId)}${whose}: it was never ` +

@@ -2616,6 +2616,8 @@ export interface operations {
                         version: string;
                         /** @description Of the Node.js that runs it. */
                         nodeVersion: string;
+                        /** @description The id of its store: the same for all nodes that share it, and for its copies. */
+                        storeId: string;
                         sources: {
                             [key: string]: {
                                 received: number;

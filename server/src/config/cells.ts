@@ -47,6 +47,8 @@ type WrittenCell = z.output<typeof cellSchema>;
 /** The cells of an installation. */
 export interface CellsFile {
   readonly cells: readonly WrittenCell[];
+  /** Whether some token stands in the file itself, and not in the environment or in a file of its own. */
+  readonly hasTokens: boolean;
   /** A problem with a value, with its place in the file. */
   problemAt(path: string, message: string): ConfigProblem;
 }
@@ -75,6 +77,10 @@ export function readCells(
   if (!checked.success || problems.length > 0) throw new ConfigError(problems);
   return {
     cells: checked.data.cells,
+    hasTokens: checked.data.cells.some(
+      ({ token }, nth) =>
+        token !== undefined && read.places.get(`cells[${nth}].token`)?.written === undefined,
+    ),
     problemAt: (path, message) => ({ file: file.path, ...read.places.get(path)?.at, path, message }),
   };
 }

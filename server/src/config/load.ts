@@ -20,6 +20,7 @@ export { type CellsFile, readCells } from './cells.ts';
 export { ConfigError } from './errors.ts';
 export { type ExportedRecords, formatConfig } from './export.ts';
 export { type FileRecords, readRecords } from './records.ts';
+export type { ConfigProblem } from './yaml-source.ts';
 
 /**
  * The settings of one start, with all defaults: durations in milliseconds, sizes in bytes, paths relative to the working

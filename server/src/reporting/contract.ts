@@ -75,6 +75,8 @@ export interface Overview extends LedgerReport {
   /** Of the program that answers, and of the Node.js that runs it. */
   readonly version: string;
   readonly nodeVersion: string;
+  /** The id of the store: the same for all nodes that share it, and for its copies. */
+  readonly storeId: string;
   /** By name of the destination. */
   readonly lanes: Readonly<Record<string, LaneOverview>>;
   /** Since `startedAt`. */

@@ -229,6 +229,7 @@ class Watched {
       disk: async () => this.disk,
       diskLimit: 500,
       version: '1.2.3',
+      storeId: 'f00d',
     });
   }
 
@@ -457,6 +458,7 @@ describe('the overview', () => {
       log: { events: 2, bytes: expect.any(Number), oldestAt: '2025-12-31T23:59:55.000Z' },
       version: '1.2.3',
       nodeVersion: process.versions.node,
+      storeId: 'f00d',
       commits: { count: 0 },
       regulations: { isFailing: false, open: 0, suppressed: 0 },
     });

@@ -50,6 +50,8 @@ export interface ReportServiceDependencies {
   readonly diskLimit?: number | undefined;
   /** Of the program. */
   readonly version: string;
+  /** Of the store. */
+  readonly storeId: string;
 }
 
 /** Parts that the status shows. They are made after the reports, and need them. */
@@ -115,7 +117,8 @@ export class ReportService {
 
   /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
   async overview(): Promise<Overview> {
-    const { queue, log, settings, clock, nodes, disk: readDisk, diskLimit, version } = this.#dependencies;
+    const { queue, log, settings, clock, nodes, disk: readDisk, diskLimit } = this.#dependencies;
+    const { version, storeId } = this.#dependencies;
     const [ledger, stats, size, disk, all, database] = await Promise.all([
       this.ledger(),
       queue.stats(),
@@ -129,6 +132,7 @@ export class ReportService {
       startedAt: isoTime(this.#startedAt),
       version,
       nodeVersion: process.versions.node,
+      storeId,
       ...ledger,
       lanes: this.#laneOverviews(stats, settings()),
       callsOfNoSource: this.discardCounters.read(),

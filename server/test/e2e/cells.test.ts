@@ -1,9 +1,12 @@
-import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { millrace, runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
-import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, ROOT, startProgram } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 /** A real server for one of the sources, which comes back at the same address after a kill. */
@@ -140,6 +143,103 @@ it('asks two servers for one status, one trace and one deletion, also while one 
   expect((await run('trace', 'w1')).code).toBe(1);
   expect((await run('status')).code).toBe(0);
 });
+
+it('finds events in both, and refuses two addresses of one store', async () => {
+  await east!.call('e9', 'u9');
+  await west!.call('w9', 'u9');
+  await east!.call('e10', 'u9');
+  const { code, out, err } = await run('events', '--user-id', 'u9', '--json');
+  expect([code, err]).toEqual([0, '']);
+  const lines = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines.map(({ cell, event }) => `${cell} ${event.messageId}`)).toEqual([
+    'east e10',
+    'west w9',
+    'east e9',
+  ]);
+  const file = join(east!.place.folder, 'twice.yaml');
+  const { port } = new URL(east!.program.url);
+  const urls = [`http://127.0.0.1:${port}`, `http://localhost:${port}`];
+  const token = adminTokenOf(east!.place);
+  const named = urls.map((url, nth) => `  - { name: e${nth}, url: "${url}", token: ${token} }\n`);
+  writeFileSync(file, `cells:\n${named.join('')}`, { mode: 0o600 });
+  const twice = await run('delete-user', 'u9', '--cells', file);
+  expect([twice.code, twice.out]).toEqual([2, '']);
+  expect(twice.err).toContain('leads to the same store as cells[0]');
+});
+
+it('shows the cells that answer beside those that do not, and waits for none of them longer than ten seconds', async () => {
+  const servers = await Promise.all(Object.values(BAD).map((make) => listening(make())));
+  const names = Object.keys(BAD);
+  const bad = servers.map(({ port }, nth) => {
+    const scheme = ['certificate', 'host'].includes(names[nth]!) ? 'https' : 'http';
+    return `  - { name: ${names[nth]}, url: "${scheme}://127.0.0.1:${port}", token: S3CRET }\n`;
+  });
+  const good = `  - { name: west, url: "${west!.program.url}", tokenFile: ${join(west!.place.data, 'admin-token')} }\n`;
+  const wrong = `  - { name: wrong, url: "${east!.program.url}", token: S3CRET }\n`;
+  const file = join(east!.place.folder, 'bad.yaml');
+  writeFileSync(file, `cells:\n${bad.join('')}${good}${wrong}`, { mode: 0o600 });
+  const began = Date.now();
+  const verbs = [['status'], ['trace', 'w9'], ['events', '--user-id', 'u9'], ['delete-user', 'u7']];
+  const [status, trace, events, deletion] = await Promise.all(
+    verbs.map((verb) => millrace(['cells', ...verb], { MILLRACE_CELLS: file }).ended),
+  );
+  expect(Date.now() - began).toBeLessThan(30_000);
+  expect(status!.out).toMatch(/^west .*balanced$/m);
+  expect(trace!.out).toContain('cell west');
+  expect(events!.out).toMatch(/^west .* w9/m);
+  expect(deletion!.out).toContain('cell west');
+  for (const { code, out, err } of [status!, trace!, events!, deletion!]) {
+    expect(code).toBe(1);
+    expect(out + err).not.toContain('S3CRET');
+    const said = err.split('\n');
+    const of = (name: string) => said.find((line) => line.includes(`${name} `));
+    expect(of('silent')).toContain('waited 10 s');
+    expect(of('stalled')).toContain('waited 10 s');
+    expect(of('html')).toContain('is it a Millrace');
+    expect(of('other')).toContain('speaks of its status in another way');
+    expect(of('moved')).toContain('answered 302');
+    expect(of('certificate')).toMatch(/certificate.*SELF_SIGNED/);
+    expect(of('host')).toMatch(/certificate/);
+    expect(of('wrong')).toContain('refused the token');
+  }
+  for (const { close } of servers) await close();
+});
+
+const TLS = join(ROOT, 'server/test/support/tls');
+const secured = (name: string) =>
+  createTlsServer({
+    key: readFileSync(join(TLS, `${name}.key`)),
+    cert: readFileSync(join(TLS, `${name}.pem`)),
+  });
+const saying = (text: string) =>
+  createServer((socket) => socket.once('data', () => socket.write(text)).on('error', () => {}));
+const answering = (status: string, body: string) =>
+  saying(`HTTP/1.1 ${status}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`);
+
+/** What may stand at the address of a cell. */
+const BAD: Readonly<Record<string, () => Server>> = {
+  silent: () => createServer(() => {}),
+  stalled: () => saying('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{'),
+  html: () => answering('200 OK', '<!doctype html><title>Sign in</title>'),
+  other: () => answering('200 OK', '{"status":"ok"}'),
+  moved: () => answering('302 Found\r\nlocation: /login', ''),
+  certificate: () => secured('self-signed'),
+  host: () => secured('other-host'),
+};
+
+async function listening(server: Server): Promise<{ port: number; close: () => Promise<unknown> }> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => sockets.add(socket));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const close = async () => {
+    for (const socket of sockets) socket.destroy();
+    await once(server.close(), 'close');
+  };
+  return { port: (server.address() as AddressInfo).port, close };
+}
 
 function isToldOfDeletion(of: string): boolean {
   return receiver.arrivals.some(

@@ -112,6 +112,9 @@ const overviewSchema = z.object({
   startedAt: z.string(),
   version: z.string().meta({ description: 'Of Millrace.' }),
   nodeVersion: z.string().meta({ description: 'Of the Node.js that runs it.' }),
+  storeId: z
+    .string()
+    .meta({ description: 'The id of its store: the same for all nodes that share it, and for its copies.' }),
   ...ledgerFields,
   lanes: z.record(z.string(), laneSchema),
   callsOfNoSource: z.object({

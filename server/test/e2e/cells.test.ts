@@ -195,7 +195,8 @@ it('shows the cells that answer beside those that do not, and waits for none of 
     expect(code).toBe(1);
     expect(out + err).not.toContain('S3CRET');
     const said = err.split('\n');
-    const of = (name: string) => said.find((line) => new RegExp(`^millrace: (not all of )?${name} `).test(line));
+    const of = (name: string) =>
+      said.find((line) => new RegExp(`^millrace: (not all of )?${name} `).test(line));
     expect(of('silent')).toContain('waited 10 s');
     expect(of('stalled')).toContain('waited 10 s');
     expect(of('html')).toContain('is it a Millrace');

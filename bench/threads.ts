@@ -32,8 +32,8 @@ interface Turn {
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-threads-'));
 try {
-  if (wants('deliver')) await compare('deliver from a backlog', fromBacklog);
-  if (wants('through')) await compare('end to end, batches of 100', endToEnd);
+  if (wants('deliver')) await compare('deliver from a backlog', 4, fromBacklog);
+  if (wants('through')) await compare('end to end, batches of 100', 1, endToEnd);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -42,7 +42,11 @@ function wants(part: string): boolean {
   return WANTED.length === 0 || WANTED.includes(part);
 }
 
-async function compare(what: string, measure: (threads: number) => Promise<Turn>): Promise<void> {
+async function compare(
+  what: string,
+  destinations: number,
+  measure: (threads: number) => Promise<Turn>,
+): Promise<void> {
   const turns = THREADS.map((): Turn[] => []);
   for (let round = 0; round < ROUNDS; round++)
     for (const [nth, threads] of THREADS.entries()) turns[nth]!.push(await measure(threads));
@@ -51,7 +55,9 @@ async function compare(what: string, measure: (threads: number) => Promise<Turn>
   for (const [nth, threads] of THREADS.entries()) {
     const micros = NAMES.map((_, name) => median(turns[nth]!.map((turn) => turn.micros[name]!)));
     const [main, writer, senders] = micros;
-    const busiest = Math.max(main!, writer!, senders! / Math.max(1, threads));
+    // A destination belongs to one thread.
+    const sending = Math.max(1, Math.min(threads, destinations));
+    const busiest = Math.max(main!, writer!, senders! / sending);
     const measured = median(turns[nth]!.map(({ perSecond }) => perSecond));
     console.log(
       `  ${String(threads).padStart(7)} ${micros.map((each) => each.toFixed(1).padStart(9)).join('')}` +

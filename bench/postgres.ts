@@ -16,8 +16,8 @@ import { type Bench, cpuOf, median, result, run } from './processes.ts';
  * programs and a PostgreSQL of the benchmark's own share the machine, so that costs per event and ratios say more than rates.
  *
  * NODES (1) programs share the database, each with a load of its own. WAITING deliveries wait for an endpoint that is down
- * before anything is measured. EVENTS (`1,100`) are the events of a request. STATEMENTS (0) prints as many of the statements
- * on which the server spent most of its time.
+ * before anything is measured; keys have as much memory as an operator with so many events a day would allow. EVENTS (`1,100`) are
+ * the events of a request. STATEMENTS (0) prints as many of the statements on which the server spent most of its time.
  */
 const NODES = Number(process.env['NODES'] ?? 1);
 const WAITING = Number(process.env['WAITING'] ?? 0);
@@ -137,6 +137,7 @@ function start(node: string, url: string | undefined, port: string | undefined):
     sources: ['bench', 'idle'].map((name) => ({ name, writeKeys: [name] })),
     destinations: [...destinations, ...(WAITING === 0 ? [] : [DOWN])],
     ...(url === undefined ? {} : { database: url, node }),
+    ...(WAITING === 0 ? {} : { limits: { dedupeMemory: `${64 + Math.ceil(WAITING / 400_000)}MB` } }),
   };
   writeFileSync(config, JSON.stringify(settings));
   return run([

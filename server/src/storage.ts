@@ -82,5 +82,6 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
   const { node, roles = NODE_ROLES } = config;
   // Loaded only here: most servers have no database, and start sooner without its driver.
   const { openPostgresStore } = await import('./adapters/postgres/store.ts');
-  return openPostgresStore({ url: database, node, roles, version: manifest.version, logger });
+  const { dedupeMemory: filterMemory } = limits;
+  return openPostgresStore({ url: database, node, roles, version: manifest.version, filterMemory, logger });
 }

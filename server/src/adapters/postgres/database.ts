@@ -353,6 +353,9 @@ const IS_STANDBY = 'select pg_is_in_recovery() as standby';
 /** SQLSTATE that the function `fence` of the schema raises. */
 export const LEASE_LOST = 'MR001';
 
+/** SQLSTATE that the function `add_keys` of the schema raises. */
+export const KEY_TAKEN = 'MR002';
+
 /**
  * The statements of one piece of work. `pg` sends each at once and the server answers in order, so that statements which do not
  * wait for each other share a round trip. After a failure the server refuses the rest of the transaction: the first error is the
@@ -479,11 +482,10 @@ function isRepeatable(error: unknown): boolean {
   return ['40P01', '40001'].includes(stateOf(error) ?? '');
 }
 
-/** Whether work failed because a row with the same key exists. */
+/** Whether work failed because a row with the same key exists, or because another batch has just brought a key of an event. */
 export function isSameKey(error: unknown): boolean {
-  return (
-    stateOf(error) === '23505' || (error instanceof StorageError && stateOf(error.cause ?? {}) === '23505')
-  );
+  const state = stateOf(error) ?? (error instanceof StorageError ? stateOf(error.cause ?? {}) : undefined);
+  return state === '23505' || state === KEY_TAKEN;
 }
 
 /** The server is gone, or ended the connection: 08xxx, 57P01–03, the timeout of idle transactions, or no SQLSTATE at all. */

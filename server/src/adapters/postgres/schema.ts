@@ -1,26 +1,35 @@
 import { randomBytes } from 'node:crypto';
 import { StorageError } from '../../ports/event-log.ts';
-import { LEASE_LOST, type Session } from './database.ts';
+import { KEY_TAKEN, LEASE_LOST, type Session } from './database.ts';
 
 /** Older versions have no `security_invoker` views and merge statements that this adapter may come to use, and no support. */
 const OLDEST_POSTGRES = 15;
 
 /**
  * Advisory locks of the database. Positions: held for the microseconds in which a block is taken. Slot: shared by every append, alone
- * for the opening of a slot. Adoption, upkeep and schema: alone. Migration: held by the program that moves the whole installation. See
- * also `SIGN_OF_LIFE`.
+ * for the opening of a slot or of a run of keys. Keys: alone, from the last statement of an append until its commit can be seen. Adoption,
+ * upkeep and schema: alone. Migration: held by the program that moves the whole installation. See also `SIGN_OF_LIFE`.
  */
-export const LOCKS = { positions: 1, slot: 2, adoption: 3, upkeep: 4, schema: 5, migration: 7 } as const;
+export const LOCKS = {
+  positions: 1,
+  slot: 2,
+  adoption: 3,
+  upkeep: 4,
+  schema: 5,
+  migration: 7,
+  keys: 8,
+} as const;
 
-/** The tables of one slot, made ahead of the slot. */
-export function partitionsOf(slot: number): string {
+/** The table of the chunks of a slot, made ahead of the slot. */
+export function partitionOf(slot: number): string {
   return `
   create table chunk_${slot} (like chunk including all);
-  create table key_${slot} (like key including all);
   alter table chunk_${slot} alter body set storage external, alter users set storage external, alter body set statistics 0;
-  alter table chunk attach partition chunk_${slot} for values in (${slot});
-  alter table key attach partition key_${slot} for values in (${slot});`;
+  alter table chunk attach partition chunk_${slot} for values in (${slot});`;
 }
+
+/** Keys of a page: five pages fill a block of the server. */
+export const PAGE_KEYS = 128;
 
 /** The format since which statistics hold no samples of what people sent. Its migration leaves the old ones as deleted rows. */
 const WITHOUT_SAMPLES = 4;
@@ -67,7 +76,9 @@ const MIGRATIONS: readonly string[] = [
   -- The hash of source and messageId. nth tells apart events with the same hash: ids that collide, and ids past their window.
   create table key(hash bigint not null, position bigint not null, nth int not null, slot int not null,
     primary key (hash, nth, slot)) partition by list (slot);
-  ${partitionsOf(1)}
+  ${partitionOf(1)}
+  create table key_1 (like key including all);
+  alter table key attach partition key_1 for values in (1);
   insert into slot(id, from_position) values (1, 0);
   -- The answers to the last batches of each process.
   create table batch(id text primary key, process bigint not null, number bigint not null, is_empty boolean not null,
@@ -321,6 +332,82 @@ const MIGRATIONS: readonly string[] = [
       on conflict do nothing returning position)
     select array_agg((position - first_position)::int) into inserted from new;
     return case when coalesce(cardinality(inserted), 0) < cardinality(hashes) then coalesce(inserted, '{}') end;
+  end $$;
+  `,
+  `
+  -- Keys leave the unique index: see log/key-memory.ts. A batch is one row of key_log while its run is not converted; each node knows the
+  -- keys of all these rows. "seq" rises in the order of the commits. "tag" tells a row from one that took its number after a crash had
+  -- undone it. A hash of 0 stands for an event that is not there.
+  create sequence key_seq;
+  create table key_log(seq bigint primary key, tag bigint not null, run int not null, process bigint not null, first bigint not null,
+    hashes bigint[] not null);
+  alter table key_log alter hashes set storage external, alter hashes set statistics 0;
+  -- Some million keys of one slot, one run after the other. "keys": how many there are in pages.
+  create table key_run(id int primary key, slot int not null, from_position bigint not null, is_converted boolean not null default false,
+    keys int not null default 0, opened timestamptz not null default clock_timestamp());
+  create index key_run_slot on key_run(slot);
+  create index key_run_unconverted on key_run(id) where not is_converted;
+  -- The keys of a converted run in their order; offsets are from the first position of the run. "low" is the lowest hash of a page.
+  create table key_page(run int not null, low bigint not null, page int not null, hashes bigint[] not null, offsets int[] not null,
+    primary key (run, low, page));
+  alter table key_page alter hashes set storage plain, alter offsets set storage plain, alter hashes set statistics 0,
+    alter offsets set statistics 0;
+
+  -- Nodes of earlier versions would not see the keys of others: these functions are theirs. Their appends under way are waited for.
+  select pg_advisory_xact_lock(${LOCKS.slot});
+  drop function begin_append(text, bigint[], bigint), begin_append(text, bigint[], bigint, boolean), place_batch, store_keys;
+  -- The keys of each slot become a run, and the open slot gets one more.
+  insert into key_page(run, low, page, hashes, offsets)
+    select slot, min(hash), page, array_agg(hash), array_agg(at) from (
+      select k.slot, k.hash, (k.position - s.from_position)::int as at,
+        ((row_number() over (partition by k.slot order by k.hash, k.position) - 1) / ${PAGE_KEYS})::int as page
+      from key k join slot s on s.id = k.slot) keys group by slot, page;
+  insert into key_run(id, slot, from_position, is_converted, keys)
+    select s.id, s.id, s.from_position, true, coalesce((select sum(cardinality(p.hashes)) from key_page p where p.run = s.id), 0)
+    from slot s where s.has_keys;
+  insert into key_run(id, slot, from_position) select max(id) + 1, max(id), (select last_value from position) from slot;
+  -- A key was counted with 90 bytes, and is with 14.
+  insert into volume as v (process, events, bytes) select 0, 0, -76 * sum(keys) from key_run
+    on conflict (process) do update set bytes = v.bytes + excluded.bytes;
+  drop table key;
+
+  -- The first half of an append: the answer when the batch is known; otherwise the open slot, its open run, the oldest run with keys of
+  -- the window, and the first position.
+  create function begin_batch(of_batch text, events int, since bigint)
+  returns table(answer text, open_slot int, open_run int, oldest_run int, first_position bigint) language plpgsql as $$
+  declare oldest_slot int;
+  begin
+    perform pg_advisory_xact_lock_shared(${LOCKS.slot});
+    select b.answer into answer from batch b where b.id = of_batch;
+    if answer is not null then return next; return; end if;
+    select max(s.id) into open_slot from slot s;
+    select min(s.id) into oldest_slot from slot s where s.has_keys and (s.youngest is null or s.youngest > since);
+    select max(r.id) into open_run from key_run r;
+    select min(r.id) into oldest_run from key_run r where r.slot >= oldest_slot;
+    if events > 0 then first_position := take_positions(events); end if;
+    return next;
+  end $$;
+
+  -- The last statement of an append. The lock goes when the commit can be seen, so that a node which knows all rows up to a number misses
+  -- none. Fails when a batch that this one does not know brought one of the keys: "since" is the number up to which it knows them, and
+  -- "own" are the first positions of batches of its process that it knows too.
+  create function add_keys(since bigint, own bigint[], of_tag bigint, of_run int, of_process bigint, of_first bigint, of_hashes bigint[])
+  returns void language plpgsql as $$
+  begin
+    perform pg_advisory_xact_lock(${LOCKS.keys});
+    -- A statement of its own, which sees what was committed before the lock was given.
+    if exists (select from key_log k where k.seq > since and not (k.process = of_process and k.first = any(own))) then
+      if exists (
+        select from (
+          select hash, true as is_mine from unnest(of_hashes) w(hash)
+          union all
+          select hash, false from key_log k, unnest(k.hashes) w(hash)
+            where k.seq > since and not (k.process = of_process and k.first = any(own))) hashes
+        where hash <> 0 group by hash having bool_or(is_mine) and not bool_and(is_mine))
+      then raise exception 'another batch has just brought one of these keys' using errcode = '${KEY_TAKEN}'; end if;
+    end if;
+    insert into key_log(seq, tag, run, process, first, hashes)
+      values (nextval('key_seq'), of_tag, of_run, of_process, of_first, of_hashes);
   end $$;
   `,
 ];

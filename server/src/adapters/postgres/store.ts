@@ -19,7 +19,16 @@ import { hasProfiles, PostgresProfileStore } from './users/profile-store.ts';
 export interface PostgresStoreOptions extends DatabaseOptions, NodeOptions {
   /** How long a (source, messageId) is remembered. Default: 24 h. */
   readonly dedupeWindow?: Duration;
+  /** Bytes of memory for the filters of deduplication. */
+  readonly filterMemory?: number;
+  /** As `AppenderDependencies.mostKeys`. */
+  readonly mostKeys?: number;
 }
+
+const FILTER_MEMORY = 64 * 1024 ** 2;
+
+/** Milliseconds in which a database of an earlier version is brought forward: some seconds for each million of keys. */
+const MIGRATE_WITHIN = 3_600_000;
 
 export interface PostgresStore extends Store {
   /** Tells this store from every other, and the secret of its key hash. */
@@ -46,15 +55,15 @@ export interface PostgresStore extends Store {
  * reason says what to do.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const { dedupeWindow = DAY } = options;
+  const { dedupeWindow = DAY, filterMemory = FILTER_MEMORY, mostKeys } = options;
   const database = new Database(options);
   try {
     await database.refuseSharedSessions();
-    const { id, keySecret, clocks } = await database.session(migrate);
+    const { id, keySecret, clocks } = await database.session(migrate, MIGRATE_WITHIN);
     const nodes = await PostgresNodes.join(database, options);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();
-    const log = new PostgresEventLog({ database, pending, hash, dedupeWindow });
+    const log = new PostgresEventLog({ database, pending, hash, dedupeWindow, filterMemory, mostKeys });
     return {
       identity: { id, keySecret },
       nodes,

@@ -1,10 +1,11 @@
+import { randomInt } from 'node:crypto';
 import { endianness } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../../model/event.ts';
 import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
 import type { Duration } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
-import type { AppendResult, Batch, StorageError } from '../../../ports/event-log.ts';
+import { type AppendResult, type Batch, StorageError } from '../../../ports/event-log.ts';
 import {
   type ChunkEvents,
   decodeAppended,
@@ -26,17 +27,21 @@ import {
 import { count } from '../queue/ledger.ts';
 import type { PendingSets } from '../queue/pending.ts';
 import { type ChunkTable, putChunk } from './chunk-table.ts';
-import { type BatchKeys, findDuplicates } from './dedupe.ts';
+import { findDuplicates } from './dedupe.ts';
+import { KeyFilters, type RunHints } from './key-filters.ts';
+import { KeyMemory, type KeyView } from './key-memory.ts';
+import { findInPages } from './key-pages.ts';
 import type { PlanNumbers } from './plans.ts';
+import { Tries, Turn } from './turn.ts';
 
-const PLACE: Statement = {
-  name: 'append.place',
-  text: 'select * from place_batch($1, $2, $3)',
+const BEGIN: Statement = {
+  name: 'append.begin',
+  text: 'select * from begin_batch($1, $2, $3)',
 };
 
-const STORE_KEYS: Statement = {
-  name: 'append.store_keys',
-  text: 'select store_keys($1::bigint[], $2) as fresh',
+const ADD_KEYS: Statement = {
+  name: 'append.add_keys',
+  text: 'select add_keys($1, $2::bigint[], $3, $4, $5, $6, $7::bigint[])',
 };
 
 /** The number that the producer had come to, with its row locked. */
@@ -63,15 +68,13 @@ const REMEMBER: Statement = {
 interface PlacedRow {
   readonly answer: string | null;
   readonly open_slot: number;
-  readonly oldest_slot: number;
+  readonly open_run: number;
+  readonly oldest_run: number;
   readonly first_position: Position | null;
 }
 
-/** Bytes of a key with its index entry. */
-export const KEY_BYTES = 90;
-
-/** After a duplicate, so many batches are expected to have some: a client that sends again sends more than once. */
-const DUPLICATES_EXPECTED_FOR = 8;
+/** Bytes of a key in a page of its run, with its part of the index. Before that it is smaller. */
+export const KEY_BYTES = 14;
 
 /** How long an append asks what became of a commit in doubt, in milliseconds; and how long it waits between two tries. */
 const ASK_FOR = 60_000;
@@ -84,94 +87,63 @@ export interface AppenderDependencies {
   readonly pending: PendingSets;
   readonly hash: KeyHash;
   readonly dedupeWindow: Duration;
+  /** Bytes of memory for filters of keys. */
+  readonly filterMemory: number;
+  /** Keys that are not in pages, beyond which batches are refused. Default: 16 million, which take half a gigabyte of memory. */
+  readonly mostKeys?: number | undefined;
 }
 
-/** How far an append has come. The one after it waits for parts of that. */
-class Turn {
-  readonly #positions = Promise.withResolvers<void>();
-  readonly #keys = Promise.withResolvers<void>();
-  readonly #try = Promise.withResolvers<void>();
-  /** Resolves when it and all before it need no more keys in their first try. */
-  readonly hasKeys: Promise<void>;
-  /** As `hasKeys`, of the one before. */
-  readonly #hadKeys: Promise<void>;
-  /** Half of each key while they are being stored: two batches that share none of them share no key. */
-  #halves = new Set<number>();
+const MOST_KEYS = 16_000_000;
 
-  constructor(before?: Turn) {
-    this.#hadKeys = before?.hasKeys ?? Promise.resolve();
-    this.hasKeys = this.#hadKeys.then(() => this.#keys.promise);
-  }
-
-  /** Resolves when its first try has its positions, or has failed. */
-  get hasPositions(): Promise<void> {
-    return this.#positions.promise;
-  }
-
-  /** Resolves when its first try has ended. */
-  get isTried(): Promise<void> {
-    return this.#try.promise;
-  }
-
-  /** Resolves when a batch with these keys may begin. `isAlone`: not while one before it stores its keys. */
-  async begin(before: Turn, keys: Uint32Array, isAlone: boolean): Promise<void> {
-    this.#halves = new Set(keys.filter((_, index) => index % 2 === 0));
-    await before.hasPositions;
-    await before.#hadKeys;
-    if (isAlone || shareOne(before.#halves, this.#halves)) await before.hasKeys;
-  }
-
-  positionsAreTaken(): void {
-    this.#positions.resolve();
-  }
-
-  keysAreStored(): void {
-    this.#positions.resolve();
-    this.#keys.resolve();
-    this.#halves.clear();
-  }
-
-  end(): void {
-    this.keysAreStored();
-    this.#try.resolve();
-  }
-}
+const KEYS_WAIT =
+  'the keys of millions of events wait for upkeep, which has not run for some time: see "upkeep.failed" in the logs of the nodes';
 
 /**
- * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: positions and keys, which the
- * server answers one after the other, and everything else with the commit.
+ * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: positions and what others have
+ * committed, and then everything else with the commit.
  *
  * ```
- *   batch 1   positions, keys ──────▶ encode ──▶ chunks, sets, counts, commit
- *   batch 2            positions, keys ──────▶ encode ──▶ chunks, sets, counts, commit
+ *   batch 1   positions, tail ──▶ look, encode ──▶ chunks, sets, counts, keys, commit
+ *   batch 2            positions, tail ──▶ look, encode ──▶ chunks, sets, counts, keys, commit
  * ```
  *
- * The next batch begins when the one before has its positions, so that they rise in the order of the calls. Keys cost the server more
- * than all the rest, so two batches store theirs side by side, on a processor each. They must not wait for each other in a circle. The
- * later one therefore begins only when the earlier one has its keys: when they share a key; when it adds to a parked row of the one
- * before, for which it waits here, unseen by the server; and while duplicates are expected. Both wait in the server for the rows with
- * the counts of this process, and a batch that has those waits for nobody. A batch that is tried again has lost its turn, and
- * nothing waits for it any more.
+ * The next batch begins when the one before has its positions, so that they rise in the order of the calls. Keys are looked for in the
+ * memory of this process (key-memory.ts), in filters of older runs and, where those are in doubt, in the pages of their keys. Keys
+ * that others committed after the look are found by `add_keys`, and the batch is done again. Batches of this process that share a key
+ * follow each other: the later one begins when the first try of the earlier one has ended. A batch adds to a parked row of the one before
+ * when that one has committed. A batch that is tried again has lost its turn: nothing waits for it any more, and `add_keys` looks at it.
  */
 export class Appender {
   readonly #dependencies: AppenderDependencies;
+  readonly #keyFilters: KeyFilters;
+  readonly #keys: KeyMemory;
   readonly #appending = new Set<Promise<unknown>>();
+  /** In the order of the calls. */
+  readonly #turns = new Set<Turn>();
   #last = new Turn();
+  #loaded: Promise<void> | undefined;
   #numbers = { ofEmpty: 0, ofOthers: 0 };
-  #sinceDuplicate = DUPLICATES_EXPECTED_FOR;
   #isStopped = false;
 
   constructor(dependencies: AppenderDependencies) {
     this.#dependencies = dependencies;
+    this.#keys = new KeyMemory(() => this.#keyFilters.reset());
+    const forget = (to: number) => this.#keys.forget(to);
+    this.#keyFilters = new KeyFilters(dependencies.database, dependencies.filterMemory, forget);
     this.#last.end();
   }
 
   /** See `EventLog.append`. */
   async append(batch: Batch): Promise<AppendResult> {
     const before = this.#last;
-    const turn = new Turn(before);
+    const turn = new Turn();
+    const earlier = [...this.#turns];
     this.#last = turn;
-    const appending = this.#appendNow(batch, turn, before).finally(() => turn.end());
+    this.#turns.add(turn);
+    const appending = this.#appendNow(batch, { turn, before, earlier }).finally(() => {
+      turn.end();
+      this.#turns.delete(turn);
+    });
     this.#appending.add(appending);
     try {
       return await appending;
@@ -183,75 +155,97 @@ export class Appender {
   /** Commits in doubt are not asked for any more. Resolves when all batches have their answers. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await Promise.allSettled(this.#appending);
+    await Promise.allSettled([...this.#appending, this.#keyFilters.stop()]);
+  }
+
+  /** Learns what others have committed, also when this node stores nothing: what it does not know must not become much. */
+  async catchUp(): Promise<void> {
+    await this.#dependencies.database.read((read) =>
+      this.#keys.catchUp(read, ({ unconverted }) => this.#keyFilters.noteUnconverted(unconverted)),
+    );
   }
 
   /** A commit in doubt is asked for by the id of the batch, and a batch that came twice at once gets one answer. */
-  async #appendNow(batch: Batch, turn: Turn, before: Turn): Promise<AppendResult> {
-    const { database, plans, hash } = this.#dependencies;
+  async #appendNow(batch: Batch, { turn, before, earlier }: BatchTurn): Promise<AppendResult> {
+    const { database, plans, hash, mostKeys = MOST_KEYS } = this.#dependencies;
     const { events } = batch;
     const lines = events.map((event) => event.line ?? lineOf(event.json));
     const ids = hashIds(hash, events, lines);
-    const prepared = { lines, ids, plans: await plans.store(encodePlans(batch.plans)) };
-    await turn.begin(before, ids.keys, this.#expectsDuplicates || waitsForOthers(batch));
-    let tries = 0;
+    const numbered = await plans.store(encodePlans(batch.plans));
+    await this.#load();
+    if (this.#keys.size > mostKeys) throw new StorageError(KEYS_WAIT);
+    await turn.begin(ids.keys, before, earlier);
+    const tries = new Tries(this.#keys, turn);
+    let isRepeated = false;
     const work = (transaction: Transaction) => {
-      // Tried again, it may wait for keys of the batch behind it, which must then not wait for it.
-      if (tries++ > 0) turn.end();
-      return this.#store(transaction, batch, { ...prepared, turn, before });
+      // Nothing of the try before was written: it was a deadlock.
+      if (isRepeated) tries.undone();
+      isRepeated = true;
+      return this.#store(transaction, batch, { lines, ids, plans: numbered, turn, before, tries });
     };
     let doubt: StorageError | undefined;
     for (const until = Date.now() + ASK_FOR; ; ) {
       try {
-        // Under load one comes behind this one before it is synced, and would wait for the rows with the counts.
-        return await database.write(work, () => this.#appending.size > 1);
+        // The lock of the keys must not wait for the disk: all nodes wait for it.
+        const answer = await database.write(work, () => true);
+        tries.done();
+        return answer;
       } catch (error) {
-        if (error instanceof UnknownCommitError) doubt = error;
-        else if (!isSameKey(error) && doubt === undefined) throw error;
+        if (error instanceof UnknownCommitError) {
+          doubt = error;
+          tries.inDoubt();
+        } else {
+          tries.undone();
+          if (!isSameKey(error) && doubt === undefined) throw error;
+        }
         if (this.#isStopped || Date.now() > until) throw doubt ?? error;
-        turn.end();
         if (doubt !== undefined) await delay(ASK_EVERY);
       }
     }
   }
 
-  get #expectsDuplicates(): boolean {
-    return this.#sinceDuplicate < DUPLICATES_EXPECTED_FOR;
+  /** Reads the keys of runs that are not in pages before the first batch: there may be some millions, and a transaction must not take long. */
+  #load(): Promise<void> {
+    this.#loaded ??= this.catchUp().catch((error: unknown) => {
+      this.#loaded = undefined;
+      throw error;
+    });
+    return this.#loaded;
   }
 
   async #store(transaction: Transaction, batch: Batch, prepared: PreparedBatch): Promise<AppendResult> {
     const { events, receivedAt } = batch;
+    const { turn, ids } = prepared;
     const known = await knownOf(transaction, batch);
-    const keys: BatchKeys = {
-      batch,
-      known,
-      hashes: hashesOf(prepared.ids.keys),
-      window: this.#dependencies.dedupeWindow,
-    };
-    const windows = events.map((event) => event.dedupeWindow ?? keys.window);
-    const since = receivedAt - Math.max(keys.window, ...windows);
-    const placing = transaction.rows<PlacedRow>(PLACE, [batch.id, events.length - known, since]);
-    const storing = transaction.rows<{ fresh: number[] | null }>(STORE_KEYS, [
-      binaryArrayOf(prepared.ids.keys.subarray(known * 2)),
-      this.#expectsDuplicates,
-    ]);
+    const window = this.#dependencies.dedupeWindow;
+    const windows = events.map((event) => event.dedupeWindow ?? window);
+    const since = receivedAt - Math.max(window, ...windows);
+    const isFirstTry = !turn.hasEnded;
+    const placing = transaction.rows<PlacedRow>(BEGIN, [batch.id, events.length - known, since]);
+    const looking = this.#keys.catchUp(transaction, (view) => this.#look(view, ids.keys, known));
     // When the first statement fails, nobody waits for the second.
-    storing.catch(() => undefined);
+    looking.catch(() => undefined);
     const [placed] = await placing;
-    prepared.turn.positionsAreTaken();
-    const { answer, open_slot: slot, oldest_slot: oldest, first_position: firstPosition } = placed!;
-    const [stored] = await storing;
-    const { fresh } = stored!;
+    turn.positionsAreTaken();
+    const look = await looking;
+    const {
+      answer,
+      open_slot: slot,
+      open_run: run,
+      oldest_run: oldest,
+      first_position: firstPosition,
+    } = placed!;
     if (answer !== null) return decodeAppended(answer);
+    this.#keyFilters.noteUnconverted(look.view.unconverted);
     // Positions of the events from `known` on, as if all were new.
     const first = (firstPosition ?? 0) - known;
-    const places = placesOf(events.length, { known, first, fresh });
-    if (fresh === null) this.#sinceDuplicate++;
-    else {
-      this.#sinceDuplicate = 0;
-      await findDuplicates(transaction, this.#dependencies.chunks, { ...keys, slot, oldest, first, places });
-    }
-    prepared.turn.keysAreStored();
+    const places = Float64Array.from(events, (_, index) => (index < known ? -1 : first + index));
+    const hashes = hashesOf(ids.keys);
+    const matches = await matchesOf(transaction, { look, hashes, known, oldest });
+    if (matches.size > 0 || hasRepeats(hashes, known))
+      await findDuplicates(transaction, this.#dependencies.chunks, {
+        ...{ batch, known, hashes, window, matches, places },
+      });
     const written = this.#putChunks(transaction, { slot, first, places }, batch, prepared);
     if (batch.owed.some(({ state }) => state === 'parked')) await prepared.before.isTried;
     const held = await this.#owe(transaction, batch, places);
@@ -260,7 +254,29 @@ export class Appender {
       ...countsOf(batch, places, known),
       ...skipCountsOf(prepared.plans, batch.planIndexes, places),
     ]);
+    if (written.events > 0) {
+      const keys = ids.keys.slice(known * 2);
+      for (let at = 0; at < keys.length; at += 2) if (places[known + at / 2]! < 0) keys.fill(0, at, at + 2);
+      const own = { first: first + known, run, keys, isFree: !isFirstTry, isKnown: false };
+      const excluded = this.#keys.excluded(look.view, isFirstTry);
+      prepared.tries.begin(own);
+      // Last: the lock that it takes goes with the commit, which follows at once.
+      transaction.later(ADD_KEYS, [
+        ...[look.view.since, excluded, randomInt(2 ** 48 - 1), run, transaction.process, own.first],
+        binaryArrayOf(keys),
+      ]);
+    }
     return { positions: Array.from(places, (place) => (place < 0 ? undefined : place)), held };
+  }
+
+  /** Looks for the keys of a batch in the memory of this process, in one go. */
+  #look(view: KeyView, keys: Uint32Array, known: number): Look {
+    const positions = new Map<number, Position[]>();
+    for (let index = known; index * 2 < keys.length; index++) {
+      const found = this.#keys.find(keys[index * 2]!, keys[index * 2 + 1]!);
+      if (found.length > 0) positions.set(index, found);
+    }
+    return { view, positions, complete: this.#keys.complete, hints: this.#keyFilters.hintsFor(keys, known) };
   }
 
   /** Writes the events in as many chunks as they need. The line of a duplicate is empty and its source is 0. */
@@ -336,14 +352,64 @@ export class Appender {
   }
 }
 
-function shareOne(some: ReadonlySet<number>, others: ReadonlySet<number>): boolean {
-  for (const one of some) if (others.has(one)) return true;
-  return false;
+interface BatchTurn {
+  readonly turn: Turn;
+  /** Of the batch before. */
+  readonly before: Turn;
+  /** Those under way when it came. */
+  readonly earlier: readonly Turn[];
 }
 
-/** Whether a batch waits in its transaction for one before it, so that none of those may wait for its keys. */
-function waitsForOthers({ owed, producer }: Batch): boolean {
-  return producer !== undefined || owed.some(({ state }) => state === 'parked');
+/** What the memory of this process says about the keys of a batch. */
+interface Look {
+  readonly view: KeyView;
+  /** Where a key stands in runs that are not in pages, by the index of its event. */
+  readonly positions: ReadonlyMap<number, Position[]>;
+  /** Full runs all of whose keys are among those. */
+  readonly complete: ReadonlySet<number>;
+  readonly hints: readonly RunHints[];
+}
+
+interface LookedAt {
+  readonly look: Look;
+  readonly hashes: BigInt64Array;
+  readonly known: number;
+  readonly oldest: number;
+}
+
+/** Where the keys of a batch stand, by the index of the event. Asks the pages of a run where the memory does not know. */
+async function matchesOf(
+  transaction: Transaction,
+  { look, hashes, known, oldest }: LookedAt,
+): Promise<Map<number, Position[]>> {
+  const { view, hints, complete } = look;
+  const matches = new Map(look.positions);
+  const ask = async (runs: readonly number[], indexes: readonly number[]) => {
+    if (runs.length === 0 || indexes.length === 0) return;
+    const wanted = new Map<string, number[]>();
+    for (const index of indexes) {
+      const hash = hashes[index]!.toString();
+      wanted.set(hash, [...(wanted.get(hash) ?? []), index]);
+    }
+    for (const { hash, position } of await findInPages(transaction, wanted.keys(), runs))
+      for (const index of wanted.get(hash)!) matches.set(index, [...(matches.get(index) ?? []), position]);
+  };
+  const inPages = Array.from({ length: Math.max(0, view.unconverted - oldest) }, (_, nth) => oldest + nth);
+  const isOf = ({ from, to }: RunHints, run: number) => run >= from && run <= to;
+  const others = inPages.filter((run) => !complete.has(run) && !hints.some((one) => isOf(one, run)));
+  const asking = hints.map((one) =>
+    ask(
+      inPages.filter((run) => isOf(one, run)),
+      one.maybe,
+    ),
+  );
+  const all = Array.from({ length: hashes.length - known }, (_, nth) => known + nth);
+  await Promise.all([...asking, ask(others, all)]);
+  return matches;
+}
+
+function hasRepeats(hashes: BigInt64Array, known: number): boolean {
+  return new Set(hashes.subarray(known)).size < hashes.length - known;
 }
 
 interface PreparedBatch {
@@ -353,6 +419,7 @@ interface PreparedBatch {
   readonly turn: Turn;
   /** Of the batch before. */
   readonly before: Turn;
+  readonly tries: Tries;
 }
 
 const NOTHING: JsonLine = { bytes: Buffer.alloc(0), from: 0, to: 0 };
@@ -363,21 +430,6 @@ async function knownOf(transaction: Transaction, { producer, events }: Batch): P
   const [row] = await transaction.rows<{ sequence: number }>(PRODUCED, [producer.name]);
   transaction.later(PRODUCE, [producer.name, producer.sequence + events.length - 1]);
   return Math.min(events.length, Math.max(0, row!.sequence - producer.sequence + 1));
-}
-
-/** The position of each event; −1 for those known and, so far, for those whose key is not new. */
-function placesOf(
-  events: number,
-  {
-    known,
-    first,
-    fresh,
-  }: { readonly known: number; readonly first: Position; readonly fresh: readonly number[] | null },
-): Float64Array {
-  const places = new Float64Array(events).fill(-1);
-  if (fresh === null) for (let index = known; index < events; index++) places[index] = first + index;
-  else for (const index of fresh) places[known + index] = first + known + index;
-  return places;
 }
 
 /** Two words for each event as the signed numbers of 64 bits that a column takes. */

@@ -20,9 +20,26 @@ const SLICE_CHUNKS = 32;
 /** Upkeep rewrites chunks too: the two never run side by side. */
 const ALONE: Statement = { name: 'erase.alone', text: `select pg_advisory_xact_lock(${LOCKS.upkeep})` };
 
-const KEYS: Statement = {
-  name: 'erase.keys',
-  text: `delete from key where slot = $1 and hash = any($2::bigint[]) and position = any($3::bigint[])`,
+/** `$1` slot, `$2` hashes, `$3` positions. Nodes may still know the keys: what they find is compared with the event, which is gone. */
+const LOGGED_KEYS: Statement = {
+  name: 'erase.logged_keys',
+  text: `update key_log k set hashes = array(
+      select case when w.hash = any($2::bigint[]) and k.first + w.nr - 1 = any($3::bigint[]) then 0 else w.hash end
+      from unnest(k.hashes) with ordinality w(hash, nr) order by w.nr)
+    where k.run in (select id from key_run where slot = $1) and k.hashes && $2::bigint[]`,
+};
+
+/** The hash becomes 0 in its page, which is found as it was before. */
+const PAGED_KEYS: Statement = {
+  name: 'erase.paged_keys',
+  text: `update key_page k set hashes = array(
+      select case when w.hash = any($2::bigint[]) and those.from_position + k.offsets[w.nr] = any($3::bigint[]) then 0 else w.hash end
+      from unnest(k.hashes) with ordinality w(hash, nr) order by w.nr)
+    from (select distinct r.id, r.from_position, p.low, p.page from key_run r, unnest($2::bigint[]) w(hash), lateral (
+      (select low, page from key_page where run = r.id and low < w.hash order by low desc, page desc limit 1)
+      union all
+      (select low, page from key_page where run = r.id and low = w.hash)) p where r.slot = $1) those
+    where k.run = those.id and k.low = those.low and k.page = those.page`,
 };
 
 /** Other processes may hold the events in memory: they ask every second. `ALONE` lets the numbers rise in the order of the commits. */
@@ -128,5 +145,7 @@ function redact(
     { slot, first, stage },
     redactEvents(chunk, (position) => those.has(position)),
   );
-  transaction.later(KEYS, [slot, arrayOf(hashes), arrayOf(positions)]);
+  const values = [slot, arrayOf(hashes), arrayOf(positions)];
+  transaction.later(LOGGED_KEYS, values);
+  transaction.later(PAGED_KEYS, values);
 }

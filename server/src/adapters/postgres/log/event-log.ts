@@ -33,9 +33,12 @@ export interface EventLogDependencies {
   readonly pending: PendingSets;
   readonly hash: KeyHash;
   readonly dedupeWindow: Duration;
+  /** These two as in `AppenderDependencies`. */
+  readonly filterMemory: number;
+  readonly mostKeys?: number | undefined;
 }
 
-/** The event log in the tables `chunk`, `key`, `slot` and `batch`. */
+/** The event log in the tables `chunk`, `key_log`, `key_page`, `slot` and `batch`. */
 export class PostgresEventLog implements EventLog {
   readonly #database: Database;
   readonly #chunks: ChunkTable;
@@ -51,13 +54,13 @@ export class PostgresEventLog implements EventLog {
   readonly #otherDamage = new Set<string>();
   #damageFoundAt: Monotonic | undefined;
 
-  constructor({ database, pending, hash, dedupeWindow }: EventLogDependencies) {
+  constructor({ database, pending, hash, dedupeWindow, ...memory }: EventLogDependencies) {
     this.#database = database;
     this.#hash = hash;
     this.#chunks = new ChunkTable(hash, (first, n) => this.#damaged.set(first, n));
     this.#plans = new PlanNumbers(database);
     const shared = { database, chunks: this.#chunks, dedupeWindow };
-    this.#appender = new Appender({ ...shared, plans: this.#plans, pending, hash });
+    this.#appender = new Appender({ ...shared, plans: this.#plans, pending, hash, ...memory });
     this.#search = new EventSearch(this.#chunks, hash);
     this.#maintenance = new LogMaintenance(shared);
   }
@@ -108,9 +111,16 @@ export class PostgresEventLog implements EventLog {
     return this.#database.read((read) => this.#search.sharedIds(read, query, from));
   }
 
-  maintain(now: Monotonic, retention: Retention, _budget: Duration, mark?: ClockMark): Promise<boolean> {
+  async maintain(
+    now: Monotonic,
+    retention: Retention,
+    _budget: Duration,
+    mark?: ClockMark,
+  ): Promise<boolean> {
     if (this.#damaged.size + this.#otherDamage.size > 0) this.#damageFoundAt ??= now;
-    return this.#maintenance.maintain(now, retention, mark);
+    const isMore = await this.#maintenance.maintain(now, retention, mark);
+    await this.#appender.catchUp();
+    return isMore;
   }
 
   size(): Promise<LogSize> {

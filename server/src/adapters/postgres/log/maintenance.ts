@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type { Position } from '../../../model/event.ts';
 import { type Duration, HOUR, type Monotonic } from '../../../model/time.ts';
 import type { ClockMark } from '../../../ports/clock.ts';
@@ -12,7 +13,7 @@ import { count } from '../queue/ledger.ts';
 import { lowestPending, takeBetween } from '../queue/pending.ts';
 import { countOf } from '../queue/settle.ts';
 import { rewriteTables } from '../rewriting.ts';
-import { LOCKS, partitionsOf } from '../schema.ts';
+import { LOCKS, partitionOf } from '../schema.ts';
 import { KEY_BYTES } from './append.ts';
 import {
   bytesOf,
@@ -23,10 +24,14 @@ import {
   type StoredFacts,
 } from './chunk-table.ts';
 import { Horizon } from './horizon.ts';
+import { convertNext, dropKeys } from './key-pages.ts';
 import { retainedFrom } from './log-reader.ts';
 
 /** For how long a slot is open: a quarter of the usual dedupe window. */
 export const SLOT_SPAN: Duration = 6 * HOUR;
+
+/** Keys of a run from which on it is full: each node has all keys of runs that are not in pages in its memory. */
+export const RUN_KEYS = 1_000_000;
 
 /** Chunks that one slice drops, and facts that it reads. */
 const SLICE_CHUNKS = 8;
@@ -68,6 +73,12 @@ export const OPEN_SLOT: Statement = {
     from slot s order by s.id desc limit 1`,
 };
 
+/** Positions that were given out since the open run began, and its slot. */
+const RUN: Statement = {
+  name: 'maintain.run',
+  text: `select r.slot, p.last_value - r.from_position as n from position p, key_run r where r.id = (select max(id) from key_run)`,
+};
+
 /** Waits some milliseconds for the appends under way, and lets none begin. */
 const CLOSE: Statement = { name: 'maintain.close', text: `select pg_advisory_xact_lock(${LOCKS.slot})` };
 
@@ -75,6 +86,19 @@ const CLOSE: Statement = { name: 'maintain.close', text: `select pg_advisory_xac
 const OPEN: Statement = {
   name: 'maintain.open',
   text: 'insert into slot(id, from_position) values ($1::int, take_positions(1))',
+};
+
+const CLOSE_KEYS: Statement = {
+  name: 'maintain.close_keys',
+  text: `select pg_advisory_xact_lock(${LOCKS.keys})`,
+};
+
+/** A run of keys in a slot, with a row by which nodes know it although it has no keys yet. No append is under way. */
+const OPEN_RUN: Statement = {
+  name: 'maintain.open_run',
+  text: `with run as (insert into key_run(id, slot, from_position)
+      select (select coalesce(max(id), 0) + 1 from key_run), $1::int, last_value from position returning id)
+    insert into key_log(seq, tag, run, process, first, hashes) select nextval('key_seq'), $2::bigint, id, 0, 0, '{}' from run`,
 };
 
 /** When the newest event of a closed slot arrived. No append is under way in it: `CLOSE` waited for them. */
@@ -89,11 +113,6 @@ const KEYLESS: Statement = {
   name: 'maintain.keyless',
   text: `select s.id from slot s where s.youngest <= $1 and s.has_keys
     and (select min(n.from_position) from slot n where n.id > s.id) <= $2 order by s.id limit 1`,
-};
-
-const NO_KEYS: Statement = {
-  name: 'maintain.no_keys',
-  text: 'update slot set has_keys = false where id = $1',
 };
 
 const EMPTY_SLOT: Statement = {
@@ -195,6 +214,8 @@ export class LogMaintenance {
     const from = await retainedFrom(write);
     return (
       (await this.#rotate(write, upkeep)) ||
+      (await rotateKeys(write)) ||
+      (await convertNext(write)) ||
       (await write.rows(SEAL)).length > 0 ||
       // Before merging: a chunk that holds old and new events stays as long as the youngest of them.
       (await this.#dropOld(write, upkeep, { from, limit })) ||
@@ -331,32 +352,41 @@ export class LogMaintenance {
     return true;
   }
 
-  /** Drops the keys of a slot when its events and their windows are over, and its tables when its last chunk has gone. */
+  /** Drops the keys of a slot when its events and their windows are over, and its table when its last chunk has gone. */
   async #dropSlot(write: Transaction, { idsSince }: Upkeep, from: Position): Promise<boolean> {
     const [keyless] = await write.rows<{ id: number }>(KEYLESS, [idsSince, from]);
     if (keyless !== undefined) {
-      const [keys] = await write.rows<{ n: number }>({
-        name: `maintain.keys_of_${keyless.id}`,
-        text: `select count(*) as n from key_${keyless.id}`,
-      });
-      await write.text(`set local lock_timeout = '1s'; truncate key_${keyless.id}`);
-      weigh(write, 0, -keys!.n * KEY_BYTES);
-      write.later(NO_KEYS, [keyless.id]);
+      weigh(write, 0, -(await dropKeys(write, keyless.id)) * KEY_BYTES);
       return true;
     }
     const [empty] = await write.rows<{ id: number }>(EMPTY_SLOT);
     if (empty === undefined) return false;
-    await write.text(`set local lock_timeout = '1s'; drop table chunk_${empty.id}, key_${empty.id}`);
+    await write.text(`set local lock_timeout = '1s'; drop table chunk_${empty.id}`);
     write.later(NO_SLOT, [empty.id]);
     return true;
   }
 }
 
+/** Opens a new run of keys when the open one is full. */
+async function rotateKeys(write: Transaction): Promise<boolean> {
+  const [run] = await write.rows<{ slot: number; n: number }>(RUN);
+  if (run!.n < RUN_KEYS) return false;
+  await write.rows(CLOSE);
+  openRun(write, run!.slot);
+  return true;
+}
+
 /** Makes the tables of a slot, with locks that no append waits for, and opens it. */
 async function openSlot(write: Transaction, slot: number): Promise<void> {
-  await write.text(partitionsOf(slot));
+  await write.text(partitionOf(slot));
   await write.rows(CLOSE);
   write.later(OPEN, [slot]);
+  openRun(write, slot);
+}
+
+function openRun(write: Transaction, slot: number): void {
+  write.later(CLOSE_KEYS);
+  write.later(OPEN_RUN, [slot, randomInt(2 ** 48 - 1)]);
 }
 
 /**

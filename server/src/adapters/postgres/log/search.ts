@@ -16,6 +16,7 @@ import type { Statement, Transaction } from '../database.ts';
 import { arrayOf } from './append.ts';
 import type { ChunkTable, StoredChunk, StoredFacts } from './chunk-table.ts';
 import { Horizon } from './horizon.ts';
+import { convertedRuns, findInPages } from './key-pages.ts';
 
 /** Facts of chunks read in one slice. */
 const SLICE_FACTS = 1000;
@@ -28,9 +29,11 @@ const SOURCES: Statement = {
   text: `select distinct id from ledger where scope = 'source'`,
 };
 
-const KEYS: Statement = {
-  name: 'search.keys',
-  text: 'select position from key where hash = any($1::bigint[]) and position < $2',
+/** In runs whose keys are not in pages yet. */
+const LOGGED_KEYS: Statement = {
+  name: 'search.logged_keys',
+  text: `select k.first + w.nr - 1 as position from key_log k, unnest(k.hashes) with ordinality w(hash, nr)
+    where k.hashes && $1::bigint[] and w.hash = any($1::bigint[])`,
 };
 
 type TimeRange = Extract<LogQuery, { from: Monotonic }>;
@@ -128,8 +131,11 @@ export class EventSearch {
       this.#hash(source.id, id, words, 0);
       return BigInt.asIntN(64, (BigInt(words[0]!) << 32n) | BigInt(words[1]!));
     });
-    const rows = await read.rows<{ position: Position }>(KEYS, [arrayOf(hashes), below]);
-    const positions = [...new Set(rows.map(({ position }) => position))].sort((a, b) => b - a);
+    // In this order: a run that is converted meanwhile is found twice, and not missed.
+    const logged = await read.rows<{ position: Position }>(LOGGED_KEYS, [arrayOf(hashes)]);
+    const paged = await findInPages(read, hashes.map(String), await convertedRuns(read));
+    const found = new Set([...logged, ...paged].map(({ position }) => position));
+    const positions = [...found].filter((position) => position < below).sort((a, b) => b - a);
     const chunks = await this.#chunks.holding(read, positions);
     const damaged = new Set(
       await this.#chunks.damaged(

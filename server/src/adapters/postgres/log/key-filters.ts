@@ -1,0 +1,175 @@
+import type { Duration } from '../../../model/time.ts';
+import type { Database } from '../database.ts';
+import { wordsOf } from './key-memory.ts';
+import { filterBytesFor, SplitBlockFilter } from './split-block-filter.ts';
+
+/** Runs in pages, with the number of their keys. */
+const RUNS = 'select id, keys from key_run where is_converted order by id';
+
+/** Pages that are read at once: some 30,000 keys. */
+const SLICE_PAGES = 256;
+
+/** A filter has room for so many runs as large as its first, for this share of all keys, and for so many keys at least. */
+const RUNS_PER_FILTER = 4;
+const SHARE_OF_ALL = 1 / 8;
+const FEWEST_KEYS = 2 ** 14;
+
+/** Pause after a failed read. Until the next one the database is asked about more runs. */
+const RETRY_AFTER: Duration = 1000;
+
+interface RunRow {
+  readonly id: number;
+  readonly keys: number;
+}
+
+/** The keys of runs that follow each other. */
+interface RunsFilter {
+  readonly filter: SplitBlockFilter;
+  readonly from: number;
+  to: number;
+  /** Keys that still fit. */
+  room: number;
+}
+
+/** Which keys some runs that follow each other may hold, both included. */
+export interface RunHints {
+  readonly from: number;
+  readonly to: number;
+  /** Indexes of events. */
+  readonly maybe: readonly number[];
+}
+
+/**
+ * The keys of runs in pages as filters in memory, so that a batch asks the database about few of them. Such a run gets no keys any more,
+ * so a filter of it never misses one: at worst it names a key too many. Runs that no filter covers yet are asked in the database, which
+ * decides in any case.
+ */
+export class KeyFilters {
+  readonly #database: Database;
+  /** Bytes that filters may take. Beyond it the oldest runs are asked in the database. */
+  readonly #memory: number;
+  #filters: RunsFilter[] = [];
+  /** The oldest run that is known not to be in pages. */
+  #unconverted = 0;
+  /** Rises when all filters are dropped. */
+  #generation = 0;
+  readonly #onLoaded: (to: number) => void;
+  #loading: Promise<void> | undefined;
+  #retryAt = 0;
+  #isStopped = false;
+
+  /** `onLoaded`: called with the newest run that needs no other memory. */
+  constructor(database: Database, memory: number, onLoaded: (to: number) => void) {
+    this.#onLoaded = onLoaded;
+    this.#database = database;
+    this.#memory = memory;
+  }
+
+  /** What each filter says of the keys from the index `first` on, as pairs of words. */
+  hintsFor(keys: Uint32Array, first: number): RunHints[] {
+    return this.#filters.map(({ filter, from, to }) => {
+      const maybe: number[] = [];
+      for (let at = first * 2; at < keys.length; at += 2)
+        if (filter.mayHave(keys[at]!, keys[at + 1]!)) maybe.push(at / 2);
+      return { from, to, maybe };
+    });
+  }
+
+  /** Drops all filters: the server may have lost what they were made of. */
+  reset(): void {
+    this.#generation++;
+    this.#filters = [];
+    this.#unconverted = 0;
+  }
+
+  /** All runs before this one are in pages. Filters of those that have none are made in the background. */
+  noteUnconverted(run: number): void {
+    if (run === this.#unconverted || this.#loading !== undefined || this.#isStopped) return;
+    if (performance.now() < this.#retryAt) return;
+    this.#loading = this.#load(run, this.#generation)
+      .catch(() => {
+        this.#retryAt = performance.now() + RETRY_AFTER;
+      })
+      .finally(() => {
+        this.#loading = undefined;
+      });
+  }
+
+  /** Resolves when nothing is read any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#loading;
+  }
+
+  async #load(unconverted: number, generation: number): Promise<void> {
+    const runs = await this.#database.session(({ query }) => query<RunRow>(RUNS));
+    const isOver = () => this.#isStopped || generation !== this.#generation;
+    if (isOver()) return;
+    const oldest = runs[0]?.id ?? unconverted;
+    this.#filters = this.#filters.filter(({ to }) => to >= oldest);
+    const all = runs.reduce((sum, { keys }) => sum + keys, 0);
+    for (const run of this.#fitting(runs)) {
+      await this.#add(run, all, isOver);
+      if (isOver()) return;
+    }
+    this.#unconverted = unconverted;
+    // Also those that the memory has no room for: they are asked in the database.
+    this.#onLoaded(unconverted - 1);
+  }
+
+  /** The runs without a filter that the memory has room for, the oldest first. */
+  #fitting(runs: readonly RunRow[]) {
+    const covered = this.#filters.at(-1)?.to ?? 0;
+    const missing = runs.filter(({ id }) => id > covered);
+    let bytes = 0;
+    const tooMuch = missing.findLastIndex(({ keys }) => {
+      bytes += filterBytesFor(keys);
+      return bytes > this.#memory;
+    });
+    // Those that filters cover follow each other.
+    if (tooMuch >= 0) this.#filters = [];
+    return missing.slice(tooMuch + 1);
+  }
+
+  async #add({ id, keys }: RunRow, all: number, isOver: () => boolean): Promise<void> {
+    const target = this.#filterFor(id, keys, all);
+    for (let after: PageRow | undefined; ; ) {
+      const pages = await this.#read(id, after);
+      // Filled while it covers nothing new: a key too many does no harm.
+      if (isOver()) return;
+      for (const { hashes } of pages) {
+        const words = wordsOf(hashes);
+        for (let at = 0; at < words.length; at += 2) target.filter.add(words[at]!, words[at + 1]!);
+      }
+      after = pages.at(-1);
+      if (pages.length < SLICE_PAGES) break;
+    }
+    target.room -= keys;
+    target.to = id;
+    if (!this.#filters.includes(target)) this.#filters.push(target);
+  }
+
+  /** The newest filter if the run fits into it, or a new one, for which the oldest ones make room. */
+  #filterFor(id: number, keys: number, all: number): RunsFilter {
+    const newest = this.#filters.at(-1);
+    if (newest !== undefined && newest.room >= keys) return newest;
+    const used = this.#filters.reduce((sum, { filter }) => sum + filter.bytes, 0);
+    const most = Math.max(FEWEST_KEYS, keys * RUNS_PER_FILTER, Math.ceil(all * SHARE_OF_ALL));
+    const room = used + filterBytesFor(most) <= this.#memory ? most : keys;
+    let bytes = used + filterBytesFor(room);
+    while (bytes > this.#memory && this.#filters.length > 0) bytes -= this.#filters.shift()!.filter.bytes;
+    return { filter: new SplitBlockFilter(room), from: id, to: id, room };
+  }
+
+  async #read(run: number, after: PageRow | undefined): Promise<PageRow[]> {
+    const text = `select low::text as low, page, array_send(hashes) as hashes from key_page where run = ${run}
+      ${after === undefined ? '' : `and (low, page) > (${after.low}, ${after.page})`} order by low, page limit ${SLICE_PAGES}`;
+    return await this.#database.session(({ query }) => query<PageRow>(text));
+  }
+}
+
+interface PageRow {
+  readonly low: string;
+  readonly page: number;
+  readonly hashes: Buffer;
+}

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { filterBytesFor, SplitBlockFilter } from './split-block-filter.ts';
+
+const highOf = (n: number) => Math.imul(n ^ (n >>> 15), 0x9e3779b1) >>> 0;
+const lowOf = (n: number) => Math.imul(n ^ (n >>> 13), 0x85ebca6b) >>> 0;
+
+describe.each([1, 100, 50_000])('a filter that is full with %d keys', (keys) => {
+  const filter = new SplitBlockFilter(keys);
+  for (let n = 0; n < keys; n++) filter.add(highOf(n), lowOf(n));
+
+  it('takes two bytes a key, and a block at least', () => {
+    expect(filter.bytes).toBe(filterBytesFor(keys));
+    expect(filter.bytes).toBeLessThanOrEqual(Math.max(32, keys * 2 + 32));
+  });
+
+  it('knows every key', () => {
+    for (let n = 0; n < keys; n++)
+      if (!filter.mayHave(highOf(n), lowOf(n))) expect.fail(`key ${n} is missing`);
+  });
+
+  it('knows hardly another key', () => {
+    let wrong = 0;
+    for (let n = 1_000_000; n < 1_200_000; n++) if (filter.mayHave(highOf(n), lowOf(n))) wrong++;
+    expect(wrong).toBeLessThan(200_000 * 0.003);
+  });
+});

@@ -310,7 +310,7 @@ describe('the check of the ledger', () => {
   it('is loud at every check while a delivery is lost, and says once that it is found again', async () => {
     await watched.store.log.append(call());
     await watched.store.log.append(call());
-    watched.sql(`update ledger set value = value + 1 where scope = 'destination' and name = 'owed'`);
+    watched.sql(`insert into ledger(scope, id, name, value) values ('destination', ${CRM}, 'owed', 1)`);
     const alarm = {
       level: 'error',
       event: 'ledger.unbalanced',
@@ -338,7 +338,7 @@ describe('the check of the ledger', () => {
     await watched.store.log.append(call());
     await watched.start();
     watched.sql('delete from pending');
-    watched.sql(`update ledger set value = 5 where scope = 'source' and name = 'received'`);
+    watched.sql(`insert into ledger(scope, id, name, value) values ('source', 1, 'received', 3)`);
     expect(await watched.aMinuteLater()).toMatchObject([
       {
         event: 'ledger.unbalanced',

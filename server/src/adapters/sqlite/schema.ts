@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 import { checksumOf, withChecksum } from '../encoding/hashes.ts';
 import { factChecksum } from './installation.ts';
+import { LEDGER_TAIL } from './ledger-table.ts';
 import { type RecordRow, recordChecksum } from './settings/records.ts';
 
 /** "MILR": tells `file` and us that a database is a Millrace store. */
@@ -189,6 +190,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   -- and stay as they are.
   create table skip_set(id integer primary key, document text not null unique) strict;
   `,
+  LEDGER_TAIL,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -3,7 +3,8 @@ import type { Duration } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { idHash, keyHash } from '../encoding/hashes.ts';
 import { DamageTable, type Quarantine } from './damage.ts';
-import { LedgerTable, Watermarks } from './installation.ts';
+import { Watermarks } from './installation.ts';
+import { LedgerTable } from './ledger-table.ts';
 import { Chunks } from './log/chunks.ts';
 import { KeyIndex } from './log/key-index.ts';
 import { LogTables, logHandlers } from './log/log-tables.ts';
@@ -108,7 +109,7 @@ export class Tables {
     { folder, quarantine, epoch, dedupeWindow, keySecret, filterMemory }: TablesOptions,
   ) {
     const watermarks = new Watermarks(database);
-    const ledger = new LedgerTable(database);
+    const ledger = new LedgerTable(database, quarantine);
     const damage = new DamageTable(database, quarantine);
     const plans = new PlanTable(database);
     const space = new FileSpace(database, folder);

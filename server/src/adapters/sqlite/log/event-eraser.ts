@@ -2,7 +2,7 @@ import type { Position } from '../../../model/event.ts';
 import type { ErasedCounts } from '../../../model/regulation.ts';
 import { eventLine, redactEvents } from '../../encoding/chunk-lines.ts';
 import { type EraseAnswer, type EraseMessage, isDeleteNotification } from '../../encoding/erasure-slices.ts';
-import type { LedgerTable } from '../installation.ts';
+import type { LedgerTable } from '../ledger-table.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 import type { Chunks } from './chunks.ts';
 

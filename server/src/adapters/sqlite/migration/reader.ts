@@ -13,7 +13,8 @@ import type {
 import { keyHash } from '../../encoding/hashes.ts';
 import { Quarantine } from '../damage.ts';
 import { asStorageError } from '../database.ts';
-import { InstallationFacts, LedgerTable, readClocks, Watermarks } from '../installation.ts';
+import { InstallationFacts, readClocks, Watermarks } from '../installation.ts';
+import { LedgerReader } from '../ledger-table.ts';
 import { Chunks } from '../log/chunks.ts';
 import { EventReader } from './event-reader.ts';
 import type { PartReaders } from './parts.ts';
@@ -49,7 +50,7 @@ export class FolderReader implements InstallationReader {
     const hash = keyHash(this.identity.keySecret);
     const chunks = new Chunks(database, {
       sumsFrom: watermarks.checksumsFrom,
-      stored: new LedgerTable(database).total('source', 'accepted'),
+      stored: new LedgerReader(database, new Quarantine()).total('source', 'accepted'),
       retainedFrom: () => watermarks.retainedFrom,
       hash,
       isReadOnly: true,
@@ -76,7 +77,7 @@ export class FolderReader implements InstallationReader {
     return this.#do(({ database, users }) => {
       const epoch = new InstallationFacts(database).number('epoch');
       const commits = users === undefined ? 0 : new InstallationFacts(users).number('commits');
-      return `start ${epoch}, commit ${new LedgerTable(database).commits}, profiles ${commits}`;
+      return `start ${epoch}, commit ${new LedgerReader(database, new Quarantine()).commits}, profiles ${commits}`;
     });
   }
 

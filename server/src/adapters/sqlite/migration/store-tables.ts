@@ -1,8 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../../ports/event-log.ts';
-import type { RowOf } from '../../../ports/installation.ts';
+import type { PartCursor, PartPage, RowOf } from '../../../ports/installation.ts';
 import { decodeShared, SHARED, SuccessfulAttemptRows } from '../../encoding/results.ts';
+import { Quarantine } from '../damage.ts';
 import { ProducerSequences } from '../installation.ts';
+import { LedgerReader } from '../ledger-table.ts';
 import { regulationChecksum, ZEROS } from '../regulations/regulation-table.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
 import type { PartReaders, PartWriters, StorePart } from './parts.ts';
@@ -65,15 +67,7 @@ function keyedReaders(
       convert: (row) => [{ ...row }],
       leaveOut,
     }),
-    // The number of commits is of the file.
-    ledger: new KeyedTableReader<RowOf<'ledger'>, RowOf<'ledger'>>(database, {
-      sql: `select scope, id, name, value from ledger
-        where (scope, id, name) > (?, ?, ?) and scope <> 'store' and value <> 0 order by scope, id, name limit ?`,
-      start: ['', -1, ''],
-      keyOf: ({ scope, id, name }) => [scope, id, name],
-      convert: (row) => [{ ...row }],
-      leaveOut,
-    }),
+    ledger: { page: (after) => ledgerPage(database, after) },
     suppressions: new KeyedTableReader<StoredSuppression, RowOf<'suppressions'>>(database, {
       sql: `select high, low, owner_high, owner_low, id, since, regulation from suppression
         where (high, low) > (?, ?) order by high, low limit ?`,
@@ -89,6 +83,25 @@ function keyedReaders(
       leaveOut,
     }),
   };
+}
+
+/** Counters in a page. */
+const LEDGER_ROWS = 1000;
+
+/** Counters are sums of several tables, so a page begins at their place in the order and not at a key. */
+function ledgerPage(database: DatabaseSync, [after = 0]: PartCursor = []): PartPage<RowOf<'ledger'>> {
+  const from = Number(after);
+  const rows = new LedgerReader(database, new Quarantine())
+    .all()
+    .filter(({ value }) => value !== 0)
+    .sort((a, b) => compareText(a.scope, b.scope) || a.id - b.id || compareText(a.name, b.name));
+  const next = from + LEDGER_ROWS;
+  return { rows: rows.slice(from, next), ...(next < rows.length ? { next: [next] } : {}) };
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 interface StoredSuppression {

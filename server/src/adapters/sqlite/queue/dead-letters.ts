@@ -28,7 +28,7 @@ import {
   SEARCHED_HEADS,
   WIDE_SPAN,
 } from '../../encoding/results.ts';
-import type { LedgerTable } from '../installation.ts';
+import type { LedgerTable } from '../ledger-table.ts';
 import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
 

@@ -20,7 +20,7 @@ import {
 } from '../../encoding/pending-set.ts';
 import type { DeadDeliveries } from '../../encoding/results.ts';
 import type { DamageTable } from '../damage.ts';
-import type { LedgerTable } from '../installation.ts';
+import type { LedgerTable } from '../ledger-table.ts';
 
 /**
  * ```

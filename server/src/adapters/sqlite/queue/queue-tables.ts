@@ -5,7 +5,7 @@ import type { ChangedAnswer } from '../../encoding/kept-answers.ts';
 import type { LedgerAnswer } from '../../encoding/ledger.ts';
 import { spreadSkipSets } from '../../encoding/plans.ts';
 import type { DamageTable } from '../damage.ts';
-import type { LedgerTable } from '../installation.ts';
+import type { LedgerTable } from '../ledger-table.ts';
 import type { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { PlanTable } from '../log/plans.ts';

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { ReplayProgress, ReplaySlice } from '../../../ports/delivery-queue.ts';
-import type { LedgerTable } from '../installation.ts';
+import type { LedgerTable } from '../ledger-table.ts';
 import type { PendingTable } from './pending.ts';
 
 /**

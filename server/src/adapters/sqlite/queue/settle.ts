@@ -21,7 +21,7 @@ import {
   type SuccessfulAttempt,
   SuccessfulAttemptRows,
 } from '../../encoding/results.ts';
-import type { LedgerTable } from '../installation.ts';
+import type { LedgerTable } from '../ledger-table.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import type { PendingTable } from './pending.ts';

@@ -8,7 +8,8 @@ import type { Damage } from '../../../ports/event-log.ts';
 import { keyHash } from '../../encoding/hashes.ts';
 import { withoutSetChecksum } from '../../encoding/pending-set.ts';
 import { Quarantine, readableRows } from '../damage.ts';
-import { LedgerTable, Watermarks } from '../installation.ts';
+import { Watermarks } from '../installation.ts';
+import { LedgerReader } from '../ledger-table.ts';
 import { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import { FORMAT_WITH_CHECKSUMS } from '../schema.ts';
@@ -111,7 +112,7 @@ function damageIn(
   const watermarks = new Watermarks(database);
   const chunks = new Chunks(database, {
     sumsFrom: watermarks.checksumsFrom,
-    stored: new LedgerTable(database).total('source', 'accepted'),
+    stored: new LedgerReader(database, quarantine).total('source', 'accepted'),
     retainedFrom: () => watermarks.retainedFrom,
     hash: keyHash(new Uint8Array(8)),
     isReadOnly: true,

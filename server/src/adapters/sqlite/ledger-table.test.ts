@@ -7,6 +7,7 @@ import { seeded } from '../../../test/support/seeded.ts';
 import { Quarantine } from './damage.ts';
 import { openDatabase } from './database.ts';
 import { countCommits, LedgerReader, LedgerTable } from './ledger-table.ts';
+import { verifyFile } from './upkeep/verification.ts';
 
 describe('the ledger of the SQLite store', () => {
   let folder: string;
@@ -125,5 +126,16 @@ describe('the ledger of the SQLite store', () => {
     reopen(afterwards);
     expect(afterwards.steps).toEqual([]);
     expect(counters(ledger)).toEqual(['destination 2 owed 2']);
+  });
+
+  it('has a damaged slot named by the verification of a file', () => {
+    const verified = () => {
+      database.exec('pragma wal_checkpoint(truncate)');
+      return verifyFile(join(folder, 'millrace.db'));
+    };
+    commit([[1, 'owed', 1]]);
+    expect(verified()).toBeUndefined();
+    database.exec('update ledger_tail set counts = zeroblob(960) where slot = 0');
+    expect(verified()).toEqual({ events: 0, deliveries: 0, others: ['the ledger'] });
   });
 });

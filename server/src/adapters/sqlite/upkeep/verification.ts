@@ -128,6 +128,7 @@ function damageIn(
   const recordRows = quarantine.unlessDamaged(() => records.all() as unknown as SummedRecord[]) ?? [];
   for (const row of recordRows)
     if (row.sum !== recordChecksum(row)) others.add(`the record of ${row.kind} ${JSON.stringify(row.name)}`);
+  for (const step of quarantine.steps) others.add(step);
   if (events + deliveries + others.size === 0) return undefined;
   return { events, deliveries, others: [...others] };
 }

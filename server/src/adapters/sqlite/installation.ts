@@ -5,6 +5,7 @@ import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import { type Producer, StorageError } from '../../ports/event-log.ts';
+import { Quarantine } from './damage.ts';
 import { countCommits } from './ledger-table.ts';
 
 /** Facts about this installation, by name, each with a checksum. */
@@ -82,7 +83,9 @@ export function startEpoch(database: DatabaseSync): InstallationIdentity {
 /** Which store a file holds, where it says so, and how far it has come. */
 export interface ObservedProgress {
   readonly id?: string | 'damaged';
+  /** At least as many, where the place that counts them is damaged. */
   readonly commits: number;
+  readonly isCountDamaged?: boolean;
 }
 
 /** Reads a file of any format, also one that has no table yet. */
@@ -90,11 +93,12 @@ export function readProgress(database: DatabaseSync): ObservedProgress {
   const has = database.prepare(`select 1 from sqlite_schema where type = 'table' and name = ?`);
   const row =
     has.get('installation') && database.prepare(`select * from installation where name = 'id'`).get();
-  const commits = countCommits(database);
-  if (!row) return { commits };
+  const { commits, isWhole: isCounted } = countCommits(database, new Quarantine());
+  const count = isCounted ? { commits } : { commits, isCountDamaged: true };
+  if (!row) return count;
   const { value, sum } = row as unknown as { value: Uint8Array; sum: number };
   const isWhole = value instanceof Uint8Array && sum === factChecksum('id', value);
-  return { id: isWhole ? toHex(value) : 'damaged', commits };
+  return { ...count, id: isWhole ? toHex(value) : 'damaged' };
 }
 
 function toHex(id: Uint8Array): string {

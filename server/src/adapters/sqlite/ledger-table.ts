@@ -1,32 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { crc32 } from 'node:zlib';
 import type { LedgerAnswer, LedgerScope } from '../encoding/ledger.ts';
 import { CounterSums } from './counter-sums.ts';
-import { Quarantine } from './damage.ts';
+import type { Quarantine } from './damage.ts';
+import { COUNTS_BYTES, hasTable, readSlots, SLOTS, SlotWriter } from './ledger-slots.ts';
 
 /** The number of transactions that table `ledger` holds, as one of its rows. */
 const COMMITS = ['store', 0, 'commits'] as const;
 
-/** Rows of `ledger_tail`, once they were needed. The more there are, the rarer they are added up. */
-const SLOTS = 64;
-/**
- * Bytes of a slot, whatever stands in it: a row that keeps its length is overwritten in its place, and its transaction changes no other
- * page for it. A slot fills a page of 1,024 bytes.
- */
-const SLOT_BYTES = 960;
-
-/** A step of the format. */
-export const LEDGER_TAIL = `
-  -- What the latest transactions have added to "ledger": see ledger-table.ts.
-  create table ledger_tail(
-    slot integer primary key,
-    -- The number of the last transaction in it. A slot is void unless "ledger" holds fewer transactions.
-    number integer not null,
-    sum integer not null,
-    -- See counter-sums.ts.
-    counts blob not null
-  ) strict;
-`;
+/** The slots, among the steps of a quarantine. */
+const TAIL = 'the ledger';
 
 /** The ledger's counters in a file that may be of an earlier format. A counter is the sum of its row in `ledger` and of the slots. */
 export class LedgerReader {
@@ -38,21 +20,18 @@ export class LedgerReader {
   /** What stands in the slots, and how many of them hold anything. */
   protected tail: CounterSums;
   protected used: number;
-  /** False where a slot is damaged. */
-  protected readonly isTailWhole: boolean;
 
   constructor(database: DatabaseSync, quarantine: Quarantine) {
     this.#all = database.prepare(`select scope, id, name, value from ledger where scope <> 'store'`);
     this.#sources = database.prepare(`select distinct id from ledger where scope = 'source'`);
     this.folded = foldedCommits(database);
-    const { slots, isWhole } = readSlots(database, this.folded, quarantine);
-    this.isTailWhole = isWhole && slots.every(isSlotWhole);
+    const { counts, used, commits, isWhole } = readSlots(database, this.folded, quarantine);
     // What a damaged slot held is missing in the ledger, whose sums then do not come out.
-    if (!this.isTailWhole) quarantine.addStep('the ledger');
-    this.written = slots.at(-1)?.number ?? this.folded;
-    this.used = Math.max(0, ...slots.map(({ slot }) => slot + 1));
+    if (!isWhole) quarantine.addStep(TAIL);
+    this.written = commits;
+    this.used = used;
     this.tail = new CounterSums();
-    for (const slot of slots) if (isSlotWhole(slot)) this.tail.decode(slot.counts);
+    for (const slot of counts) this.tail.decode(slot);
   }
 
   /** Number of transactions before the open one. */
@@ -93,7 +72,8 @@ export class LedgerReader {
  */
 export class LedgerTable extends LedgerReader {
   readonly #add: StatementSync;
-  readonly #put: StatementSync;
+  readonly #slots: SlotWriter;
+  readonly #quarantine: Quarantine;
   /** What the open transaction has changed so far. */
   #changes = new CounterSums();
   /** What stands in the slot that is being filled. Undefined at first: what an earlier start has written stays as it is. */
@@ -104,10 +84,8 @@ export class LedgerTable extends LedgerReader {
     this.#add = database.prepare(
       'insert into ledger(scope, id, name, value) values (?, ?, ?, ?) on conflict do update set value = value + excluded.value',
     );
-    this.#put = database.prepare(
-      `insert into ledger_tail(slot, number, sum, counts) values (?, ?, ?, ?)
-       on conflict do update set number = excluded.number, sum = excluded.sum, counts = excluded.counts`,
-    );
+    this.#slots = new SlotWriter(database);
+    this.#quarantine = quarantine;
   }
 
   /** `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */
@@ -121,8 +99,13 @@ export class LedgerTable extends LedgerReader {
     this.#changes = new CounterSums();
     this.written++;
     this.tail.addAll(changes);
-    if (this.isTailWhole && (this.#addToSlot(changes) || this.#addSlots(changes) || this.#compact())) return;
-    this.#fold();
+    // A damaged slot, also one that takes no write, leaves the slots alone until the next start.
+    if (!this.#quarantine.guard(TAIL, () => this.#addToTail(changes))) this.#fold();
+  }
+
+  /** False when it is too much for the slots. */
+  #addToTail(changes: CounterSums): boolean {
+    return this.#addToSlot(changes) || this.#addSlots(changes) || this.#compact();
   }
 
   /** Adds to the slot that is being filled. False when it is full: then it stays as it is. */
@@ -130,8 +113,8 @@ export class LedgerTable extends LedgerReader {
     if (this.#slot === undefined) return false;
     this.#slot.addAll(changes);
     const counts = this.#slot.encode();
-    if (counts.length > SLOT_BYTES) return false;
-    this.#putSlot(this.used - 1, counts);
+    if (counts.length > COUNTS_BYTES) return false;
+    this.#slots.put(this.used - 1, this.written, counts);
     return true;
   }
 
@@ -139,15 +122,9 @@ export class LedgerTable extends LedgerReader {
   #addSlots(changes: CounterSums): boolean {
     const parts = partsOf(changes);
     if (this.used + parts.length > SLOTS) return false;
-    for (const { counts } of parts) this.#putSlot(this.used++, counts);
+    for (const { counts } of parts) this.#slots.put(this.used++, this.written, counts);
     this.#slot = parts.at(-1)!.sums;
     return true;
-  }
-
-  #putSlot(slot: number, counts: Buffer): void {
-    const bytes = Buffer.alloc(SLOT_BYTES);
-    counts.copy(bytes);
-    this.#put.run(slot, this.written, slotChecksum(this.written, bytes), bytes);
   }
 
   /** Writes the sum of all slots to the first ones. False when it takes more than half of them: that would soon be done again. */
@@ -157,7 +134,7 @@ export class LedgerTable extends LedgerReader {
     // Voids the slots that are not written now.
     this.#countFolded(this.written - 1);
     this.used = 0;
-    for (const { counts } of parts) this.#putSlot(this.used++, counts);
+    for (const { counts } of parts) this.#slots.put(this.used++, this.written, counts);
     this.#slot = undefined;
     return true;
   }
@@ -177,11 +154,13 @@ export class LedgerTable extends LedgerReader {
   }
 }
 
-/** Number of transactions in a file of any format, also in one that has no table yet. */
-export function countCommits(database: DatabaseSync): number {
-  if (!hasTable(database, 'ledger')) return 0;
-  const folded = foldedCommits(database);
-  return readSlots(database, folded, new Quarantine()).slots.at(-1)?.number ?? folded;
+/** Number of transactions in a file of any format, also in one that has no table yet; at least as many where that is damaged. */
+export function countCommits(
+  database: DatabaseSync,
+  quarantine: Quarantine,
+): { readonly commits: number; readonly isWhole: boolean } {
+  if (!hasTable(database, 'ledger')) return { commits: 0, isWhole: true };
+  return readSlots(database, foldedCommits(database), quarantine);
 }
 
 function foldedCommits(database: DatabaseSync): number {
@@ -193,45 +172,7 @@ function foldedCommits(database: DatabaseSync): number {
 /** The counters in parts that each fit a slot. */
 function partsOf(sums: CounterSums): { readonly sums: CounterSums; readonly counts: Buffer }[] {
   const counts = sums.encode();
-  return counts.length <= SLOT_BYTES ? [{ sums, counts }] : sums.halves().flatMap(partsOf);
-}
-
-/** Slots that hold what `ledger` does not, in the order in which they were filled; `isWhole`: none is on a damaged page. */
-function readSlots(
-  database: DatabaseSync,
-  folded: number,
-  quarantine: Quarantine,
-): { readonly slots: SlotRow[]; readonly isWhole: boolean } {
-  if (!hasTable(database, 'ledger_tail')) return { slots: [], isWhole: true };
-  const select = database.prepare(
-    'select slot, number, sum, counts from ledger_tail where slot >= ? and slot <= ? and number > ? order by slot',
-  );
-  const between = (first: number, last: number) =>
-    quarantine.unlessDamaged(() => select.all(first, last, folded) as unknown as SlotRow[]);
-  const all = between(0, SLOTS);
-  if (all !== undefined) return { slots: all, isWhole: true };
-  const readable = Array.from({ length: SLOTS }, (_, slot) => between(slot, slot) ?? []);
-  return { slots: readable.flat(), isWhole: false };
-}
-
-function hasTable(database: DatabaseSync, name: string): boolean {
-  const table = database.prepare(`select 1 from sqlite_schema where type = 'table' and name = ?`);
-  return table.get(name) !== undefined;
-}
-
-function isSlotWhole({ number, sum, counts }: SlotRow): boolean {
-  return sum === slotChecksum(number, counts);
-}
-
-function slotChecksum(number: number, counts: Uint8Array): number {
-  return crc32(counts, crc32(String(number)));
-}
-
-interface SlotRow {
-  readonly slot: number;
-  readonly number: number;
-  readonly sum: number;
-  readonly counts: Uint8Array;
+  return counts.length <= COUNTS_BYTES ? [{ sums, counts }] : sums.halves().flatMap(partsOf);
 }
 
 interface CounterRow {

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 import { checksumOf, withChecksum } from '../encoding/hashes.ts';
 import { factChecksum } from './installation.ts';
-import { LEDGER_TAIL } from './ledger-table.ts';
+import { LEDGER_TAIL } from './ledger-slots.ts';
 import { type RecordRow, recordChecksum } from './settings/records.ts';
 
 /** "MILR": tells `file` and us that a database is a Millrace store. */

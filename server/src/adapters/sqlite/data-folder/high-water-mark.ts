@@ -239,7 +239,8 @@ export function refuseLostCommits(
         `own, or choose another folder with --data; to use this one, restore it: millrace restore ${folder} --data NEW`,
     );
   }
-  if (commits < mark.commits) throw lostError(folder, mark, commits);
+  if (commits < mark.commits)
+    throw found.isCountDamaged ? uncountedError(folder, mark) : lostError(folder, mark, commits);
 }
 
 function readStored(folder: string): ObservedProgress {
@@ -287,6 +288,14 @@ function lostError(folder: string, { commits }: StoreProgress, found: number): S
     `the store of the data folder ${folder} has lost its last ${commitsText(commits - found)} of ${commits}: ${why}. ` +
       `Bring back what was there, or ${ADVICE}; to go on without them, ${aside}check and copy the rest: ` +
       `millrace restore ${folder} --data NEW`,
+  );
+}
+
+/** Nothing else in the file tells a store that is whole but for this place from one that has lost commits too. */
+function uncountedError(folder: string, { commits }: StoreProgress): StorageError {
+  return new StorageError(
+    `the store of the data folder ${folder} is damaged where it counts its commits, so nothing tells whether it holds all ` +
+      `${commitsText(commits)}: ${ADVICE}`,
   );
 }
 

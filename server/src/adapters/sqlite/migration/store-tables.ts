@@ -67,7 +67,7 @@ function keyedReaders(
       convert: (row) => [{ ...row }],
       leaveOut,
     }),
-    ledger: { page: (after) => ledgerPage(database, after) },
+    ledger: { page: (after) => ledgerPage(database, leaveOut, after) },
     suppressions: new KeyedTableReader<StoredSuppression, RowOf<'suppressions'>>(database, {
       sql: `select high, low, owner_high, owner_low, id, since, regulation from suppression
         where (high, low) > (?, ?) order by high, low limit ?`,
@@ -89,9 +89,16 @@ function keyedReaders(
 const LEDGER_ROWS = 1000;
 
 /** Counters are sums of several tables, so a page begins at their place in the order and not at a key. */
-function ledgerPage(database: DatabaseSync, [after = 0]: PartCursor = []): PartPage<RowOf<'ledger'>> {
+function ledgerPage(
+  database: DatabaseSync,
+  leaveOut: LeaveOut,
+  [after = 0]: PartCursor = [],
+): PartPage<RowOf<'ledger'>> {
   const from = Number(after);
-  const rows = new LedgerReader(database, new Quarantine())
+  const quarantine = new Quarantine();
+  const ledger = new LedgerReader(database, quarantine);
+  if (from === 0 && quarantine.steps.length > 0) leaveOut(1);
+  const rows = ledger
     .all()
     .filter(({ value }) => value !== 0)
     .sort((a, b) => compareText(a.scope, b.scope) || a.id - b.id || compareText(a.name, b.name));

@@ -3,7 +3,7 @@ import { pushVarint, readVarint } from '../encoding/pending-set.ts';
 
 /** Counters of the ledger, and how much is to be added to each. */
 export class CounterSums {
-  /** By scope and name, written `destination/owed`, and by id. */
+  /** By scope and name, written `destination/owed`, of at most 127 bytes, and by id. */
   readonly #groups = new Map<string, Map<number, number>>();
 
   add(scope: LedgerScope, id: number, name: string, n: number): void {
@@ -28,47 +28,64 @@ export class CounterSums {
     }
   }
 
-  /** The same counters in two parts of one size, give or take one. */
-  halves(): [CounterSums, CounterSums] {
-    const halves: [CounterSums, CounterSums] = [new CounterSums(), new CounterSums()];
-    const all = [...this];
-    for (const [nth, { scope, id, name, n }] of all.entries())
-      halves[nth < all.length / 2 ? 0 : 1].add(scope, id, name, n);
-    return halves;
-  }
-
-  /** For each group its name and its counters: gap since the id before, and the number with its sign in the lowest bit. */
-  encode(): Buffer {
-    const bytes: number[] = [];
-    pushVarint(bytes, this.#groups.size);
+  /** Removes the counters of these ids, and returns them. */
+  take(isTaken: (id: number) => boolean): CounterSums {
+    const taken = new CounterSums();
     for (const [group, sums] of this.#groups) {
-      const name = Buffer.from(group);
-      pushVarint(bytes, name.length);
-      bytes.push(...name);
-      pushVarint(bytes, sums.size);
-      let before = 0;
-      for (const [id, n] of [...sums].sort(([a], [b]) => a - b)) {
-        pushVarint(bytes, id - before);
-        pushVarint(bytes, n < 0 ? -2 * n - 1 : 2 * n);
-        before = id;
+      for (const [id, n] of sums) {
+        if (!isTaken(id)) continue;
+        taken.#addTo(group, id, n);
+        sums.delete(id);
       }
     }
-    return Buffer.from(bytes);
+    return taken;
   }
 
-  /** Adds what `encode` has written. Bytes behind it may be anything. */
+  /**
+   * The counters in pieces of at most so many bytes, of which there is one at least. For each group its name and its counters: gap since
+   * the id before, and the number with its sign in the lowest bit. Zero ends a group, and a piece.
+   */
+  encode(limit: number): Buffer[] {
+    const pieces: number[][] = [[]];
+    for (const [group, sums] of this.#groups) {
+      const name = Buffer.from(group);
+      let before: number | undefined;
+      for (const [id, n] of [...sums].sort(([a], [b]) => a - b)) {
+        let piece = pieces.at(-1)!;
+        const needed = before === undefined ? ENTRY_BYTES + 1 + name.length : ENTRY_BYTES;
+        if (piece.length + needed > limit && piece.length > 0) {
+          if (before !== undefined) piece.push(0);
+          before = undefined;
+          piece = [];
+          pieces.push(piece);
+        }
+        if (before === undefined) piece.push(name.length, ...name);
+        pushVarint(piece, id - (before ?? -1));
+        pushVarint(piece, n < 0 ? -2 * n - 1 : 2 * n);
+        before = id;
+      }
+      if (before !== undefined) pieces.at(-1)!.push(0);
+    }
+    return pieces.map((piece) => Buffer.from(piece));
+  }
+
+  /** Adds a piece that `encode` has made. Zeros may follow it. */
   decode(bytes: Uint8Array): void {
     const cursor = { at: 0 };
-    for (let groups = readVarint(bytes, cursor); groups > 0; groups--) {
+    while (cursor.at < bytes.length) {
       const length = readVarint(bytes, cursor);
+      if (length === 0) return;
       const group = Buffer.from(bytes.subarray(cursor.at, cursor.at + length)).toString();
       cursor.at += length;
-      let id = 0;
-      for (let n = readVarint(bytes, cursor); n > 0; n--) {
-        id += readVarint(bytes, cursor);
+      let id = -1;
+      for (let gap = readVarint(bytes, cursor); gap > 0; gap = readVarint(bytes, cursor)) {
+        id += gap;
         const signed = readVarint(bytes, cursor);
         this.#addTo(group, id, signed % 2 === 1 ? -(signed + 1) / 2 : signed / 2);
       }
     }
   }
 }
+
+/** The most that a counter takes: two numbers of 53 bits, and the end of its group. */
+const ENTRY_BYTES = 8 + 8 + 1;

@@ -10,6 +10,15 @@ const COMMITS = ['store', 0, 'commits'] as const;
 /** The slots, among the steps of a quarantine. */
 const TAIL = 'the ledger';
 
+/** Slots that their sum may take: the others are room for the next transactions. */
+const KEPT_SLOTS = (SLOTS * 3) / 4;
+/**
+ * What is too much for the slots is added to `ledger` by turns, so that no transaction takes long for it. A turn are blocks of ids,
+ * which stand beside each other in the table.
+ */
+const TURNS = 8;
+const BLOCK = 64;
+
 /** The ledger's counters in a file that may be of an earlier format. A counter is the sum of its row in `ledger` and of the slots. */
 export class LedgerReader {
   readonly #all: StatementSync;
@@ -68,7 +77,7 @@ export class LedgerReader {
  * counters and facts never disagree.
  *
  * The counters of a thousand destinations stand on a hundred pages, and each event changes others of them. A transaction therefore
- * adds its changes to the slot that is being filled, which is one page. When all slots are full, they are added up into `ledger`.
+ * adds its changes to the slot that is being filled, which is one page. When all slots are full, they are added up.
  */
 export class LedgerTable extends LedgerReader {
   readonly #add: StatementSync;
@@ -78,6 +87,8 @@ export class LedgerTable extends LedgerReader {
   #changes = new CounterSums();
   /** What stands in the slot that is being filled. Undefined at first: what an earlier start has written stays as it is. */
   #slot: CounterSums | undefined;
+  /** Whose turn it is to be added to `ledger`. */
+  #turn = 0;
 
   constructor(database: DatabaseSync, quarantine: Quarantine) {
     super(database, quarantine);
@@ -100,52 +111,63 @@ export class LedgerTable extends LedgerReader {
     this.written++;
     this.tail.addAll(changes);
     // A damaged slot, also one that takes no write, leaves the slots alone until the next start.
-    if (!this.#quarantine.guard(TAIL, () => this.#addToTail(changes))) this.#fold();
-  }
-
-  /** False when it is too much for the slots. */
-  #addToTail(changes: CounterSums): boolean {
-    return this.#addToSlot(changes) || this.#addSlots(changes) || this.#compact();
+    const isAdded = this.#quarantine.guard(TAIL, () => {
+      if (!this.#addToSlot(changes) && !this.#addSlots(changes)) this.#compact();
+      return true;
+    });
+    if (!isAdded) this.#fold();
   }
 
   /** Adds to the slot that is being filled. False when it is full: then it stays as it is. */
   #addToSlot(changes: CounterSums): boolean {
     if (this.#slot === undefined) return false;
     this.#slot.addAll(changes);
-    const counts = this.#slot.encode();
-    if (counts.length > COUNTS_BYTES) return false;
-    this.#slots.put(this.used - 1, this.written, counts);
+    const [counts, ...more] = this.#slot.encode(COUNTS_BYTES);
+    if (more.length > 0) return false;
+    this.#slots.put(this.used - 1, this.written, counts!);
     return true;
   }
 
   /** Writes to as many further slots as it takes. False when there are too few: then none is written. */
   #addSlots(changes: CounterSums): boolean {
-    const parts = partsOf(changes);
-    if (this.used + parts.length > SLOTS) return false;
-    for (const { counts } of parts) this.#slots.put(this.used++, this.written, counts);
-    this.#slot = parts.at(-1)!.sums;
+    const pieces = changes.encode(COUNTS_BYTES);
+    if (this.used + pieces.length > SLOTS) return false;
+    for (const counts of pieces) this.#slots.put(this.used++, this.written, counts);
+    this.#slot = new CounterSums();
+    this.#slot.decode(pieces.at(-1)!);
     return true;
   }
 
-  /** Writes the sum of all slots to the first ones. False when it takes more than half of them: that would soon be done again. */
-  #compact(): boolean {
-    const parts = partsOf(this.tail);
-    if (parts.length > SLOTS / 2) return false;
+  /** Writes the sum of all slots to the first ones. As much of it as is too much for them is added to `ledger`. */
+  #compact(): void {
     // Voids the slots that are not written now.
     this.#countFolded(this.written - 1);
+    let pieces = this.tail.encode(COUNTS_BYTES);
+    while (pieces.length > KEPT_SLOTS) {
+      const turns = Math.ceil((1 - KEPT_SLOTS / pieces.length) * TURNS);
+      const first = this.#turn;
+      this.#turn = (first + turns) % TURNS;
+      this.#addToLedger(this.tail.take((id) => (Math.floor(id / BLOCK) - first + TURNS) % TURNS < turns));
+      pieces = this.tail.encode(COUNTS_BYTES);
+    }
     this.used = 0;
-    for (const { counts } of parts) this.#slots.put(this.used++, this.written, counts);
+    for (const counts of pieces) this.#slots.put(this.used++, this.written, counts);
     this.#slot = undefined;
-    return true;
   }
 
   /** Adds the sum of all slots to `ledger`. They are void from then on. */
   #fold(): void {
     this.#countFolded(this.written);
-    for (const { scope, id, name, n } of this.tail) this.#add.run(scope, id, name, n);
+    this.#addToLedger(this.tail);
     this.tail = new CounterSums();
     this.#slot = undefined;
     this.used = 0;
+  }
+
+  /** In the order of the table, whose pages are then each changed once. */
+  #addToLedger(sums: CounterSums): void {
+    for (const { scope, id, name, n } of [...sums].sort((a, b) => a.id - b.id))
+      this.#add.run(scope, id, name, n);
   }
 
   #countFolded(commits: number): void {
@@ -167,12 +189,6 @@ function foldedCommits(database: DatabaseSync): number {
   const counter = database.prepare('select value from ledger where scope = ? and id = ? and name = ?');
   const row = counter.get(...COMMITS) as { value: number } | undefined;
   return row?.value ?? 0;
-}
-
-/** The counters in parts that each fit a slot. */
-function partsOf(sums: CounterSums): { readonly sums: CounterSums; readonly counts: Buffer }[] {
-  const counts = sums.encode();
-  return counts.length <= COUNTS_BYTES ? [{ sums, counts }] : sums.halves().flatMap(partsOf);
 }
 
 interface CounterRow {

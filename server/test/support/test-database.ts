@@ -49,16 +49,19 @@ export async function storedIn(data: string, text: string): Promise<readonly str
   return ['millrace.db', 'millrace.db-wal'].filter((name) => readFileSync(join(data, name)).includes(text));
 }
 
-/** Changes the store of a data folder behind the back of the program, which is not running. */
-export async function alterStore(data: string, sql: string): Promise<void> {
+/** Changes the store of a data folder behind the back of the program, which is not running: in one way, or in one for each engine. */
+export async function alterStore(
+  data: string,
+  sql: string | { readonly sqlite: string; readonly postgres: string },
+): Promise<void> {
   const folder = process.env[FOLDER];
   if (folder === undefined) {
     const database = new DatabaseSync(join(data, 'millrace.db'));
-    database.exec(sql);
+    database.exec(typeof sql === 'string' ? sql : sql.sqlite);
     database.close();
   } else {
     const client = await connectTo(addressOf(folder, data));
-    await client.query(sql);
+    await client.query(typeof sql === 'string' ? sql : sql.postgres);
     await client.end();
   }
 }

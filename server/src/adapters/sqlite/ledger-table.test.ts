@@ -92,6 +92,17 @@ describe('the ledger of the SQLite store', () => {
     else expect(rows()).toBeGreaterThan(5000);
   });
 
+  it('says its counters in one order, whichever changed first', () => {
+    commit([[2, 'owed', 1]]);
+    commit([
+      [2, 'dead:status_400', 1],
+      [1, 'owed', 1],
+      [2, 'delivered', 1],
+    ]);
+    const names = ledger.all().map(({ id, name }) => `${id} ${name}`);
+    expect(names).toEqual(['1 owed', '2 dead:status_400', '2 delivered', '2 owed']);
+  });
+
   it('adds up no slot twice', () => {
     const wide = Array.from({ length: 1000 }, (_, id) => [id, 'owed', 1] as const);
     for (let n = 0; n < 200; n++) commit(wide);

@@ -63,12 +63,14 @@ export class LedgerReader {
     );
   }
 
+  /** In the order of scope, id and name: people are shown reasons in it. */
   all(): LedgerAnswer['counters'] {
     const sums = new CounterSums();
     for (const { scope, id, name, value } of this.#all.all() as unknown as CounterRow[])
       sums.add(scope, id, name, value);
     for (const { scope, id, name, n } of this.tail) sums.add(scope, id, name, n);
-    return Array.from(sums, ({ scope, id, name, n }) => ({ scope, id, name, value: n }));
+    const all = Array.from(sums, ({ scope, id, name, n }) => ({ scope, id, name, value: n }));
+    return all.sort((a, b) => compareText(a.scope, b.scope) || a.id - b.id || compareText(a.name, b.name));
   }
 }
 
@@ -189,6 +191,11 @@ function foldedCommits(database: DatabaseSync): number {
   const counter = database.prepare('select value from ledger where scope = ? and id = ? and name = ?');
   const row = counter.get(...COMMITS) as { value: number } | undefined;
   return row?.value ?? 0;
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 interface CounterRow {

@@ -98,17 +98,9 @@ function ledgerPage(
   const quarantine = new Quarantine();
   const ledger = new LedgerReader(database, quarantine);
   if (from === 0 && quarantine.steps.length > 0) leaveOut(1);
-  const rows = ledger
-    .all()
-    .filter(({ value }) => value !== 0)
-    .sort((a, b) => compareText(a.scope, b.scope) || a.id - b.id || compareText(a.name, b.name));
+  const rows = ledger.all().filter(({ value }) => value !== 0);
   const next = from + LEDGER_ROWS;
   return { rows: rows.slice(from, next), ...(next < rows.length ? { next: [next] } : {}) };
-}
-
-function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 interface StoredSuppression {

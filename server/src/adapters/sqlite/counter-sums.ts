@@ -3,7 +3,7 @@ import { pushVarint, readVarint } from '../encoding/pending-set.ts';
 
 /** Counters of the ledger, and how much is to be added to each. */
 export class CounterSums {
-  /** By scope and name, written `destination/owed`, of at most 127 bytes, and by id. */
+  /** By scope and name, written `destination/owed`, and by id. */
   readonly #groups = new Map<string, Map<number, number>>();
 
   add(scope: LedgerScope, id: number, name: string, n: number): void {
@@ -52,14 +52,17 @@ export class CounterSums {
       let before: number | undefined;
       for (const [id, n] of [...sums].sort(([a], [b]) => a - b)) {
         let piece = pieces.at(-1)!;
-        const needed = before === undefined ? ENTRY_BYTES + 1 + name.length : ENTRY_BYTES;
+        const needed = before === undefined ? ENTRY_BYTES + 2 + name.length : ENTRY_BYTES;
         if (piece.length + needed > limit && piece.length > 0) {
           if (before !== undefined) piece.push(0);
           before = undefined;
           piece = [];
           pieces.push(piece);
         }
-        if (before === undefined) piece.push(name.length, ...name);
+        if (before === undefined) {
+          pushVarint(piece, name.length);
+          piece.push(...name);
+        }
         pushVarint(piece, id - (before ?? -1));
         pushVarint(piece, n < 0 ? -2 * n - 1 : 2 * n);
         before = id;

@@ -45,6 +45,17 @@ test('requests are answered also when many, large and small, cross at once', asy
   await server.stop();
 });
 
+test('every pool has a thread, also those of alerts, whose number is below zero', async () => {
+  const server = await startRawServer((socket) => socket.write(http('200 OK')));
+  const transport = createThreadedHttpClient({ allow }, 3);
+  for (const pool of [-1, -2, -3, 0, 2 ** 26 + 1])
+    expect(await post(transport, `http://127.0.0.1:${server.port}/`, { pool })).toMatchObject({
+      status: 200,
+    });
+  await transport.stop();
+  await server.stop();
+});
+
 test('a thread keeps the egress rules', async () => {
   const transport = createThreadedHttpClient({ allow: [] }, 1);
   expect(await post(transport, 'http://127.0.0.1:9/')).toMatchObject({ reason: 'egress_refused' });

@@ -36,7 +36,7 @@ export function createThreadedHttpClient(options: SenderOptions, threads: number
   let stopped: Promise<void> | undefined;
   return {
     send(request, done) {
-      if (stopped === undefined) senders[request.pool % threads]!.send(request, done);
+      if (stopped === undefined) senders[Math.abs(request.pool) % threads]!.send(request, done);
       else process.nextTick(done, STOPPED);
     },
     release() {

@@ -73,8 +73,9 @@ export async function startStorage(
 /** One engine or the other, behind the same ports. Rejects with a `StorageError`. */
 async function openStore(config: Config, logger: Logger): Promise<ProgramStore> {
   const { data: folder, database, limits } = config;
+  const memory = limits.dedupeMemory === undefined ? {} : { filterMemory: limits.dedupeMemory };
   if (database === undefined) {
-    const store = await openSqliteStore({ folder, filterMemory: limits.dedupeMemory, logger });
+    const store = await openSqliteStore({ folder, ...memory, logger });
     return { ...store, hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
   }
   // The token of the control API is kept there.
@@ -82,6 +83,5 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
   const { node, roles = NODE_ROLES } = config;
   // Loaded only here: most servers have no database, and start sooner without its driver.
   const { openPostgresStore } = await import('./adapters/postgres/store.ts');
-  const { dedupeMemory: filterMemory } = limits;
-  return openPostgresStore({ url: database, node, roles, version: manifest.version, filterMemory, logger });
+  return openPostgresStore({ url: database, node, roles, version: manifest.version, ...memory, logger });
 }

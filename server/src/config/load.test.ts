@@ -42,7 +42,7 @@ const USERS = {
   },
 };
 
-const LIMITS = { connections: 16_000, requests: 10_000, requestBytes: 64 * MB, dedupeMemory: 64 * MB };
+const LIMITS = { connections: 16_000, requests: 10_000, requestBytes: 64 * MB };
 
 const source = (more = '') => `sources:\n  - name: web\n    writeKeys: [wk]\n${more}`;
 

@@ -21,7 +21,7 @@ publicUrl: https://example.com/events
 trustedProxies: [127.0.0.1/32, fd00::/8]
 tls: { cert: a.pem, key: b.pem }
 threads: 3
-limits: { connections: 10, requests: 20, requestBytes: 3MB }
+limits: { connections: 10, requests: 20, requestBytes: 3MB, dedupeMemory: 5MB }
 sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
 `);
     expect(warnings).toEqual([]);
@@ -30,7 +30,7 @@ sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
       trustedProxies: ['127.0.0.1/32', 'fd00::/8'],
       tls: { cert: 'a.pem', key: 'b.pem' },
       threads: 3,
-      limits: { connections: 10, requests: 20, requestBytes: 3 * 1024 ** 2, dedupeMemory: 64 * 1024 ** 2 },
+      limits: { connections: 10, requests: 20, requestBytes: 3 * 1024 ** 2, dedupeMemory: 5 * 1024 ** 2 },
       sources: [{ rateLimit: 50 }],
     });
   });

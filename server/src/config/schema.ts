@@ -102,8 +102,9 @@ const limits = () =>
           description:
             'How much the data folder may take, profiles included; the oldest events go first. Events keep at least half of it.',
         }),
-        dedupeMemory: size('64MB').prefault('64MB').meta({
-          description: 'Memory for the filters of deduplication, two bytes an event of the window.',
+        dedupeMemory: size('64MB').exactOptional().meta({
+          description:
+            'Memory that filters of deduplication may take; they need two bytes an event of the window. Default: 64MB, and 1GB where nodes share a database.',
         }),
       },
       'must be a mapping of connections, requests, requestBytes, disk and dedupeMemory',

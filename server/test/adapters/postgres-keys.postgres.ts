@@ -140,8 +140,11 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
   });
 
   it('are known where the memory is too small for filters of all of them', async () => {
+    const lines: unknown[] = [];
+    const warn = (facts: object, line: string) => lines.push([line, facts]);
+    const logger = { info: () => {}, warn, error: () => {} };
     // Of a few runs, and of none.
-    const nodes = [await open('b', { filterMemory: 200 }), await open('c', { filterMemory: 0 })];
+    const nodes = [await open('b', { filterMemory: 200, logger }), await open('c', { filterMemory: 0 })];
     const all: ReturnType<typeof events> = [];
     for (let nth = 0; nth < RUNS; nth++) {
       const few = events(EVENTS, `s${nth}-`);
@@ -153,6 +156,8 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
         expect(duplicatesOf(answer)).toEqual(all.map((_, index) => index));
       }
     }
+    await expect.poll(() => lines).toHaveLength(1);
+    expect(lines).toEqual([['dedupe.memory_short', { memory: 200, needed: expect.any(Number) }]]);
   });
 
   it('count no longer when their window is over, with filters as without', async () => {

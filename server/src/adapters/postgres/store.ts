@@ -19,13 +19,14 @@ import { hasProfiles, PostgresProfileStore } from './users/profile-store.ts';
 export interface PostgresStoreOptions extends DatabaseOptions, NodeOptions {
   /** How long a (source, messageId) is remembered. Default: 24 h. */
   readonly dedupeWindow?: Duration;
-  /** Bytes of memory for the filters of deduplication. */
+  /** Bytes of memory that the filters of deduplication may take. Default: 1 GB. */
   readonly filterMemory?: number;
   /** As `AppenderDependencies.mostKeys`. */
   readonly mostKeys?: number;
 }
 
-const FILTER_MEMORY = 64 * 1024 ** 2;
+/** They take what the window needs: this much is for 500 million events. */
+const FILTER_MEMORY = 1024 ** 3;
 
 /** Milliseconds in which a database of an earlier version is brought forward: some seconds for each million of keys. */
 const MIGRATE_WITHIN = 3_600_000;
@@ -63,7 +64,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const nodes = await PostgresNodes.join(database, options);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();
-    const log = new PostgresEventLog({ database, pending, hash, dedupeWindow, filterMemory, mostKeys });
+    const keys = { dedupeWindow, filterMemory, mostKeys, logger: options.logger };
+    const log = new PostgresEventLog({ database, pending, hash, ...keys });
     return {
       identity: { id, keySecret },
       nodes,

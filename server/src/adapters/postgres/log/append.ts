@@ -6,6 +6,7 @@ import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
 import type { Duration } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import { type AppendResult, type Batch, StorageError } from '../../../ports/event-log.ts';
+import type { Logger } from '../../../ports/logger.ts';
 import {
   type ChunkEvents,
   decodeAppended,
@@ -91,6 +92,7 @@ export interface AppenderDependencies {
   readonly filterMemory: number;
   /** Keys that are not in pages, beyond which batches are refused. Default: 16 million, which take half a gigabyte of memory. */
   readonly mostKeys?: number | undefined;
+  readonly logger?: Pick<Logger, 'warn'> | undefined;
 }
 
 const MOST_KEYS = 16_000_000;
@@ -129,7 +131,8 @@ export class Appender {
     this.#dependencies = dependencies;
     this.#keys = new KeyMemory(() => this.#keyFilters.reset());
     const forget = (to: number) => this.#keys.forget(to);
-    this.#keyFilters = new KeyFilters(dependencies.database, dependencies.filterMemory, forget);
+    const { database, filterMemory: memory, logger } = dependencies;
+    this.#keyFilters = new KeyFilters(database, { memory, logger, onLoaded: forget });
     this.#last.end();
   }
 

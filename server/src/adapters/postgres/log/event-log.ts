@@ -13,6 +13,7 @@ import type {
   SharedIdsQuery,
   StoredEvent,
 } from '../../../ports/event-log.ts';
+import type { Logger } from '../../../ports/logger.ts';
 import { eventLine, StoredLine } from '../../encoding/chunk-lines.ts';
 import { type EraseMessage, ErasureCounts, eraseSlices, eraseUsers } from '../../encoding/erasure-slices.ts';
 import type { KeyHash } from '../../encoding/hashes.ts';
@@ -33,9 +34,10 @@ export interface EventLogDependencies {
   readonly pending: PendingSets;
   readonly hash: KeyHash;
   readonly dedupeWindow: Duration;
-  /** These two as in `AppenderDependencies`. */
+  /** These three as in `AppenderDependencies`. */
   readonly filterMemory: number;
   readonly mostKeys?: number | undefined;
+  readonly logger?: Pick<Logger, 'warn'> | undefined;
 }
 
 /** The event log in the tables `chunk`, `key_log`, `key_page`, `slot` and `batch`. */
@@ -54,13 +56,13 @@ export class PostgresEventLog implements EventLog {
   readonly #otherDamage = new Set<string>();
   #damageFoundAt: Monotonic | undefined;
 
-  constructor({ database, pending, hash, dedupeWindow, ...memory }: EventLogDependencies) {
+  constructor({ database, pending, hash, dedupeWindow, ...keys }: EventLogDependencies) {
     this.#database = database;
     this.#hash = hash;
     this.#chunks = new ChunkTable(hash, (first, n) => this.#damaged.set(first, n));
     this.#plans = new PlanNumbers(database);
     const shared = { database, chunks: this.#chunks, dedupeWindow };
-    this.#appender = new Appender({ ...shared, plans: this.#plans, pending, hash, ...memory });
+    this.#appender = new Appender({ ...shared, plans: this.#plans, pending, hash, ...keys });
     this.#search = new EventSearch(this.#chunks, hash);
     this.#maintenance = new LogMaintenance(shared);
   }

@@ -1,4 +1,5 @@
 import type { Duration } from '../../../model/time.ts';
+import type { Logger } from '../../../ports/logger.ts';
 import type { Database } from '../database.ts';
 import { wordsOf } from './key-memory.ts';
 import { filterBytesFor, SplitBlockFilter } from './split-block-filter.ts';
@@ -39,6 +40,14 @@ export interface RunHints {
   readonly maybe: readonly number[];
 }
 
+export interface KeyFiltersOptions {
+  /** Bytes that filters may take. Beyond it the oldest runs are asked in the database. */
+  readonly memory: number;
+  readonly logger?: Pick<Logger, 'warn'> | undefined;
+  /** Called with the newest run that needs no other memory. */
+  readonly onLoaded: (to: number) => void;
+}
+
 /**
  * The keys of runs in pages as filters in memory, so that a batch asks the database about few of them. Such a run gets no keys any more,
  * so a filter of it never misses one: at worst it names a key too many. Runs that no filter covers yet are asked in the database, which
@@ -46,7 +55,6 @@ export interface RunHints {
  */
 export class KeyFilters {
   readonly #database: Database;
-  /** Bytes that filters may take. Beyond it the oldest runs are asked in the database. */
   readonly #memory: number;
   #filters: RunsFilter[] = [];
   /** The oldest run that is known not to be in pages. */
@@ -54,15 +62,17 @@ export class KeyFilters {
   /** Rises when all filters are dropped. */
   #generation = 0;
   readonly #onLoaded: (to: number) => void;
+  readonly #logger: Pick<Logger, 'warn'> | undefined;
+  #isShort = false;
   #loading: Promise<void> | undefined;
   #retryAt = 0;
   #isStopped = false;
 
-  /** `onLoaded`: called with the newest run that needs no other memory. */
-  constructor(database: Database, memory: number, onLoaded: (to: number) => void) {
-    this.#onLoaded = onLoaded;
+  constructor(database: Database, { memory, logger, onLoaded }: KeyFiltersOptions) {
     this.#database = database;
     this.#memory = memory;
+    this.#logger = logger;
+    this.#onLoaded = onLoaded;
   }
 
   /** What each filter says of the keys from the index `first` on, as pairs of words. */
@@ -113,8 +123,20 @@ export class KeyFilters {
       if (isOver()) return;
     }
     this.#unconverted = unconverted;
+    this.#sayIfShort(runs);
     // Also those that the memory has no room for: they are asked in the database.
     this.#onLoaded(unconverted - 1);
+  }
+
+  /** Every new event is asked for in each run without a filter: an index is read for each million of events. Said once until it fits again. */
+  #sayIfShort(runs: readonly RunRow[]): void {
+    const covered = this.#filters[0]?.from ?? Number.POSITIVE_INFINITY;
+    const isShort = runs.some(({ id, keys }) => id < covered && keys > 0);
+    if (isShort && !this.#isShort) {
+      const needed = runs.reduce((sum, { keys }) => sum + filterBytesFor(keys), 0);
+      this.#logger?.warn({ memory: this.#memory, needed }, 'dedupe.memory_short');
+    }
+    this.#isShort = isShort;
   }
 
   /** The runs without a filter that the memory has room for, the oldest first. */

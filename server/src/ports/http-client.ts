@@ -21,6 +21,8 @@ export interface OutboundRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   readonly timeout: Duration;
+  /** How long it has waited before this call, on its way to another thread. It counts for the time limit and for the latency. */
+  readonly waited?: Duration;
   /**
    * The endpoint of a destination that the request belongs to. Requests of different pools never share a connection, even to
    * the same address: a fault on a connection can harm the requests of its own pool only.

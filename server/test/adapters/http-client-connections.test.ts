@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createHttpClient, type HttpClientOptions } from '../../src/adapters/http-client/client.ts';
 import { egressRules } from '../../src/adapters/http-client/egress.ts';
@@ -54,6 +55,27 @@ function closing(after: number, everyNth = 1): (socket: Socket, request: RawRequ
     else socket.write(http('200 OK'), () => setTimeout(() => socket.end(), after));
   };
 }
+
+test('a request is not sent when its time was over before it had a connection', async () => {
+  const server = await receiver((socket) => socket.write(http('200 OK')));
+  const answer = post(transportWith(), urlOf(server), { timeout: 200 });
+  // As when the process is stopped and goes on: the system has connected meanwhile.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  expect(await answer).toMatchObject({ reason: 'timeout', detail: 'not connected within 200 ms' });
+  await sleep(50);
+  expect(server.requests).toHaveLength(0);
+});
+
+test('time that a request has waited before counts for its limit and its latency', async () => {
+  const server = await receiver((socket) => socket.write(http('200 OK')));
+  const transport = transportWith();
+  const answered = await post(transport, urlOf(server), { timeout: 1000, waited: 400 });
+  expect(answered).toMatchObject({ status: 200 });
+  expect(answered.latencyMs).toBeGreaterThanOrEqual(400);
+  const late = await post(transport, urlOf(server), { timeout: 1000, waited: 1200 });
+  expect(late).toMatchObject({ kind: 'failed', reason: 'timeout' });
+  expect(server.requests).toHaveLength(1);
+});
 
 test('one request after the other uses one connection', async () => {
   const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));

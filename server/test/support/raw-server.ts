@@ -106,12 +106,18 @@ export function closed(socket: Socket | undefined): Promise<void> {
 export function post(
   transport: HttpClient,
   url: string,
-  { headers = {}, body = Buffer.from('{}'), timeout = 5000, pool = 1 }: Partial<OutboundRequest> = {},
+  {
+    headers = {},
+    body = Buffer.from('{}'),
+    timeout = 5000,
+    waited = 0,
+    pool = 1,
+  }: Partial<OutboundRequest> = {},
 ): Promise<HttpResult> {
   return new Promise((resolve, reject) => {
     let returned = false;
     let answers = 0;
-    transport.send({ url, headers, body, timeout, pool }, (answer) => {
+    transport.send({ url, headers, body, timeout, waited, pool }, (answer) => {
       answers += 1;
       if (!returned) reject(new Error('done was called before send returned'));
       // Seen by the test runner as an uncaught exception.

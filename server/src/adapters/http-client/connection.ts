@@ -33,7 +33,7 @@ export interface ConnectionOptions {
  * ```
  */
 export class Connection implements TimeoutEntry {
-  deadline = 0;
+  deadline = Number.POSITIVE_INFINITY;
   list: TimeoutList | undefined = undefined;
   previous: TimeoutEntry | undefined = undefined;
   next: TimeoutEntry | undefined = undefined;
@@ -151,6 +151,11 @@ export class Connection implements TimeoutEntry {
       requestHead,
       request: { body },
     } = request;
+    // This process may have stood still while it connected, and the deliveries be another node's by now.
+    if (performance.now() >= request.deadline) {
+      request.expire();
+      return;
+    }
     this.#parser.reset();
     const bytes = Buffer.allocUnsafe(requestHead.length + body.length);
     bytes.write(requestHead, 'latin1');
@@ -221,7 +226,8 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
   readonly request: OutboundRequest;
   /** The serialized head of the request. */
   readonly requestHead: string;
-  readonly startedAt = performance.now();
+  /** On the clock of `performance.now`. */
+  readonly startedAt: number;
 
   deadline = 0;
   list: TimeoutList | undefined = undefined;
@@ -248,6 +254,7 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
     done: (answer: HttpResult) => void,
   ) {
     this.request = request;
+    this.startedAt = performance.now() - (request.waited ?? 0);
     this.requestHead = requestHead;
     this.#limits = limits;
     this.#done = done;

@@ -16,7 +16,13 @@ export interface SenderOptions {
 }
 
 export type ToSender =
-  | { readonly kind: 'send'; readonly fields: string; readonly bodies: ArrayBuffer }
+  | {
+      readonly kind: 'send';
+      readonly fields: string;
+      readonly bodies: ArrayBuffer;
+      /** When it was sent, in milliseconds on a clock that all threads share. */
+      readonly at: number;
+    }
   /** Collects garbage. */
   | { readonly kind: 'release' }
   | { readonly kind: 'stop' };
@@ -64,18 +70,20 @@ export class RequestBatch {
     this.#fields = [];
     this.#bodies = [];
     this.bytes = 0;
-    return { kind: 'send', fields, bodies: bodies.buffer };
+    return { kind: 'send', fields, bodies: bodies.buffer, at: sharedClock() };
   }
 }
 
 /** Calls `send` for each request of the message, in their order. */
 export function readRequests(
-  { fields, bodies }: Extract<ToSender, { kind: 'send' }>,
+  { fields, bodies, at }: Extract<ToSender, { kind: 'send' }>,
   send: (id: number, request: OutboundRequest) => void,
 ): void {
   let from = 0;
+  // Much only when this process has stood still or has more to do than it can.
+  const waited = Math.max(0, sharedClock() - at);
   for (const [id, url, headers, timeout, pool, length] of JSON.parse(fields) as RequestFields[]) {
-    send(id, { url, headers, timeout, pool, body: Buffer.from(bodies, from, length) });
+    send(id, { url, headers, timeout, waited, pool, body: Buffer.from(bodies, from, length) });
     from += length;
   }
 }
@@ -116,4 +124,10 @@ export function readAnswers(
     done(id, { kind: 'answered', status, body: '', latencyMs });
   }
   for (const [id, answer] of others) done(id, answer);
+}
+
+/** `performance.now` begins anew in each thread. */
+function sharedClock(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1000 + nanoseconds / 1e6;
 }

@@ -27,8 +27,7 @@ export function threadsFor(cores: number): number {
 
 /**
  * An HTTP client whose connections are on threads of their own, so that the main thread neither writes nor reads their sockets. A
- * pool belongs to one thread, and so do its connections and what it has learned of the endpoint. Promises are those of the port;
- * the time limit of a request runs from when its thread takes it. docs/decisions/0034
+ * pool belongs to one thread, and so do its connections and what it has learned of the endpoint. docs/decisions/0034
  */
 export function createThreadedHttpClient(options: SenderOptions, threads: number): HttpClient {
   const maxConnections = Math.ceil((options.maxConnections ?? MAX_CONNECTIONS) / threads);

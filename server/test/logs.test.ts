@@ -16,7 +16,7 @@ function logged(): string[] {
   const files = globSync('server/src/**/*.ts', { cwd: ROOT }).filter((path) => !path.endsWith('.test.ts'));
   return files.flatMap((path) => {
     const text = readFileSync(join(ROOT, path), 'utf8');
-    return Array.from(text.matchAll(/\blogger\.(\w+)\(|\b#logger\.(\w+)\(/g), (found) => {
+    return Array.from(text.matchAll(/\blogger\??\.(\w+)\(|#logger\??\.(\w+)\(/g), (found) => {
       const level = found[1] ?? found[2] ?? '';
       const [, event] =
         /'([a-z_]+\.[a-z_]+)',?\s*$/.exec(inParentheses(text, found.index + found[0].length)) ?? [];

@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Curve, drawCurve } from './curve-picture.ts';
-import { startReceiver } from './delivering.ts';
+import { startReceiver, writeBacklog } from './delivering.ts';
 import { CONNECTIONS, ROUNDS, SECONDS, WARM_UP } from './figures.ts';
-import { startMillrace } from './millrace.ts';
+import { destination, startMillrace } from './millrace.ts';
 import { type Bench, result } from './processes.ts';
 
 /**
@@ -16,6 +16,10 @@ import { type Bench, result } from './processes.ts';
  */
 const FOLDER = process.env['FOLDER'] ?? 'docs/operations/performance';
 const RAW = join(FOLDER, 'curves.json');
+/** Data folders that are written once, and copied for each point. */
+const prepared = new Map<string, string>();
+
+const DOWN = { ...destination('9'), name: 'down' };
 
 interface Offered {
   readonly connections: number;
@@ -23,6 +27,10 @@ interface Offered {
   readonly events: number;
   readonly bytes: number;
   readonly destinations: number;
+  readonly sources: number;
+  /** Events that are stored before: all wait for a destination that is paused, or only their messageIds are remembered. */
+  readonly waiting: number;
+  readonly remembered: number;
 }
 
 interface Sweep {
@@ -32,6 +40,8 @@ interface Sweep {
   readonly values: readonly number[];
   readonly offered: (value: number) => Partial<Offered>;
 }
+
+const STORED = [1000, 100_000, 1_000_000, 10_000_000];
 
 const SWEEPS: readonly Sweep[] = [
   {
@@ -62,6 +72,27 @@ const SWEEPS: readonly Sweep[] = [
     values: [1, 3, 10, 30],
     offered: (destinations) => ({ destinations }),
   },
+  {
+    name: 'sources',
+    title: 'Sources that send by turns, single calls',
+    unit: 'sources',
+    values: [1, 10, 100, 1000],
+    offered: (sources) => ({ sources }),
+  },
+  {
+    name: 'backlog',
+    title: 'Events that wait for another destination, batches of 20',
+    unit: 'events',
+    values: STORED,
+    offered: (waiting) => ({ waiting, events: 20 }),
+  },
+  {
+    name: 'keys',
+    title: 'Events in the window of deduplication, batches of 20',
+    unit: 'events',
+    values: STORED,
+    offered: (remembered) => ({ remembered, events: 20 }),
+  },
 ];
 
 const wanted = process.env['WANTED']?.split(',');
@@ -74,6 +105,7 @@ if (command !== 'draw') {
     writeFileSync(RAW, `${JSON.stringify([...curves.values()], undefined, 1)}\n`);
   }
 }
+for (const stored of prepared.values()) rmSync(stored, { recursive: true, force: true });
 for (const curve of curves.values()) writeFileSync(join(FOLDER, `${curve.name}.svg`), drawCurve(curve));
 
 function known(): Curve[] {
@@ -90,6 +122,7 @@ async function measureCurve({ name, title, unit, values, offered }: Sweep): Prom
     for (const point of points) {
       const micros = await microsOf({
         ...{ connections: CONNECTIONS, events: 1, bytes: 600, destinations: 1 },
+        ...{ sources: 1, waiting: 0, remembered: 0 },
         ...offered(point.value),
       });
       point.micros.push(Number(micros.toFixed(2)));
@@ -99,16 +132,19 @@ async function measureCurve({ name, title, unit, values, offered }: Sweep): Prom
 }
 
 /** Microseconds of processor time for one delivery. */
-async function microsOf({ connections, events, bytes, destinations }: Offered): Promise<number> {
+async function microsOf(offered: Offered): Promise<number> {
+  const { connections, events, bytes, destinations, sources } = offered;
   const folder = mkdtempSync(join(tmpdir(), 'millrace-curve-'));
   const [receiver, port] = await startReceiver();
-  const server = startMillrace(folder, { port, destinations });
+  const data = await storedBefore(offered, join(folder, 'data'));
+  const paused = offered.waiting > 0 ? [DOWN] : [];
+  const server = startMillrace(folder, { port, destinations, sources, data, paused });
   try {
     const [, url] = await server.saw(/ready on (\S+)/);
-    process.env['BYTES'] = String(bytes);
+    const env = { BYTES: String(bytes), SOURCES: String(sources) };
     const load = async (seconds: number) => {
       const args = [url!, String(connections), String(seconds), String(events)];
-      return (await result<{ events: number }>(['bench/load.ts', ...args])).events * destinations;
+      return (await result<{ events: number }>(['bench/load.ts', ...args], env)).events * destinations;
     };
     const before = await load(WARM_UP);
     await arrived(receiver, before);
@@ -121,6 +157,20 @@ async function microsOf({ connections, events, bytes, destinations }: Offered): 
     await receiver.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** A data folder with what is to be stored before. */
+async function storedBefore({ waiting, remembered }: Offered, data: string): Promise<string> {
+  if (waiting + remembered === 0) return data;
+  const key = `${waiting} ${remembered}`;
+  let stored = prepared.get(key);
+  if (stored === undefined) {
+    stored = mkdtempSync(join(tmpdir(), 'millrace-stored-'));
+    prepared.set(key, stored);
+    await writeBacklog(stored, waiting + remembered, waiting > 0 ? [DOWN] : []);
+  }
+  cpSync(stored, data, { recursive: true });
+  return data;
 }
 
 async function arrived(receiver: Bench, deliveries: number): Promise<void> {

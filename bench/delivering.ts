@@ -4,7 +4,7 @@ import type { DestinationRecord } from '../server/src/model/settings.ts';
 import { type Figure, SECONDS } from './figures.ts';
 import { type Bench, run } from './processes.ts';
 
-/** A data folder with this many events of about 600 bytes, each owed to one of the destinations, by turns. */
+/** A data folder with this many events of about 600 bytes, each owed to one of the destinations, by turns, or to nobody if there is none. */
 export async function writeBacklog(
   data: string,
   events: number,
@@ -32,13 +32,13 @@ export async function writeBacklog(
       };
     });
     const indexes = batch.map((_, index) => index);
-    const { id } = applied[(n / 500) % applied.length]!;
-    const owed = [{ destination: id, state: 'parked' as const, indexes }];
+    const to = applied.slice((n / 500) % applied.length).slice(0, 1);
+    const owed = to.map(({ id }) => ({ destination: id, state: 'parked' as const, indexes }));
     await store.log.append({
       id: `b${n}`,
       receivedAt: Date.now(),
       events: batch,
-      plans: [{ owed: [{ id }], skipped: [] }],
+      plans: [{ owed: to.map(({ id }) => ({ id })), skipped: [] }],
       planIndexes: indexes.map(() => 0),
       owed,
       received: [],

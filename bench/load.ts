@@ -1,10 +1,11 @@
 import { connect } from 'node:net';
 import { CallTemplate, isGranted, orderOf } from './calls.ts';
+import { sourceNames } from './millrace.ts';
 
 /**
  * A client that only sends: prepared requests over keep-alive connections, one at a time on each, every event with a
- * messageId of its own. Run as `node bench/load.ts URL CONNECTIONS SECONDS EVENTS_PER_REQUEST`, with BYTES for larger events and RATE for so
- * many requests a second instead of as many as it can; prints one line of JSON, with the processor time that each request took here. With
+ * messageId of its own. Run as `node bench/load.ts URL CONNECTIONS SECONDS EVENTS_PER_REQUEST`, with BYTES for larger events, RATE for so
+ * many requests a second instead of as many as it can, and SOURCES for so many sources by turns; prints one line of JSON, with the processor time that each request took here. With
  * RATE a request's latency counts from when it was due, also if no connection was free then.
  */
 const [url, connections, seconds, eventsPerRequest] = process.argv.slice(2);
@@ -13,12 +14,14 @@ const { hostname, port } = new URL(url!);
 const RATE = Number(process.env['RATE'] ?? Number.POSITIVE_INFINITY);
 const batch = Number(eventsPerRequest);
 
-const template = new CallTemplate(
-  Array.from({ length: batch }, () => ({
-    ...orderOf(),
-    ...(PAD > 0 ? { traits: { pad: 'x'.repeat(PAD) } } : {}),
-  })),
+const events = Array.from({ length: batch }, () => ({
+  ...orderOf(),
+  ...(PAD > 0 ? { traits: { pad: 'x'.repeat(PAD) } } : {}),
+}));
+const templates = sourceNames(Number(process.env['SOURCES'] ?? 1)).map(
+  (writeKey) => new CallTemplate(events, writeKey),
 );
+let requests = 0;
 let done = 0;
 let refused = 0;
 const latencies: number[] = [];
@@ -34,7 +37,7 @@ const sockets = Array.from({ length: Number(connections) }, () => {
   let sentAt = 0;
   const send = () => {
     sentAt = RATE === Number.POSITIVE_INFINITY ? performance.now() : startedAt + (due++ * 1000) / RATE;
-    socket.write(template.next());
+    socket.write(templates[requests++ % templates.length]!.next());
   };
   const sendNext = () => {
     if (performance.now() >= end) socket.end();

@@ -1,11 +1,12 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DestinationRecord } from '../server/src/model/settings.ts';
 import { type Bench, run } from './processes.ts';
 
 /** The real program in `folder`: with data of its own unless given, and with one destination when there is a port. */
 export function startMillrace(
   folder: string,
-  { data, port, root, env = {}, destinations = 1, threads }: Started = {},
+  { data, port, root, env = {}, destinations = 1, sources = 1, paused = [], threads }: Started = {},
 ): Bench {
   const config = join(folder, 'millrace.yaml');
   writeFileSync(
@@ -13,8 +14,14 @@ export function startMillrace(
     JSON.stringify({
       egress: { allow: ['127.0.0.0/8'] },
       ...(threads === undefined ? {} : { threads }),
-      sources: [{ name: 'bench', writeKeys: ['bench'] }],
-      destinations: port === undefined ? [] : destinationsTo(port, destinations),
+      sources: sourceNames(sources).map((name) => ({ name, writeKeys: [name] })),
+      destinations: [
+        ...(port === undefined ? [] : destinationsTo(port, destinations)).map((to) => ({
+          ...to,
+          sources: sourceNames(sources),
+        })),
+        ...paused.map((to) => ({ ...to, paused: true })),
+      ],
     }),
   );
   const fresh = mkdtempSync(join(folder, 'data-'));
@@ -30,8 +37,17 @@ interface Started {
   readonly env?: Record<string, string>;
   /** How many destinations get every event. */
   readonly destinations?: number;
+  /** How many sources there are; all destinations take from all of them. Each has its name as its write key. */
+  readonly sources?: number;
+  /** Destinations that send nothing. */
+  readonly paused?: readonly DestinationRecord[];
   /** Threads that send requests; as the program wants if absent. */
   readonly threads?: number | undefined;
+}
+
+/** `bench`, `bench-1` and so on. */
+export function sourceNames(n: number): string[] {
+  return Array.from({ length: n }, (_, nth) => (nth === 0 ? 'bench' : `bench-${nth}`));
 }
 
 export function destinationsTo(port: string, n: number) {

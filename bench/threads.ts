@@ -16,7 +16,7 @@ import { type Bench, cpuOfThreads, median, result } from './processes.ts';
 const THREADS = [0, 1, 2];
 const WANTED = process.argv.slice(2);
 
-/** What the system calls the threads, and what they do. */
+/** Names of threads in the system, by what they do. */
 const NAMES: readonly (readonly [string, RegExp])[] = [
   ['main', /^(MainThread|node)$/],
   ['writer', /^millrace-writer/],

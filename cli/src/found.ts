@@ -13,7 +13,7 @@ import type { ExitCode, Surroundings } from './surroundings.ts';
 import { type Cell, type Heading, table } from './table.ts';
 import type { TimeRange } from './time-range.ts';
 
-/** What both verbs that search look for. */
+/** Filters of both verbs that search. */
 export interface SearchFilters extends TimeRange {
   readonly source?: string;
   readonly type?: string;

@@ -68,7 +68,7 @@ function cellsFile(cells: Readonly<Record<string, string>>): string {
   return file;
 }
 
-/** Nobody listens there. */
+/** An address where nobody listens. */
 const NOBODY = 'http://127.0.0.1:3';
 
 /** What a server says of its state, with the figures of a cell. */

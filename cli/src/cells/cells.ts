@@ -25,7 +25,7 @@ export interface InstallationCell {
   readonly address: ControlAddress;
 }
 
-/** What a cell answered, or why there is no answer, as a line for the person at the terminal. */
+/** The answer of a cell, or the reason why there is none, as a line for the person at the terminal. */
 export type CellReply<Value> = { readonly cell: string; readonly value: Value } | UnansweredCell;
 
 export interface UnansweredCell {
@@ -115,7 +115,7 @@ function tokenIn(file: string): FoundToken {
 
 /** How to read an answer. */
 export interface Reading<Value> {
-  /** What the answer is about, for a sentence. */
+  /** The subject of the answer, for a sentence. */
   readonly what: string;
   /** Returns undefined, or throws, for the answer of another version or program. */
   read(answer: unknown): Value | undefined;

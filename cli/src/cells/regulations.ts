@@ -34,7 +34,7 @@ interface Receipt {
   readonly lines: readonly string[];
 }
 
-/** What became of a regulation in a cell: its receipt, or why there is none; both where the cell made it and was lost then. */
+/** The outcome of a regulation in a cell: its receipt, or the reason why there is none; both where the cell made it and was lost then. */
 interface Outcome {
   readonly cell: string;
   readonly receipt?: Receipt;

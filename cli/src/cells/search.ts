@@ -106,7 +106,7 @@ interface CellEntry<Entry> {
   readonly row: readonly Cell[];
 }
 
-/** What one cell finds, the newest first. */
+/** The entries that one cell finds, the newest first. */
 class CellSearch<Entry extends object> {
   readonly #cell: ReachedCell;
   readonly #sought: Sought<Entry>;

@@ -13,7 +13,7 @@ export interface CellSums {
   readonly erased: number;
 }
 
-/** What `millrace cells status` shows of a cell. */
+/** The figures of a cell in `millrace cells status`. */
 export interface CellSummary extends CellSums {
   readonly version: string;
   /** Absent in the answer of an older server. */

@@ -52,7 +52,7 @@ export const MAX_CONNECTIONS = 8192;
 /** How late an idle connection may be closed. It is less than the margin to the time that receivers announce. */
 const IDLE_STEP: Duration = 250;
 
-const STOPPED: RequestFailure = { reason: 'connection_closed', detail: 'the transport was stopped' };
+export const STOPPED: RequestFailure = { reason: 'connection_closed', detail: 'the transport was stopped' };
 
 /**
  * POSTs over HTTP/1.1 with kept-alive connections, never to an address that `egress` refuses. HTTP/2, redirects and proxies

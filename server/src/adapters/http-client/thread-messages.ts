@@ -20,7 +20,7 @@ export type ToSender =
       readonly kind: 'send';
       readonly fields: string;
       readonly bodies: ArrayBuffer;
-      /** When it was sent, in milliseconds on a clock that all threads share. */
+      /** Time of its first request, in milliseconds on a clock that all threads share. */
       readonly at: number;
     }
   /** Collects garbage. */
@@ -49,12 +49,14 @@ export class RequestBatch {
   #bodies: Buffer[] = [];
   /** Of bodies. */
   bytes = 0;
+  #since = 0;
 
   get size(): number {
     return this.#fields.length;
   }
 
   add(id: number, { url, headers, timeout, pool, body }: OutboundRequest): void {
+    if (this.size === 0) this.#since = sharedClock();
     this.#fields.push([id, url, headers, timeout, pool, body.length]);
     this.#bodies.push(body);
     this.bytes += body.length;
@@ -70,7 +72,7 @@ export class RequestBatch {
     this.#fields = [];
     this.#bodies = [];
     this.bytes = 0;
-    return { kind: 'send', fields, bodies: bodies.buffer, at: sharedClock() };
+    return { kind: 'send', fields, bodies: bodies.buffer, at: this.#since };
   }
 }
 

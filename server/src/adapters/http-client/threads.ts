@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { HttpClient, HttpResult, OutboundRequest } from '../../ports/http-client.ts';
-import { createHttpClient, MAX_CONNECTIONS } from './client.ts';
+import { createHttpClient, MAX_CONNECTIONS, STOPPED } from './client.ts';
 import { callDone } from './connection.ts';
 import { egressRules } from './egress.ts';
 import {
@@ -36,7 +36,7 @@ export function createThreadedHttpClient(options: SenderOptions, threads: number
   return {
     send(request, done) {
       if (stopped === undefined) senders[Math.abs(request.pool) % threads]!.send(request, done);
-      else process.nextTick(done, STOPPED);
+      else process.nextTick(done, { kind: 'failed', ...STOPPED, latencyMs: 0 });
     },
     release() {
       for (const sender of senders) sender.release();
@@ -47,13 +47,6 @@ export function createThreadedHttpClient(options: SenderOptions, threads: number
     },
   };
 }
-
-const STOPPED: HttpResult = {
-  kind: 'failed',
-  reason: 'connection_closed',
-  detail: 'the transport was stopped',
-  latencyMs: 0,
-};
 
 /** A batch crosses at this size too: a request that hangs keeps the memory of its batch. */
 const MAX_BATCH_BYTES = 256 * 1024;

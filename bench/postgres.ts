@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,11 +15,15 @@ import { type Bench, cpuOf, median, result, run } from './processes.ts';
  * (`accept,deliver`). Both programs run all the time and are loaded by turns, in windows of SECONDS. The load generator, the
  * programs and a PostgreSQL of the benchmark's own share the machine, so that costs per event and ratios say more than rates.
  *
- * NODES (1) programs share the database, each with a load of its own. WAITING deliveries wait for an endpoint that is down
+ * NODES (1) programs share the database, each with a load of its own. So many programs also share the machine, which has its cost, so the
+ * same number with a database each is measured beside them. OFFERED events a second come to all nodes together, instead of as many as they
+ * take; or each program may use at most SHARE of a core (on Linux, as root), so that there is something left for the next node. WAITING deliveries wait for an endpoint that is down
  * before anything is measured; keys have as much memory as an operator with so many events a day would allow. EVENTS (`1,100`) are
  * the events of a request. STATEMENTS (0) prints as many of the statements on which the server spent most of its time.
  */
 const NODES = Number(process.env['NODES'] ?? 1);
+const OFFERED = Number(process.env['OFFERED'] ?? Number.POSITIVE_INFINITY);
+const SHARE = Number(process.env['SHARE'] ?? Number.POSITIVE_INFINITY);
 const WAITING = Number(process.env['WAITING'] ?? 0);
 const STATEMENTS = Number(process.env['STATEMENTS'] ?? 0);
 const EVENTS = (process.env['EVENTS'] ?? '100,1').split(',').map(Number);
@@ -63,6 +67,7 @@ interface Window {
 
 /** One or several programs on one store. */
 interface Side {
+  readonly who: string;
   readonly programs: readonly Bench[];
   readonly addresses: readonly string[];
   readonly receiver?: Bench | undefined;
@@ -72,10 +77,13 @@ const bin = findPostgres();
 if (bin === undefined) throw new Error('PostgreSQL 15 or newer is not installed');
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-pg-'));
 const postgres = await startPostgres(bin, { settings: SETTINGS });
+const groups: string[] = [];
 try {
   for (const part of PARTS) for (const events of EVENTS) await compare(part === 'deliver', events);
 } finally {
   await postgres.stop();
+  // Their processes have ended.
+  for (const group of groups) rmdirSync(group);
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -83,25 +91,27 @@ async function compare(isDelivered: boolean, events: number): Promise<void> {
   const url = await postgres.makeDatabase();
   const admin = await connectTo(url);
   if (STATEMENTS > 0) await admin.query('create extension pg_stat_statements');
-  const embedded = await startSide(isDelivered, [undefined]);
-  const database = await startSide(
-    isDelivered,
-    Array.from({ length: NODES }, () => url),
-  );
+  const nodes = Array.from({ length: NODES }, () => url);
+  const apart = NODES === 1 ? [] : await Promise.all(nodes.map(() => postgres.makeDatabase()));
+  const sides = [
+    await startSide('embedded', isDelivered, [undefined]),
+    await startSide('PostgreSQL', isDelivered, nodes),
+    ...(NODES === 1 ? [] : [await startSide('a database each', isDelivered, apart)]),
+  ];
   if (WAITING > 0) await writeWaiting(url);
-  const sides = [embedded, database];
   for (const side of sides) await load(side, { events, seconds: WARM_UP });
+  if (SHARE < Number.POSITIVE_INFINITY)
+    for (const { child } of sides.flatMap(({ programs }) => programs)) throttle(child.pid!);
   if (STATEMENTS > 0) await admin.query('select pg_stat_statements_reset()');
-  const windows: Window[][] = [[], []];
+  const windows = sides.map((): Window[] => []);
   for (let round = 0; round < ROUNDS; round++)
     for (const [nth, side] of sides.entries()) windows[nth]!.push(await measure(side, events, admin));
   const beside = WAITING === 0 ? '' : `, ${WAITING.toLocaleString('en')} waiting`;
-  const nodes = NODES === 1 ? '' : `, ${NODES} nodes`;
+  const by = NODES === 1 ? '' : `, ${NODES} nodes`;
   console.log(
-    `${isDelivered ? 'accepted and delivered' : 'accepted'}, ${events === 1 ? 'single calls' : `batches of ${events}`}${beside}${nodes}`,
+    `${isDelivered ? 'accepted and delivered' : 'accepted'}, ${events === 1 ? 'single calls' : `batches of ${events}`}${beside}${by}`,
   );
-  console.log(lineOf('embedded', windows[0]!));
-  console.log(lineOf('PostgreSQL', windows[1]!));
+  for (const [nth, { who }] of sides.entries()) console.log(lineOf(who, windows[nth]!));
   const of = (nth: number) => median(windows[nth]!.map(({ perSecond }) => perSecond));
   console.log(`  ratio ${(of(1) / of(0)).toFixed(2)}`);
   await printStatements(admin);
@@ -112,11 +122,15 @@ async function compare(isDelivered: boolean, events: number): Promise<void> {
   if (!isDelivered) console.log(`  ${await roundTrips(url, events, admin)} round trips per transaction`);
   console.log('');
   await admin.end();
-  await postgres.dropDatabase(url);
+  for (const one of [url, ...apart]) await postgres.dropDatabase(one);
 }
 
 /** Programs that are ready: one for each address of a database, or for `undefined` on a folder of its own. */
-async function startSide(isDelivered: boolean, urls: readonly (string | undefined)[]): Promise<Side> {
+async function startSide(
+  who: string,
+  isDelivered: boolean,
+  urls: readonly (string | undefined)[],
+): Promise<Side> {
   const [receiver, port] = isDelivered ? await startReceiver() : [];
   const programs: Bench[] = [];
   const addresses: string[] = [];
@@ -125,7 +139,7 @@ async function startSide(isDelivered: boolean, urls: readonly (string | undefine
     programs.push(program);
     addresses.push((await program.saw(/ready on (\S+)/))[1]!);
   }
-  return { programs, addresses, receiver };
+  return { who, programs, addresses, receiver };
 }
 
 function start(node: string, url: string | undefined, port: string | undefined): Bench {
@@ -188,7 +202,7 @@ async function measure(side: Side, events: number, admin: Client): Promise<Windo
 
 async function readings({ programs }: Side, admin: Client) {
   const { rows } = await admin.query<{ wal: string; commits: string }>(
-    `select pg_current_wal_lsn() - '0/0' as wal, (select xact_commit from pg_stat_database where datname = current_database()) as commits`,
+    `select pg_current_wal_lsn() - '0/0' as wal, (select sum(xact_commit) from pg_stat_database) as commits`,
   );
   return {
     program: programs.reduce((sum, program) => sum + program.cpu(), 0),
@@ -202,10 +216,12 @@ async function readings({ programs }: Side, admin: Client) {
 async function load(side: Side, { events, seconds }: { readonly events: number; readonly seconds: number }) {
   const { addresses, receiver } = side;
   const earlier = receiver === undefined ? 0 : Number(await receiver.ask('count'));
+  const rated =
+    OFFERED === Number.POSITIVE_INFINITY ? {} : { RATE: String(OFFERED / events / addresses.length) };
   const at = performance.now();
   const loads = await Promise.all(
     addresses.map((address) =>
-      result<Load>(['bench/load.ts', address, String(CONNECTIONS), String(seconds), String(events)]),
+      result<Load>(['bench/load.ts', address, String(CONNECTIONS), String(seconds), String(events)], rated),
     ),
   );
   const sum = (key: keyof Load) => loads.reduce((total, one) => total + one[key], 0);
@@ -219,6 +235,20 @@ async function load(side: Side, { events, seconds }: { readonly events: number; 
     p50: sum('p50') / loads.length,
     p99: Math.max(...loads.map(({ p99 }) => p99)),
   };
+}
+
+/** Lets a process use SHARE of a core, by a control group of its own (version 1 of them). */
+function throttle(pid: number): void {
+  const group = `/sys/fs/cgroup/cpu/millrace-bench-${pid}`;
+  mkdirSync(group);
+  groups.push(group);
+  const period = 10_000;
+  for (const [file, value] of [
+    ['cpu.cfs_period_us', period],
+    ['cpu.cfs_quota_us', Math.round(period * SHARE)],
+    ['cgroup.procs', pid],
+  ] as const)
+    writeFileSync(join(group, file), String(value));
 }
 
 /** Seconds of processor time of all processes of a server, also of those that have ended. */
@@ -238,7 +268,7 @@ function parentOf(pid: string): number | undefined {
 
 function lineOf(who: string, windows: readonly Window[]): string {
   const of = (key: keyof Window) => median(windows.map((window) => window[key]));
-  const rates = `  ${who.padEnd(11)}${rate(of('perSecond'))} events/s   p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms`;
+  const rates = `  ${who.padEnd(16)}${rate(of('perSecond'))} events/s   p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms`;
   const cost = `${of('program').toFixed(1)} µs per event in the program`;
   if (who === 'embedded') return `${rates}   ${cost}`;
   return `${rates}   ${cost}, ${of('server').toFixed(1)} µs in PostgreSQL   ${of('wal').toFixed(0)} bytes of WAL   ${of('perCommit').toFixed(0)} events per commit`;
@@ -263,7 +293,7 @@ async function roundTrips(url: string, events: number, admin: Client): Promise<s
   const target = join(postgres.folder, '.s.PGSQL.5432');
   const relay = await startRelay(join(socket, '.s.PGSQL.5432'), target, bursts);
   const address = url.replace(encodeURIComponent(postgres.folder), encodeURIComponent(socket));
-  const side = await startSide(false, [address]);
+  const side = await startSide('relay', false, [address]);
   await load(side, { events, seconds: 1 });
   const [before, from] = [await readings(side, admin), bursts.n];
   await load(side, { events, seconds: 2 });

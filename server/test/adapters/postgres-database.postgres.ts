@@ -83,7 +83,8 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
 
   /** The keys as they were before: rows of a table, and the function by which nodes of the first format stored them. */
   const KEYS_OF_BEFORE = `
-    drop function begin_batch, add_keys; drop table key_log, key_page; drop table key_run; drop sequence key_seq;
+    drop function begin_batch; drop function add_keys(bigint, bigint[], bigint, int, bigint, bigint, bigint[]),
+      add_keys(bigint, bigint[], bigint, int, bigint, bigint, bigint[], bytea); drop table key_log, key_page; drop table key_run; drop sequence key_seq;
     create table key(hash bigint not null, position bigint not null, nth int not null, slot int not null, primary key (hash, nth, slot))
       partition by list (slot);
     create table key_1 (like key including all);

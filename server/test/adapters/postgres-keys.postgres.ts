@@ -139,6 +139,26 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
     expect(await countsOfSource(store, SITE)).toMatchObject({ duplicates: all.length * 3 + 1 });
   });
 
+  it('are in the filter of a node that has them all in its memory, which reads no page for it', async () => {
+    const other = await open('b');
+    await store.log.append(batch(events(EVENTS, 's0-')));
+    await ask(`select setval('position', last_value + 1000000) from position`);
+    await keepUp(other, START, FOR_EVER);
+    await store.log.append(batch(events(EVENTS, 's1-')));
+    await ask(`update key_run set opened = opened - interval '1 minute'`);
+    await keepUp(other, START, FOR_EVER);
+    expect(await runs()).toMatchObject([{}, { is_converted: true, keys: EVENTS }, { is_converted: false }]);
+    const { appending } = await whileLocked(async () => {
+      // The memory knows the event, until the filter is there: then a page must be read, which is locked.
+      for (let nth = 0; nth < 50; nth++) {
+        const again = append(store, 's0-0');
+        if (await Promise.race([again.then(() => false), sleep(300, true)])) return { appending: again };
+      }
+      throw new Error('the filter waits for the pages');
+    });
+    expect(await appending).toEqual([0]);
+  });
+
   it('are known where the memory is too small for filters of all of them', async () => {
     const lines: unknown[] = [];
     const warn = (facts: object, line: string) => lines.push([line, facts]);

@@ -410,6 +410,28 @@ const MIGRATIONS: readonly string[] = [
       values (nextval('key_seq'), of_tag, of_run, of_process, of_first, of_hashes);
   end $$;
   `,
+
+  `
+  -- The same at a fifth of the cost for each key that others have committed meanwhile. "marks" has a bit for each hash of the batch, at the
+  -- number that the lowest bits of the hash are; few hashes of others meet one, and only those are compared. The function without marks stays
+  -- for nodes of the version before.
+  create function add_keys(since bigint, own bigint[], of_tag bigint, of_run int, of_process bigint, of_first bigint, of_hashes bigint[],
+    marks bytea)
+  returns void language plpgsql as $$
+  declare last_bit bigint := length(marks) * 8 - 1;
+  begin
+    perform pg_advisory_xact_lock(${LOCKS.keys});
+    -- A statement of its own, which sees what was committed before the lock was given. "case" keeps the order: the planner would look
+    -- through all hashes of the batch first.
+    if exists (
+      select from (
+        select unnest(k.hashes) as hash from key_log k where k.seq > since and not (k.process = of_process and k.first = any(own))) k
+      where case when get_bit(marks, k.hash & last_bit) = 1 then k.hash <> 0 and k.hash = any(of_hashes) else false end)
+    then raise exception 'another batch has just brought one of these keys' using errcode = '${KEY_TAKEN}'; end if;
+    insert into key_log(seq, tag, run, process, first, hashes)
+      values (nextval('key_seq'), of_tag, of_run, of_process, of_first, of_hashes);
+  end $$;
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

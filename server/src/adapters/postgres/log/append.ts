@@ -42,7 +42,7 @@ const BEGIN: Statement = {
 
 const ADD_KEYS: Statement = {
   name: 'append.add_keys',
-  text: 'select add_keys($1, $2::bigint[], $3, $4, $5, $6, $7::bigint[])',
+  text: 'select add_keys($1, $2::bigint[], $3, $4, $5, $6, $7::bigint[], $8)',
 };
 
 /** The number that the producer had come to, with its row locked. */
@@ -132,7 +132,7 @@ export class Appender {
     this.#keys = new KeyMemory(() => this.#keyFilters.reset());
     const forget = (to: number) => this.#keys.forget(to);
     const { database, filterMemory: memory, logger } = dependencies;
-    this.#keyFilters = new KeyFilters(database, { memory, logger, onLoaded: forget });
+    this.#keyFilters = new KeyFilters(database, { memory, logger, keys: this.#keys, onLoaded: forget });
     this.#last.end();
   }
 
@@ -266,7 +266,7 @@ export class Appender {
       // Last: the lock that it takes goes with the commit, which follows at once.
       transaction.later(ADD_KEYS, [
         ...[look.view.since, excluded, randomInt(2 ** 48 - 1), run, transaction.process, own.first],
-        binaryArrayOf(keys),
+        ...[binaryArrayOf(keys), marksOf(keys)],
       ]);
     }
     return { positions: Array.from(places, (place) => (place < 0 ? undefined : place)), held };
@@ -274,11 +274,7 @@ export class Appender {
 
   /** Looks for the keys of a batch in the memory of this process, in one go. */
   #look(view: KeyView, keys: Uint32Array, known: number): Look {
-    const positions = new Map<number, Position[]>();
-    for (let index = known; index * 2 < keys.length; index++) {
-      const found = this.#keys.find(keys[index * 2]!, keys[index * 2 + 1]!);
-      if (found.length > 0) positions.set(index, found);
-    }
+    const positions = this.#keys.find(keys, known);
     return { view, positions, complete: this.#keys.complete, hints: this.#keyFilters.hintsFor(keys, known) };
   }
 
@@ -464,6 +460,20 @@ function binaryArrayOf(words: Uint32Array): Buffer {
   }
   const bytes = Buffer.from(form.buffer);
   return endianness() === 'LE' ? bytes.swap32() : bytes;
+}
+
+/** Bits for each key: of a hundred keys that are not there, one or two meet a bit. */
+const MARK_BITS = 64;
+
+/** A bit for each key, at the number that its lowest bits are, in a length that is a power of two: see `add_keys` in schema.ts. */
+function marksOf(keys: Uint32Array): Buffer {
+  const bits = 2 ** Math.ceil(Math.log2((keys.length / 2) * MARK_BITS));
+  const marks = Buffer.alloc(bits / 8);
+  for (let at = 1; at < keys.length; at += 2) {
+    const bit = keys[at]! & (bits - 1);
+    marks[bit >>> 3]! |= 1 << (bit & 7);
+  }
+  return marks;
 }
 
 /** An array as the server reads it. `pg` would quote each number. */

@@ -1,7 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Duration } from '../../../model/time.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import type { Database } from '../database.ts';
-import { wordsOf } from './key-memory.ts';
+import { type KeyMemory, type KeyVisitor, wordsOf } from './key-memory.ts';
 import { filterBytesFor, SplitBlockFilter } from './split-block-filter.ts';
 
 /** Runs in pages, with the number of their keys. */
@@ -44,6 +45,8 @@ export interface KeyFiltersOptions {
   /** Bytes that filters may take. Beyond it the oldest runs are asked in the database. */
   readonly memory: number;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
+  /** The memory, which may have all keys of a run: its pages need not be read then. */
+  readonly keys: Pick<KeyMemory, 'visit'>;
   /** Called with the newest run that needs no other memory. */
   readonly onLoaded: (to: number) => void;
 }
@@ -61,6 +64,7 @@ export class KeyFilters {
   #unconverted = 0;
   /** Rises when all filters are dropped. */
   #generation = 0;
+  readonly #keys: KeyFiltersOptions['keys'];
   readonly #onLoaded: (to: number) => void;
   readonly #logger: Pick<Logger, 'warn'> | undefined;
   #isShort = false;
@@ -68,10 +72,11 @@ export class KeyFilters {
   #retryAt = 0;
   #isStopped = false;
 
-  constructor(database: Database, { memory, logger, onLoaded }: KeyFiltersOptions) {
+  constructor(database: Database, { memory, logger, keys, onLoaded }: KeyFiltersOptions) {
     this.#database = database;
     this.#memory = memory;
     this.#logger = logger;
+    this.#keys = keys;
     this.#onLoaded = onLoaded;
   }
 
@@ -155,17 +160,10 @@ export class KeyFilters {
 
   async #add({ id, keys }: RunRow, all: number, isOver: () => boolean): Promise<void> {
     const target = this.#filterFor(id, keys, all);
-    for (let after: PageRow | undefined; ; ) {
-      const pages = await this.#read(id, after);
-      // Filled while it covers nothing new: a key too many does no harm.
-      if (isOver()) return;
-      for (const { hashes } of pages) {
-        const words = wordsOf(hashes);
-        for (let at = 0; at < words.length; at += 2) target.filter.add(words[at]!, words[at + 1]!);
-      }
-      after = pages.at(-1);
-      if (pages.length < SLICE_PAGES) break;
-    }
+    // Filled while it covers nothing new: a key too many does no harm.
+    const steps = this.#visit(id, (high, low) => target.filter.add(high, low));
+    for await (const _ of steps) if (isOver()) return;
+    if (isOver()) return;
     target.room -= keys;
     target.to = id;
     if (!this.#filters.includes(target)) this.#filters.push(target);
@@ -181,6 +179,28 @@ export class KeyFilters {
     let bytes = used + filterBytesFor(room);
     while (bytes > this.#memory && this.#filters.length > 0) bytes -= this.#filters.shift()!.filter.bytes;
     return { filter: new SplitBlockFilter(room), from: id, to: id, room };
+  }
+
+  /** Shows all keys of a run, from memory or from pages. Others have their turn between two steps. */
+  async *#visit(run: number, visitor: KeyVisitor): AsyncGenerator<undefined> {
+    const inMemory = this.#keys.visit(run, visitor);
+    if (inMemory !== undefined) {
+      for (const step of inMemory) {
+        yield step;
+        await nextTurn();
+      }
+      return;
+    }
+    for (let after: PageRow | undefined; ; ) {
+      const pages = await this.#read(run, after);
+      for (const { hashes } of pages) {
+        const words = wordsOf(hashes);
+        for (let at = 0; at < words.length; at += 2) visitor(words[at]!, words[at + 1]!);
+      }
+      if (pages.length < SLICE_PAGES) return;
+      after = pages.at(-1);
+      yield;
+    }
   }
 
   async #read(run: number, after: PageRow | undefined): Promise<PageRow[]> {

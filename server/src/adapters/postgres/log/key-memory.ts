@@ -5,6 +5,12 @@ import type { Statement, Transaction } from '../database.ts';
 /** Rows of the tail that are read at once. */
 const SLICE_ROWS = 256;
 
+/** Keys that a visitor is shown at once. */
+const SLICE_KEYS = 8192;
+
+/** Is shown the two words of a key. */
+export type KeyVisitor = (high: number, low: number) => void;
+
 /**
  * `$1` the number up to which everything is known, `$2` process, `$3` first positions of its batches whose keys it has. In one
  * snapshot with the runs: no row is missing because its run was converted in between.
@@ -54,6 +60,8 @@ export interface KeyView {
   readonly own: readonly Position[];
 }
 
+const always = () => true;
+
 /** The keys of one run. */
 class RunKeys {
   readonly #tables: Memtable[] = [new Memtable()];
@@ -63,9 +71,21 @@ class RunKeys {
   isComplete = false;
   size = 0;
 
-  add(high: number, low: number, position: Position): void {
+  /** Adds the keys of events that follow each other; two zeros stand for an event that is not there. */
+  addAll(keys: Uint32Array, first: Position): void {
+    this.touch(keys);
+    for (let at = 0; at < keys.length; at += 2)
+      if (keys[at] !== 0 || keys[at + 1] !== 0) this.#add(keys[at]!, keys[at + 1]!, first + at / 2);
+  }
+
+  /** See `Memtable.touch`. */
+  touch(keys: Uint32Array): void {
+    for (const table of this.#tables) table.touch(keys);
+  }
+
+  #add(high: number, low: number, position: Position): void {
     this.size++;
-    if (this.#tables.some((table) => table.some(high, low, () => true))) {
+    if (this.#has(high, low)) {
       const key = `${high},${low}`;
       const others = this.#repeated.get(key);
       if (others === undefined) this.#repeated.set(key, [position]);
@@ -76,15 +96,29 @@ class RunKeys {
     this.#tables.at(-1)!.add(high, low, position);
   }
 
-  /** Adds the positions of a key to `found`. */
-  find(high: number, low: number, found: Position[]): void {
-    const isFound = this.#tables.some((table) =>
-      table.some(high, low, (position) => {
-        found.push(position);
-        return true;
-      }),
-    );
-    if (isFound && this.#repeated.size > 0) found.push(...(this.#repeated.get(`${high},${low}`) ?? []));
+  #has(high: number, low: number): boolean {
+    for (const table of this.#tables) if (table.some(high, low, always)) return true;
+    return false;
+  }
+
+  /** Adds the positions of the key at this index to `found`. */
+  find(keys: Uint32Array, index: number, found: Map<number, Position[]>): void {
+    const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
+    if (!this.#has(high, low)) return;
+    const positions = found.get(index) ?? [];
+    found.set(index, positions);
+    for (const table of this.#tables) table.some(high, low, (position) => positions.push(position) > 0);
+    positions.push(...(this.#repeated.get(`${high},${low}`) ?? []));
+  }
+
+  /** See `KeyMemory.visit`. */
+  *visit(visitor: KeyVisitor): Generator<undefined> {
+    for (const table of this.#tables) {
+      for (let slot = 0; slot !== -1; ) {
+        slot = table.scan(slot, SLICE_KEYS, visitor);
+        yield;
+      }
+    }
   }
 }
 
@@ -165,11 +199,20 @@ export class KeyMemory {
     return [...own, ...apart];
   }
 
-  /** Positions of a key in all runs that are here. */
-  find(high: number, low: number): Position[] {
-    const found: Position[] = [];
-    for (const keys of this.#runs.values()) keys.find(high, low, found);
+  /** Positions of keys in all runs that are here, by the index of the key; of those from the index `first` on. */
+  find(keys: Uint32Array, first: number): Map<number, Position[]> {
+    const found = new Map<number, Position[]>();
+    for (const run of this.#runs.values()) {
+      run.touch(keys);
+      for (let index = first; index * 2 < keys.length; index++) run.find(keys, index, found);
+    }
     return found;
+  }
+
+  /** Shows a visitor all keys of a run, some thousand with each step of the iteration; undefined when some are not here. */
+  visit(run: number, visitor: KeyVisitor): Iterable<undefined> | undefined {
+    const keys = this.#runs.get(run);
+    return keys?.isComplete === true ? keys.visit(visitor) : undefined;
   }
 
   /** Full runs all of whose keys are here. */
@@ -204,8 +247,7 @@ export class KeyMemory {
   #add(run: number, first: Position, keys: Uint32Array): void {
     const of = this.#runs.get(run) ?? new RunKeys();
     this.#runs.set(run, of);
-    for (let at = 0; at < keys.length; at += 2)
-      if (keys[at] !== 0 || keys[at + 1] !== 0) of.add(keys[at]!, keys[at + 1]!, first + at / 2);
+    of.addAll(keys, first);
   }
 
   #reset(): void {

@@ -36,6 +36,9 @@ const SETTINGS = {
   ...(STATEMENTS === 0 ? {} : { shared_preload_libraries: 'pg_stat_statements' }),
 };
 
+/** Rows a second apart that all are younger than five and a half hours. */
+const MOST_ROWS = 20_000;
+
 type Client = Awaited<ReturnType<typeof connectTo>>;
 
 /** Milliseconds in which what a client sends counts as sent together. */
@@ -160,14 +163,14 @@ function start(node: string, url: string | undefined, port: string | undefined):
   ]);
 }
 
-/** Deliveries to the destination that is down, in a row for each five hundred of them. */
+/** Deliveries to the destination that is down, in a row for each five hundred of them, or for more: all arrive within the span of a slot. */
 async function writeWaiting(url: string): Promise<void> {
   const store = await openPostgresStore({ url, node: 'filler' });
   const { destinations } = await store.settings.load();
   const { id } = destinations.find(({ name }) => name === 'down')!;
-  const indexes = Array.from({ length: 500 }, (_, index) => index);
+  const rows = Math.min(Math.ceil(WAITING / 500), MOST_ROWS);
+  const indexes = Array.from({ length: Math.ceil(WAITING / rows) }, (_, index) => index);
   const now = Date.now();
-  const rows = Math.ceil(WAITING / 500);
   for (let row = 0; row < rows; row++) {
     const events = indexes.map((index) => {
       const messageId = `waiting-${row}-${index}`;

@@ -10,14 +10,14 @@ import { destination } from './millrace.ts';
 import { run } from './processes.ts';
 
 /**
- * What an old open transaction costs on PostgreSQL: `node bench/old-transaction.ts`, with MINUTES (10) and RATE (1000) events a second.
- * While it is open, nothing that was deleted since can be removed from the tables, and a claim may have to pass over it. One
+ * What an old open transaction costs on PostgreSQL: `node bench/old-transaction.ts`, with MINUTES (10), RATE (1000) events a second, and
+ * windows of SECONDS (60). While it is open, nothing that was deleted since can be removed from the tables, and a claim may have to pass over it. One
  * destination takes everything at once; another takes a little less than comes, so that its deliveries are parked and claimed all
  * the time. Each line is a window; the first has no such transaction, in the last it has ended.
  */
 const MINUTES = Number(process.env['MINUTES'] ?? 10);
 const RATE = Number(process.env['RATE'] ?? 1000);
-const WINDOW = 60_000;
+const WINDOW = Number(process.env['SECONDS'] ?? 60) * 1000;
 const BATCH = 50;
 
 const STATEMENTS = `select sum(calls)::int as calls, sum(total_exec_time) / sum(calls) as mean, max(max_exec_time) as most,
@@ -59,10 +59,11 @@ async function measure(): Promise<void> {
   await window('before');
   await old.query('begin isolation level repeatable read');
   await old.query('select txid_current(), count(*) from pending');
-  for (let minute = 1; minute <= MINUTES; minute++) await window(`open for ${minute} min`);
+  for (let open = WINDOW; open <= MINUTES * 60_000; open += WINDOW)
+    await window(`open for ${(open / 60_000).toFixed(1)} min`);
   await old.query('commit');
   await window('ended');
-  await window('a minute later');
+  await window('a window later');
   await program.stop();
   await receiver.stop();
   await Promise.all([admin.end(), old.end()]);

@@ -15,7 +15,11 @@ export interface DeliveryQueue {
   /** Resolves to one entry for each destination with pending deliveries, counted from the sets. */
   stats(): Promise<readonly QueueStats[]>;
 
-  /** Resolves to the destinations with deliveries on disk. Costs no more where many wait, so that it can be asked all the time. */
+  /**
+   * Resolves to the destinations with deliveries on disk. Costs no more where many wait, so that it can be asked all the time. Where
+   * several processes share the store it is asked every few seconds: a claim may pass over what another process has just made due at a
+   * time that is long over, until this has found it.
+   */
   nextDue(): Promise<readonly NextDue[]>;
 
   /**

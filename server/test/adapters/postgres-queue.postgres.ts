@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Database, LostLeaseError, UnknownCommitError } from '../../src/adapters/postgres/database.ts';
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { deadPositionsBetween, eraseDeadLetters } from '../../src/adapters/postgres/queue/dead-letters.ts';
@@ -12,7 +13,7 @@ import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { HeldDelivery } from '../../src/ports/delivery-queue.ts';
 import { START } from '../conformance/harness.ts';
 import { dead, delivered, retried } from '../conformance/holdings.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { connectTo, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 
 const bin = findPostgres();
 
@@ -20,8 +21,8 @@ const CRM = 1;
 const ALL = 1_000_000;
 
 /** One process of several on one database. */
-async function join(url: string, node: string) {
-  const database = new Database({ url });
+async function join(url: string, node: string, connections = 8) {
+  const database = new Database({ url, connections });
   await database.session(migrate);
   const member = await Member.join(database, { node });
   const pending = new PendingSets();
@@ -306,5 +307,93 @@ describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => 
     );
     expect(Math.max(...buffers)).toBeLessThan(20);
     expect(await claim(b, START)).toHaveLength(10);
+  });
+
+  describe('while an old transaction is open', () => {
+    const STEP = 5 * SECOND;
+
+    /** Entries of the index of due sets that were read. */
+    async function entriesRead(): Promise<number> {
+      // Only a connection itself can hand in its figures.
+      await one.database.session((session) => session.query('select pg_stat_force_next_flush()'));
+      const [index] = await sql<{ n: number }>(
+        `select idx_tup_read as n from pg_stat_user_indexes where indexrelname = 'pending_due'`,
+      );
+      return index!.n;
+    }
+
+    let one: Node;
+    let old: pg.Client;
+    beforeEach(async () => {
+      one = await join(url, 'one', 1);
+      old = await connectTo(url);
+      await old.query('begin isolation level repeatable read; select txid_current(), count(*) from pending');
+    });
+    afterEach(async () => {
+      await old.end();
+      await one.stop();
+    });
+
+    /** Parks and delivers, again and again. Resolves to when it ended. */
+    async function work(from: number, times: number): Promise<number> {
+      for (let nth = 0; nth < times; nth++) {
+        const now = START + (from + nth) * STEP;
+        await one.owe('parked', range((from + nth) * 10, 10), now);
+        await one.queue.nextDue();
+        const claimed = await claim(one, now);
+        expect(claimed).toHaveLength(10);
+        await one.queue.settle(claimed.map(delivered));
+      }
+      return START + (from + times - 1) * STEP;
+    }
+
+    it('claims pass over nothing that claims before them have taken', async () => {
+      await work(0, 100);
+      const before = await entriesRead();
+      await work(100, 100);
+      // Each look at all passes over every row that was claimed.
+      const looks = 100 * 100 + (100 * 101) / 2;
+      expect((await entriesRead()) - before - looks).toBeLessThan(100 * 10);
+    });
+
+    it('claims find at once what their own process makes due earlier, and what it adopts', async () => {
+      const now = await work(0, 3);
+      await one.owe('parked', range(1000, 5), now - HOUR);
+      expect(await claim(one, now)).toHaveLength(5);
+      await one.queue.settle(held(await retriedLater(now)).map((each) => retried(each, now + HOUR)));
+      expect(await claim(one, now)).toEqual([]);
+      expect(await one.queue.makeDue(CRM, now - HOUR)).toBe(3);
+      expect(await claim(one, now)).toHaveLength(3);
+      await b.owe('held', range(3000, 7), now - HOUR);
+      await lapse(b);
+      expect(await claim(one, now)).toEqual([]);
+      expect(await one.queue.recoverOrphans()).toBe(7);
+      expect(await claim(one, now)).toHaveLength(7);
+    });
+
+    async function retriedLater(now: number) {
+      await one.owe('parked', range(2000, 3), now);
+      return (await one.queue.claim(CRM, ALL, now)).deliveries;
+    }
+
+    it('claims find what another process made due in the past when somebody has looked at all', async () => {
+      const now = await work(0, 3);
+      await b.owe('parked', range(1000, 5), now - HOUR);
+      expect(await claim(one, now)).toEqual([]);
+      expect(await one.queue.nextDue()).toEqual([{ destination: CRM, nextDueAt: now - HOUR }]);
+      expect(await claim(one, now)).toHaveLength(5);
+    });
+
+    it('claims look at all themselves when nobody does', async () => {
+      const now = await work(0, 3);
+      await b.owe('parked', range(1000, 5), now - HOUR);
+      const late = performance.now() + 5000;
+      const clock = vi.spyOn(performance, 'now').mockImplementation(() => late);
+      try {
+        expect(await claim(one, now)).toHaveLength(5);
+      } finally {
+        clock.mockRestore();
+      }
+    });
   });
 });

@@ -17,6 +17,7 @@ import {
 } from '../../encoding/pending-set.ts';
 import type { DeadDeliveries, RetryGroup } from '../../encoding/results.ts';
 import { type Database, type Statement, type Transaction, UnknownCommitError } from '../database.ts';
+import { type ClaimStart, ClaimStarts } from './claim-starts.ts';
 import { count } from './ledger.ts';
 
 /**
@@ -57,10 +58,10 @@ const GROWING: Statement = {
   text: `select ${COLUMNS} from pending where id = any($1::bigint[]) and owner is null for update skip locked`,
 };
 
-/** The longest due first. What another process is just taking is passed over. */
+/** The longest due first, from `$4` on. What another process is just taking is passed over. */
 const DUE: Statement = {
   name: 'pending.due',
-  text: `select ${COLUMNS} from pending where destination = $1 and owner is null and due <= $2
+  text: `select ${COLUMNS} from pending where destination = $1 and owner is null and due <= $2 and due >= $4
     order by due, id limit $3 for update skip locked`,
 };
 
@@ -77,7 +78,7 @@ const PUT_BACK: Statement = {
 
 const NEXT_DUE: Statement = {
   name: 'pending.next_due',
-  text: 'select min(due) as due from pending where destination = $1 and owner is null',
+  text: 'select min(due) as due from pending where destination = $1 and owner is null and due >= $2',
 };
 
 /** Looks at one row of each destination, the first of it in the index. */
@@ -188,6 +189,7 @@ export class PendingSets {
   readonly #claims = new Map<number, Promise<unknown>>();
   /** What claims took whose commit is in doubt, by destination: if it has happened, nobody else knows that this process holds them. */
   readonly #inDoubt = new Map<number, readonly PendingSetId[]>();
+  readonly #starts = new ClaimStarts();
 
   /**
    * Owes new events inside the transaction that stores them. Resolves to one entry for each set: its id if it is held, undefined if
@@ -279,23 +281,25 @@ export class PendingSets {
 
   /** See `DeliveryQueue.claim`. One claim of a destination at a time. */
   claim(database: Database, request: ClaimRequest): Promise<Claim> {
-    const { destination } = request;
+    const { destination, now } = request;
     const earlier = this.#claims.get(destination);
     const claiming = (async () => {
       await earlier;
       const inDoubt = this.#inDoubt.get(destination) ?? [];
       let taken: readonly HeldDelivery[] = [];
+      const start = this.#starts.of(destination, now);
       const work = async (transaction: Transaction) => {
         if (inDoubt.length > 0) transaction.later(PUT_BACK, [transaction.process, inDoubt]);
-        const claimed = await this.#claim(transaction, request);
+        const claimed = await this.#claim(transaction, request, start);
         taken = claimed.deliveries;
         return claimed;
       };
       try {
         const { deliveries, next } = await database.write(work);
         this.#inDoubt.delete(destination);
-        const [row] = await next;
-        return row!.due === null ? { deliveries } : { deliveries, nextDueAt: row!.due };
+        const due = (await next)[0]!.due ?? undefined;
+        this.#starts.move(destination, start, Math.min(due ?? now, now));
+        return due === undefined ? { deliveries } : { deliveries, nextDueAt: due };
       } catch (error) {
         const sets = new Set(taken.map(({ set }) => set));
         if (error instanceof UnknownCommitError) this.#inDoubt.set(destination, [...inDoubt, ...sets]);
@@ -310,12 +314,12 @@ export class PendingSets {
     return claiming;
   }
 
-  async #claim(transaction: Transaction, { destination, max, now }: ClaimRequest) {
+  async #claim(transaction: Transaction, { destination, max, now }: ClaimRequest, { due }: ClaimStart) {
     const deliveries: HeldDelivery[] = [];
     const lost: LedgerCount[] = [];
     for (let room = max; room > 0; room = max - deliveries.length) {
       const limit = Math.min(room, CLAIMED_ROWS);
-      const rows = await transaction.rows<PendingSetRow>(DUE, [destination, now, limit]);
+      const rows = await transaction.rows<PendingSetRow>(DUE, [destination, now, limit, due]);
       const whole: PendingSetId[] = [];
       for (const row of rows) {
         if (deliveries.length === max) break;
@@ -332,9 +336,29 @@ export class PendingSets {
     }
     count(transaction, lost);
     // Not awaited: the commit shares its round trip. When it fails, the commit says so.
-    const next = transaction.rows<{ due: Time | null }>(NEXT_DUE, [destination]);
+    const next = transaction.rows<{ due: Time | null }>(NEXT_DUE, [destination, due]);
     next.catch(() => undefined);
     return { deliveries, next };
+  }
+
+  /** See `DeliveryQueue.nextDue`. */
+  async nextDue(database: Database): Promise<readonly NextDue[]> {
+    const at = performance.now();
+    const found = await database.read((read) => read.rows<NextDue>(ALL_NEXT_DUE));
+    this.#starts.looked(found, at);
+    return found;
+  }
+
+  /** See `DeliveryQueue.makeDue`. */
+  async makeDue(transaction: Transaction, destination: number, now: Time): Promise<number> {
+    const [made] = await transaction.rows<{ n: number }>(MAKE_DUE, [destination, now]);
+    this.#starts.lower(destination, now);
+    return made!.n;
+  }
+
+  /** Sets were adopted. They keep the time from which they have been due. */
+  adopted(): void {
+    this.#starts.clear();
   }
 
   /** The rest keeps its row and its place in the order. The taken deliveries get a row of their own. */
@@ -353,6 +377,8 @@ export class PendingSets {
   #insert(transaction: Transaction, sets: readonly BornSet[], given?: PendingSetId[]): PendingSetId[] {
     const ids = given ?? sets.map(() => this.#nextId(transaction));
     if (sets.length === 0) return ids;
+    for (const { destination, owner, due } of sets)
+      if (owner === undefined) this.#starts.lower(destination, due);
     const summaries = sets.map(({ encoded }) => summaryOf(encoded));
     transaction.later(INSERT, [
       ids,
@@ -417,17 +443,6 @@ export function leave(
 /** The rows of these sets that this process holds, locked until the commit. */
 export function heldRows(transaction: Transaction, sets: readonly PendingSetId[]): Promise<PendingSetRow[]> {
   return transaction.rows(MINE, [sets, transaction.process]);
-}
-
-/** See `DeliveryQueue.nextDue`. */
-export function nextDue(read: Transaction): Promise<NextDue[]> {
-  return read.rows<NextDue>(ALL_NEXT_DUE);
-}
-
-/** See `DeliveryQueue.makeDue`. */
-export async function makeDue(transaction: Transaction, destination: number, now: Time): Promise<number> {
-  const [made] = await transaction.rows<{ n: number }>(MAKE_DUE, [destination, now]);
-  return made!.n;
 }
 
 /**

@@ -10,7 +10,7 @@ import { insertDeadLetters, StoredDeadLetters } from './dead-letters.ts';
 import { loadHealth } from './endpoint-health.ts';
 import { type LoggedFacts, StoredHistories } from './history.ts';
 import { count, readLedger } from './ledger.ts';
-import { makeDue, nextDue, type PendingSets, takeExpired } from './pending.ts';
+import { type PendingSets, takeExpired } from './pending.ts';
 import { enqueue } from './replay-cursors.ts';
 import { countOf, ResultSettler } from './settle.ts';
 
@@ -36,10 +36,10 @@ export function queueOf({ database, nodes, log, pending }: QueueDependencies): Q
   const settler = new ResultSettler(database, pending);
   const queue: DeliveryQueue = {
     stats: () => history.stats(),
-    nextDue: () => database.read((read) => nextDue(read)),
+    nextDue: () => pending.nextDue(database),
     claim: (destination, max, now) => pending.claim(database, { destination, max, now }),
     settle: (results) => settler.settle(results),
-    makeDue: (destination, now) => database.write((write) => makeDue(write, destination, now)),
+    makeDue: (destination, now) => database.write((write) => pending.makeDue(write, destination, now)),
     expire: (destination, before, reason) =>
       database.write(async (write) => {
         const expired = await takeExpired(write, destination, before);
@@ -49,7 +49,11 @@ export function queueOf({ database, nodes, log, pending }: QueueDependencies): Q
         return dead.reduce((sum, { n }) => sum + n, 0);
       }),
     enqueue: (slice) => enqueue(database, pending, slice),
-    recoverOrphans: () => nodes.adopt(),
+    recoverOrphans: async () => {
+      const parked = await nodes.adopt();
+      if (parked > 0) pending.adopted();
+      return parked;
+    },
     ledger: () => readLedger(database, log),
   };
   return {

@@ -1,10 +1,14 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   askControl,
@@ -177,5 +181,60 @@ describe('asking the server', () => {
     expect(await failure()).toMatch(/answered 503 \(The store cannot be read now\.\): /);
     answer = (request) => void request.socket.destroy();
     expect(await failure()).toMatch(/^server unreachable at /);
+  });
+
+  it.each([
+    ['as it is', {}, (bytes: Buffer) => bytes],
+    ['packed a thousand times smaller', { 'content-encoding': 'gzip' }, (bytes: Buffer) => gzipSync(bytes)],
+  ])('reads no more of an answer than a Millrace sends: %s', async (_, headers, packed) => {
+    let sent = 0;
+    const part = packed(Buffer.alloc(1024 ** 2, ' '));
+    const parts = function* () {
+      for (; sent < 2 ** 30; sent += part.length) yield part;
+    };
+    answer = (_, response) => {
+      response.writeHead(200, headers);
+      pipeline(Readable.from(parts()), response).catch(() => undefined);
+    };
+    expect(await failure()).toBe(
+      `the server at ${url} sends an answer of more than 32 MB: is it a Millrace? If not, say where it is with --url or MILLRACE_URL`,
+    );
+    expect(sent).toBeLessThan(2 ** 29);
+  });
+});
+
+describe('a certificate', () => {
+  const tls = (name: string) =>
+    readFileSync(join(import.meta.dirname, '../../server/test/support/tls', name));
+
+  it.each([
+    [
+      'other-host',
+      /is for another host, namely DNS:other\.example \(ERR_TLS_CERT_ALTNAME_INVALID\): have it made for this one, or say where/,
+    ],
+    [
+      'expired',
+      /has expired \(CERT_HAS_EXPIRED\): renew it, look whether the clock of this machine is right, or say where/,
+    ],
+    [
+      'self-signed',
+      /is not accepted \(\w*SELF_SIGNED\w*\): name the file of its authority in NODE_EXTRA_CA_CERTS, or say where/,
+    ],
+  ])('that is wrong is named with what is wrong with it: %s', async (name, said) => {
+    const server = createTlsServer({ key: tls(`${name}.key`), cert: tls(`${name}.pem`) }).listen(
+      0,
+      '127.0.0.1',
+    );
+    await once(server, 'listening');
+    const before = getCACertificates('default');
+    setDefaultCACertificates([...before, tls('ca.pem').toString()]);
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      const reply = await readControl(address({ url, token: 's3cret' }), 'status');
+      expect(reply).toMatchObject({ kind: 'failed', message: expect.stringMatching(said) });
+    } finally {
+      setDefaultCACertificates(before);
+      server.close();
+    }
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { visible } from '@millrace/server/visible-text';
+import { answerText, LongAnswerError } from './answer-text.ts';
 
 /** Flags that name the server to ask. The environment and the defaults supply absent ones. */
 export interface ControlFlags {
@@ -171,7 +172,7 @@ async function fetchControl(
       redirect: 'manual',
       signal: AbortSignal.timeout(patience),
     });
-    text = await response.text();
+    text = await answerText(response);
   } catch (error) {
     return failed(whyNoAnswer(address, error, patience));
   }
@@ -180,14 +181,41 @@ async function fetchControl(
 
 /** The message for a failed `fetch`, for the person at the terminal. */
 export function whyNoAnswer({ url, advice }: ControlAddress, error: unknown, patience = PATIENCE_MS): string {
+  if (error instanceof LongAnswerError)
+    return `the server at ${url.origin} sends ${error.message}: is it a Millrace? If not, ${advice.url}`;
   const cause = causeOf(error, patience);
-  if (/CERT|SIGNATURE|ALTNAME/.test(cause)) {
-    return (
-      `the certificate of the server at ${url.origin} is not accepted (${cause}): name the file of its authority in ` +
-      `NODE_EXTRA_CA_CERTS, or ${advice.url}`
-    );
-  }
+  const fault = certificateFault(error, cause);
+  if (fault !== undefined)
+    return `the certificate of the server at ${url.origin} ${fault.is} (${cause}): ${fault.advice}, or ${advice.url}`;
   return `server unreachable at ${url.origin} (${cause}): start it, or ${advice.url}`;
+}
+
+/** What is wrong with a certificate, if that is why there is no answer. */
+function certificateFault(
+  error: unknown,
+  code: string,
+): { readonly is: string; readonly advice: string } | undefined {
+  if (!/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined;
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    const names = namesOfCertificate(error instanceof Error ? error.cause : undefined);
+    return { is: `is for another host${names}`, advice: 'have it made for this one' };
+  }
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
+    const is = code === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet';
+    return { is, advice: 'renew it, look whether the clock of this machine is right' };
+  }
+  return { is: 'is not accepted', advice: 'name the file of its authority in NODE_EXTRA_CA_CERTS' };
+}
+
+/** A certificate may have thousands of names. */
+const SHOWN_NAMES = 200;
+
+/** `, namely DNS:other.example`, where the error of a wrong name has its certificate. */
+function namesOfCertificate(cause: unknown): string {
+  const { cert } = Object(cause) as { readonly cert?: { readonly subjectaltname?: unknown } };
+  const names = cert?.subjectaltname;
+  if (typeof names !== 'string') return '';
+  return `, namely ${visible(names.length > SHOWN_NAMES ? `${names.slice(0, SHOWN_NAMES)}…` : names)}`;
 }
 
 /** Turns an HTTP answer into a reply. */

@@ -1,3 +1,5 @@
+import { answerText } from './answer-text.ts';
+
 /** The answer of `/readyz`, or the reason why there is none. */
 export type Readiness =
   | { readonly status: number; readonly reasons: readonly string[] }
@@ -12,13 +14,22 @@ export async function readinessOf(url: URL): Promise<Readiness> {
   try {
     const target = new URL(`${url.pathname.replace(/\/+$/, '')}/readyz`, url);
     const answer = await fetch(target, { redirect: 'manual', signal: AbortSignal.timeout(PATIENCE_MS) });
-    const said: unknown = await answer.json().catch(() => undefined);
+    const said = await saidIn(answer);
     const { reasons } = Object(said) as { reasons?: unknown };
     return { status: answer.status, reasons: Array.isArray(reasons) ? reasons.map(String) : [] };
   } catch (error) {
     const cause = error instanceof Error ? error.cause : undefined;
     if (cause instanceof Error && 'code' in cause) return { error: String(cause.code) };
     return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Undefined when it is no JSON. */
+async function saidIn(answer: Response): Promise<unknown> {
+  try {
+    return JSON.parse(await answerText(answer));
+  } catch {
+    return undefined;
   }
 }
 

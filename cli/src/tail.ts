@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { answerText } from './answer-text.ts';
 import { count, printable } from './column.ts';
 import {
   type ControlAddress,
@@ -160,7 +161,7 @@ async function openControlStream(
       return { kind: 'open', chunks: response.body };
     }
     const { status } = response;
-    const reply = replyIn({ status, text: await response.text() }, address, target);
+    const reply = replyIn({ status, text: await answerText(response) }, address, target);
     // The answer is no stream and comes from another program.
     const message = reply.kind === 'failed' ? reply.message : `${target.href} did not answer with a stream`;
     return { kind: 'failed', message, passing: status === 429 || status >= 500 };

@@ -174,7 +174,7 @@ it('shows the cells that answer beside those that do not, and waits for none of 
   const servers = await Promise.all(Object.values(BAD).map((make) => listening(make())));
   const names = Object.keys(BAD);
   const bad = servers.map(({ port }, nth) => {
-    const scheme = ['certificate', 'host'].includes(names[nth]!) ? 'https' : 'http';
+    const scheme = SECURED.includes(names[nth]!) ? 'https' : 'http';
     return `  - { name: ${names[nth]}, url: "${scheme}://127.0.0.1:${port}", token: S3CRET }\n`;
   });
   const good = `  - { name: west, url: "${west!.program.url}", tokenFile: ${join(west!.place.data, 'admin-token')} }\n`;
@@ -184,7 +184,9 @@ it('shows the cells that answer beside those that do not, and waits for none of 
   const began = Date.now();
   const verbs = [['status'], ['trace', 'w9'], ['events', '--user-id', 'u9'], ['delete-user', 'u7']];
   const [status, trace, events, deletion] = await Promise.all(
-    verbs.map((verb) => millrace(['cells', ...verb], { MILLRACE_CELLS: file }).ended),
+    verbs.map(
+      (verb) => millrace(['cells', ...verb], { MILLRACE_CELLS: file, NODE_EXTRA_CA_CERTS: AUTHORITY }).ended,
+    ),
   );
   expect(Date.now() - began).toBeLessThan(30_000);
   expect(status!.out).toMatch(/^west .*balanced$/m);
@@ -203,7 +205,9 @@ it('shows the cells that answer beside those that do not, and waits for none of 
     expect(of('other')).toContain('speaks of its status in another way');
     expect(of('moved')).toContain('answered 302');
     expect(of('certificate')).toMatch(/certificate.*SELF_SIGNED/);
-    expect(of('host')).toMatch(/certificate/);
+    expect(of('host')).toMatch(/certificate.* for another host, namely DNS:other\.example/);
+    expect(of('expired')).toMatch(/certificate.* has expired/);
+    expect(of('flood')).toContain('sends an answer of more than 32 MB');
     expect(of('wrong')).toContain('refused the token');
   }
   for (const { close } of servers) await close();
@@ -229,7 +233,24 @@ const BAD: Readonly<Record<string, () => Server>> = {
   moved: () => answering('302 Found\r\nlocation: /login', ''),
   certificate: () => secured('self-signed'),
   host: () => secured('other-host'),
+  expired: () => secured('expired'),
+  flood: () =>
+    createServer((socket) => {
+      const part = Buffer.alloc(2 ** 20, ' ');
+      const pour = () => {
+        while (socket.writable && socket.write(part));
+      };
+      socket.on('error', () => {}).on('drain', pour);
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n');
+        pour();
+      });
+    }),
 };
+
+/** Those with a certificate, which is signed by an authority that is trusted here, or by nobody. */
+const SECURED = ['certificate', 'host', 'expired'];
+const AUTHORITY = join(TLS, 'ca.pem');
 
 async function listening(server: Server): Promise<{ port: number; close: () => Promise<unknown> }> {
   const sockets = new Set<Socket>();

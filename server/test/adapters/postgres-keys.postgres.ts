@@ -10,6 +10,7 @@ import { batch, countsOfSource, duplicatesOf, event, events, SITE } from '../con
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { eventsOf, FOR_EVER, keepUp } from '../conformance/upkeep.ts';
 import { connectTo, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { seeded } from '../support/seeded.ts';
 
 const bin = findPostgres();
 
@@ -385,5 +386,93 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
     const fresh = await open('d');
     expect(await append(fresh, ...ids)).toHaveLength(ids.length);
     expect(await countsOfSource(fresh, SITE)).toMatchObject({ accepted: ids.length });
+  });
+
+  it('are known after a failover that has lost pages, runs and batches which nodes have seen', async () => {
+    const primary = await startPostgres(bin!);
+    const name = /millrace_\d+/.exec(await primary.makeDatabase())![0];
+    const standby = await primary.makeStandby();
+    const at = (...servers: Postgres[]) =>
+      `postgres:///${name}?host=${servers.map(({ folder }) => encodeURIComponent(folder)).join(',')}&user=millrace`;
+    const before = url;
+    await store.stop();
+    url = at(primary, standby);
+    store = await open('a');
+    const [idle, busy] = [await open('b'), await open('c')];
+    url = at(primary);
+    try {
+      await fillRuns(2);
+      await store.log.append(batch(events(EVENTS, 'kept-')));
+      const kept = ['s0-', 's1-', 'kept-'].flatMap((prefix) => events(EVENTS, prefix));
+      for (const one of [idle, busy])
+        expect(duplicatesOf(await one.log.append(batch(kept)))).toHaveLength(3 * EVENTS);
+      // A standby that does not follow, and that nobody waits for.
+      await standby.administrate(`alter system set primary_conninfo = ''`);
+      await standby.administrate('select pg_reload_conf()');
+      await primary.administrate(`alter system set synchronous_standby_names = ''`);
+      await primary.administrate('select pg_reload_conf()');
+      await expect
+        .poll(() => primary.administrate('select from pg_stat_replication'), { timeout: 60_000 })
+        .toEqual([]);
+      await fill();
+      await store.log.append(batch(events(EVENTS, 'lost-')));
+      await fill();
+      for (const one of [idle, busy]) await haveFilters(one);
+      expect(await runs()).toMatchObject([{}, {}, {}, {}, { is_converted: true }, { is_converted: false }]);
+
+      await primary.crash();
+      await standby.promote();
+      url = at(standby);
+      // What was lost comes again, and is stored before the idle node looks. Its runs get their numbers anew.
+      const lost = batch(events(EVENTS, 'lost-'));
+      await expect
+        .poll(() => busy.log.append(lost).then(duplicatesOf, String), { timeout: 60_000 })
+        .toEqual([]);
+      await expect.poll(() => fill().then(() => 'filled', String), { timeout: 60_000 }).toBe('filled');
+      await store.log.append(batch(events(EVENTS, 'new-')));
+      await fill();
+      const all = [...kept, ...events(EVENTS, 'lost-'), ...events(EVENTS, 'new-')];
+      for (const one of [idle, busy, store]) {
+        await expect
+          .poll(() => one.log.append(batch(all)).then(duplicatesOf, String), { timeout: 60_000 })
+          .toHaveLength(5 * EVENTS);
+        await haveFilters(one);
+        expect(duplicatesOf(await one.log.append(batch(all)))).toHaveLength(5 * EVENTS);
+      }
+    } finally {
+      for (const one of opened.splice(0)) await one.stop();
+      await standby.stop();
+      await primary.stop();
+      url = before;
+    }
+  });
+
+  it('are known beyond the memory for filters, whichever node brought them and whichever is asked', async () => {
+    const nodes = [await open('b', { filterMemory: 0 }), await open('c', { filterMemory: 3000 }), store];
+    const stored: string[] = [];
+    const random = seeded(7);
+    const pick = <One>(from: readonly One[]) => from[Math.floor(random() * from.length)]!;
+    for (let run = 0; run < 12; run++) {
+      for (let nth = 0; nth < 6; nth++) {
+        // New ones, ids of any run before, and ids that come twice.
+        const fresh = Array.from(
+          { length: 1 + Math.floor(random() * 200) },
+          (_, at) => `${run} ${nth} ${at}`,
+        );
+        const again = stored.length === 0 ? [] : Array.from({ length: 50 }, () => pick(stored));
+        const ids = [...fresh, ...again, ...fresh.slice(0, 3)];
+        const order = ids.map((id) => ({ id, at: random() })).sort((a, b) => a.at - b.at);
+        const known = new Set(stored);
+        const expected = order.flatMap(({ id }, index) => {
+          if (known.has(id)) return [index];
+          known.add(id);
+          return [];
+        });
+        expect(await append(pick(nodes), ...order.map(({ id }) => id))).toEqual(expected);
+        stored.push(...fresh);
+      }
+      if (run % 3 !== 2) await fill();
+    }
+    expect(await countsOfSource(store, SITE)).toMatchObject({ accepted: stored.length });
   });
 });

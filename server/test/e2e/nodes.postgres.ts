@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
@@ -94,6 +97,26 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
       expect(nodes.flatMap(({ jobs }) => jobs).sort()).toEqual(['alerts', 'maintenance', 'replays', 'users']);
       for (const { leaseLeftMs } of nodes) expect(leaseLeftMs).toBeGreaterThan(0);
     }, LONGEST);
+  });
+
+  it('are one cell: they say the same id of their store, and the command line takes them for no two', async () => {
+    const nodes = [await start('a'), await start('b')];
+    const ids = await Promise.all(nodes.map(async (one) => (await overview(one)).storeId));
+    expect(ids[0]).toMatch(/^[0-9a-f]{32}$/);
+    expect(ids[1]).toBe(ids[0]);
+    const file = join(place.folder, 'cells.yaml');
+    const cells = nodes.map(({ url }, nth) => `  - { name: n${nth}, url: "${url}", token: ${TOKEN} }\n`);
+    const write = (text: string) => writeFileSync(file, text, { mode: 0o600 });
+    write(`cells:\n${cells.join('')}`);
+    for (const verb of [['status'], ['events'], ['trace', 'x'], ['suppress', 'u'], ['regulation', 'x']]) {
+      const { code, out, err } = await runVerb(['cells', ...verb, '--cells', file]);
+      expect([verb, code, out]).toEqual([verb, 2, '']);
+      expect(err).toContain('cells[1].url  leads to the same store as cells[0]');
+    }
+    write(`cells:\n${cells[1]!}`);
+    const { code, out } = await runVerb(['cells', 'status', '--json', '--cells', file]);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ cells: [{ name: 'n1', nodes: 2, balanced: true }] });
   });
 
   it('lose nothing when one is killed under load, and repeat at most a second of its traffic', async () => {

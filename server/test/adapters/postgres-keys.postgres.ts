@@ -140,6 +140,16 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
     expect(await countsOfSource(store, SITE)).toMatchObject({ duplicates: all.length * 3 + 1 });
   });
 
+  it('are all in the filter of a node that reads hundreds of pages for it', async () => {
+    const ids = Array.from({ length: 20 }, (_, nth) => events(2000, `s${nth}-`));
+    for (const some of ids) await store.log.append(batch(some));
+    await fill();
+    const other = await open('b');
+    await haveFilters(other);
+    for (const some of ids)
+      expect(duplicatesOf(await other.log.append(batch(some)))).toEqual(some.map((_, index) => index));
+  });
+
   it('are in the filter of a node that has them all in its memory, which reads no page for it', async () => {
     const other = await open('b');
     await store.log.append(batch(events(EVENTS, 's0-')));

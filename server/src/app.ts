@@ -486,7 +486,8 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
   const { store, clock, settings, tail, registry, turns, maintenance, ingest, users, config, options } =
     inputs;
   const { logger } = options;
-  const readiness = () => [...new Set([store, maintenance, ingest].flatMap((part) => part.problems()))];
+  const problems = () => [store, maintenance, ingest].flatMap((part) => part.problems());
+  const readiness = () => [...new Set([...problems(), ...(store.preparing?.() ?? [])])];
   const metricsPage = createMetricsPage(inputs, readiness);
   metricsPage.start();
   started.add(metricsPage);

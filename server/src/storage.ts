@@ -21,6 +21,8 @@ export interface ProgramStore extends Store {
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** Why nothing can be stored or read now; empty otherwise. */
   readonly problems: () => readonly string[];
+  /** Why another node had better take the calls for now. */
+  readonly preparing?: () => readonly string[];
   /** The clock that several processes go by, as it was at the opening. */
   readonly sharedClock?: ClockMark;
   /** Whether profiles were kept before. */
@@ -83,5 +85,8 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
   const { node, roles = NODE_ROLES } = config;
   // Loaded only here: most servers have no database, and start sooner without its driver.
   const { openPostgresStore } = await import('./adapters/postgres/store.ts');
-  return openPostgresStore({ url: database, node, roles, version: manifest.version, ...memory, logger });
+  const version = manifest.version;
+  const store = await openPostgresStore({ url: database, node, roles, version, ...memory, logger });
+  store.prepare();
+  return store;
 }

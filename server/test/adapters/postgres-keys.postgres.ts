@@ -150,6 +150,24 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
       expect(duplicatesOf(await other.log.append(batch(some)))).toEqual(some.map((_, index) => index));
   });
 
+  it('are waited for by a node that starts, until they are few or nothing goes on', async () => {
+    await fillRuns(2);
+    store.prepare();
+    expect(store.preparing()).toEqual([]);
+    await ask('update key_run set keys = 9000000 where keys > 0');
+    const [b, c] = [await open('b'), await open('c', { preparedWithin: 700 })];
+    await whileLocked(async () => {
+      for (const one of [b, c]) one.prepare();
+      await sleep(300);
+      for (const one of [b, c])
+        expect(one.preparing()).toEqual([expect.stringMatching(/, 18 million are left:/)]);
+      await sleep(800);
+      expect([b.preparing().length, c.preparing()]).toEqual([1, []]);
+    });
+    while (b.preparing().length > 0) await sleep(20);
+    expect(await asksPages(b, 'new ')).toBe(false);
+  });
+
   it('are in the filter of a node that has them all in its memory, which reads no page for it', async () => {
     const other = await open('b');
     await store.log.append(batch(events(EVENTS, 's0-')));

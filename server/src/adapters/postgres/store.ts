@@ -21,8 +21,9 @@ export interface PostgresStoreOptions extends DatabaseOptions, NodeOptions {
   readonly dedupeWindow?: Duration;
   /** Bytes of memory that the filters of deduplication may take. Default: 1 GB. */
   readonly filterMemory?: number;
-  /** As `AppenderDependencies.mostKeys`. */
+  /** These two as in `AppenderDependencies`. */
   readonly mostKeys?: number;
+  readonly preparedWithin?: Duration;
 }
 
 /** They take what the window needs: this much is for 500 million events. */
@@ -45,6 +46,10 @@ export interface PostgresStore extends Store {
   readonly profilesPlace: () => { readonly database: SharedDatabase };
   /** Why nothing can be stored or read; empty when all is well. */
   readonly problems: () => readonly string[];
+  /** Begins what makes calls fast: what `preparing` names. */
+  readonly prepare: () => void;
+  /** Why other nodes had better take the calls, after the start; empty otherwise. */
+  readonly preparing: () => readonly string[];
   /** A reader of the log with connections of its own. */
   openLogReader(): LogReader;
   /** Cuts all connections in the middle of their work and keeps the lease, as the end of the process would. */
@@ -56,7 +61,7 @@ export interface PostgresStore extends Store {
  * reason says what to do.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const { dedupeWindow = DAY, filterMemory = FILTER_MEMORY, mostKeys } = options;
+  const { dedupeWindow = DAY, filterMemory = FILTER_MEMORY, mostKeys, preparedWithin } = options;
   const database = new Database(options);
   try {
     await database.refuseSharedSessions();
@@ -64,7 +69,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const nodes = await PostgresNodes.join(database, options);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();
-    const keys = { dedupeWindow, filterMemory, mostKeys, logger: options.logger };
+    const keys = { dedupeWindow, filterMemory, mostKeys, preparedWithin, logger: options.logger };
     const log = new PostgresEventLog({ database, pending, hash, ...keys });
     return {
       identity: { id, keySecret },
@@ -73,6 +78,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       hasProfiles: await hasProfiles(database),
       profilesPlace: () => ({ database: { url: options.url, process: nodes.process } }),
       problems: nodes.problems,
+      prepare: () => log.prepare(),
+      preparing: () => log.preparing(),
       log,
       ...queueOf({ database, nodes, log, pending }),
       settings: new PostgresSettings(database),

@@ -3,7 +3,7 @@ import { endianness } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../../model/event.ts';
 import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
-import type { Duration } from '../../../model/time.ts';
+import { type Duration, MINUTE } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import { type AppendResult, type Batch, StorageError } from '../../../ports/event-log.ts';
 import type { Logger } from '../../../ports/logger.ts';
@@ -92,10 +92,16 @@ export interface AppenderDependencies {
   readonly filterMemory: number;
   /** Keys that are not in pages, beyond which batches are refused. Default: 16 million, which take half a gigabyte of memory. */
   readonly mostKeys?: number | undefined;
+  /** After how long without progress of its filters a node that starts counts as ready. Default: a minute. */
+  readonly preparedWithin?: Duration | undefined;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
 }
 
 const MOST_KEYS = 16_000_000;
+
+/** So many keys without a filter cost a batch little: one index is read for each million of them. */
+const FEW_KEYS = 4_000_000;
+const PREPARED_WITHIN: Duration = MINUTE;
 
 const KEYS_WAIT =
   'the keys of millions of events wait for upkeep, which has not run for some time: see "upkeep.failed" in the logs of the nodes';
@@ -124,6 +130,8 @@ export class Appender {
   readonly #turns = new Set<Turn>();
   #last = new Turn();
   #loaded: Promise<void> | undefined;
+  /** While filters are awaited: how many keys were missing when some were last added, and when that was, by `performance.now`. */
+  #progress: { readonly missing: number; readonly at: number } | undefined;
   #numbers = { ofEmpty: 0, ofOthers: 0 };
   #isStopped = false;
 
@@ -159,6 +167,28 @@ export class Appender {
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.allSettled([...this.#appending, this.#keyFilters.stop()]);
+  }
+
+  /** Begins to make the filters, before the first batch. */
+  prepare(): void {
+    this.#progress = { missing: Number.POSITIVE_INFINITY, at: performance.now() };
+    // Tried again with the first batch, and by upkeep.
+    this.#load().catch(() => undefined);
+  }
+
+  /** What a node that has just started is still doing, so that other nodes had better take the calls; empty when it is ready. */
+  preparing(): readonly string[] {
+    if (this.#progress === undefined) return [];
+    const now = performance.now();
+    const { missing = Number.POSITIVE_INFINITY } = this.#keyFilters;
+    if (missing < this.#progress.missing) this.#progress = { missing, at: now };
+    const within = this.#dependencies.preparedWithin ?? PREPARED_WITHIN;
+    if (missing <= FEW_KEYS || now - this.#progress.at > within) {
+      this.#progress = undefined;
+      return [];
+    }
+    const left = missing === Number.POSITIVE_INFINITY ? '' : `, ${Math.ceil(missing / 1e6)} million are left`;
+    return [`the keys of deduplication are being read${left}: calls would take long until then`];
   }
 
   /** Learns what others have committed, also when this node stores nothing: what it does not know must not become much. */

@@ -34,9 +34,10 @@ export interface EventLogDependencies {
   readonly pending: PendingSets;
   readonly hash: KeyHash;
   readonly dedupeWindow: Duration;
-  /** These three as in `AppenderDependencies`. */
+  /** These as in `AppenderDependencies`. */
   readonly filterMemory: number;
   readonly mostKeys?: number | undefined;
+  readonly preparedWithin?: Duration | undefined;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
 }
 
@@ -69,6 +70,16 @@ export class PostgresEventLog implements EventLog {
 
   append(batch: Batch) {
     return this.#appender.append(batch);
+  }
+
+  /** See `Appender`. */
+  prepare(): void {
+    this.#appender.prepare();
+  }
+
+  /** See `Appender`. */
+  preparing(): readonly string[] {
+    return this.#appender.preparing();
   }
 
   producedTo(producer: string): Promise<number> {

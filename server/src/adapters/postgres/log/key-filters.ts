@@ -69,6 +69,7 @@ export class KeyFilters {
   readonly #logger: Pick<Logger, 'warn'> | undefined;
   #isShort = false;
   #loading: Promise<void> | undefined;
+  #missing: number | undefined;
   #retryAt = 0;
   #isStopped = false;
 
@@ -78,6 +79,11 @@ export class KeyFilters {
     this.#logger = logger;
     this.#keys = keys;
     this.#onLoaded = onLoaded;
+  }
+
+  /** Keys in pages for which a filter is still to be made; undefined before that is known. */
+  get missing(): number | undefined {
+    return this.#missing;
   }
 
   /** What each filter says of the keys from the index `first` on, as pairs of words. */
@@ -123,9 +129,12 @@ export class KeyFilters {
     const oldest = runs[0]?.id ?? unconverted;
     this.#filters = this.#filters.filter(({ to }) => to >= oldest);
     const all = runs.reduce((sum, { keys }) => sum + keys, 0);
-    for (const run of this.#fitting(runs)) {
+    const fitting = this.#fitting(runs);
+    this.#missing = fitting.reduce((sum, { keys }) => sum + keys, 0);
+    for (const run of fitting) {
       await this.#add(run, all, isOver);
       if (isOver()) return;
+      this.#missing -= run.keys;
     }
     this.#unconverted = unconverted;
     this.#sayIfShort(runs);
@@ -191,14 +200,20 @@ export class KeyFilters {
       }
       return;
     }
-    for (let after: PageRow | undefined; ; ) {
-      const pages = await this.#read(run, after);
+    let reading = this.#read(run, undefined);
+    for (;;) {
+      const pages = await reading;
+      const isLast = pages.length < SLICE_PAGES;
+      // The server reads the next slice while this one is shown. Nobody may wait for it any more when it fails.
+      if (!isLast) {
+        reading = this.#read(run, pages.at(-1));
+        reading.catch(() => undefined);
+      }
       for (const { hashes } of pages) {
         const words = wordsOf(hashes);
         for (let at = 0; at < words.length; at += 2) visitor(words[at]!, words[at + 1]!);
       }
-      if (pages.length < SLICE_PAGES) return;
-      after = pages.at(-1);
+      if (isLast) return;
       yield;
     }
   }

@@ -219,9 +219,10 @@ export class KeyFilters {
   }
 
   async #read(run: number, after: PageRow | undefined): Promise<PageRow[]> {
-    // By the column and not by its text, which has another order.
-    const text = `select low::text as low, page, array_send(hashes) as hashes from key_page p where run = ${run}
-      ${after === undefined ? '' : `and (low, page) > (${after.low}, ${after.page})`} order by p.low, p.page limit ${SLICE_PAGES}`;
+    // By the column: "low" alone would be the text.
+    const text = `select p.low::text as low, p.page, array_send(p.hashes) as hashes from key_page p where p.run = ${run}
+      ${after === undefined ? '' : `and (p.low, p.page) > (${after.low}, ${after.page})`}
+      order by p.low, p.page limit ${SLICE_PAGES}`;
     return await this.#database.session(({ query }) => query<PageRow>(text));
   }
 }

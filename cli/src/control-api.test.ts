@@ -181,6 +181,9 @@ describe('asking the server', () => {
     expect(await failure()).toMatch(/answered 503 \(The store cannot be read now\.\): /);
     answer = (request) => void request.socket.destroy();
     expect(await failure()).toMatch(/^server unreachable at /);
+    expect(await failure({ url: url.replace('http', 'https') })).toMatch(
+      /does not speak https \(ERR_SSL_WRONG_VERSION_NUMBER\): ask it by http, or say where it is with --url/,
+    );
   });
 
   it.each([

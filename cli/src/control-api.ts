@@ -187,6 +187,8 @@ export function whyNoAnswer({ url, advice }: ControlAddress, error: unknown, pat
   const fault = certificateFault(error, cause);
   if (fault !== undefined)
     return `the certificate of the server at ${url.origin} ${fault.is} (${cause}): ${fault.advice}, or ${advice.url}`;
+  if (cause === 'ERR_SSL_WRONG_VERSION_NUMBER')
+    return `the server at ${url.origin} does not speak https (${cause}): ask it by http, or ${advice.url}`;
   return `server unreachable at ${url.origin} (${cause}): start it, or ${advice.url}`;
 }
 
@@ -236,7 +238,7 @@ export function replyIn(
   if (elsewhere !== undefined) return failed(`${target.origin}: ${lineOf(elsewhere)}: ${address.advice.url}`);
   return failed(
     `${target.href} answered ${response.status}${detailIn(value)}: ` +
-      'is it a Millrace, and of the version of this program? If so, its log says more',
+      `is it a Millrace, and of the version of this program? If so, its log says more; if not, ${address.advice.url}`,
   );
 }
 

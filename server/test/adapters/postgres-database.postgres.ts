@@ -9,11 +9,10 @@ import {
   type Statement,
   UnknownCommitError,
 } from '../../src/adapters/postgres/database.ts';
-import { findInPages } from '../../src/adapters/postgres/log/key-pages.ts';
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { migrate } from '../../src/adapters/postgres/schema.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
-import { filesWith, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 
 const bin = findPostgres();
 
@@ -79,52 +78,6 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
     await expect(database.session(migrate)).rejects.toThrow(/newer Millrace \(format 999/);
     await database.session((session) => session.query('drop table installation'));
     await expect(database.session(migrate)).rejects.toThrow(/tables that Millrace did not write/);
-  });
-
-  /** The keys as they were before: rows of a table, and the function by which nodes of the first format stored them. */
-  const KEYS_OF_BEFORE = `
-    drop function begin_batch; drop function add_keys(bigint, bigint[], bigint, int, bigint, bigint, bigint[]),
-      add_keys(bigint, bigint[], bigint, int, bigint, bigint, bigint[], bytea); drop table key_log, key_page; drop table key_run; drop sequence key_seq;
-    create table key(hash bigint not null, position bigint not null, nth int not null, slot int not null, primary key (hash, nth, slot))
-      partition by list (slot);
-    create table key_1 (like key including all);
-    alter table key attach partition key_1 for values in (1);
-    create function begin_append(of_batch text, hashes bigint[], since bigint) returns void language sql as 'select'`;
-
-  it('brings a database of the first format forward, and its keys into pages', async () => {
-    const database = await open();
-    await database.session((session) =>
-      session.query(`${KEYS_OF_BEFORE};
-        drop table skip_set, erasure, probe;
-        alter table regulation_subject alter subjects set statistics -1;
-        insert into regulation_subject select n, 'nobody-must-find-this ' || n from generate_series(1, 3) n;
-        analyze regulation_subject; truncate regulation_subject;
-        insert into key select 1000 - n, n, 0, 1 from generate_series(0, 299) n;
-        insert into key values (1000, 300, 1, 1);
-        select setval('position', 300);
-        update installation set value = '1' where name = 'format'`),
-    );
-    const { id } = await database.session(migrate);
-    expect(await database.session(migrate)).toMatchObject({ id });
-    // What the server had sampled of columns that hold what people sent.
-    expect(await filesWith(url, 'nobody-must-find-this')).toEqual([]);
-    const ask = (text: string) => database.session((session) => session.query<Record<string, unknown>>(text));
-    expect(await ask('select id, slot, from_position, is_converted, keys from key_run order by id')).toEqual([
-      { id: 1, slot: 1, from_position: 0, is_converted: true, keys: 301 },
-      { id: 2, slot: 1, from_position: 300, is_converted: false, keys: 0 },
-    ]);
-    expect(await ask('select bytes from volume')).toEqual([{ bytes: -76 * 301 }]);
-    const [pages] = await ask(
-      'select count(*)::int as n, sum(cardinality(hashes))::int as keys from key_page',
-    );
-    expect(pages).toEqual({ n: 3, keys: 301 });
-    const found = await database.read((read) => findInPages(read, ['701', '850', '1000', '1001'], [1, 2]));
-    expect(found.toSorted((one, other) => one.position - other.position)).toEqual([
-      { hash: '1000', position: 0 },
-      { hash: '850', position: 150 },
-      { hash: '701', position: 299 },
-      { hash: '1000', position: 300 },
-    ]);
   });
 
   it('says what to do when no server answers, and when the database does not exist', async () => {

@@ -508,6 +508,10 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^28/, 'it refuses the user or the password in "database"'],
   [/^3D000$/, 'the database named in "database" does not exist: create it'],
   [/^42501$/, 'the user named in "database" may not do this: make it the owner of the database'],
+  [
+    /^55P03$/,
+    'another session, such as a dump, has a lock on one of its tables: wait until it is over, or end it',
+  ],
   [/^(26000|42P05)$/, SHARED_SESSIONS],
   [/^42P07$/, 'it holds tables that Millrace did not write: make a database for Millrace alone'],
   [/^(08|57P)/, 'it is stopping or starting: wait, or look after the server'],

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { StorageError } from '../../ports/event-log.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { KEY_TAKEN, LEASE_LOST, type Session } from './database.ts';
 
 /** Older versions have no `security_invoker` views and merge statements that this adapter may come to use, and no support. */
@@ -30,6 +31,9 @@ export function partitionOf(slot: number): string {
 
 /** Keys of a page: five pages fill a block of the server. */
 export const PAGE_KEYS = 128;
+
+/** SQLSTATE of what nodes of an earlier version are told. */
+const VERSION_OVER = 'MR003';
 
 /** The format since which statistics hold no samples of what people sent. Its migration leaves the old ones as deleted rows. */
 const WITHOUT_SAMPLES = 4;
@@ -353,9 +357,26 @@ const MIGRATIONS: readonly string[] = [
   alter table key_page alter hashes set storage plain, alter offsets set storage plain, alter hashes set statistics 0,
     alter offsets set statistics 0;
 
-  -- Nodes of earlier versions would not see the keys of others: these functions are theirs. Their appends under way are waited for.
+  -- Nodes of earlier versions would not see the keys of others: these functions are theirs. Their appends under way are waited for, and
+  -- those that wait meanwhile fail.
   select pg_advisory_xact_lock(${LOCKS.slot});
+  lock table key in access exclusive mode;
   drop function begin_append(text, bigint[], bigint), begin_append(text, bigint[], bigint, boolean), place_batch, store_keys;
+  -- In their place, so that such a node says what to do. The types are as before: statements are prepared with them.
+  create function refuse_earlier_version() returns void language plpgsql as $$
+  begin
+    raise exception 'a newer Millrace has brought the database to format 8: stop this node, and start the newer version'
+      using errcode = '${VERSION_OVER}';
+  end $$;
+  create function begin_append(of_batch text, hashes bigint[], since bigint)
+  returns table(answer text, open_slot int, oldest_slot int, first_position bigint, fresh int[]) language plpgsql as $$
+  begin perform refuse_earlier_version(); end $$;
+  create function begin_append(of_batch text, hashes bigint[], since bigint, expects_duplicates boolean)
+  returns table(answer text, open_slot int, oldest_slot int, first_position bigint, fresh int[]) language plpgsql as $$
+  begin perform refuse_earlier_version(); end $$;
+  create function place_batch(of_batch text, events int, since bigint)
+  returns table(answer text, open_slot int, oldest_slot int, first_position bigint) language plpgsql as $$
+  begin perform refuse_earlier_version(); end $$;
   -- The keys of each slot become a run, and the open slot gets one more.
   insert into key_page(run, low, page, hashes, offsets)
     select slot, min(hash), page, array_agg(hash), array_agg(at) from (
@@ -434,6 +455,16 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
+/**
+ * Settings of the transaction of a migration. Nodes of the version before wait while it waits for a lock, so that must not take long. It
+ * reads whole tables, in the order in which they are stored. The server stops working for a node that was killed, where it can tell:
+ * the next one would wait until it had done it all, and then do it again.
+ */
+const MIGRATION_SETTINGS = `
+  set local statement_timeout = 0; set local lock_timeout = '10s';
+  set local enable_seqscan = on; set local enable_hashjoin = on; set local work_mem = '64MB';
+  do $$ begin perform set_config('client_connection_check_interval', '1s', true); exception when others then null; end $$`;
+
 /** The newest format that this version reads, and the one that it writes. */
 export const FORMAT = MIGRATIONS.length;
 
@@ -450,7 +481,7 @@ export interface Installation {
  * Brings a new or older database to the current format, one process at a time, and reads the facts about the store. Throws a
  * `StorageError` when the database is too old, belongs to somebody else, or was written by a newer version.
  */
-export async function migrate(session: Session): Promise<Installation> {
+export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): Promise<Installation> {
   const [server] = await session.query<{ version: number; standby: boolean }>(
     `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby`,
   );
@@ -467,6 +498,10 @@ export async function migrate(session: Session): Promise<Installation> {
       `the database was written by a newer Millrace (format ${version}, this one knows ${FORMAT}): start the newer version`,
     );
   }
+  const isOlder = version > 0 && version < FORMAT;
+  const began = performance.now();
+  if (isOlder) logger?.info({ from: version, to: FORMAT }, 'database.upgrading');
+  await session.query(MIGRATION_SETTINGS);
   for (const migration of MIGRATIONS.slice(version)) await session.query(migration);
   if (version < FORMAT) {
     await session.query(`
@@ -476,6 +511,7 @@ export async function migrate(session: Session): Promise<Installation> {
   }
   const facts = await session.query<{ name: string; value: string }>('select name, value from installation');
   await session.query('commit');
+  if (isOlder) logger?.info({ to: FORMAT, ms: Math.round(performance.now() - began) }, 'database.upgraded');
   // Deleted rows stay in their file until it is written anew.
   if (version > 0 && version < WITHOUT_SAMPLES) await session.query('vacuum full pg_statistic');
   const of = new Map(facts.map(({ name, value }) => [name, value]));

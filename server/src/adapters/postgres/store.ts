@@ -65,7 +65,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const database = new Database(options);
   try {
     await database.refuseSharedSessions();
-    const { id, keySecret, clocks } = await database.session(migrate, MIGRATE_WITHIN);
+    const { id, keySecret, clocks } = await database.session(
+      (session) => migrate(session, options.logger),
+      MIGRATE_WITHIN,
+    );
     const nodes = await PostgresNodes.join(database, options);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();

@@ -309,6 +309,25 @@ describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => 
     expect(await claim(b, START)).toHaveLength(10);
   });
 
+  it('locks no more rows than it is likely to need', async () => {
+    const locked = async () =>
+      (
+        await sql<{ n: number }>(
+          `select count(*)::int as n from pending where xmax::text <> '0' and owner is null`,
+        )
+      )[0]!.n;
+    await a.owe('parked', range(0, 100));
+    expect(await claim(a, START, 50)).toHaveLength(50);
+    for (let nth = 1; nth <= 30; nth++) await a.owe('parked', range(nth * 100, 100), START + nth * SECOND);
+    expect(await claim(a, START + MINUTE, 150)).toHaveLength(150);
+    expect(await locked()).toBeLessThanOrEqual(3);
+    // Where rows are smaller than it thought, it takes more of them.
+    for (let nth = 1; nth <= 40; nth++) await b.owe('parked', [10_000 + nth], START + nth);
+    await a.queue.nextDue();
+    expect(await claim(a, START + MINUTE, 1000)).toHaveLength(1000);
+    expect(await claim(a, START + MINUTE)).toHaveLength(3140 - 1200);
+  });
+
   describe('while an old transaction is open', () => {
     const STEP = 5 * SECOND;
 

@@ -190,6 +190,8 @@ export class PendingSets {
   /** What claims took whose commit is in doubt, by destination: if it has happened, nobody else knows that this process holds them. */
   readonly #inDoubt = new Map<number, readonly PendingSetId[]>();
   readonly #starts = new ClaimStarts();
+  /** Deliveries in a row, as the last claim of a destination found them: no more rows are read and locked than it is likely to need. */
+  readonly #rowSizes = new Map<number, number>();
 
   /**
    * Owes new events inside the transaction that stores them. Resolves to one entry for each set: its id if it is held, undefined if
@@ -318,8 +320,11 @@ export class PendingSets {
     const deliveries: HeldDelivery[] = [];
     const lost: LedgerCount[] = [];
     for (let room = max; room > 0; room = max - deliveries.length) {
-      const limit = Math.min(room, CLAIMED_ROWS);
+      const likely = Math.ceil(room / (this.#rowSizes.get(destination) ?? 1)) + 1;
+      const limit = Math.min(room, CLAIMED_ROWS, likely);
       const rows = await transaction.rows<PendingSetRow>(DUE, [destination, now, limit, due]);
+      if (rows.length > 0)
+        this.#rowSizes.set(destination, rows.reduce((sum, { n }) => sum + n, 0) / rows.length);
       const whole: PendingSetId[] = [];
       for (const row of rows) {
         if (deliveries.length === max) break;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database, type Statement } from '../../src/adapters/postgres/database.ts';
 import { findInPages } from '../../src/adapters/postgres/log/key-pages.ts';
-import { migrate } from '../../src/adapters/postgres/schema.ts';
+import { FORMAT, migrate } from '../../src/adapters/postgres/schema.ts';
 import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
 import { connectTo, filesWith, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 
@@ -171,8 +171,8 @@ describe.skipIf(bin === undefined)('a database of an earlier version', () => {
     const store = await openPostgresStore({ url, node: 'a', logger });
     await store.stop();
     expect(lines.slice(0, 2)).toEqual([
-      ['database.upgrading', { from: 1, to: 8 }],
-      ['database.upgraded', { to: 8, ms: expect.any(Number) }],
+      ['database.upgrading', { from: 1, to: FORMAT }],
+      ['database.upgraded', { to: FORMAT, ms: expect.any(Number) }],
     ]);
   });
 });

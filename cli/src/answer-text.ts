@@ -1,20 +1,24 @@
 /** Bytes of an answer at most, inflated. The longest answers, pages of 500 events, have some 17 MB. */
 const MOST_BYTES = 32 * 1024 ** 2;
 
+/** Objects and lists in it: they take ten times as much memory as their text. */
+const MOST_OBJECTS = 1_000_000;
+
+const BRACE = '{'.charCodeAt(0);
+const BRACKET = '['.charCodeAt(0);
+
 /** A server that sends more would fill the memory of whoever asks it. */
-export class LongAnswerError extends Error {
-  constructor() {
-    super(`an answer of more than ${MOST_BYTES / 1024 ** 2} MB`);
-  }
-}
+export class LongAnswerError extends Error {}
 
 /** Reads an answer to its end. Rejects with a `LongAnswerError` for one that is too long, and reads no more of it. */
 export async function answerText({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  let [bytes, objects] = [0, 0];
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new LongAnswerError();
+    for (const byte of chunk) if (byte === BRACE || byte === BRACKET) objects++;
+    if (bytes > MOST_BYTES) throw new LongAnswerError(`an answer of more than ${MOST_BYTES / 1024 ** 2} MB`);
+    if (objects > MOST_OBJECTS) throw new LongAnswerError('an answer of more than a million objects');
     chunks.push(chunk);
   }
   return new TextDecoder().decode(Buffer.concat(chunks));

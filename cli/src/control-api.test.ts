@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { answerText } from './answer-text.ts';
 import {
   askControl,
   type ControlAddress,
@@ -204,6 +205,13 @@ describe('asking the server', () => {
     );
     expect(sent).toBeLessThan(2 ** 29);
   });
+});
+
+it('an answer of small objects, which take ten times as much memory, is read no further either', async () => {
+  const body = `[${'{},'.repeat(1_000_000)}{}]`;
+  await expect(answerText(new Response(body))).rejects.toThrow('an answer of more than a million objects');
+  const most = `[${'{},'.repeat(999_998)}{}]`;
+  expect(await answerText(new Response(most))).toBe(most);
 });
 
 describe('a certificate', () => {

@@ -6,6 +6,8 @@ const MOST_OBJECTS = 1_000_000;
 
 const BRACE = '{'.charCodeAt(0);
 const BRACKET = '['.charCodeAt(0);
+const QUOTE = '"'.charCodeAt(0);
+const BACKSLASH = '\\'.charCodeAt(0);
 
 /** A server that sends more would fill the memory of whoever asks it. */
 export class LongAnswerError extends Error {}
@@ -13,13 +15,30 @@ export class LongAnswerError extends Error {}
 /** Reads an answer to its end. Rejects with a `LongAnswerError` for one that is too long, and reads no more of it. */
 export async function answerText({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
-  let [bytes, objects] = [0, 0];
+  let bytes = 0;
+  const objects = new ObjectCount();
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    for (const byte of chunk) if (byte === BRACE || byte === BRACKET) objects++;
+    objects.add(chunk);
     if (bytes > MOST_BYTES) throw new LongAnswerError(`an answer of more than ${MOST_BYTES / 1024 ** 2} MB`);
-    if (objects > MOST_OBJECTS) throw new LongAnswerError('an answer of more than a million objects');
+    if (objects.n > MOST_OBJECTS) throw new LongAnswerError('an answer of more than a million objects');
     chunks.push(chunk);
   }
   return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
+/** Counts the objects and lists of a JSON text that comes in pieces. Braces in a string are what somebody sent, and make none. */
+class ObjectCount {
+  n = 0;
+  #isInString = false;
+  #isEscaped = false;
+
+  add(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (byte === QUOTE) this.#isInString = !this.#isInString;
+      else if (this.#isInString) this.#isEscaped = byte === BACKSLASH;
+      else if (byte === BRACE || byte === BRACKET) this.n++;
+    }
+  }
 }

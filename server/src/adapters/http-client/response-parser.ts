@@ -468,7 +468,7 @@ export class ResponseHead {
     switch (colon - from) {
       case CONNECTION.length:
         if (equalsIgnoreCase(bytes, from, CONNECTION)) {
-          this.#recordConnection(fieldValue(bytes, colon, to).toLowerCase());
+          this.#recordConnection(bytes, colon, to);
         } else if (equalsIgnoreCase(bytes, from, KEEP_ALIVE)) {
           const seconds = /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,9})/i.exec(fieldValue(bytes, colon, to))?.[1];
           if (seconds !== undefined) this.keepAliveSeconds = Number(seconds);
@@ -479,7 +479,7 @@ export class ResponseHead {
         return undefined;
       case CONTENT_LENGTH.length:
         return equalsIgnoreCase(bytes, from, CONTENT_LENGTH)
-          ? this.#recordLength(fieldValue(bytes, colon, to))
+          ? this.#recordLength(bytes, colon, to)
           : undefined;
       case TRANSFER_ENCODING.length:
         return equalsIgnoreCase(bytes, from, TRANSFER_ENCODING)
@@ -490,19 +490,26 @@ export class ResponseHead {
     }
   }
 
-  #recordConnection(value: string): void {
-    for (const option of value.split(',')) {
+  #recordConnection(bytes: Buffer, colon: number, to: number): void {
+    const from = valueStart(bytes, colon, to);
+    // As nearly all receivers say it. A text would be made of the bytes otherwise.
+    if (to - from === KEEP_ALIVE.length && equalsIgnoreCase(bytes, from, KEEP_ALIVE)) {
+      this.keepAlive = true;
+      return;
+    }
+    for (const option of fieldValue(bytes, colon, to).toLowerCase().split(',')) {
       const name = option.trim();
       if (name === 'close') this.#mustClose = true;
       else if (name === 'keep-alive') this.keepAlive = true;
     }
   }
 
-  #recordLength(value: string): string | undefined {
+  #recordLength(bytes: Buffer, colon: number, to: number): string | undefined {
     if (this.#hasLength) return 'it has two lengths';
-    if (!/^\d+$/.test(value) || value.length > MAX_LENGTH_DIGITS) return 'its length is no number';
+    const length = decimal(bytes, valueStart(bytes, colon, to), to) ?? lengthOf(fieldValue(bytes, colon, to));
+    if (length === undefined) return 'its length is no number';
     this.#hasLength = true;
-    this.length = Number(value);
+    this.length = length;
     return undefined;
   }
 
@@ -547,6 +554,29 @@ export class ResponseHead {
 
 function isDigit(byte: number): boolean {
   return byte >= ZERO && byte <= ZERO + 9;
+}
+
+/** Where the value of a header begins, behind blanks. */
+function valueStart(bytes: Buffer, colon: number, to: number): number {
+  let at = colon + 1;
+  while (at < to && bytes[at] === SPACE) at++;
+  return at;
+}
+
+/** The number whose digits are all that stands between two positions; undefined where something else does. */
+function decimal(bytes: Buffer, from: number, to: number): number | undefined {
+  if (from === to || to - from > MAX_LENGTH_DIGITS) return undefined;
+  let value = 0;
+  for (let at = from; at < to; at++) {
+    if (!isDigit(bytes[at]!)) return undefined;
+    value = 10 * value + bytes[at]! - ZERO;
+  }
+  return value;
+}
+
+/** A length with blanks behind it, or `undefined`. */
+function lengthOf(value: string): number | undefined {
+  return /^\d+$/.test(value) && value.length <= MAX_LENGTH_DIGITS ? Number(value) : undefined;
 }
 
 function fieldValue(bytes: Buffer, colon: number, to: number): string {

@@ -461,6 +461,8 @@ function createIngest(inputs: IngestInputs): IngestService {
     liveDelivery: dispatcher,
     current,
     newBatchId: randomUUID,
+    // A database takes commits of several connections at once.
+    commitsInTurn: config.database === undefined,
     newMessageId: uuidv7,
     worked: turns.accepted,
     clock,

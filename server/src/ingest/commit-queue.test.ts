@@ -30,6 +30,8 @@ describe('a commit queue', () => {
   let room: number;
   let delivered: { destination: number; deliveries: readonly ReadyDelivery[] }[];
   let parked: { destination: number; at: number }[];
+  /** A queue whose log commits in turn. */
+  let inTurn: CommitQueue;
 
   beforeEach(() => {
     asked = [];
@@ -59,7 +61,7 @@ describe('a commit queue', () => {
       parked: (destination, at) => parked.push({ destination, at }),
     };
     let batches = 0;
-    commits = new CommitQueue({
+    const dependencies = {
       log,
       liveDelivery: deliverer,
       current: {
@@ -69,7 +71,9 @@ describe('a commit queue', () => {
       },
       clock: handClock(NOW + 5000),
       newBatchId: () => `batch-${batches++}`,
-    });
+    };
+    commits = new CommitQueue(dependencies);
+    inTurn = new CommitQueue({ ...dependencies, commitsInTurn: true });
   });
 
   const event = (messageId: string): Event => ({
@@ -92,9 +96,13 @@ describe('a commit queue', () => {
     };
   }
 
+  function nextTurn(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
   /** What was answered has been taken in, and what waited after that has been asked for. */
   async function settled(): Promise<void> {
-    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 4; turn++) await nextTurn();
   }
 
   it('hands over what is stored even when a call cannot be answered', async () => {
@@ -136,11 +144,11 @@ describe('a commit queue', () => {
 
   it('has answered everything only when both commits under way have ended, in whichever order', async () => {
     commits.add(call('a', ['1']));
-    await new Promise(setImmediate);
+    await settled();
     const all = commits.answered().then(() => said.push('all'));
-    await new Promise(setImmediate);
+    await settled();
     asked[1]!.answer();
-    await new Promise(setImmediate);
+    await settled();
     expect(said).not.toContain('all');
     asked[0]!.answer();
     await all;
@@ -153,6 +161,74 @@ describe('a commit queue', () => {
     expect(asked.map(({ batch }) => batch.events.map(({ messageId }) => messageId))).toEqual([
       ['a', 'b', 'c'],
     ]);
+  });
+
+  it('makes one batch of everything that arrives in turns behind each other', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) {
+      commits.add(call(name, [name]));
+      await nextTurn();
+    }
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual([4]);
+  });
+
+  it('does not wait for the end of a stream of calls', async () => {
+    for (const end = performance.now() + 1000; asked.length === 0 && performance.now() < end; ) {
+      commits.add(call('a', ['1']));
+      await nextTurn();
+    }
+    expect(asked).toHaveLength(1);
+  });
+
+  describe('of a log that commits in turn', () => {
+    const manyIds = Array.from({ length: 250 }, (_, id) => String(id));
+
+    it('keeps few events until the commit under way has ended', async () => {
+      inTurn.add(call('a', ['a']));
+      await settled();
+      for (const name of ['b', 'c']) {
+        inTurn.add(call(name, [name]));
+        await settled();
+      }
+      expect(asked).toHaveLength(1);
+      asked[0]!.answer();
+      await settled();
+      expect(asked[1]!.batch.events.map(({ messageId }) => messageId)).toEqual(['b', 'c']);
+    });
+
+    it('prepares a commit of many events beside the one under way, and no third', async () => {
+      inTurn.add(call('a', ['a']));
+      await settled();
+      for (const name of ['b', 'c']) {
+        inTurn.add(call(name, manyIds));
+        await settled();
+      }
+      expect(asked.map(({ batch }) => batch.events.length)).toEqual([1, 250]);
+    });
+
+    it('has answered everything only when the commit under way has ended', async () => {
+      inTurn.add(call('a', ['1']));
+      await settled();
+      const all = inTurn.answered().then(() => said.push('all'));
+      await settled();
+      expect(said).toEqual([]);
+      asked[0]!.answer();
+      await settled();
+      asked[1]!.answer();
+      await all;
+      expect(said).toEqual(['a stored', 'all']);
+    });
+
+    it('stores what waited although the commit before it has failed', async () => {
+      inTurn.add(call('a', ['1']));
+      await settled();
+      inTurn.add(call('b', ['2']));
+      asked[0]!.fail();
+      await settled();
+      asked[1]!.answer();
+      await settled();
+      expect(said).toEqual(['a failed', 'b stored']);
+    });
   });
 
   it('plans before the commit: what is owed and what is skipped is in the batch', async () => {

@@ -18,6 +18,15 @@ const MAX_GROUP_BYTES = 2 * 1024 * 1024;
 /** Commits under way at once: the next one is prepared while the writer thread runs the first. */
 const MAX_CONCURRENT_COMMITS = 2;
 
+/**
+ * With so many events waiting, a commit is worth its fixed cost. Fewer wait until what has arrived is read, and, where the log commits in
+ * turn, until the commit under way has ended. docs/decisions/0036-groups.md
+ */
+const ENOUGH_EVENTS = 250;
+
+/** How long a commit may wait at most for calls that have arrived and are not read yet. */
+const MAX_READING: Duration = 1;
+
 /** Bytes of JSON that may wait for a commit. Beyond it requests are turned away: memory must not grow with a slow disk. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
@@ -32,6 +41,8 @@ export interface CommitQueueDependencies {
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps'>;
   readonly liveDelivery: LiveDelivery;
   readonly newBatchId: () => string;
+  /** The log runs one append after the other. A second one would wait for the first, and leave to a third what comes meanwhile. */
+  readonly commitsInTurn?: boolean;
   readonly recorder?: AcceptanceRecorder;
   readonly traceContexts?: Pick<TraceContexts, 'set'>;
   /** Called at every commit, so that other small writes can share its sync. */
@@ -58,13 +69,20 @@ export interface CommitResult {
 /**
  * Makes one commit of everything that arrived while the last commits ran. Groups adapt by themselves: a request that comes alone
  * is stored at once; under load or on a slow disk, hundreds of requests share one sync.
+ *
+ * Clients that wait for their answers call again as soon as they have them. After a commit their calls come within some turns
+ * of the event loop, and whoever took only those of the first turn would keep the others waiting for a commit of a few.
  */
 export class CommitQueue {
   readonly #dependencies: CommitQueueDependencies;
   #waiting: QueuedRequest[] = [];
   #waitingBytes = 0;
+  #waitingEvents = 0;
   readonly #underWay = new Set<Promise<void>>();
   #isScheduled = false;
+  /** When a commit was scheduled, on the clock of `performance`, and how many requests waited at the last turn. */
+  #scheduledAt = 0;
+  #seen = 0;
   #idle: (() => void)[] = [];
 
   constructor(dependencies: CommitQueueDependencies) {
@@ -76,6 +94,7 @@ export class CommitQueue {
     const bytes = bytesOf(request);
     if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return false;
     this.#waitingBytes += bytes;
+    this.#waitingEvents += request.events.length;
     this.#waiting.push(request);
     this.#scheduleCommit();
     return true;
@@ -98,16 +117,33 @@ export class CommitQueue {
 
   /** Commits after the requests that have arrived by now are read, so that they share the commit. */
   #scheduleCommit(): void {
-    if (this.#isScheduled) return;
+    if (this.#isScheduled || !this.#mayCommit()) return;
     this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#commit();
-    });
+    this.#scheduledAt = performance.now();
+    this.#seen = NONE_SEEN;
+    setImmediate(this.#endTurn);
+  }
+
+  /** Commits when a turn of the event loop has brought nothing more. Before, sockets are read between two turns. */
+  readonly #endTurn = (): void => {
+    const isMore = this.#waiting.length > this.#seen && this.#waitingEvents < ENOUGH_EVENTS;
+    if (isMore && performance.now() - this.#scheduledAt < MAX_READING) {
+      this.#seen = this.#waiting.length;
+      setImmediate(this.#endTurn);
+      return;
+    }
+    this.#isScheduled = false;
+    this.#commit();
+  };
+
+  #mayCommit(): boolean {
+    const { size } = this.#underWay;
+    if (this.#waiting.length === 0 || size >= MAX_CONCURRENT_COMMITS) return false;
+    return size === 0 || this.#dependencies.commitsInTurn !== true || this.#waitingEvents >= ENOUGH_EVENTS;
   }
 
   #commit(): void {
-    while (this.#waiting.length > 0 && this.#underWay.size < MAX_CONCURRENT_COMMITS) {
+    while (this.#mayCommit()) {
       const commit = this.#commitGroup(this.#takeGroup());
       this.#underWay.add(commit);
       void commit.then(() => {
@@ -127,6 +163,7 @@ export class CommitQueue {
       events += request.events.length;
       bytes += bytesOf(request);
     }
+    this.#waitingEvents -= events;
     return this.#waiting.splice(0, requests);
   }
 
@@ -254,6 +291,9 @@ export class CommitQueue {
     }
   }
 }
+
+/** Fewer than any number of requests: the first turn never ends the reading. */
+const NONE_SEEN = -1;
 
 interface CommitGroup {
   readonly batch: Batch;

@@ -444,18 +444,6 @@ test('bytes nobody asked for end an idle connection and are not taken for an ans
   expect(server.sockets).toHaveLength(2);
 });
 
-test('bytes that came before a request was written are not its answer', async () => {
-  const server = await receiver((socket) => socket.write(http('200 OK')));
-  const transport = transportWith();
-  await post(transport, urlOf(server));
-  // Sockets are read between a timer and the end of the turn, when requests are written.
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  server.sockets[0]!.write(http('418 Smuggled'));
-  expect(await post(transport, urlOf(server))).toMatchObject({ status: 200 });
-  expect(server.sockets).toHaveLength(2);
-  expect(server.requests).toHaveLength(2);
-});
-
 test('stop ends everything under way and closes every connection', async () => {
   const server = await receiver((socket) => {
     if (server.requests.length === 1) socket.write(http('200 OK'));

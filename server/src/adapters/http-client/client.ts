@@ -14,7 +14,6 @@ import { type ConnectTarget, createConnector } from './connector.ts';
 import type { DnsLookup, EgressRules } from './egress.ts';
 import { failureOf, invalidRequest, type RequestFailure } from './errors.ts';
 import { parseProxyUrl } from './proxy-tunnel.ts';
-import { WriteBatch } from './write-batch.ts';
 
 export interface HttpClientOptions {
   readonly egress: EgressRules;
@@ -75,8 +74,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const urls = new Map<string, UrlEntry | RequestFailure>();
   const active = new Set<ConnectionPool>();
   const budget = new ConnectionBudget(maxConnections, idle);
-  const writes = new WriteBatch();
-  const poolOptions = { connect, idleTimeout, idle, writes, maximum, budget, active };
+  const poolOptions = { connect, idleTimeout, idle, maximum, budget, active };
   let stopped: Promise<void> | undefined;
 
   const poolOf = ({ target, pools }: UrlEntry, name: number): ConnectionPool => {
@@ -250,10 +248,7 @@ export class ConnectionPool {
   /** Over a new connection: those that were idle as long as the dead one are likely dead as well. */
   #resend(connection: Connection, request: PendingRequest): void {
     connection.close();
-    this.#learnFromClosing(connection, {
-      idle: connection.idleAt(request.startedAt),
-      isLoss: request.isWritten,
-    });
+    this.#learnFromClosing(connection, { idle: connection.idleAt(request.startedAt), isLoss: true });
     this.#remove(connection);
     this.#connectFor(request);
   }

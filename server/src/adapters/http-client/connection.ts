@@ -5,7 +5,6 @@ import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 import type { Connect, ConnectTarget } from './connector.ts';
 import { HttpClientError, invalidRequest, type RequestFailure } from './errors.ts';
 import { type ResponseHandler, ResponseParser } from './response-parser.ts';
-import { type BatchedWriter, type WriteBatch, writeInOnePiece } from './write-batch.ts';
 
 /** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
 const KEEP_ALIVE_MARGIN: Duration = 500;
@@ -22,8 +21,6 @@ export interface ConnectionOptions {
   readonly idleTimeout: Duration;
   /** The time limits of idle connections. */
   readonly idle: TimeoutQueue;
-  /** Of all connections. */
-  readonly writes: WriteBatch;
 }
 
 /**
@@ -35,7 +32,7 @@ export interface ConnectionOptions {
  *        with its first request
  * ```
  */
-export class Connection implements TimeoutEntry, BatchedWriter {
+export class Connection implements TimeoutEntry {
   deadline = Number.POSITIVE_INFINITY;
   list: TimeoutList | undefined = undefined;
   previous: TimeoutEntry | undefined = undefined;
@@ -84,18 +81,13 @@ export class Connection implements TimeoutEntry, BatchedWriter {
     await new Promise<void>((resolve) => socket.once('close', () => resolve()));
   }
 
-  /** Sends a request with the next batch, or as soon as it is connected. It must carry none. */
+  /** Sends a request as soon as it is connected. It must carry none. */
   send(request: PendingRequest): void {
     this.#options.idle.remove(this);
     this.request = request;
     this.hasResponseBytes = false;
     request.onAssigned(this.#closeForRequest);
-    if (this.#socket !== undefined) this.#options.writes.add(this);
-  }
-
-  /** Writes its request, unless that has ended or the connection was closed since `send`. */
-  write(): void {
-    if (this.request !== undefined) this.#write(this.#socket!, this.request);
+    if (this.#socket !== undefined) this.#write(this.#socket, request);
   }
 
   /** Takes the answered request off. */
@@ -153,15 +145,23 @@ export class Connection implements TimeoutEntry, BatchedWriter {
     if (this.request !== undefined) this.#write(socket, this.request);
   }
 
+  /** In one piece: a second write costs as much as all the rest of a request. */
   #write(socket: Socket, request: PendingRequest): void {
+    const {
+      requestHead,
+      request: { body },
+    } = request;
     // This process may have stood still while it connected, and the deliveries be another node's by now.
     if (performance.now() >= request.deadline) {
       request.expire();
       return;
     }
     this.#parser.reset();
+    const bytes = Buffer.allocUnsafe(requestHead.length + body.length);
+    bytes.write(requestHead, 'latin1');
+    body.copy(bytes, requestHead.length);
     request.onWrite();
-    writeInOnePiece(socket, request.requestHead, request.request.body);
+    socket.write(bytes);
   }
 
   #onRead(bytes: Buffer, length: number): void {
@@ -170,10 +170,6 @@ export class Connection implements TimeoutEntry, BatchedWriter {
     // Bytes without a request: the answer to the next request could not be told from what follows them.
     if (request === undefined) {
       this.#closeForRequest();
-      return;
-    }
-    if (!request.isWritten) {
-      this.#fail(new HttpClientError('connection_closed', 'the receiver sent what nobody had asked for'));
       return;
     }
     const progress = this.#parser.parse(bytes, length, request);
@@ -267,11 +263,6 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
   /** Whether it is over: answered in full, failed or timed out. */
   get isEnded(): boolean {
     return this.#isEnded;
-  }
-
-  /** Whether the connection that carries it has been given its bytes. */
-  get isWritten(): boolean {
-    return this.#isWritten;
   }
 
   /** `HttpClient.send` has returned. From now on `done` may be called synchronously. */

@@ -1,7 +1,15 @@
-import { type BigIntStats, closeSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Checkpoints } from '../wal/checkpoints.ts';
-import { DATABASE_FILE, WAL_FILE, WAL_MAGIC, walPath } from './files.ts';
+import {
+  DATABASE_FILE,
+  type FileIdentity,
+  fileAt,
+  isSameFile,
+  WAL_FILE,
+  WAL_MAGIC,
+  walPath,
+} from './files.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
 
 /** Milliseconds between two checks of the folder. Commits go on for at most this long without a check. */
@@ -72,12 +80,6 @@ export class FileWatcher {
   }
 }
 
-/** Device and inode identify a file while it is open. */
-interface FileIdentity {
-  readonly device: bigint;
-  readonly inode: bigint;
-}
-
 /** A change to an open file. */
 type FileChange = 'removed' | 'replaced' | 'emptied';
 
@@ -117,8 +119,8 @@ export class OpenFiles {
   /** Call after SQLite has opened the files. */
   opened(): void {
     this.#logPath = walPath(this.#folder);
-    this.#database = identityOf(statsOf(this.#path));
-    this.#log = identityOf(statsOf(this.#logPath));
+    this.#database = fileAt(this.#path);
+    this.#log = fileAt(this.#logPath);
     this.#isWalEmpty = true;
     try {
       this.#handle = openSync(this.#path, 'r');
@@ -184,18 +186,9 @@ export class OpenFiles {
 
 function fileChange(path: string, open: FileIdentity | undefined): FileChange | undefined {
   if (open === undefined) return undefined;
-  const found = statsOf(path);
+  const found = fileAt(path);
   if (found === undefined) return 'removed';
-  return found.dev === open.device && found.ino === open.inode ? undefined : 'replaced';
-}
-
-function statsOf(path: string): BigIntStats | undefined {
-  try {
-    return statSync(path, { bigint: true, throwIfNoEntry: false });
-  } catch {
-    // A path that cannot be followed leads to no file.
-    return undefined;
-  }
+  return isSameFile(open, found) ? undefined : 'replaced';
 }
 
 /** Fewer bytes when the file is shorter; undefined when it cannot be read. */
@@ -206,8 +199,4 @@ function firstBytes(handle: number, length: number): Buffer | undefined {
   } catch {
     return undefined;
   }
-}
-
-function identityOf(stats: BigIntStats | undefined): FileIdentity | undefined {
-  return stats === undefined ? undefined : { device: stats.dev, inode: stats.ino };
 }

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readSync, realpathSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -7,6 +7,27 @@ export const DATABASE_FILE = 'millrace.db';
 export const WAL_FILE = 'millrace.db-wal';
 /** Name of the file of profiles, which has a thread of its own (docs/decisions/0020-users.md). */
 export const USERS_FILE = 'users.db';
+
+/** Device and inode identify a file while it is open. */
+export interface FileIdentity {
+  readonly device: bigint;
+  readonly inode: bigint;
+}
+
+/** Which file a path leads to; undefined when it leads to none. */
+export function fileAt(path: string): FileIdentity | undefined {
+  try {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return found === undefined ? undefined : { device: found.dev, inode: found.ino };
+  } catch {
+    // A path that cannot be followed leads to no file.
+    return undefined;
+  }
+}
+
+export function isSameFile(one: FileIdentity | undefined, other: FileIdentity | undefined): boolean {
+  return one !== undefined && one.device === other?.device && one.inode === other.inode;
+}
 
 /** The path of the write-ahead log: beside the real database file, also when a symbolic link leads there. */
 export function walPath(folder: string, file = DATABASE_FILE): string {

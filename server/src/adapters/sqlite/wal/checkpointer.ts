@@ -1,6 +1,7 @@
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
-import { databaseUri } from '../data-folder/files.ts';
+import { DATABASE_FILE, databaseUri, type FileIdentity, fileAt, isSameFile } from '../data-folder/files.ts';
 import {
   type CheckpointerOptions,
   COMMAND,
@@ -19,8 +20,9 @@ const CHECKPOINT_INTERVAL = 100;
  * file runs on import, so nothing may import it. After an error (a full disk, an I/O error) it tries again on a new handle;
  * nothing is lost, because the pages are still in the log.
  */
-function run({ folder, shared }: CheckpointerOptions): void {
+function run({ folder, shared, file }: CheckpointerOptions): void {
   const signals = new Int32Array(shared);
+  const writers = new BigUint64Array(file);
   let database: DatabaseSync | undefined;
   for (;;) {
     const command = Atomics.load(signals, COMMAND);
@@ -34,7 +36,7 @@ function run({ folder, shared }: CheckpointerOptions): void {
       continue;
     }
     try {
-      database ??= open(folder);
+      database ??= open(folder, { device: writers[0]!, inode: writers[1]! });
       const { log, checkpointed } = database
         .prepare('pragma wal_checkpoint(passive)')
         .get() as unknown as Checkpoint;
@@ -54,8 +56,16 @@ interface Checkpoint {
   checkpointed: number;
 }
 
-function open(folder: string): DatabaseSync {
+/**
+ * Throws when another file than the writer's stands there. Its log would be copied and removed, under whoever works with it. Closed before
+ * anything is read, the connection does nothing to it.
+ */
+function open(folder: string, writers: FileIdentity): DatabaseSync {
   const database = new DatabaseSync(databaseUri(folder));
+  if (!isSameFile(writers, fileAt(join(folder, DATABASE_FILE)))) {
+    database.close();
+    throw new Error('another file is in the place of the open one');
+  }
   database.exec('pragma synchronous = full; pragma checkpoint_fullfsync = on; pragma cache_size = -256');
   return database;
 }

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { walPath } from '../data-folder/files.ts';
 import { openDatabase } from '../database.ts';
 import { Checkpoints } from './checkpoints.ts';
 
@@ -56,6 +57,25 @@ describe('the checkpointer', () => {
     checkpoints.pause();
     expect(() => checkpoints.pause()).not.toThrow();
     checkpoints.resume(database);
+  });
+
+  it('touches no other files that have come into the place of the open ones', async () => {
+    const [place, away] = [folder, `${folder}-away`];
+    commit(100_000);
+    renameSync(place, away);
+    cpSync(away, place, { recursive: true });
+    try {
+      appendFileSync(walPath(place), Buffer.alloc(1_000_000));
+      const copies = readdirSync(place).map((name) => [name, statSync(join(place, name)).size]);
+      commit(1000);
+      expect(checkpoints.isRunning).toBe(true);
+      await new Promise((passed) => setTimeout(passed, 500));
+      await checkpoints.stop();
+      expect(readdirSync(place).map((name) => [name, statSync(join(place, name)).size])).toEqual(copies);
+    } finally {
+      rmSync(place, { recursive: true });
+      renameSync(away, place);
+    }
   });
 
   it('need not run when the log is emptied or the file is reopened', () => {

@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../../ports/event-log.ts';
-import { walPath } from '../data-folder/files.ts';
+import { DATABASE_FILE, fileAt, walPath } from '../data-folder/files.ts';
 
 /** 32-bit words in the memory that the writer and the checkpointer share. */
 const SIGNALS = 4;
@@ -25,6 +26,8 @@ export interface CheckpointerOptions {
   readonly folder: string;
   /** The shared words, `SIGNALS` of them. */
   readonly shared: SharedArrayBuffer;
+  /** Device and inode of the file that the writer has open: another one may come into its place. */
+  readonly file: SharedArrayBuffer;
 }
 
 /** The thread starts when the log is this long. A server without traffic is spared the thread and its memory. */
@@ -51,6 +54,7 @@ export class Checkpoints {
   readonly #walPath: string;
   readonly #shared = new SharedArrayBuffer(4 * SIGNALS);
   readonly #signals = new Int32Array(this.#shared);
+  readonly #file = new BigUint64Array(new SharedArrayBuffer(16));
   /** Resolves when the thread has ended; undefined while there is none. */
   #exited: Promise<void> | undefined;
   #startedAt = Number.NEGATIVE_INFINITY;
@@ -65,6 +69,7 @@ export class Checkpoints {
     this.#walPath = walPath(folder);
     this.#pageSize = (database.prepare('pragma page_size').get() as { page_size: number }).page_size;
     [this.#copyRest, this.#truncate] = prepare(database);
+    this.#noteFile();
   }
 
   /** Makes the thread close the file until `resume`. Throws a `StorageError` when it does not within `PAUSE_LIMIT`. */
@@ -86,6 +91,7 @@ export class Checkpoints {
   /** Lets the thread go on. `database`: the writer's new handle. */
   resume(database: DatabaseSync): void {
     [this.#copyRest, this.#truncate] = prepare(database);
+    this.#noteFile();
     Atomics.store(this.#signals, COMMAND, RUN);
     Atomics.notify(this.#signals, COMMAND);
   }
@@ -130,7 +136,11 @@ export class Checkpoints {
     this.#startedAt = now;
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     const thread = new Worker(new URL(`./checkpointer.${extension}`, import.meta.url), {
-      workerData: { folder: this.#folder, shared: this.#shared } satisfies CheckpointerOptions,
+      workerData: {
+        folder: this.#folder,
+        shared: this.#shared,
+        file: this.#file.buffer,
+      } satisfies CheckpointerOptions,
       name: 'millrace-checkpointer',
     });
     thread.unref();
@@ -144,6 +154,12 @@ export class Checkpoints {
         resolve();
       });
     });
+  }
+
+  /** The writer has just opened it. */
+  #noteFile(): void {
+    const { device, inode } = fileAt(join(this.#folder, DATABASE_FILE)) ?? { device: 0n, inode: 0n };
+    this.#file.set([device, inode]);
   }
 
   #walBytes(): number {

@@ -212,7 +212,7 @@ it('an answer of small objects, which take ten times as much memory, is read no 
   await expect(answerText(new Response(body))).rejects.toThrow('an answer of more than a million objects');
   const most = `[${'{},'.repeat(999_998)}{}]`;
   expect(await answerText(new Response(most))).toBe(most);
-  // What people sent may be full of braces, quoted ones as well.
+  // The texts of events may be full of braces, and of quoted ones.
   const sent = JSON.stringify({ name: '{"['.repeat(1_000_000) });
   expect(await answerText(new Response(sent))).toBe(sent);
 });

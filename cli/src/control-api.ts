@@ -192,7 +192,7 @@ export function whyNoAnswer({ url, advice }: ControlAddress, error: unknown, pat
   return `server unreachable at ${url.origin} (${cause}): start it, or ${advice.url}`;
 }
 
-/** What is wrong with a certificate, if that is why there is no answer. */
+/** The fault of a certificate, with advice; undefined when the failure has another cause. */
 function certificateFault(
   error: unknown,
   code: string,

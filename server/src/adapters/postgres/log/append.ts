@@ -99,7 +99,7 @@ export interface AppenderDependencies {
 
 const MOST_KEYS = 16_000_000;
 
-/** So many keys without a filter cost a batch little: one index is read for each million of them. */
+/** A batch reads one index for each million of keys without a filter. That costs little up to this many. */
 const FEW_KEYS = 4_000_000;
 const PREPARED_WITHIN: Duration = MINUTE;
 
@@ -176,7 +176,7 @@ export class Appender {
     this.#load().catch(() => undefined);
   }
 
-  /** What a node that has just started is still doing, so that other nodes had better take the calls; empty when it is ready. */
+  /** Reasons why a node that has just started is slow, so that others had better take the calls; empty when it is ready. */
   preparing(): readonly string[] {
     if (this.#progress === undefined) return [];
     const now = performance.now();

@@ -1,7 +1,7 @@
 import { type Duration, SECOND, type Time } from '../../../model/time.ts';
 import type { NextDue } from '../../../ports/delivery-queue.ts';
 
-/** So much later than others a row may become visible and still be found by the next claim. */
+/** The next claim finds a row that becomes visible later than others by at most this. */
 const MARGIN: Duration = 2 * SECOND;
 
 /** Milliseconds after which a claim begins at the beginning again, if nobody has looked there meanwhile. */
@@ -19,7 +19,7 @@ interface Start {
 
 /** Where a claim begins. */
 export interface ClaimStart extends Start {
-  /** What was known then. */
+  /** The entry of the destination when the claim began. */
   readonly known: Start | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface ClaimStart extends Start {
  * Rows that were claimed stay in the index, dead, for as long as an older transaction is open, such as a dump or a session that somebody
  * forgot. A claim from the beginning passes over each of them again. So it begins a little before the first row that the one before left.
  *
- * What this process itself makes due earlier moves the start back. What others do (late commits, sets of a dead process) is found by
+ * A row that this process makes due earlier moves the start back. Rows of others (late commits, sets of a dead process) are found by
  * `DeliveryQueue.nextDue`, which always looks from the beginning, and which nodes ask every three seconds; without it, claims look there
  * themselves every five seconds.
  */

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { childrenOf, unprivileged } from './postgres.ts';
+import { killServer, unprivileged } from './postgres.ts';
 import { freePort } from './receiver.ts';
 
 /** Seconds until Patroni takes a primary for dead: the shortest time that it allows. */
@@ -116,7 +116,8 @@ export class PatroniCluster {
       isSynchronous: () => isSaid('synchronous'),
       kill: () => {
         const server = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]);
-        for (const pid of [patroni.pid!, server, ...childrenOf(server)]) process.kill(pid, 'SIGKILL');
+        process.kill(patroni.pid!, 'SIGKILL');
+        killServer(server);
       },
     };
     this.members.push(member);

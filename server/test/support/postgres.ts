@@ -184,8 +184,7 @@ function serverOf(home: Home, launched: ChildProcess): Postgres {
     },
     crash: async () => {
       const ended = once(server, 'exit');
-      // Its children would outlive it for a moment, and the next start would find their memory in use.
-      for (const pid of [server.pid!, ...childrenOf(server.pid!)]) process.kill(pid, 'SIGKILL');
+      killServer(server.pid!);
       await ended;
     },
     restart: async () => {
@@ -228,10 +227,17 @@ function serverOf(home: Home, launched: ChildProcess): Postgres {
   };
 }
 
-/** The processes that the main thread of a process has started and that have not ended. */
-export function childrenOf(pid: number): number[] {
+/**
+ * Kills a server at once, and its children with it: they would outlive it for a moment, and the next start would find their memory in
+ * use. The server is stopped first. It then starts no child that would be missed, and the number of a child that ends by itself stays
+ * taken, because nobody has asked for its exit.
+ */
+export function killServer(pid: number): void {
+  process.kill(pid, 'SIGSTOP');
+  while (!/\) [TZ] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')));
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return children.split(' ').filter(Boolean).map(Number);
+  for (const child of children.split(' ').filter(Boolean)) process.kill(Number(child), 'SIGKILL');
+  process.kill(pid, 'SIGKILL');
 }
 
 /**

@@ -176,10 +176,14 @@ export class Dispatcher implements LiveDelivery {
   async requestsEnded(limit: Duration): Promise<void> {
     const { clock } = this.#dependencies;
     const end = clock.monotonic() + limit;
-    const isBusy = () =>
-      [...this.#workers.values()].some(({ inFlight }) => inFlight > 0) || this.#resultWriter.hasUnwritten;
-    while (clock.monotonic() < end && isBusy())
-      await new Promise<void>((resolve) => clock.after(IN_FLIGHT_INTERVAL, resolve));
+    const over = async (isOver: () => boolean) => {
+      while (clock.monotonic() < end && !isOver())
+        await new Promise<void>((resolve) => clock.after(IN_FLIGHT_INTERVAL, resolve));
+    };
+    const workers = [...this.#workers.values()];
+    for (const { rounds } of workers) rounds.mark();
+    await over(() => workers.every(({ rounds }) => rounds.marked === 0));
+    await over(this.#resultWriter.untilWritten());
   }
 
   /**
@@ -308,9 +312,10 @@ export class ResultWriter {
     }
   }
 
-  /** Whether results wait to be written, or are being written. */
-  get hasUnwritten(): boolean {
-    return this.#pending.length > 0 || this.#writing !== undefined;
+  /** Tells whether the results added before this call are on stable storage. */
+  untilWritten(): () => boolean {
+    const added = this.#added;
+    return () => this.#written >= added;
   }
 
   /** Whether a result has waited for more than a second. */

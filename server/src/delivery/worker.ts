@@ -49,6 +49,7 @@ import {
   sendRound,
   showResult,
 } from './round.ts';
+import { RoundsInFlight } from './rounds-in-flight.ts';
 
 /** A stop waits this long for the requests in flight. Each also ends by itself, at its own time limit. */
 const STOP_LIMIT: Duration = 5 * SECOND;
@@ -109,7 +110,7 @@ export class DestinationWorker {
   #backlog = EMPTY_BACKLOG;
   /** Deliveries in memory: reserved, ready or in flight. */
   #held = 0;
-  #inFlight = 0;
+  readonly rounds = new RoundsInFlight();
   /** The action under way. */
   #loading: Promise<void> | undefined;
   #wakesAt: Monotonic | undefined;
@@ -142,7 +143,7 @@ export class DestinationWorker {
       destination: this.#destination.id,
       state: workerStateOf(this.#destination, failingSince),
       held: this.#held,
-      inFlight: this.#inFlight,
+      inFlight: this.rounds.count,
       limit,
       breaker: breaker.state,
       ...(breaker.state === 'open'
@@ -239,10 +240,6 @@ export class DestinationWorker {
     this.#reporter.redact(mentions);
   }
 
-  get inFlight(): number {
-    return this.#inFlight;
-  }
-
   /** Results are written again. */
   readonly resume = (): void => this.#sendReady();
 
@@ -264,7 +261,7 @@ export class DestinationWorker {
   async #stop(): Promise<void> {
     const idle = new Promise<void>((resolve) => {
       this.#onIdle = resolve;
-      if (this.#inFlight === 0) resolve();
+      if (this.rounds.count === 0) resolve();
     });
     this.#cancelTimer?.();
     this.#loader.stop();
@@ -296,7 +293,7 @@ export class DestinationWorker {
     if (!this.#tracker.isClosed || !this.#isServing()) this.#returnToDisk();
     while (
       this.#queue.size > 0 &&
-      this.#inFlight < this.#tracker.limit &&
+      this.rounds.count < this.#tracker.limit &&
       this.#rateLimiter.canBeginRound() &&
       this.#dependencies.areResultsWritten?.() !== false
     )
@@ -329,12 +326,12 @@ export class DestinationWorker {
   #send(ready: ReadyDelivery, isProbe: boolean): void {
     const destination = this.#destination;
     const ticket = this.#tracker.beginRound(isProbe);
-    this.#inFlight++;
+    const begun = this.rounds.begin();
     sendRound(ready, destination, this.#roundDependencies, (round) => {
       const startedAt = performance.now();
-      this.#inFlight--;
+      this.rounds.end(begun);
       this.#finishRound(ready, round, { destination, ticket });
-      if (this.#inFlight === 0) this.#onIdle?.();
+      if (this.rounds.count === 0) this.#onIdle?.();
       this.#sendReady();
       this.#load();
       this.#dependencies.worked?.(performance.now() - startedAt);

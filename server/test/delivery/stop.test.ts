@@ -130,3 +130,37 @@ describe('stopping', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 10, pending: 10 });
   });
 });
+
+describe('waiting for requests in flight', () => {
+  it('waits for those of now and for no later ones, however many are begun meanwhile', async () => {
+    const world = await World.open({ behave: () => ({ after: 500 }) });
+    // More than there are requests at a time: each that ends begins another one.
+    await world.accept(2000);
+    await world.clock.pass(250);
+    const before = new Set(world.endpoints.arrivals.map(({ id }) => id));
+    let hasEnded = false;
+    const began = world.clock.now();
+    const waiting = world.dispatcher.requestsEnded(6 * SECOND).then(() => {
+      hasEnded = true;
+    });
+    await world.clock.passUntil(() => hasEnded, 7 * SECOND);
+    await waiting;
+    expect(world.clock.now() - began).toBeLessThan(SECOND);
+    expect((await world.countsOf(CRM)).delivered).toBeGreaterThanOrEqual(before.size);
+    expect(world.dispatcher.states()[0]!.inFlight).toBeGreaterThan(0);
+  });
+
+  it('gives up after its limit', async () => {
+    const world = await World.open({ behave: () => HANGS });
+    await world.accept(1);
+    await world.clock.pass(10);
+    let hasEnded = false;
+    const waiting = world.dispatcher.requestsEnded(2 * SECOND).then(() => {
+      hasEnded = true;
+    });
+    await world.clock.pass(1900);
+    expect(hasEnded).toBe(false);
+    await world.clock.passUntil(() => hasEnded, SECOND);
+    await waiting;
+  });
+});

@@ -408,7 +408,7 @@ interface RegulationInputs extends StorageDependencies {
 }
 
 function createRegulations(inputs: RegulationInputs): RegulationService {
-  const { store, clock, settings, config, options, dispatcher, reports, ingest, suppression } = inputs;
+  const { store, clock, settings, config, options, dispatcher, reports, suppression } = inputs;
   let router = routerFor({ destinations: [] });
   const regulations = new RegulationService({
     regulations: store.regulations,
@@ -418,8 +418,8 @@ function createRegulations(inputs: RegulationInputs): RegulationService {
     users: erasableUsers(inputs.users, inputs.publisher),
     blockedIds: config.identities.blocked,
     plan: (event, source) => router.plan(event, source),
-    callsStored: () => callsStored(store, ingest),
-    delivery: deliveriesOfAll(store, dispatcher),
+    callsStored: (checkStop) => callsStored(inputs, checkStop),
+    delivery: deliveriesOfAll(inputs, dispatcher),
     forgetSamples: (mentions) => reports.discardSamples.forget(mentions),
     filter: suppression,
     newId: uuidv7,

@@ -1,10 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import { type NodeShare, WHOLE_SHARE } from './delivery/health.ts';
 import type { IngestService } from './ingest/service.ts';
+import type { Position } from './model/event.ts';
 import { NODE_ROLES, type NodeRole, type NodeStatus, type SingleJob } from './model/node.ts';
 import { type Duration, SECOND } from './model/time.ts';
+import { acknowledgedByAll } from './nodes/acknowledged.ts';
 import { SharedState } from './nodes/shared-state.ts';
 import { SingleJobs } from './nodes/single-jobs.ts';
 import type { Clock } from './ports/clock.ts';
@@ -74,20 +75,20 @@ export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
     joined: () => {
       dispatcher.lookAtDisk().catch((error: unknown) => logger.warn({ error }, 'backlog.not_read'));
     },
+    awaited: () => shared.hurry(),
   });
   const shared = new SharedState({
     nodes,
     reloadSettings: settings.reload,
     reloadSuppressions: () => regulations.reload(),
-    forgetErased: (positions) => {
+    callsStored: () => ingest.answered(),
+    dropErased: (positions) => {
       dispatcher.drop(positions);
-      // Whose events they were, only the node knows that carries the deletion out: all such texts go.
-      const mentions = () => true;
-      reports.discardSamples.forget(mentions);
-      dispatcher
-        .requestsEnded(REQUEST_LIMIT)
-        .then(() => dispatcher.redact(mentions))
-        .catch((error: unknown) => logger.warn({ error }, 'delivery.answers_not_forgotten'));
+      reports.discardSamples.forget(mentionsAnybody);
+    },
+    erasedForgotten: async () => {
+      await dispatcher.requestsEnded(REQUEST_LIMIT);
+      await dispatcher.redact(mentionsAnybody);
     },
     adopt: () => store.queue.recoverOrphans(),
     lookAtDisk: async () => {
@@ -114,32 +115,56 @@ function shareAmong(nodes: readonly NodeStatus[]): NodeShare {
   return place < 0 ? WHOLE_SHARE : { nodes: delivering.length, place };
 }
 
+/** Whose events another node has erased, only that node knows: all texts that may be of them go. */
+const mentionsAnybody = (): boolean => true;
+
+interface WaitDependencies extends Pick<JobParts, 'clock'> {
+  readonly store: Pick<ProgramStore, 'nodes'>;
+  readonly ingest: Pick<IngestService, 'answered'>;
+}
+
 /** What the deliveries of all nodes keep in memory, as a deletion sees it. Other nodes are told through the store. */
 export function deliveriesOfAll(
-  { nodes }: Pick<ProgramStore, 'nodes'>,
+  { store: { nodes }, ingest, clock }: WaitDependencies,
   dispatcher: Dispatcher,
 ): MemoryOfDeliveries {
   if (nodes === undefined) return dispatcher;
+  let erased: readonly Position[] = [];
   return {
-    drop: (positions) => dispatcher.drop(positions),
+    drop: (positions) => {
+      dispatcher.drop(positions);
+      erased = erased.concat(positions);
+    },
     parked: (lane, at) => dispatcher.parked(lane, at),
     redact: (mentions) => dispatcher.redact(mentions),
-    requestsEnded: async (limit) => {
-      const isAlone = (await nodes.list()).every(({ isSelf }) => isSelf);
-      if (isAlone) await dispatcher.requestsEnded(limit);
-      else await delay(KNOWN_EVERYWHERE + limit);
+    requestsEnded: async (limit, checkStop) => {
+      // As on the other nodes: a call may come into memory after its event was erased.
+      await ingest.answered();
+      dispatcher.drop(erased);
+      await Promise.all([
+        dispatcher.requestsEnded(limit),
+        acknowledgedByAll(
+          'erasures',
+          { earlierVersion: KNOWN_EVERYWHERE + limit, gone: limit },
+          { nodes, clock, checkStop },
+        ),
+      ]);
+      erased = [];
     },
   };
 }
 
-/** Within this time every node knows of a suppression and of an erasure, and has stored what it took before. */
+/** Within this time a node of an earlier version knows of a suppression and of an erasure, and has stored what it took before. */
 const KNOWN_EVERYWHERE: Duration = 4 * SECOND;
 
 /** Resolves when every call that any node took before is stored, or never will be. */
 export async function callsStored(
-  { nodes }: Pick<ProgramStore, 'nodes'>,
-  ingest: IngestService,
+  { store: { nodes }, ingest, clock }: WaitDependencies,
+  checkStop: () => void,
 ): Promise<void> {
-  if (nodes !== undefined) await delay(KNOWN_EVERYWHERE);
+  if (nodes !== undefined) {
+    const limits = { earlierVersion: KNOWN_EVERYWHERE, gone: REQUEST_LIMIT };
+    await acknowledgedByAll('suppressions', limits, { nodes, clock, checkStop });
+  }
   await ingest.answered();
 }

@@ -1,23 +1,31 @@
 import type { Position } from '../model/event.ts';
-import { type Duration, SECOND } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { Nodes, SharedChanges } from '../ports/nodes.ts';
+import type { Acknowledged, Nodes, SharedChanges } from '../ports/nodes.ts';
 
 /** How often this node asks whether others have changed something: within twice this time a change is in force everywhere. */
 const ASK_EVERY: Duration = SECOND;
 
-/** How often this node looks for deliveries that others have parked or left behind, in times of asking. */
-const LOOKS = 3;
+/** How often this node looks for deliveries that others have parked or left behind. */
+const LOOK_EVERY: Duration = 3 * SECOND;
+
+/** How often it asks while a deletion is young, and for how long: every step of a deletion waits for all nodes. */
+const ASK_SOON: Duration = 100;
+const HURRY: Duration = 5 * SECOND;
 
 export interface SharedStateDependencies {
-  readonly nodes: Pick<Nodes, 'changes' | 'erasedAfter' | 'maySend'>;
+  readonly nodes: Pick<Nodes, 'changes' | 'erasedAfter' | 'acknowledge' | 'maySend'>;
   /** Loads the settings and tells everybody. */
   readonly reloadSettings: () => Promise<unknown>;
   /** Loads the suppressions, and looks for new regulations. */
   readonly reloadSuppressions: () => Promise<unknown>;
-  /** Events at these positions were erased by another node: forgets what this one knows of them. */
-  readonly forgetErased: (positions: readonly Position[]) => void;
+  /** Resolves when every call that this node took before is stored, or never will be. */
+  readonly callsStored: () => Promise<void>;
+  /** Events at these positions were erased by another node: nothing of them is sent any more. */
+  readonly dropErased: (positions: readonly Position[]) => void;
+  /** Resolves when requests in flight have ended and this node knows nothing of erased events any more. */
+  readonly erasedForgotten: () => Promise<void>;
   /** Parks what dead nodes held. Resolves to the number of deliveries. */
   readonly adopt: () => Promise<number>;
   /** Looks for deliveries on disk. */
@@ -31,6 +39,14 @@ export class SharedState {
   readonly #dependencies: SharedStateDependencies;
   readonly #sleep: InterruptibleSleep;
   #seen: SharedChanges | undefined;
+  /** Erased positions that this node has not acknowledged. */
+  #erased: readonly Position[] = [];
+  #hurriesUntil: Monotonic = 0;
+  #lookedAt: Monotonic = Number.NEGATIVE_INFINITY;
+  /** What is being done so that it can be acknowledged. */
+  readonly #underWay = new Set<keyof Acknowledged>();
+  /** What failed at the last try. */
+  readonly #unacknowledged = new Set<keyof Acknowledged>();
   #isStopped = false;
   #isFailing = false;
   #loop: Promise<void> | undefined;
@@ -44,6 +60,14 @@ export class SharedState {
     this.#loop = this.#run();
   }
 
+  /** Asks at once, and often for a while. */
+  readonly hurry = (): void => {
+    const now = this.#dependencies.clock.monotonic();
+    const isAsking = now < this.#hurriesUntil;
+    this.#hurriesUntil = now + HURRY;
+    if (!isAsking) this.#sleep.interrupt();
+  };
+
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#sleep.interrupt();
@@ -51,34 +75,72 @@ export class SharedState {
   }
 
   async #run(): Promise<void> {
-    for (let turn = 1; !this.#isStopped; turn++) {
+    const { clock } = this.#dependencies;
+    while (!this.#isStopped) {
       try {
         await this.#ask();
-        if (turn % LOOKS === 0) await this.#look();
+        if (clock.monotonic() - this.#lookedAt >= LOOK_EVERY) await this.#look();
         this.#isFailing = false;
       } catch (error) {
         if (!this.#isFailing) this.#dependencies.logger.warn({ error }, 'nodes.not_followed');
         this.#isFailing = true;
       }
-      if (!this.#isStopped) await this.#sleep.sleep(ASK_EVERY);
+      const isHurried = clock.monotonic() < this.#hurriesUntil;
+      if (!this.#isStopped) await this.#sleep.sleep(isHurried ? ASK_SOON : ASK_EVERY);
     }
   }
 
   async #ask(): Promise<void> {
-    const { nodes, reloadSettings, reloadSuppressions, forgetErased } = this.#dependencies;
+    const { nodes, reloadSettings, reloadSuppressions, dropErased } = this.#dependencies;
     const now = await nodes.changes();
     const before = this.#seen;
     if (now.settings !== before?.settings) await reloadSettings();
     if (now.suppressions !== before?.suppressions) await reloadSuppressions();
     if (now.erasures !== before?.erasures) {
       const positions = await nodes.erasedAfter(before?.erasures ?? 0);
-      if (positions.length > 0) forgetErased(positions);
+      if (positions.length > 0) dropErased(positions);
+      this.#erased = this.#erased.concat(positions);
     }
+    const isYoung = now.suppressions !== before?.suppressions || now.erasures !== before.erasures;
+    if (isYoung && before !== undefined) this.hurry();
     this.#seen = now;
+    if (now.acknowledged.suppressions < now.suppressions)
+      this.#do('suppressions', now, this.#knowSuppressions);
+    if (now.acknowledged.erasures < now.erasures) this.#do('erasures', now, this.#forgetErased);
   }
+
+  /** Does it beside the asking, and acknowledges it. What failed, and what came meanwhile, is found at the next question. */
+  #do(what: keyof Acknowledged, { [what]: number }: SharedChanges, work: () => Promise<void>): void {
+    const { nodes, logger } = this.#dependencies;
+    if (this.#underWay.has(what)) return;
+    this.#underWay.add(what);
+    work()
+      .then(() => nodes.acknowledge({ [what]: number }))
+      .then(() => this.#unacknowledged.delete(what))
+      .catch((error: unknown) => {
+        if (!this.#isStopped && !this.#unacknowledged.has(what))
+          logger.warn({ error }, 'nodes.not_acknowledged');
+        this.#unacknowledged.add(what);
+      })
+      .finally(() => this.#underWay.delete(what));
+  }
+
+  readonly #knowSuppressions = (): Promise<void> => this.#dependencies.callsStored();
+
+  readonly #forgetErased = async (): Promise<void> => {
+    const { callsStored, dropErased, erasedForgotten } = this.#dependencies;
+    const positions = this.#erased;
+    if (positions.length === 0) return;
+    // A call may be stored and erased before this node has the answer of the store, and comes into its memory only then.
+    await callsStored();
+    dropErased(positions);
+    await erasedForgotten();
+    this.#erased = this.#erased.slice(positions.length);
+  };
 
   async #look(): Promise<void> {
     const { nodes, adopt, lookAtDisk, logger } = this.#dependencies;
+    this.#lookedAt = this.#dependencies.clock.monotonic();
     if (!nodes.maySend()) return;
     const deliveries = await adopt();
     if (deliveries > 0) logger.info({ deliveries }, 'backlog.adopted');

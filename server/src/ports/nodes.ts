@@ -33,7 +33,33 @@ export interface Nodes extends ProbeTurns {
 
   /** Resolves to the positions of events that other processes have erased after this number of erasures. Rejects with a `StorageError`. */
   erasedAfter(erasures: number): Promise<readonly Position[]>;
+
+  /** Tells all processes that this one has done what a deletion waits for, up to these numbers. Rejects with a `StorageError`. */
+  acknowledge(done: Partial<Acknowledged>): Promise<void>;
+
+  /**
+   * Resolves to the processes, this one included, that have not acknowledged these numbers. The follower of this one is told first. Rejects
+   * with a `StorageError`.
+   */
+  toWaitFor(asked: Partial<Acknowledged>): Promise<readonly NodeToWaitFor[]>;
 }
+
+/** What a process has done, as numbers of `SharedChanges`. */
+export interface Acknowledged {
+  /** It knows the suppressions, and every call that it took before is stored or never will be. */
+  readonly suppressions: number;
+  /** It holds nothing of the erased events, and its requests with them have ended. */
+  readonly erasures: number;
+}
+
+/** A process that has not acknowledged something. */
+export type NodeToWaitFor =
+  /** It has its lease, or nobody has taken it yet. */
+  | { readonly state: 'behind'; readonly name: string }
+  /** It has a lease, and acknowledges nothing because it is of an earlier version. */
+  | { readonly state: 'earlier_version'; readonly name: string }
+  /** It lost its lease so long ago, and stopped sending before. */
+  | { readonly state: 'gone'; readonly goneFor: Duration };
 
 /**
  * Turns at probing a failing lane: however many processes have deliveries for it, its endpoints get the probes of one. Each process
@@ -54,6 +80,8 @@ export interface SharedChanges {
   readonly settings: number;
   readonly suppressions: number;
   readonly erasures: number;
+  /** By this process. */
+  readonly acknowledged: Acknowledged;
 }
 
 export interface LeaseFollower {
@@ -61,4 +89,6 @@ export interface LeaseFollower {
   lost(): Promise<void>;
   /** The process has a new lease. */
   joined(): void;
+  /** This process waits for acknowledgements, also its own. */
+  awaited(): void;
 }

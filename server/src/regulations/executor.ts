@@ -27,8 +27,8 @@ export interface RegulationExecutorDependencies {
   /** As `SurveyDependencies.blockedIds`. */
   readonly blockedIds: readonly string[];
   readonly plan: (event: Event, source: Source) => Plan;
-  /** Resolves when every call that was taken before is stored, or never will be. */
-  readonly callsStored: () => Promise<void>;
+  /** Resolves when every call that was taken before is stored, or never will be. Rejects when `checkStop` throws. */
+  readonly callsStored: (checkStop: () => void) => Promise<void>;
   /** Suppresses what the survey has found, in memory too, if the users still are suppressed. */
   readonly suppressJoined: (subjects: readonly RegulationSubject[]) => void;
   readonly delivery: MemoryOfDeliveries;
@@ -42,8 +42,8 @@ export interface RegulationExecutorDependencies {
 export interface MemoryOfDeliveries {
   /** Events at these positions are gone: nothing of them is to be sent. */
   drop(positions: readonly Position[]): void;
-  /** Resolves when requests in flight have ended, or after `limit`. */
-  requestsEnded(limit: Duration): Promise<void>;
+  /** Resolves when requests in flight have ended, or after `limit`. Rejects when `checkStop` throws. */
+  requestsEnded(limit: Duration, checkStop: () => void): Promise<void>;
   /** Forgets answers of endpoints that mention a subject, also on disk. */
   redact(mentions: (text: string) => boolean): Promise<void>;
   /** Deliveries of a destination or a lane are due on disk. */
@@ -204,7 +204,7 @@ export class RegulationExecutor {
 
   async #survey({ id, type }: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
     const { regulations, callsStored, suppressJoined, ...dependencies } = this.#dependencies;
-    await callsStored();
+    await callsStored(this.#checkStop);
     const surveyed = await surveyUsers(
       subjects.map(({ userId }) => userId),
       { ...dependencies, checkStop: this.#checkStop },
@@ -248,7 +248,7 @@ export class RegulationExecutor {
     // Until then the profiles may have told changes of audiences, which are events of these users.
     if (erased > 0) await this.#eraseEvents(id, subjects);
     begin('requests');
-    await delivery.requestsEnded(REQUEST_LIMIT);
+    await delivery.requestsEnded(REQUEST_LIMIT, this.#checkStop);
     const redactor = new IdRedactor(idsOfSubjects(subjects));
     begin('samples');
     forgetSamples(redactor.mentions);

@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../src/adapters/postgres/database.ts';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
+import { createSystemClock } from '../../src/adapters/system/clock.ts';
 import { HOUR } from '../../src/model/time.ts';
+import { acknowledgedByAll } from '../../src/nodes/acknowledged.ts';
 import {
   batch,
   CRM,
@@ -208,6 +210,61 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
     await a.stop();
     await b.queue.recoverOrphans();
     expect(await b.nodes.takeProbe(7)).toBe(0);
+  });
+
+  const acknowledgedIn = (store: PostgresStore, limits = { earlierVersion: HOUR, gone: HOUR }) =>
+    acknowledgedByAll('suppressions', limits, {
+      nodes: store.nodes,
+      clock: createSystemClock(),
+      checkStop: () => undefined,
+    });
+
+  it('knows who has not done yet what all are to do', async () => {
+    await ask('update suppression_version set version = 7');
+    const names = async (store: PostgresStore) =>
+      (await store.nodes.toWaitFor({ suppressions: 7 })).map((node) => 'name' in node && node.name);
+    expect(await names(a)).toEqual(['a', 'b']);
+    await a.nodes.acknowledge({ suppressions: 7 });
+    await b.nodes.acknowledge({ suppressions: 6, erasures: 9 });
+    expect(await names(b)).toEqual(['b']);
+    let isDone = false;
+    const waiting = acknowledgedIn(a).then(() => {
+      isDone = true;
+    });
+    await b.nodes.changes();
+    expect(isDone).toBe(false);
+    await b.nodes.acknowledge({ suppressions: 8 });
+    await waiting;
+    // An older answer that comes late takes nothing back.
+    await b.nodes.acknowledge({ suppressions: 6 });
+    expect((await b.nodes.changes()).acknowledged).toEqual({ suppressions: 8, erasures: 9 });
+  });
+
+  it('waits for requests of a node that lost its lease, and for none of one that was stopped', async () => {
+    await ask('update suppression_version set version = 7');
+    await a.nodes.acknowledge({ suppressions: 7 });
+    opened.splice(opened.indexOf(b), 1);
+    await b.stop();
+    await acknowledgedIn(a);
+    const c = await open('c');
+    await c.abandon();
+    await lapse(c);
+    expect(await a.nodes.toWaitFor({ suppressions: 7 })).toEqual([{ state: 'behind', name: 'c' }]);
+    await a.queue.recoverOrphans();
+    const [gone] = await a.nodes.toWaitFor({ suppressions: 7 });
+    expect(gone).toMatchObject({ state: 'gone', goneFor: expect.any(Number) });
+    await acknowledgedIn(a, { earlierVersion: HOUR, gone: 200 });
+    const [later] = await a.nodes.toWaitFor({ suppressions: 7 });
+    expect((later as { goneFor: number }).goneFor).toBeGreaterThan(200);
+  });
+
+  it('gives a node of an earlier version the time that it needs at most', async () => {
+    await ask(`delete from acknowledgement where process = ${b.nodes.process}`);
+    await a.nodes.acknowledge({ suppressions: 100 });
+    expect(await a.nodes.toWaitFor({})).toEqual([{ state: 'earlier_version', name: 'b' }]);
+    const began = performance.now();
+    await acknowledgedIn(a, { earlierVersion: 200, gone: 0 });
+    expect(performance.now() - began).toBeGreaterThan(200);
   });
 
   it('tells of the database, its standbys, and what is wrong with it', async () => {

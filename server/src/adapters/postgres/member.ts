@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Duration } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
+import { NOTE_GONE } from './acknowledgements.ts';
 import { type Database, SIGN_OF_LIFE, type Statement, type Transaction } from './database.ts';
 import { LOCKS } from './schema.ts';
 
@@ -24,7 +25,7 @@ const STOP_AFTER: Duration = 8000;
  */
 const TAKE: Statement = {
   name: 'lease.take',
-  text: `insert into process(id, node, expires, roles, version, since)
+  text: `with taken as (insert into process(id, node, expires, roles, version, since)
     values (nextval('process_id'), $1, clock_timestamp() + interval '${LEASE_SECONDS} seconds', $2::text[], $3::text,
       clock_timestamp() - $4::float8 * interval '1 ms')
     on conflict (node) do update set id = excluded.id, expires = excluded.expires, roles = excluded.roles,
@@ -32,7 +33,9 @@ const TAKE: Statement = {
       where process.expires <= clock_timestamp() or process.id = $5::bigint
         or not exists (select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 2 and l.classid = ${SIGN_OF_LIFE}
           and l.objid = process.id::int and l.database = (select oid from pg_database where datname = current_database()))
-    returning id, pg_advisory_lock_shared(${SIGN_OF_LIFE}, id::int)`,
+    returning id),
+    noted as (insert into acknowledgement(process) select id from taken)
+    select id, pg_advisory_lock_shared(${SIGN_OF_LIFE}, id::int) from taken`,
 };
 
 /** `$1` node. */
@@ -47,10 +50,14 @@ const RENEW: Statement = {
   text: `update process set expires = clock_timestamp() + interval '${LEASE_SECONDS} seconds' where id = $1 returning id`,
 };
 
-/** The lease is over at once; whoever adopts next finds it so, as that of a dead process. */
+/**
+ * The lease is over at once; whoever adopts next finds it so, as that of a dead process. The process does nothing more, so no deletion
+ * waits for it.
+ */
 const GIVE_BACK: Statement = {
   name: 'lease.give_back',
-  text: `update process set expires = '-infinity' where id = $1`,
+  text: `with done as (delete from acknowledgement where process = $1)
+    update process set expires = '-infinity' where id = $1`,
 };
 
 const HAS_EXPIRED: Statement = {
@@ -188,6 +195,7 @@ export class Member {
       write.later(GONE);
       const parked = write.rows<{ n: number }>(PARK);
       write.later(FOLD);
+      write.later(NOTE_GONE);
       return (await parked)[0]!.n;
     });
   }

@@ -4,7 +4,8 @@ import type { DatabaseStatus, NodeRole, NodeStatus, SingleJob } from '../../mode
 import type { Duration, Monotonic } from '../../model/time.ts';
 import type { ClockMark, ClockStep } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { LeaseFollower, Nodes, SharedChanges } from '../../ports/nodes.ts';
+import type { Acknowledged, LeaseFollower, Nodes, NodeToWaitFor, SharedChanges } from '../../ports/nodes.ts';
+import { acknowledge, processesToWaitFor } from './acknowledgements.ts';
 import type { Database, Statement } from './database.ts';
 import { inspectDatabase } from './inspection.ts';
 import { Member } from './member.ts';
@@ -34,11 +35,18 @@ const LIST: Statement = {
     from process p order by node`,
 };
 
+/** `$1` process. */
 const CHANGES: Statement = {
   name: 'node.changes',
   text: `select (select version from settings_version) as settings, (select version from suppression_version) as suppressions,
-    coalesce((select max(id) from erasure), 0) as erasures`,
+    coalesce((select max(id) from erasure), 0) as erasures, a.suppressions as suppressions_done, a.erasures as erasures_done
+    from (select) one left join acknowledgement a on a.process = $1`,
 };
+
+interface ChangesRow extends Omit<SharedChanges, 'acknowledged'> {
+  readonly suppressions_done: number | null;
+  readonly erasures_done: number | null;
+}
 
 /** `$1` number of the last erasure that is known, `$2` process. */
 const ERASED_AFTER: Statement = {
@@ -176,8 +184,9 @@ export class PostgresNodes implements Nodes {
   }
 
   async changes(): Promise<SharedChanges> {
-    const [row] = await this.#database.read((read) => read.rows<SharedChanges>(CHANGES));
-    return row!;
+    const [row] = await this.#database.read((read) => read.rows<ChangesRow>(CHANGES, [this.process]));
+    const { suppressions_done: suppressions, erasures_done: erasures, ...changes } = row!;
+    return { ...changes, acknowledged: { suppressions: suppressions ?? 0, erasures: erasures ?? 0 } };
   }
 
   async erasedAfter(erasures: number): Promise<readonly Position[]> {
@@ -185,6 +194,15 @@ export class PostgresNodes implements Nodes {
       read.rows<{ positions: readonly Position[] }>(ERASED_AFTER, [erasures, this.process]),
     );
     return rows.flatMap(({ positions }) => positions);
+  }
+
+  acknowledge(done: Partial<Acknowledged>): Promise<void> {
+    return acknowledge(this.#database, done);
+  }
+
+  async toWaitFor(asked: Partial<Acknowledged>): Promise<readonly NodeToWaitFor[]> {
+    this.#follower?.awaited();
+    return await processesToWaitFor(this.#database, asked);
   }
 
   /**

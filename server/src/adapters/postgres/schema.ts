@@ -453,6 +453,12 @@ const MIGRATIONS: readonly string[] = [
       values (nextval('key_seq'), of_tag, of_run, of_process, of_first, of_hashes);
   end $$;
   `,
+  `
+  -- Up to which change of suppressions and up to which erasure each process has done what a deletion waits for: see acknowledgements.ts.
+  -- Processes of earlier versions have no row. "gone": when it was first seen that the process has lost its lease.
+  create table acknowledgement(process bigint primary key, suppressions bigint not null default 0, erasures bigint not null default 0,
+    gone timestamptz) with (fillfactor = 50);
+  `,
 ];
 
 /**

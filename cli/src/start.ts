@@ -20,7 +20,7 @@ export async function start(options: StartOptions, place: Surroundings): Promise
   if (!file) {
     place.err.write(
       'millrace: no configuration file is named (--config FILE or MILLRACE_CONFIG), so the sources and destinations ' +
-        'are those the data folder has.\n',
+        `are those the ${config.database === undefined ? 'data folder' : 'database'} has.\n`,
     );
   }
   const onReady = ({ url, adminUrl, adminTokenFile }: App) => {

@@ -1,6 +1,7 @@
-import { mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync } from 'node:fs';
 import manifest from '../package.json' with { type: 'json' };
 import { literalRefusal } from './adapters/http-client/egress-report.ts';
+import { lockFolder } from './adapters/sqlite/data-folder/folder.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
 import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
@@ -56,6 +57,7 @@ export async function startStorage(
   { logger, lineAt }: StorageOptions,
   started: StopList,
 ): Promise<Storage> {
+  if (config.database !== undefined) started.add(takeFolder(config.data));
   const store = started.add(await openStore(config, logger));
   const clock = createSystemClock(store.sharedClock ?? store.lastClockMark);
   const snapshot = await applyConfigFile(config, store.settings, {
@@ -72,6 +74,21 @@ export async function startStorage(
   };
 }
 
+/**
+ * Takes the folder of a node, which has its token and its timeline: two nodes would write into the same files. One that may not be written
+ * has nothing to keep apart. Throws a `StorageError` when another process has it.
+ */
+function takeFolder(folder: string): { stop(): void } {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch {
+    return { stop: () => {} };
+  }
+  const lock = lockFolder(folder);
+  return { stop: () => lock.release() };
+}
+
 /** One engine or the other, behind the same ports. Rejects with a `StorageError`. */
 async function openStore(config: Config, logger: Logger): Promise<ProgramStore> {
   const { data: folder, database, limits } = config;
@@ -80,8 +97,6 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
     const store = await openSqliteStore({ folder, ...memory, logger });
     return { ...store, hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
   }
-  // The token of the control API is kept there.
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { node, roles = NODE_ROLES } = config;
   // Loaded only here: most servers have no database, and start sooner without its driver.
   const { openPostgresStore } = await import('./adapters/postgres/store.ts');

@@ -4,7 +4,12 @@ import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import { SettingsMovedError, type SettingsSnapshot, type SettingsStore } from '../ports/settings-store.ts';
+import {
+  type SettingsChanges,
+  SettingsMovedError,
+  type SettingsSnapshot,
+  type SettingsStore,
+} from '../ports/settings-store.ts';
 import { computationIssues } from './computations.ts';
 import type { ProblemFormatter } from './errors.ts';
 import type { Config } from './load.ts';
@@ -60,12 +65,23 @@ export async function applyConfigFile(
       logger.warn({ kind, name, by: last.by, at: isoTime(last.at) }, 'settings.overwritten');
   }
   try {
-    return await settings.apply(changes, now);
+    const applied = await settings.apply(changes, now);
+    tellOfChanges(changes.audit ?? [], logger);
+    return applied;
   } catch (error) {
     if (!(error instanceof SettingsMovedError)) throw error;
     // Another node has started at the same time.
     return await applyConfigFile(config, settings, { logger, lineAt, clock, refusalOf });
   }
+}
+
+/** Where several nodes share the settings, the file of the one that starts last is in force on all of them. */
+function tellOfChanges(audit: NonNullable<SettingsChanges['audit']>, logger: Logger): void {
+  const changed = audit
+    .filter(({ action }) => action !== 'created')
+    .map(({ kind, name }) => `${kind} ${name}`);
+  if (changed.length === 0) return;
+  logger.info({ changes: changed.length, changed: changed.slice(0, MAX_PROBLEMS) }, 'settings.file_changed');
 }
 
 /** Host names are not resolved: a server must start without DNS, and their addresses may change. */

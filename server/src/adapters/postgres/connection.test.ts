@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { connectionOptions, hostsOf } from './connection.ts';
+import { connectionOptions, hostsOf, shownPlace } from './connection.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-connection-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -47,6 +47,24 @@ describe('the address of a database', () => {
 
   it('that cannot be read is refused without being quoted', () => {
     expect(() => connectionOptions('postgres://u:s3cret@[/x', {})).toThrow('the address cannot be read');
+    const unescaped = () => hostsOf('postgres://u:s3cret%@db/x');
+    expect(unescaped).toThrow(/cannot be read: .*% as %25/);
+    expect(unescaped).not.toThrow('s3cret');
+  });
+
+  it('is refused with a setting of TLS that it does not know, which would leave the way open', () => {
+    for (const wrong of ['sslmod=require', 'ssl=true', 'sslcert=/c.pem'])
+      expect(() => connectionOptions(`postgres://m@db/m?${wrong}`, {})).toThrow(
+        'which Millrace does not know',
+      );
+    expect(connectionOptions('postgres://m@db/m?connect_timeout=5', {})).toMatchObject({ user: 'm' });
+  });
+
+  it('is shown in messages, without a password', () => {
+    expect(shownPlace('postgres://m:s3cret@one,two:5433/db')).toBe(
+      'the database postgres://one:5432,two:5433/db',
+    );
+    expect(shownPlace('postgres:///db')).toBe('the database');
   });
 
   it('has a password that is read again at each connection', async () => {

@@ -27,7 +27,7 @@ export function hostsOf(address: string): readonly Host[] {
   if (given === null)
     return authority.map((one) => {
       const [, host = '', port] = /^(.*?)(?::(\d+))?$/.exec(one)!;
-      return hostOf(decodeURIComponent(host), url.searchParams.get('port') ?? port);
+      return hostOf(host, url.searchParams.get('port') ?? port);
     });
   const hosts = given.split(',');
   const ports = (url.searchParams.get('port') ?? url.port).split(',');
@@ -51,11 +51,12 @@ function hostOf(host: string, port: string | undefined): Host {
  * or a public authority, `verify-full` one for the host. See `hostsOf` for the servers. Throws a `StorageError`.
  */
 export function connectionOptions(address: string, env: NodeJS.ProcessEnv = process.env): ClientConfig {
-  const { url } = parse(address);
+  const { url, ...decoded } = parse(address);
+  refuseUnknownSsl(url);
   const given = (name: string) => url.searchParams.get(name) ?? undefined;
-  const user = given('user') ?? (decodeURIComponent(url.username) || undefined);
-  const database = decodeURIComponent(url.pathname.slice(1)) || undefined;
-  const password = passwordOf(url, env);
+  const user = given('user') ?? (decoded.user || undefined);
+  const database = decoded.database || undefined;
+  const password = decoded.password || passwordFrom(env);
   const ssl = tlsOf(
     given('sslmode') ?? env['PGSSLMODE'] ?? 'disable',
     given('sslrootcert') ?? env['PGSSLROOTCERT'],
@@ -80,22 +81,56 @@ export function placeOf(address: string): string {
   return `postgres://${hosts.join(',')}${url.pathname}`;
 }
 
+/** As `placeOf`, for messages: where the environment names the server, nothing is made up. */
+export function shownPlace(address: string): string {
+  const isNamed = hostsOf(address).every(({ host }) => host !== undefined);
+  return isNamed ? `the database ${placeOf(address)}` : 'the database';
+}
+
+/** An address, decoded; what is absent is empty. */
+interface Address {
+  readonly url: URL;
+  /** Hosts, with their ports. */
+  readonly authority: readonly string[];
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+}
+
 /** The address, and its servers as they are written there. `URL` knows one server at most: it gets the first. */
-function parse(address: string): { readonly url: URL; readonly authority: readonly string[] } {
+function parse(address: string): Address {
   try {
     const [, before, servers, rest] = /^([a-z]+:\/\/(?:[^/?@]*@)?)([^/?]*)(.*)$/i.exec(address)!;
     const authority = servers!.split(',');
     for (const server of authority) new URL(before! + server + rest!);
-    return { url: new URL(before! + authority[0]! + rest!), authority };
+    const url = new URL(before! + authority[0]! + rest!);
+    const [user, password, database] = [url.username, url.password, url.pathname.slice(1)].map(
+      decodeURIComponent,
+    );
+    return {
+      ...{ url, authority: authority.map(decodeURIComponent) },
+      ...{ user: user!, password: password!, database: database! },
+    };
   } catch {
     throw new StorageError(
-      'database: the address cannot be read: write postgres://user@host:5432/name, with several hosts divided by commas',
+      'database: the address cannot be read: write postgres://user@host:5432/name, with several hosts divided by commas, ' +
+        'and in a user or a password @ as %40, / as %2F, % as %25',
     );
   }
 }
 
-function passwordOf(url: URL, env: NodeJS.ProcessEnv): ClientConfig['password'] {
-  if (url.password !== '') return decodeURIComponent(url.password);
+/** A word that is not one of these could be meant to encrypt, and would not. */
+const SSL_PARAMETERS = ['sslmode', 'sslrootcert'];
+
+function refuseUnknownSsl(url: URL): void {
+  for (const name of url.searchParams.keys())
+    if (/^ssl/i.test(name) && !SSL_PARAMETERS.includes(name))
+      throw new StorageError(
+        `database: the address has ${JSON.stringify(name)}, which Millrace does not know: it takes ${SSL_PARAMETERS.join(' and ')}`,
+      );
+}
+
+function passwordFrom(env: NodeJS.ProcessEnv): ClientConfig['password'] {
   const file = env[PASSWORD_FILE];
   if (!file) return undefined;
   return async () => {

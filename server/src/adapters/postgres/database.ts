@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
-import { connectionOptions, type Host, hostsOf } from './connection.ts';
+import { connectionOptions, type Host, hostsOf, shownPlace } from './connection.ts';
+import { asStorageError, SHARED_SESSIONS, stateOf } from './errors.ts';
 
 /** A statement that is prepared once per connection, under its name. */
 export interface Statement {
@@ -58,10 +59,6 @@ const CONNECT_WITHIN = 10_000;
 /** How often two connections are compared. Between two looks, another client of the same pooler may have taken its connection. */
 const SESSION_LOOKS = 3;
 
-const SHARED_SESSIONS =
-  'the pooler in front of the database gives each transaction another connection, which loses prepared statements and locks: ' +
-  'set its pool_mode to session (pgbouncer), or name the address of the server itself in "database"';
-
 /** How often a transaction is done again after a deadlock. */
 const MOST_REPEATS = 20;
 
@@ -101,6 +98,8 @@ export class Database {
   /** The servers of the address, and the one of them that new connections go to. */
   readonly #hosts: readonly Host[];
   #at = 0;
+  /** For messages: where the database is. */
+  readonly #place: string;
   /** Connections whose settings are made, and the process that they are a sign of. */
   readonly #ready = new WeakMap<pg.ClientBase, number>();
   #lease: Lease | undefined;
@@ -110,6 +109,7 @@ export class Database {
 
   constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
     this.#hosts = hostsOf(url);
+    this.#place = shownPlace(url);
     const hostNow = () => this.#hosts[this.#at]!;
     this.#pool = new pg.Pool({
       ...connectionOptions(url),
@@ -165,7 +165,7 @@ export class Database {
       try {
         return await this.#transaction(work, isAwaited);
       } catch (error) {
-        if (repeat >= MOST_REPEATS || !isRepeatable(error)) throw asStorageError(error);
+        if (repeat >= MOST_REPEATS || !isRepeatable(error)) throw this.#asStorageError(error);
       }
     }
   }
@@ -175,7 +175,7 @@ export class Database {
     try {
       return await this.#withClient((client) => work(new SentStatements(client, this.#process)));
     } catch (error) {
-      throw asStorageError(error);
+      throw this.#asStorageError(error);
     }
   }
 
@@ -184,7 +184,7 @@ export class Database {
     try {
       return await this.#withClient((client) => this.#snapshot(client, work));
     } catch (error) {
-      throw asStorageError(error);
+      throw this.#asStorageError(error);
     }
   }
 
@@ -193,7 +193,7 @@ export class Database {
     try {
       return await this.#withClient((client) => work(sessionOf(client)), limit);
     } catch (error) {
-      throw asStorageError(error);
+      throw this.#asStorageError(error);
     }
   }
 
@@ -227,6 +227,10 @@ export class Database {
     this.#ended ??= this.#pool.end();
     this.#ended.catch(() => undefined);
     for (const client of this.#clients) destroy(client);
+  }
+
+  #asStorageError(error: unknown): StorageError {
+    return asStorageError(error, this.#place);
   }
 
   async #snapshot<Answer>(
@@ -471,12 +475,6 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string)
   return parse;
 }
 
-/** SQLSTATE, where the server has one to give. */
-function stateOf(error: unknown): string | undefined {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
-}
-
 /** Deadlocks, and transactions that cannot be serialized: done again, they succeed. */
 function isRepeatable(error: unknown): boolean {
   return ['40P01', '40001'].includes(stateOf(error) ?? '');
@@ -499,35 +497,4 @@ function isBroken(error: unknown): boolean {
 /** The server is a standby now: another one is the primary, and only a new connection finds it. */
 function isHandedOver(error: unknown): boolean {
   return stateOf(error) === READ_ONLY;
-}
-
-const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [/^25006$/, 'it is a standby: name the primary in "database", or all servers divided by commas'],
-  [/^53100$/, 'its disk is full: free some space on it'],
-  [/^53300$/, 'it has no connection left: raise its max_connections'],
-  [/^28/, 'it refuses the user or the password in "database"'],
-  [/^3D000$/, 'the database named in "database" does not exist: create it'],
-  [/^42501$/, 'the user named in "database" may not do this: make it the owner of the database'],
-  [
-    /^55P03$/,
-    'another session, such as a dump, has a lock on one of its tables: wait until it is over, or end it',
-  ],
-  [/^(26000|42P05)$/, SHARED_SESSIONS],
-  [/^42P07$/, 'it holds tables that Millrace did not write: make a database for Millrace alone'],
-  [/^(08|57P)/, 'it is stopping or starting: wait, or look after the server'],
-  [/^(XX|58)/, 'the server reports damage or a failing disk: see its log'],
-];
-
-/** An error of `pg` as a `StorageError`, whose reason is one line that says what to do. */
-function asStorageError(error: unknown): StorageError {
-  if (error instanceof StorageError) return error;
-  const state = stateOf(error);
-  const { message } = error as Error;
-  const said = `${state === undefined ? '' : `${state} `}${message || String((error as { code?: string }).code)}`;
-  const advice =
-    ADVICE.find(([pattern]) => pattern.test(state ?? ''))?.[1] ??
-    (state === undefined
-      ? 'is the server running, and can this machine reach it?'
-      : 'see the log of the server');
-  return new StorageError(`cannot use the database (${said}): ${advice}`, { cause: error });
 }

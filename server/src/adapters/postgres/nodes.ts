@@ -252,6 +252,7 @@ export class PostgresNodes implements Nodes {
   async #rejoin(): Promise<void> {
     const { logger, node } = this.#options;
     await this.#follower?.lost();
+    let said: string | undefined;
     while (!this.#isStopped) {
       try {
         await this.#member!.stop(false);
@@ -262,7 +263,9 @@ export class PostgresNodes implements Nodes {
         logger?.info({ node, process: this.process }, 'database.joined_again');
         return;
       } catch (error) {
-        logger?.warn({ reason: (error as Error).message }, 'database.not_joined');
+        const reason = (error as Error).message;
+        if (reason !== said) logger?.warn({ reason }, 'database.not_joined');
+        said = reason;
         await delay(REJOIN_AFTER);
       }
     }

@@ -1,0 +1,106 @@
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
+
+const TOKEN = 'token-of-the-tests';
+
+const bin = findPostgres();
+
+describe.skipIf(bin === undefined)('a node, as its operator sees it', () => {
+  let server: Postgres;
+  const ended: (() => unknown)[] = [];
+
+  beforeAll(async () => {
+    // Passwords over the network, as every distribution sets it up.
+    server = await startPostgres(bin!, { fsync: 'off', settings: { listen_addresses: '' } });
+    await server.administrate(`create role guarded login password 'right'`);
+    await server.administrate('create database guarded owner guarded');
+    const rules = join(server.folder, 'data', 'pg_hba.conf');
+    const others = readFileSync(rules, 'utf8');
+    writeFileSync(rules, 'local all guarded scram-sha-256\nlocal all turned_away reject\n');
+    appendFileSync(rules, others);
+    await server.administrate('select pg_reload_conf()');
+  });
+  afterAll(() => server.stop());
+  afterEach(async () => {
+    for (const end of ended.splice(0).reverse()) await end();
+  });
+
+  function place(yaml = oneDestination(['http://127.0.0.1:9/in'])): Place {
+    const made = makePlace(yaml);
+    ended.push(() => made.remove());
+    return made;
+  }
+
+  const argumentsOf = ({ config, data }: Place, folder = data) => [
+    ...['start', '--config', config, '--data', folder, '--port', '0', '--host', '127.0.0.1'],
+  ];
+
+  const envOf = (database: string, node = 'a') => ({
+    ...{ MILLRACE_DATABASE: database, MILLRACE_NODE: node, MILLRACE_ADMIN_TOKEN: TOKEN },
+    ...{ PGPASSWORD: '', PGPASSFILE: '/nowhere' },
+  });
+
+  it.each<[string, { user?: string; name?: string; more?: string }, RegExp]>([
+    ['no password', { user: 'guarded' }, /asks for a password, and none is given.*PGPASSWORD/],
+    ['a wrong password', { user: 'guarded:wrong' }, /28P01.*correct the user in "database", or the password/],
+    ['a host that lets nobody in', { user: 'turned_away:x' }, /28000.*pg_hba\.conf/],
+    ['a database that is not there', { name: 'none' }, /3D000.*create it \(createdb/],
+    ['a server without TLS', { more: '&sslmode=require' }, /turn ssl on/],
+    [
+      'a misspelt setting',
+      { more: '&sslmod=require' },
+      /"sslmod", which Millrace does not know: it takes sslmode/,
+    ],
+    ['a password with a sign of addresses', { user: 'guarded:a%b' }, /cannot be read: .*write .*% as %25/],
+  ])('says what to do about %s', async (_, { user = 'millrace', name = 'guarded', more = '' }, expected) => {
+    const database = `postgres://${user}@localhost/${name}?host=${encodeURIComponent(server.folder)}${more}`;
+    const { code, stderr } = await runProgram({ args: argumentsOf(place()), env: envOf(database) });
+    expect(stderr).toMatch(expected);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).not.toMatch(/wrong|right|SASL|\n\s+at /);
+    expect(code).toBe(1);
+  });
+
+  it('names the database that it cannot use, and a host that nobody knows', async () => {
+    const database = 'postgres://guarded:p@ss@nowhere.invalid:5433/guarded';
+    const { stderr } = await runProgram({ args: argumentsOf(place()), env: envOf(database) });
+    expect(stderr).toMatch(/cannot use the database postgres:\/\/.*nowhere\.invalid:5433\/guarded/);
+    expect(stderr).toMatch(/does not find that host.*@ as %40/);
+  });
+
+  it('has its folder for itself, and doctor finds it there', async () => {
+    const database = await server.makeDatabase();
+    const one = place();
+    const node = await startProgram({ args: argumentsOf(one), env: envOf(database) });
+    ended.push(() => node.kill());
+    const second = await runProgram({ args: argumentsOf(one), env: envOf(database, 'b') });
+    expect([second.code, second.stderr]).toEqual([1, expect.stringContaining('in use by another running')]);
+    const doctor = await runProgram({
+      args: ['doctor', '--config', one.config, '--data', one.data, '--url', node.url],
+      env: envOf(database),
+    });
+    expect(doctor.stdout).toMatch(/ok +server/);
+    expect(doctor.stdout).not.toMatch(/does not work on this data folder/);
+    await node.kill();
+    const next = await startProgram({ args: argumentsOf(one), env: envOf(database) });
+    await next.stop();
+  });
+
+  it('says what its file changes for all nodes, and where settings are when it has none', async () => {
+    const database = await server.makeDatabase();
+    const [one, other] = [place(), place(oneDestination(['http://127.0.0.1:9/other']))];
+    const first = await startProgram({ args: argumentsOf(one), env: envOf(database) });
+    ended.push(() => first.kill());
+    const second = await startProgram({ args: argumentsOf(other), env: envOf(database, 'b') });
+    await second.saw(/"changed":\["destination crm"\].*"settings\.file_changed"/);
+    await second.stop();
+    expect(first.out.stderr + first.out.stdout).not.toMatch(/settings\.file_changed/);
+    const args = ['start', '--data', other.data, '--port', '0', '--host', '127.0.0.1'];
+    const third = await startProgram({ args, env: envOf(database, 'c') });
+    expect(third.out.stderr).toMatch(/sources and destinations are those the database has/);
+    await third.stop();
+  });
+});

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -152,8 +154,36 @@ describe('restoring', () => {
 });
 
 describe('a backup of a store with profiles', () => {
-  const profiles = (data = 'data') =>
-    openProfileStore({ folder: inFolder(data), log: store.identity.id, cache: 1024 * 1024 });
+  const profiles = (data = 'data', of = store) =>
+    openProfileStore({ folder: inFolder(data), log: of.identity.id, cache: 1024 * 1024 });
+
+  /** The bytes of all files of a folder. */
+  const bytesIn = (data: string) =>
+    readdirSync(inFolder(data))
+      .sort()
+      .map((name) => [name, readFileSync(inFolder(data, name)).toString('base64')]);
+
+  it('takes no other folder that comes into the place of its own, and leaves that one as it is', async () => {
+    const other = await openStore({ folder: inFolder('open') });
+    const users = profiles('open', other);
+    await users.commit(slice(0, { put: [{ id: 1, state: state('of another') }] }));
+    // As a server leaves it that was killed: the profiles stand in their write-ahead log.
+    cpSync(inFolder('open'), inFolder('other'), { recursive: true });
+    await users.stop();
+    await other.stop();
+    const before = bytesIn('other');
+    await store.log.append(owedBatch(events(3), 'parked'));
+    await profiles().stop();
+
+    renameSync(inFolder('data'), inFolder('away'));
+    renameSync(inFolder('other'), inFolder('data'));
+    // Before the writer has noticed.
+    await expect(store.backup(inFolder('b'))).rejects.toThrow(/another|was replaced/);
+    expect(bytesIn('data')).toEqual(before);
+    expect(existsSync(inFolder('b'))).toBe(false);
+    renameSync(inFolder('data'), inFolder('other'));
+    renameSync(inFolder('away'), inFolder('data'));
+  });
 
   it('holds profiles that have seen no event which its log does not hold, whatever is written meanwhile', async () => {
     await fill(3);

@@ -32,6 +32,7 @@ import { redactInSlices } from '../encoding/kept-answers.ts';
 import { ledgerOf } from '../encoding/ledger.ts';
 import { encodePlans } from '../encoding/plans.ts';
 import { BackupRunner } from './backup/backup.ts';
+import { sharedIdentity } from './data-folder/files.ts';
 import { FolderStatus, refuseUnfinishedRestore } from './data-folder/folder.ts';
 import { refuseMoved } from './data-folder/moved.ts';
 import type { AppendMessage, ReadAnswer } from './log/log-tables.ts';
@@ -85,11 +86,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const status = new FolderStatus(folder, options.logger);
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
   const { startWriter = startThread } = options;
-  const thread = new WriterThread(startWriter({ folder, dedupeWindow, filterMemory }), status.changed);
+  const file = sharedIdentity();
+  const thread = new WriterThread(startWriter({ folder, dedupeWindow, filterMemory, file }), status.changed);
   const { keySecret, id, lastMark, isMarkDamaged } = await thread.ready;
   status.opened(isMarkDamaged);
   const { problems } = status;
-  const backups = new BackupRunner(folder, problems);
+  const backups = new BackupRunner({ folder, file, problems });
   const journal = new RegulationJournal(folder);
   await completeJournal(thread, journal);
   return {

@@ -32,6 +32,8 @@ export interface WriterOptions {
   readonly folder: string;
   readonly dedupeWindow: Duration;
   readonly filterMemory: number;
+  /** Told which file is open, for other threads: `sharedIdentity`. */
+  readonly file: SharedArrayBuffer;
 }
 
 /** A call of a handler, or an operation of the writer itself. */
@@ -100,7 +102,7 @@ class Writer {
     this.#lock = lock;
     const { isNew, isMarkDamaged } = inspectFolder(options.folder);
     this.#database = openDatabase(options.folder, { isNew });
-    this.#checkpoints = new Checkpoints(this.#database, options.folder);
+    this.#checkpoints = new Checkpoints(this.#database, options.folder, options.file);
     const { epoch, keySecret, id } = startEpoch(this.#database);
     this.#epoch = epoch;
     this.#keySecret = keySecret;

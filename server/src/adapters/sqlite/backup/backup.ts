@@ -26,23 +26,29 @@ import { verifyFile } from '../upkeep/verification.ts';
 import { USERS_APPLICATION_ID } from '../users/schema.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
 
+export interface BackupRunnerOptions {
+  readonly folder: string;
+  /** As `WriterOptions.file`. */
+  readonly file: SharedArrayBuffer;
+  /** Says why the files in the folder are not the open store, a moment after that is so; empty while they are. */
+  readonly problems: () => readonly string[];
+}
+
 /** Makes copies of the file while it is in use, one at a time, each on a thread of its own. */
 export class BackupRunner {
-  readonly #folder: string;
-  readonly #problems: () => readonly string[];
+  readonly #options: BackupRunnerOptions;
   /** The copy under way, and the shared word that breaks it off. */
   #current: { readonly made: Promise<Backup>; readonly cancelFlag: Int32Array } | undefined;
   #isStopped = false;
 
-  /** `problems` says why the files in the folder are not the open store; empty while they are. */
-  constructor(folder: string, problems: () => readonly string[]) {
-    this.#folder = folder;
-    this.#problems = problems;
+  constructor(options: BackupRunnerOptions) {
+    this.#options = options;
   }
 
   async make(into: string, progress?: BackupProgress): Promise<Backup> {
     if (this.#isStopped) throw new StorageError('the store is stopped');
-    const [problem] = this.#problems();
+    const { folder, file, problems } = this.#options;
+    const [problem] = problems();
     if (problem !== undefined) throw new StorageError(problem);
     if (this.#current !== undefined) {
       throw new StorageError(
@@ -50,7 +56,7 @@ export class BackupRunner {
       );
     }
     const cancelFlag = new Int32Array(new SharedArrayBuffer(4));
-    const made = runWorker({ folder: this.#folder, into, cancelFlag }, progress);
+    const made = runWorker({ folder, file, into, cancelFlag }, progress);
     this.#current = { made, cancelFlag };
     try {
       return await made;

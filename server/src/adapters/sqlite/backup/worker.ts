@@ -6,13 +6,15 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup } from '../../../ports/store.ts';
 import { isDamageError } from '../damage.ts';
-import { DATABASE_FILE, databaseUri, syncPath, USERS_FILE } from '../data-folder/files.ts';
+import { DATABASE_FILE, databaseUri, isWritersFile, syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { freeBytes, OWNER_ONLY, takeEmptyFolder } from '../data-folder/folder.ts';
 import { verifyFile } from '../upkeep/verification.ts';
 
 export interface BackupWorkerOptions {
   /** The data folder. */
   readonly folder: string;
+  /** As `WriterOptions.file`. */
+  readonly file: SharedArrayBuffer;
   /** Where the copy goes. */
   readonly into: string;
   /** One shared word. Any value but 0 breaks the copy off. */
@@ -50,12 +52,13 @@ const PROFILES = 'the profiles in users.db, which are made from the log again';
  * with each commit.
  */
 async function copy(
-  { folder, into, cancelFlag }: BackupWorkerOptions,
+  { folder, file, into, cancelFlag }: BackupWorkerOptions,
   report: (message: BackupWorkerMessage) => void,
 ): Promise<Backup> {
   const isNew = takeEmptyFolder(into, makeFolder, (names) => refusalOf(into, names));
-  const sources = openSources(folder);
+  let sources: Sources | undefined;
   try {
+    sources = openSources(folder, file);
     const size = sizeOfSource(sources.log);
     const users = sources.users === undefined ? 0 : bytesOf(sources.users);
     const of = size.bytes + users;
@@ -84,8 +87,8 @@ async function copy(
     if (isNew) rmSync(into, { recursive: true, force: true });
     throw error;
   } finally {
-    sources.users?.close();
-    sources.log.close();
+    sources?.users?.close();
+    sources?.log.close();
   }
 }
 
@@ -96,25 +99,29 @@ interface Sources {
 }
 
 /** Both files, each at one moment. Neither connection writes. The one to the log cannot checkpoint, not even as the last to close. */
-function openSources(folder: string): Sources {
-  const users = openUsers(folder);
+function openSources(folder: string, file: SharedArrayBuffer): Sources {
+  const users = openUsers(folder, file);
+  let log: DatabaseSync | undefined;
   try {
-    const log = new DatabaseSync(databaseUri(folder, 'ro'), { readOnly: true });
+    log = new DatabaseSync(databaseUri(folder, 'ro'), { readOnly: true });
+    refuseAnother(folder, file);
     log.exec('pragma cache_size = -1024');
     beginReading(log);
     return users === undefined ? { log } : { log, users };
   } catch (error) {
+    log?.close();
     users?.close();
     throw error;
   }
 }
 
 /** For reading and writing: no other connection need be open, and a first one that only reads finds no index of the log. */
-function openUsers(folder: string): DatabaseSync | undefined {
+function openUsers(folder: string, file: SharedArrayBuffer): DatabaseSync | undefined {
   if (!existsSync(join(folder, USERS_FILE))) return undefined;
   let users: DatabaseSync | undefined;
   try {
     users = new DatabaseSync(databaseUri(folder, 'rw', USERS_FILE), { timeout: 5000 });
+    refuseAnother(folder, file);
     users.exec('pragma cache_size = -1024; pragma query_only = on');
     beginReading(users);
     return users;
@@ -123,6 +130,17 @@ function openUsers(folder: string): DatabaseSync | undefined {
     if (isDamageError(error)) return undefined;
     throw error;
   }
+}
+
+/**
+ * Throws when another store stands in the folder than the one that the writer has open. Asked when a connection is open and has read
+ * nothing: closed then, it does nothing to that other one, where a first connection to profiles would write their log into their file.
+ */
+function refuseAnother(folder: string, file: SharedArrayBuffer): void {
+  if (isWritersFile(folder, file)) return;
+  throw new StorageError(
+    `another store is in the place of the open one in ${folder}: move back the very same files, and make the backup then`,
+  );
 }
 
 /** The moment that a transaction shows is that of its first read. */

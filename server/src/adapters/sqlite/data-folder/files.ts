@@ -29,6 +29,17 @@ export function isSameFile(one: FileIdentity | undefined, other: FileIdentity | 
   return one !== undefined && one.device === other?.device && one.inode === other.inode;
 }
 
+/** Memory for the identity of the file that the writer has open: device and inode, which other threads compare. */
+export function sharedIdentity(): SharedArrayBuffer {
+  return new SharedArrayBuffer(16);
+}
+
+/** Whether the database file of a folder is the one that the writer has open. */
+export function isWritersFile(folder: string, identity: SharedArrayBuffer): boolean {
+  const [device, inode] = new BigUint64Array(identity);
+  return isSameFile({ device: device!, inode: inode! }, fileAt(join(folder, DATABASE_FILE)));
+}
+
 /** The path of the write-ahead log: beside the real database file, also when a symbolic link leads there. */
 export function walPath(folder: string, file = DATABASE_FILE): string {
   try {

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
-import { DATABASE_FILE, databaseUri, type FileIdentity, fileAt, isSameFile } from '../data-folder/files.ts';
+import { databaseUri, isWritersFile } from '../data-folder/files.ts';
 import {
   type CheckpointerOptions,
   COMMAND,
@@ -22,7 +21,6 @@ const CHECKPOINT_INTERVAL = 100;
  */
 function run({ folder, shared, file }: CheckpointerOptions): void {
   const signals = new Int32Array(shared);
-  const writers = new BigUint64Array(file);
   let database: DatabaseSync | undefined;
   for (;;) {
     const command = Atomics.load(signals, COMMAND);
@@ -36,7 +34,7 @@ function run({ folder, shared, file }: CheckpointerOptions): void {
       continue;
     }
     try {
-      database ??= open(folder, { device: writers[0]!, inode: writers[1]! });
+      database ??= open(folder, file);
       const { log, checkpointed } = database
         .prepare('pragma wal_checkpoint(passive)')
         .get() as unknown as Checkpoint;
@@ -60,9 +58,9 @@ interface Checkpoint {
  * Throws when another file than the writer's stands there. Its log would be copied and removed, under whoever works with it. Closed before
  * anything is read, the connection does nothing to it.
  */
-function open(folder: string, writers: FileIdentity): DatabaseSync {
+function open(folder: string, writers: SharedArrayBuffer): DatabaseSync {
   const database = new DatabaseSync(databaseUri(folder));
-  if (!isSameFile(writers, fileAt(join(folder, DATABASE_FILE)))) {
+  if (!isWritersFile(folder, writers)) {
     database.close();
     throw new Error('another file is in the place of the open one');
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../../ports/event-log.ts';
-import { DATABASE_FILE, fileAt, walPath } from '../data-folder/files.ts';
+import { DATABASE_FILE, fileAt, sharedIdentity, walPath } from '../data-folder/files.ts';
 
 /** 32-bit words in the memory that the writer and the checkpointer share. */
 const SIGNALS = 4;
@@ -54,7 +54,7 @@ export class Checkpoints {
   readonly #walPath: string;
   readonly #shared = new SharedArrayBuffer(4 * SIGNALS);
   readonly #signals = new Int32Array(this.#shared);
-  readonly #file = new BigUint64Array(new SharedArrayBuffer(16));
+  readonly #file: BigUint64Array<SharedArrayBuffer>;
   /** Resolves when the thread has ended; undefined while there is none. */
   #exited: Promise<void> | undefined;
   #startedAt = Number.NEGATIVE_INFINITY;
@@ -64,8 +64,10 @@ export class Checkpoints {
   #commits = 0;
   #pauses = 0;
 
-  constructor(database: DatabaseSync, folder: string) {
+  /** `file`: as `CheckpointerOptions.file`. */
+  constructor(database: DatabaseSync, folder: string, file = sharedIdentity()) {
     this.#folder = folder;
+    this.#file = new BigUint64Array(file);
     this.#walPath = walPath(folder);
     this.#pageSize = (database.prepare('pragma page_size').get() as { page_size: number }).page_size;
     [this.#copyRest, this.#truncate] = prepare(database);

@@ -90,15 +90,22 @@ async function sendOne(
   client.send(call as Parameters<Client['send']>[0]);
   await client.close();
   if (failure === undefined) return 0;
-  const why = `${failure.code}): ${visible(failure.message).replace(/\.$/, '')}`;
   // The library refused the call before it was sent: the input is wrong.
   if (!failure.accepted) {
-    place.err.write(`millrace: the call cannot be sent (${why}.\n`);
+    place.err.write(`millrace: the call cannot be sent ${whyNot(failure)}.\n`);
     return 2;
   }
   const unreachable = failure.status === undefined ? await whyUnreachable(endpoint) : undefined;
   place.err.write(
-    `millrace: ${unreachable ?? `${new URL(endpoint).origin} did not store the call (${why}`}.\n`,
+    `millrace: ${unreachable ?? `${new URL(endpoint).origin} did not store the call ${whyNot(failure)}`}.\n`,
   );
   return 1;
+}
+
+/** Why a call was not stored. The library is closed when nobody waits any longer: then its last answer is the reason, and not that. */
+export function whyNot({ code, message, tries }: Pick<Failure, 'code' | 'message' | 'tries'>): string {
+  const said = visible(message).replace(/\.$/, '');
+  const answer = /\((.*)\)$/.exec(said)?.[1];
+  if (code !== 'closed' || answer === undefined) return `(${code}): ${said}`;
+  return `in ${PATIENCE_MS / 1000} s and ${tries ?? 1} tries; the last answer: ${answer.replace(/\.$/, '')}`;
 }

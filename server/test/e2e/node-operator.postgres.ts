@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { lasting } from '../faults/waiting.ts';
 import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
 
@@ -87,6 +88,32 @@ describe.skipIf(bin === undefined)('a node, as its operator sees it', () => {
     await node.kill();
     const next = await startProgram({ args: argumentsOf(one), env: envOf(database) });
     await next.stop();
+  });
+
+  it('says while the database is away what is wrong with it, in the log once, and goes on by itself', async () => {
+    const away = await startPostgres(bin!, { fsync: 'off' });
+    const one = place();
+    const node = await startProgram({ args: argumentsOf(one), env: envOf(await away.makeDatabase()) });
+    ended.push(
+      () => away.stop(),
+      () => node.kill(),
+    );
+    const readiness = async () => await (await fetch(`${node.url}/readyz`)).text();
+    await away.crash();
+    await expect
+      .poll(readiness, { timeout: 20_000 })
+      .toMatch(/joins again: cannot use the database .*ECONN|ENOENT/);
+    // Some more tries.
+    await lasting(3000);
+    const said = node.out.stderr.split('\n').filter((line) => line.includes('database.not_joined'));
+    expect(new Set(said.map((line) => JSON.parse(line).reason)).size).toBe(said.length);
+    const status = await runProgram({
+      args: ['status', '--url', node.url, '--token', TOKEN],
+      env: {},
+    });
+    expect(status.stdout + status.stderr).toMatch(/is the server running, and can this machine reach it/);
+    await away.restart();
+    await expect.poll(readiness, { timeout: 20_000 }).toBe('{"status":"ready"}');
   });
 
   it('says what its file changes for all nodes, and where settings are when it has none', async () => {

@@ -116,6 +116,8 @@ export class PostgresNodes implements Nodes {
   #rejoining: Promise<void> | undefined;
   #hasAdopted = false;
   #isStopped = false;
+  /** Why it could not join again at the last try. */
+  #reason: string | undefined;
 
   private constructor(database: Database, options: NodeOptions) {
     this.#database = database;
@@ -142,7 +144,7 @@ export class PostgresNodes implements Nodes {
     this.maySend()
       ? []
       : [
-          'this node lost its lease in the database and joins again: look after the database and the way to it',
+          `this node lost its lease in the database and joins again: ${this.#reason ?? 'look after the database and the way to it'}`,
         ];
 
   follow(follower: LeaseFollower): void {
@@ -252,7 +254,7 @@ export class PostgresNodes implements Nodes {
   async #rejoin(): Promise<void> {
     const { logger, node } = this.#options;
     await this.#follower?.lost();
-    let said: string | undefined;
+    this.#reason = undefined;
     while (!this.#isStopped) {
       try {
         await this.#member!.stop(false);
@@ -264,8 +266,8 @@ export class PostgresNodes implements Nodes {
         return;
       } catch (error) {
         const reason = (error as Error).message;
-        if (reason !== said) logger?.warn({ reason }, 'database.not_joined');
-        said = reason;
+        if (reason !== this.#reason) logger?.warn({ reason }, 'database.not_joined');
+        this.#reason = reason;
         await delay(REJOIN_AFTER);
       }
     }

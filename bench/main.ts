@@ -10,6 +10,7 @@ import {
   type Figure,
   line,
   middle,
+  type Offered,
   rate,
   SECONDS,
   WARM_UP,
@@ -27,6 +28,14 @@ import { compareProfiles } from './users-load.ts';
  */
 const WANTED = process.argv.slice(2);
 
+/** A commit is shared by the calls that have arrived, so a call alone costs less the more clients there are. */
+const OFFERED: readonly Offered[] = [
+  { events: 1, connections: CONNECTIONS },
+  { events: 1, connections: 4 * CONNECTIONS },
+  { events: 1, connections: 16 * CONNECTIONS },
+  { events: 100, connections: CONNECTIONS },
+];
+
 const UNDICI = 'a loop of undici clients, signed';
 /** The least that is possible on this machine: sockets of Node, prepared bytes, nothing parsed and nothing signed. */
 const TAKING = 'bare sockets, answered unread';
@@ -35,12 +44,12 @@ const SENDING = 'bare sockets, prepared requests';
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 
 try {
-  for (const events of wants('accept') ? [1, 100] : []) {
-    const name = events === 1 ? 'accept, single calls' : `accept, batches of ${events}`;
+  for (const offered of wants('accept') ? OFFERED : []) {
+    const name = `accept, ${nameOf(offered)}`;
     const [sockets = [], bare = [], ours = []] = await alternate(
-      () => accepting(run(['bench/receiver.ts']), { events, connections: CONNECTIONS }),
-      () => accepting(run(['bench/bare.ts', 'echo']), { events, connections: CONNECTIONS }),
-      () => accepting(startMillrace(folder), { events, connections: CONNECTIONS }),
+      () => accepting(run(['bench/receiver.ts']), offered),
+      () => accepting(run(['bench/bare.ts', 'echo']), offered),
+      () => accepting(startMillrace(folder), offered),
     );
     report(name, { 'node:http, body collected and parsed': bare, [TAKING]: sockets }, ours, 'events');
   }
@@ -48,13 +57,14 @@ try {
     const [sockets = [], bare = [], ours = []] = await alternate(sendOverSockets, sendBare, deliverBacklog);
     report('deliver, signed, from the backlog', { [UNDICI]: bare, [SENDING]: sockets }, ours, 'requests');
   }
-  for (const events of wants('through') ? [1, 100] : []) {
-    const name = events === 1 ? 'end to end, single calls' : `end to end, batches of ${events}`;
+  for (const offered of wants('through') ? OFFERED : []) {
+    const { events } = offered;
+    const name = `end to end, ${nameOf(offered)}`;
     const [parse = [], insert = [], sender = [], through = []] = await alternate(
-      () => accepting(run(['bench/bare.ts', 'echo']), { events, connections: CONNECTIONS }),
+      () => accepting(run(['bench/bare.ts', 'echo']), offered),
       () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
       sendBare,
-      () => endToEnd(events),
+      () => endToEnd(offered),
     );
     report(name, { [UNDICI]: sender }, through, 'requests');
     // One event costs what all parts cost, so they are added up as processor time.
@@ -67,6 +77,10 @@ try {
   if (wants('users')) await compareProfiles();
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+function nameOf({ events, connections }: Offered): string {
+  return `${events === 1 ? 'single calls' : `batches of ${events}`}, ${connections} connections`;
 }
 
 function wants(part: string): boolean {
@@ -109,12 +123,12 @@ async function deliverBacklog(): Promise<Figure> {
 }
 
 /** From the first call until the last of them has arrived: what is accepted faster than it is delivered counts as well. */
-async function endToEnd(events: number): Promise<Figure> {
+async function endToEnd({ events, connections }: Offered): Promise<Figure> {
   const [receiver, port] = await startReceiver();
   const server = startMillrace(folder, { port });
   const [, url] = await server.saw(/ready on (\S+)/);
   const load = (seconds: number) =>
-    result<Load>(['bench/load.ts', url!, String(CONNECTIONS), String(seconds), String(events)]);
+    result<Load>(['bench/load.ts', url!, String(connections), String(seconds), String(events)]);
   const warmUp = await load(WARM_UP);
   await arrived(receiver, warmUp.events);
   const [cpu, at] = [server.cpu(), performance.now()];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeBody, decodeNumbers, encodeBody, encodeNumbers, RAW, ZSTD } from './chunk-codec.ts';
+import { decodeBody, decodeNumbers, encodeBody, encodeNumbers, freeBytes, RAW, ZSTD } from './chunk-codec.ts';
 
 describe('chunk codec', () => {
   it('leaves a few events uncompressed and compresses many', () => {
@@ -22,5 +22,21 @@ describe('chunk codec', () => {
     const bytes = encodeNumbers(sources);
     expect(bytes.byteLength).toBe(24);
     expect(decodeNumbers(bytes, 251)).toEqual(sources);
+  });
+
+  it('gives the memory of large bytes back at once', () => {
+    const body = Buffer.alloc(40_000, 'x');
+    const decoded = decodeBody(ZSTD, encodeBody(body, 100).bytes, body.length);
+    const before = process.memoryUsage().arrayBuffers;
+    freeBytes(decoded);
+    expect(process.memoryUsage().arrayBuffers).toBeLessThanOrEqual(before - 40_000);
+    expect(decoded.byteLength).toBe(0);
+  });
+
+  it('leaves bytes alone that share their memory with others', () => {
+    const [one, other] = [Buffer.from('one'), Buffer.from('other')];
+    expect(one.buffer).toBe(other.buffer);
+    freeBytes(one);
+    expect([one.toString(), other.toString()]).toEqual(['one', 'other']);
   });
 });

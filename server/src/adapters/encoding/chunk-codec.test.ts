@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { decodeBody, decodeNumbers, encodeBody, encodeNumbers, freeBytes, RAW, ZSTD } from './chunk-codec.ts';
+import {
+  decodeBody,
+  decodeNumbers,
+  encodeBody,
+  encodeNumbers,
+  freeBuffer,
+  RAW,
+  ZSTD,
+} from './chunk-codec.ts';
 
 describe('chunk codec', () => {
   it('leaves a few events uncompressed and compresses many', () => {
@@ -28,7 +36,7 @@ describe('chunk codec', () => {
     const body = Buffer.alloc(40_000, 'x');
     const decoded = decodeBody(ZSTD, encodeBody(body, 100).bytes, body.length);
     const before = process.memoryUsage().arrayBuffers;
-    freeBytes(decoded);
+    freeBuffer(decoded);
     expect(process.memoryUsage().arrayBuffers).toBeLessThanOrEqual(before - 40_000);
     expect(decoded.byteLength).toBe(0);
   });
@@ -36,7 +44,7 @@ describe('chunk codec', () => {
   it('leaves bytes alone that share their memory with others', () => {
     const [one, other] = [Buffer.from('one'), Buffer.from('other')];
     expect(one.buffer).toBe(other.buffer);
-    freeBytes(one);
+    freeBuffer(one);
     expect([one.toString(), other.toString()]).toEqual(['one', 'other']);
   });
 });

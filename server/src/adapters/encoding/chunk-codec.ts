@@ -281,7 +281,7 @@ export function concatLines(lines: readonly Uint8Array[]): Uint8Array<ArrayBuffe
  * the heap's, a thread with a small heap collects all of it for a few large buffers. Small bytes share their buffer with others, of
  * which each has less than half, and are left alone.
  */
-export function freeBytes({ buffer, byteLength }: Uint8Array): void {
+export function freeBuffer({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && byteLength > buffer.byteLength / 2) buffer.transfer(0);
 }
 

@@ -4,7 +4,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
-import { freeBytes } from '../encoding/chunk-codec.ts';
+import { freeBuffer } from '../encoding/chunk-codec.ts';
 import { canBeAvoided, isDamageError, Quarantine, rebuildIndexes } from './damage.ts';
 import { FileWatcher } from './data-folder/file-watcher.ts';
 import { DATABASE_FILE } from './data-folder/files.ts';
@@ -251,7 +251,7 @@ class Writer {
       for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
       return;
     }
-    for (const request of writes) if (request.name === 'append') freeBytes(request.message.lines);
+    for (const request of writes) if (request.name === 'append') freeBuffer(request.message.lines);
     writes.forEach(({ id, name }, index) => {
       const reply: WriterReply = { kind: 'done', id, answer: answers[index] };
       if (name === 'scrub') this.#scrubbing.push(reply);

@@ -1,6 +1,6 @@
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import { freeBytes } from '../../encoding/chunk-codec.ts';
+import { freeBuffer } from '../../encoding/chunk-codec.ts';
 import { COMPACTED, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
 import { type ChunkFacts, mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
 import { UnwritableChunksError } from '../damage.ts';
@@ -61,8 +61,8 @@ export class Compaction {
     try {
       for (const chunk of chunks) this.#chunks.delete(chunk);
       this.#chunks.put(first, merged, COMPACTED);
-      for (const chunk of chunks) freeBytes(chunk.body);
-      freeBytes(merged.lines);
+      for (const chunk of chunks) freeBuffer(chunk.body);
+      freeBuffer(merged.lines);
     } catch (error) {
       throw error instanceof UnwritableChunksError
         ? new UnwritableChunksError(first, first + n, error)

@@ -140,6 +140,24 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
     expect(await countsOfSource(store, SITE)).toMatchObject({ duplicates: all.length * 3 + 1 });
   });
 
+  it('of tens of thousands of events of another node are all known, and no other one is, also after a restart', async () => {
+    const other = await open('b');
+    const ofBoth = Array.from({ length: 20 }, (_, nth) => events(2000, `n${nth}-`));
+    for (const [nth, some] of ofBoth.entries())
+      expect(duplicatesOf(await (nth % 3 === 0 ? store : other).log.append(batch(some)))).toEqual([]);
+    const started = await open('c');
+    for (const [nth, some] of ofBoth.entries()) {
+      for (const one of [store, other, started]) {
+        const mixed = some.flatMap((known) => [known, event(`new ${one.nodes.process} ${known.messageId}`)]);
+        const half = mixed.slice(nth % 2 === 0 ? 0 : 2000, nth % 2 === 0 ? 2000 : undefined);
+        expect(duplicatesOf(await one.log.append(batch(half)))).toEqual(
+          half.flatMap((_, index) => (index % 2 === 0 ? [index] : [])),
+        );
+      }
+    }
+    await expectBalanced(store);
+  });
+
   it('are all in the filter of a node that reads hundreds of pages for it', async () => {
     const ids = Array.from({ length: 20 }, (_, nth) => events(2000, `s${nth}-`));
     for (const some of ids) await store.log.append(batch(some));

@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto';
-import { endianness } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../../model/event.ts';
 import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
@@ -29,6 +28,7 @@ import { count } from '../queue/ledger.ts';
 import type { PendingSets } from '../queue/pending.ts';
 import { type ChunkTable, putChunk } from './chunk-table.ts';
 import { findDuplicates } from './dedupe.ts';
+import { binaryArrayOf } from './key-arrays.ts';
 import { KeyFilters, type RunHints } from './key-filters.ts';
 import { KeyMemory, type KeyView } from './key-memory.ts';
 import { findInPages } from './key-pages.ts';
@@ -90,7 +90,7 @@ export interface AppenderDependencies {
   readonly dedupeWindow: Duration;
   /** Bytes of memory for filters of keys. */
   readonly filterMemory: number;
-  /** Keys that are not in pages, beyond which batches are refused. Default: 16 million, which take half a gigabyte of memory. */
+  /** Keys that are not in pages, beyond which batches are refused. Default: 16 million, which take a quarter of a gigabyte of memory. */
   readonly mostKeys?: number | undefined;
   /** After how long without progress of its filters a node that starts counts as ready. Default: a minute. */
   readonly preparedWithin?: Duration | undefined;
@@ -469,27 +469,6 @@ export function hashesOf(words: Uint32Array): BigInt64Array {
     swapped[at + 1] = words[at]!;
   }
   return new BigInt64Array(swapped.buffer);
-}
-
-/** The number of the type bigint in the server's catalogue, and words before the first element of an array. */
-const BIGINT = 20;
-const HEAD_WORDS = 5;
-
-/**
- * Two words for each number as an array of the server's binary form: how many dimensions, no nulls, the type, the length, the first index;
- * then each number behind its length in bytes. `pg` sends bytes as they are. As text they would be written and read digit by digit.
- */
-function binaryArrayOf(words: Uint32Array): Buffer {
-  const n = words.length / 2;
-  const form = new Uint32Array(HEAD_WORDS + n * 3);
-  form.set([1, 0, BIGINT, n, 1]);
-  for (let from = 0, to = HEAD_WORDS; from < words.length; from += 2, to += 3) {
-    form[to] = 8;
-    form[to + 1] = words[from]!;
-    form[to + 2] = words[from + 1]!;
-  }
-  const bytes = Buffer.from(form.buffer);
-  return endianness() === 'LE' ? bytes.swap32() : bytes;
 }
 
 /** Bits for each key: of a hundred keys that are not there, one or two meet a bit. */

@@ -2,7 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Duration } from '../../../model/time.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import type { Database } from '../database.ts';
-import { type KeyMemory, type KeyVisitor, wordsOf } from './key-memory.ts';
+import { formOf, wordsOf } from './key-arrays.ts';
+import type { KeyMemory } from './key-memory.ts';
 import { filterBytesFor, SplitBlockFilter } from './split-block-filter.ts';
 
 /** Runs in pages, with the number of their keys. */
@@ -46,7 +47,7 @@ export interface KeyFiltersOptions {
   readonly memory: number;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
   /** The memory, which may have all keys of a run: its pages need not be read then. */
-  readonly keys: Pick<KeyMemory, 'visit'>;
+  readonly keys: Pick<KeyMemory, 'slicesOf'>;
   /** Called with the newest run that needs no other memory. */
   readonly onLoaded: (to: number) => void;
 }
@@ -170,8 +171,10 @@ export class KeyFilters {
   async #add({ id, keys }: RunRow, all: number, isOver: () => boolean): Promise<void> {
     const target = this.#filterFor(id, keys, all);
     // Filled while it covers nothing new: a key too many does no harm.
-    const steps = this.#visit(id, (high, low) => target.filter.add(high, low));
-    for await (const _ of steps) if (isOver()) return;
+    for await (const keys of this.#slicesOf(id)) {
+      if (isOver()) return;
+      target.filter.addAll(keys);
+    }
     if (isOver()) return;
     target.room -= keys;
     target.to = id;
@@ -190,12 +193,12 @@ export class KeyFilters {
     return { filter: new SplitBlockFilter(room), from: id, to: id, room };
   }
 
-  /** Shows all keys of a run, from memory or from pages. Others have their turn between two steps. */
-  async *#visit(run: number, visitor: KeyVisitor): AsyncGenerator<undefined> {
-    const inMemory = this.#keys.visit(run, visitor);
+  /** All keys of a run as pairs of words, from memory or from pages. Others have their turn between some thousand of them and the next. */
+  async *#slicesOf(run: number): AsyncGenerator<Uint32Array> {
+    const inMemory = this.#keys.slicesOf(run);
     if (inMemory !== undefined) {
-      for (const step of inMemory) {
-        yield step;
+      for (const keys of inMemory) {
+        yield keys;
         await nextTurn();
       }
       return;
@@ -209,18 +212,14 @@ export class KeyFilters {
         reading = this.#read(run, pages.at(-1));
         reading.catch(() => undefined);
       }
-      for (const { hashes } of pages) {
-        const words = wordsOf(hashes);
-        for (let at = 0; at < words.length; at += 2) visitor(words[at]!, words[at + 1]!);
-      }
+      for (const { hashes } of pages) yield wordsOf(hashes);
       if (isLast) return;
-      yield;
     }
   }
 
   async #read(run: number, after: PageRow | undefined): Promise<PageRow[]> {
     // By the column: "low" alone would be the text.
-    const text = `select p.low::text as low, p.page, array_send(p.hashes) as hashes from key_page p where p.run = ${run}
+    const text = `select p.low::text as low, p.page, ${formOf('p.hashes')} as hashes from key_page p where p.run = ${run}
       ${after === undefined ? '' : `and (p.low, p.page) > (${after.low}, ${after.page})`}
       order by p.low, p.page limit ${SLICE_PAGES}`;
     return await this.#database.session(({ query }) => query<PageRow>(text));
@@ -230,5 +229,5 @@ export class KeyFilters {
 interface PageRow {
   readonly low: string;
   readonly page: number;
-  readonly hashes: Buffer;
+  readonly hashes: string;
 }

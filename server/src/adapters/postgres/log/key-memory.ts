@@ -1,15 +1,10 @@
 import type { Position } from '../../../model/event.ts';
-import { Memtable } from '../../encoding/memtable.ts';
 import type { Statement, Transaction } from '../database.ts';
+import { formOf, wordsOf } from './key-arrays.ts';
+import { KeyTable } from './key-table.ts';
 
 /** Rows of the tail that are read at once. */
 const SLICE_ROWS = 256;
-
-/** Keys that a visitor is shown at once. */
-const SLICE_KEYS = 8192;
-
-/** Is shown the two words of a key. */
-export type KeyVisitor = (high: number, low: number) => void;
 
 /**
  * `$1` the number up to which everything is known, `$2` process, `$3` first positions of its batches whose keys it has. In one
@@ -19,7 +14,7 @@ const TAIL: Statement = {
   name: 'keys.tail',
   text: `select (select min(r.id) from key_run r where not r.is_converted) as unconverted, (select max(r.id) from key_run r) as open,
       k.seq, k.tag, k.run, k.process, k.first,
-      case when not (k.process = $2 and k.first = any($3::bigint[])) then array_send(k.hashes) end as hashes
+      case when not (k.process = $2 and k.first = any($3::bigint[])) then ${formOf('k.hashes')} end as hashes
     from (select) one left join lateral (select * from key_log where seq >= $1 order by seq limit ${SLICE_ROWS}) k on true order by k.seq`,
 };
 
@@ -31,12 +26,8 @@ interface TailRow {
   readonly run: number;
   readonly process: number;
   readonly first: Position;
-  readonly hashes: Buffer | null;
+  readonly hashes: string | null;
 }
-
-/** Words of an array's binary form before its elements, and of each element. */
-const HEAD_WORDS = 5;
-const ELEMENT_WORDS = 3;
 
 /** A batch of this process. */
 export interface OwnKeys {
@@ -60,65 +51,30 @@ export interface KeyView {
   readonly own: readonly Position[];
 }
 
-const always = () => true;
-
 /** The keys of one run. */
 class RunKeys {
-  readonly #tables: Memtable[] = [new Memtable()];
-  /** Positions of keys that came more than once, behind the first: hundreds of one key would fill a stretch of a table. */
-  readonly #repeated = new Map<string, Position[]>();
+  readonly #tables: KeyTable[] = [new KeyTable()];
   /** No key is missing, and none comes any more. */
   isComplete = false;
   size = 0;
 
   /** Adds the keys of events that follow each other; two zeros stand for an event that is not there. */
   addAll(keys: Uint32Array, first: Position): void {
-    this.touch(keys);
-    for (let at = 0; at < keys.length; at += 2)
-      if (keys[at] !== 0 || keys[at + 1] !== 0) this.#add(keys[at]!, keys[at + 1]!, first + at / 2);
-  }
-
-  /** See `Memtable.touch`. */
-  touch(keys: Uint32Array): void {
-    for (const table of this.#tables) table.touch(keys);
-  }
-
-  #add(high: number, low: number, position: Position): void {
-    this.size++;
-    if (this.#has(high, low)) {
-      const key = `${high},${low}`;
-      const others = this.#repeated.get(key);
-      if (others === undefined) this.#repeated.set(key, [position]);
-      else others.push(position);
-      return;
+    this.size += keys.length / 2;
+    for (let from = 0; from * 2 < keys.length; ) {
+      if (this.#tables.at(-1)!.isFull) this.#tables.push(new KeyTable());
+      from = this.#tables.at(-1)!.add(keys, from, first + from);
     }
-    if (this.#tables.at(-1)!.isFull) this.#tables.push(new Memtable());
-    this.#tables.at(-1)!.add(high, low, position);
   }
 
-  #has(high: number, low: number): boolean {
-    for (const table of this.#tables) if (table.some(high, low, always)) return true;
-    return false;
+  /** See `KeyTable.find`. */
+  find(keys: Uint32Array, first: number, found: Map<number, Position[]>): void {
+    for (const table of this.#tables) table.find(keys, first, found);
   }
 
-  /** Adds the positions of the key at this index to `found`. */
-  find(keys: Uint32Array, index: number, found: Map<number, Position[]>): void {
-    const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
-    if (!this.#has(high, low)) return;
-    const positions = found.get(index) ?? [];
-    found.set(index, positions);
-    for (const table of this.#tables) table.some(high, low, (position) => positions.push(position) > 0);
-    positions.push(...(this.#repeated.get(`${high},${low}`) ?? []));
-  }
-
-  /** See `KeyMemory.visit`. */
-  *visit(visitor: KeyVisitor): Generator<undefined> {
-    for (const table of this.#tables) {
-      for (let slot = 0; slot !== -1; ) {
-        slot = table.scan(slot, SLICE_KEYS, visitor);
-        yield;
-      }
-    }
+  /** See `KeyTable.slices`. */
+  *slices(): Generator<Uint32Array> {
+    for (const table of this.#tables) yield* table.slices();
   }
 }
 
@@ -202,17 +158,14 @@ export class KeyMemory {
   /** Positions of keys in all runs that are here, by the index of the key; of those from the index `first` on. */
   find(keys: Uint32Array, first: number): Map<number, Position[]> {
     const found = new Map<number, Position[]>();
-    for (const run of this.#runs.values()) {
-      run.touch(keys);
-      for (let index = first; index * 2 < keys.length; index++) run.find(keys, index, found);
-    }
+    for (const run of this.#runs.values()) run.find(keys, first, found);
     return found;
   }
 
-  /** Shows a visitor all keys of a run, some thousand with each step of the iteration; undefined when some are not here. */
-  visit(run: number, visitor: KeyVisitor): Iterable<undefined> | undefined {
+  /** All keys of a run as pairs of words, some thousand at a time; undefined when some are not here. */
+  slicesOf(run: number): Iterable<Uint32Array> | undefined {
     const keys = this.#runs.get(run);
-    return keys?.isComplete === true ? keys.visit(visitor) : undefined;
+    return keys?.isComplete === true ? keys.slices() : undefined;
   }
 
   /** Full runs all of whose keys are here. */
@@ -257,15 +210,4 @@ export class KeyMemory {
     for (const own of this.#own.values()) own.isKnown = false;
     this.#onReset();
   }
-}
-
-/** The elements of an array in the server's binary form as pairs of words. */
-export function wordsOf(form: Buffer): Uint32Array {
-  const n = Math.max(0, (form.length / 4 - HEAD_WORDS) / ELEMENT_WORDS);
-  const words = new Uint32Array(n * 2);
-  for (let nth = 0, at = HEAD_WORDS * 4; nth < n; nth++, at += ELEMENT_WORDS * 4) {
-    words[nth * 2] = form.readUInt32BE(at + 4);
-    words[nth * 2 + 1] = form.readUInt32BE(at + 8);
-  }
-  return words;
 }

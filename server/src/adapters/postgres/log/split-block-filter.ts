@@ -5,9 +5,12 @@ const BLOCK_WORDS = 8;
 const BITS_PER_KEY = 16;
 
 /** Odd numbers, one for each word of a block: Apache Parquet, "Parquet Bloom Filter". */
-const SALTS = [
-  0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
-] as const;
+const SALTS = Int32Array.of(
+  ...[0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31],
+);
+
+/** Two words for each of the keys whose blocks are read ahead at once. */
+const READ_AHEAD_WORDS = 512;
 
 /** Bytes of a filter for so many keys. */
 export function filterBytesFor(keys: number): number {
@@ -24,27 +27,56 @@ function blocksFor(keys: number): number {
  */
 export class SplitBlockFilter {
   readonly #blocks: number;
-  readonly #words: Uint32Array;
+  readonly #words: Int32Array;
+  /** Of reads whose result means nothing, so that they are not optimized away. */
+  #seen = 0;
 
   constructor(keys: number) {
     this.#blocks = blocksFor(keys);
-    this.#words = new Uint32Array(this.#blocks * BLOCK_WORDS);
+    this.#words = new Int32Array(this.#blocks * BLOCK_WORDS);
   }
 
   get bytes(): number {
     return this.#words.byteLength;
   }
 
-  add(high: number, low: number): void {
+  /** Adds keys as pairs of words, high before low. Two zeros are no key. */
+  addAll(keys: Uint32Array): void {
+    for (let from = 0; from < keys.length; from += READ_AHEAD_WORDS) {
+      const some = keys.subarray(from, from + READ_AHEAD_WORDS);
+      this.#readAhead(some);
+      for (let at = 0; at < some.length; at += 2)
+        if ((some[at]! | some[at + 1]!) !== 0) this.#add(some[at]!, some[at + 1]!);
+    }
+  }
+
+  /** The salts as literals: a quarter of the time goes without the loop and the look at an array. */
+  #add(high: number, low: number): void {
+    const words = this.#words;
     const block = this.#blockOf(high);
-    for (let word = 0; word < BLOCK_WORDS; word++) this.#words[block + word]! |= bitOf(low, word);
+    words[block]! |= bitOf(low, 0x47b6137b);
+    words[block + 1]! |= bitOf(low, 0x44974d91);
+    words[block + 2]! |= bitOf(low, 0x8824ad5b);
+    words[block + 3]! |= bitOf(low, 0xa2b7289d);
+    words[block + 4]! |= bitOf(low, 0x705495c7);
+    words[block + 5]! |= bitOf(low, 0x2df1424b);
+    words[block + 6]! |= bitOf(low, 0x9efc4947);
+    words[block + 7]! |= bitOf(low, 0x5c6bfb31);
   }
 
   mayHave(high: number, low: number): boolean {
     const block = this.#blockOf(high);
     for (let word = 0; word < BLOCK_WORDS; word++)
-      if ((this.#words[block + word]! & bitOf(low, word)) === 0) return false;
+      if ((this.#words[block + word]! & bitOf(low, SALTS[word]!)) === 0) return false;
     return true;
+  }
+
+  /** Reads the blocks of keys into the processor's cache: independent reads overlap. */
+  #readAhead(keys: Uint32Array): void {
+    const words = this.#words;
+    let seen = 0;
+    for (let at = 0; at < keys.length; at += 2) seen ^= words[this.#blockOf(keys[at]!)]!;
+    this.#seen ^= seen;
   }
 
   /** The first word of a key's block. */
@@ -53,6 +85,6 @@ export class SplitBlockFilter {
   }
 }
 
-function bitOf(low: number, word: number): number {
-  return 1 << (Math.imul(low, SALTS[word]!) >>> 27);
+function bitOf(low: number, salt: number): number {
+  return 1 << (Math.imul(low, salt) >>> 27);
 }

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { keyHash } from '../../encoding/hashes.ts';
-import { MEMTABLE_KEYS } from '../../encoding/memtable.ts';
 import { Quarantine } from '../damage.ts';
 import { openDatabase } from '../database.ts';
 import { Watermarks } from '../installation.ts';
 import { Chunks } from './chunks.ts';
 import { KeyIndex } from './key-index.ts';
+import { MEMTABLE_KEYS } from './memtable.ts';
 import { MAX_BUCKET_BITS, MOST_UNMERGED_KEYS, SortedRunBuilder } from './sorted-run.ts';
 
 const MEMORY = 64 * 1024 * 1024;

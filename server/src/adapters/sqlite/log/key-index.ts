@@ -2,10 +2,10 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/hashes.ts';
-import { MEMTABLE_KEYS, Memtable } from '../../encoding/memtable.ts';
 import type { Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunks } from './chunks.ts';
+import { MEMTABLE_KEYS, Memtable } from './memtable.ts';
 import { RunSet } from './run-set.ts';
 import {
   MOST_UNMERGED_KEYS,

@@ -1,4 +1,4 @@
-import type { Position } from '../../model/event.ts';
+import type { Position } from '../../../model/event.ts';
 
 /** Sizes of a memtable as it grows, as bits of the number of slots. The last one holds the keys of one sorted run. */
 const SIZES: readonly number[] = [14, 16, 18, 21];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keyHash } from './hashes.ts';
+import { keyHash } from '../../encoding/hashes.ts';
 import { Memtable } from './memtable.ts';
 
 function hash(

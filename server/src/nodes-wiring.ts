@@ -129,18 +129,19 @@ export function deliveriesOfAll(
   dispatcher: Dispatcher,
 ): MemoryOfDeliveries {
   if (nodes === undefined) return dispatcher;
-  let erased: readonly Position[] = [];
+  /** Slices of a deletion, which may have thousands. */
+  const erased: (readonly Position[])[] = [];
   return {
     drop: (positions) => {
       dispatcher.drop(positions);
-      erased = erased.concat(positions);
+      erased.push(positions);
     },
     parked: (lane, at) => dispatcher.parked(lane, at),
     redact: (mentions) => dispatcher.redact(mentions),
     requestsEnded: async (limit, checkStop) => {
       // As on the other nodes: a call may come into memory after its event was erased.
       await ingest.answered();
-      dispatcher.drop(erased);
+      for (const positions of erased) dispatcher.drop(positions);
       await Promise.all([
         dispatcher.requestsEnded(limit),
         acknowledgedByAll(
@@ -149,7 +150,7 @@ export function deliveriesOfAll(
           { nodes, clock, checkStop },
         ),
       ]);
-      erased = [];
+      erased.length = 0;
     },
   };
 }

@@ -44,12 +44,12 @@ import {
   expiryCutoff,
   type RoundDependencies,
   type RoundResult,
+  RoundsInFlight,
   replayOf,
   SETTINGS_VERSION_MODULUS,
   sendRound,
   showResult,
 } from './round.ts';
-import { RoundsInFlight } from './rounds-in-flight.ts';
 
 /** A stop waits this long for the requests in flight. Each also ends by itself, at its own time limit. */
 const STOP_LIMIT: Duration = 5 * SECOND;

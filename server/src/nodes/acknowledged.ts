@@ -12,7 +12,7 @@ const WAIT_AT_MOST: Duration = 30 * SECOND;
 export interface AcknowledgementLimits {
   /** After this time a node of an earlier version, which acknowledges nothing, has done it too. */
   readonly earlierVersion: Duration;
-  /** So long after the loss of its lease a node has done it, or it is dead. */
+  /** A node that lost its lease so long ago has done it, or is dead. */
   readonly gone: Duration;
 }
 

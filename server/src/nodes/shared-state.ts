@@ -43,9 +43,9 @@ export class SharedState {
   #erased: readonly Position[] = [];
   #hurriesUntil: Monotonic = 0;
   #lookedAt: Monotonic = Number.NEGATIVE_INFINITY;
-  /** What is being done so that it can be acknowledged. */
+  /** Work under way whose end is acknowledged. */
   readonly #underWay = new Set<keyof Acknowledged>();
-  /** What failed at the last try. */
+  /** Work that failed at the last try, so that the log says so once. */
   readonly #unacknowledged = new Set<keyof Acknowledged>();
   #isStopped = false;
   #isFailing = false;

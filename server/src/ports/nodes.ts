@@ -44,7 +44,7 @@ export interface Nodes extends ProbeTurns {
   toWaitFor(asked: Partial<Acknowledged>): Promise<readonly NodeToWaitFor[]>;
 }
 
-/** What a process has done, as numbers of `SharedChanges`. */
+/** Numbers of `SharedChanges` up to which a process has done its part. */
 export interface Acknowledged {
   /** It knows the suppressions, and every call that it took before is stored or never will be. */
   readonly suppressions: number;

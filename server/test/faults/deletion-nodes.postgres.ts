@@ -5,7 +5,7 @@ import { makePlace, type Program, startProgram } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { lasting } from './waiting.ts';
 
-/** What a deletion waits for where several nodes share a database: for what each of them says it has done, and not for a time. */
+/** A deletion waits for what each node says it has done, where several nodes share a database, and not for a time. */
 
 const TOKEN = 'token-of-the-tests';
 const USER = 'erased-7f3a';

@@ -91,9 +91,12 @@ export class Connections {
     );
   }
 
-  /** Waits for an idle connection, and resolves when the call is granted. Rejects with any other answer. */
+  /**
+   * Waits for the connection that was idle for longest, so that none is idle until the server closes it. Resolves when the call is
+   * granted. Rejects with any other answer.
+   */
   async call(request: Buffer): Promise<void> {
-    const socket = this.#idle.pop() ?? (await new Promise<Socket>((resolve) => this.#waiting.push(resolve)));
+    const socket = this.#idle.shift() ?? (await new Promise<Socket>((resolve) => this.#waiting.push(resolve)));
     if (socket.destroyed) throw new Error('the server has closed a connection');
     socket.write(request);
     const [answer] = await once(socket, 'data');

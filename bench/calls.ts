@@ -96,7 +96,8 @@ export class Connections {
    * granted. Rejects with any other answer.
    */
   async call(request: Buffer): Promise<void> {
-    const socket = this.#idle.shift() ?? (await new Promise<Socket>((resolve) => this.#waiting.push(resolve)));
+    const socket =
+      this.#idle.shift() ?? (await new Promise<Socket>((resolve) => this.#waiting.push(resolve)));
     if (socket.destroyed) throw new Error('the server has closed a connection');
     socket.write(request);
     const [answer] = await once(socket, 'data');

@@ -444,6 +444,27 @@ test('bytes nobody asked for end an idle connection and are not taken for an ans
   expect(server.sockets).toHaveLength(2);
 });
 
+test('bytes that arrive together with the answer that leads to a request are not its answer', async () => {
+  const server = await receiver((socket, { body }) => {
+    if (body !== 'held') socket.write(http('200 OK'));
+  });
+  const transport = transportWith();
+  const held = post(transport, urlOf(server), { body: Buffer.from('held') });
+  await server.received(1);
+  await post(transport, urlOf(server), { body: Buffer.from('other') });
+  // After this time the second connection may be used again.
+  await sleep(300);
+  const next = held.then(() => post(transport, urlOf(server), { body: Buffer.from('next') }));
+  server.sockets[0]!.write(http('200 OK', '', 'Connection: close\r\n'));
+  server.sockets[1]!.write(http('418 Smuggled'));
+  expect(await next).toMatchObject({ status: 200 });
+  expect(server.requests.map(({ body, connection }) => [body, connection])).toEqual([
+    ['held', 1],
+    ['other', 2],
+    ['next', 3],
+  ]);
+});
+
 test('stop ends everything under way and closes every connection', async () => {
   const server = await receiver((socket) => {
     if (server.requests.length === 1) socket.write(http('200 OK'));

@@ -9,6 +9,7 @@ import {
   type RequestTarget,
   serializeRequestHead,
   TimeoutQueue,
+  WriteQueue,
 } from './connection.ts';
 import { type ConnectTarget, createConnector } from './connector.ts';
 import type { DnsLookup, EgressRules } from './egress.ts';
@@ -74,7 +75,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const urls = new Map<string, UrlEntry | RequestFailure>();
   const active = new Set<ConnectionPool>();
   const budget = new ConnectionBudget(maxConnections, idle);
-  const poolOptions = { connect, idleTimeout, idle, maximum, budget, active };
+  const poolOptions = { connect, idleTimeout, idle, writes: new WriteQueue(), maximum, budget, active };
   let stopped: Promise<void> | undefined;
 
   const poolOf = ({ target, pools }: UrlEntry, name: number): ConnectionPool => {

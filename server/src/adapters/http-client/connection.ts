@@ -21,6 +21,26 @@ export interface ConnectionOptions {
   readonly idleTimeout: Duration;
   /** The time limits of idle connections. */
   readonly idle: TimeoutQueue;
+  /** Requests of all connections that are to be written. */
+  readonly writes: WriteQueue;
+}
+
+/**
+ * Requests that wait until everything that has arrived is read, and are then written one right behind the other. A receiver that is busy with
+ * one need not be woken for the next, which costs more than writing it. docs/decisions/0009-sending.md
+ */
+export class WriteQueue {
+  #connections: Connection[] = [];
+
+  add(connection: Connection): void {
+    if (this.#connections.push(connection) === 1) setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    const connections = this.#connections;
+    this.#connections = [];
+    for (const connection of connections) connection.write();
+  };
 }
 
 /**
@@ -87,7 +107,8 @@ export class Connection implements TimeoutEntry {
     this.request = request;
     this.hasResponseBytes = false;
     request.onAssigned(this.#closeForRequest);
-    if (this.#socket !== undefined) this.#write(this.#socket, request);
+    this.#parser.reset();
+    if (this.#socket !== undefined) this.#options.writes.add(this);
   }
 
   /** Takes the answered request off. */
@@ -142,11 +163,15 @@ export class Connection implements TimeoutEntry {
     socket.on('error', (error) => this.#fail(error));
     socket.on('end', () => this.#onEnd());
     socket.on('close', () => this.#onEnd());
-    if (this.request !== undefined) this.#write(socket, this.request);
+    this.write();
   }
 
-  /** In one piece: a second write costs as much as all the rest of a request. */
-  #write(socket: Socket, request: PendingRequest): void {
+  /** Writes its request, in one piece: a second write costs as much as all the rest of a request. */
+  write(): void {
+    const { request } = this;
+    const socket = this.#socket;
+    // It may have ended since it was sent.
+    if (this.#isClosed || socket === undefined || request === undefined) return;
     const {
       requestHead,
       request: { body },
@@ -156,7 +181,6 @@ export class Connection implements TimeoutEntry {
       request.expire();
       return;
     }
-    this.#parser.reset();
     const bytes = Buffer.allocUnsafe(requestHead.length + body.length);
     bytes.write(requestHead, 'latin1');
     body.copy(bytes, requestHead.length);
@@ -170,6 +194,10 @@ export class Connection implements TimeoutEntry {
     // Bytes without a request: the answer to the next request could not be told from what follows them.
     if (request === undefined) {
       this.#closeForRequest();
+      return;
+    }
+    if (!request.isWritten) {
+      this.#fail(new HttpClientError('connection_closed', 'the receiver answered before it was asked'));
       return;
     }
     const progress = this.#parser.parse(bytes, length, request);
@@ -263,6 +291,11 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
   /** Whether it is over: answered in full, failed or timed out. */
   get isEnded(): boolean {
     return this.#isEnded;
+  }
+
+  /** Whether its connection has got it. */
+  get isWritten(): boolean {
+    return this.#isWritten;
   }
 
   /** `HttpClient.send` has returned. From now on `done` may be called synchronously. */

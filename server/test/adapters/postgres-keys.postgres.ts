@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LOCKS } from '../../src/adapters/postgres/schema.ts';
 import {
   openPostgresStore,
   type PostgresStore,
@@ -257,6 +258,32 @@ describe.skipIf(bin === undefined)('the keys of events', () => {
     await sleep(500);
     expect(await asksPages(idle, 'new')).toBe(false);
     expect(await append(idle, 'first', 'one 0', 'fresh', 'one 2')).toEqual([0, 1, 3]);
+  });
+
+  it('stay in memory when a batch asks for a row that became pages while the batch waited, and that the node has passed', async () => {
+    const other = await open('b');
+    await append(store, 'first');
+    await store.log.maintain(START, FOR_EVER, 1);
+    await ask(`select setval('position', last_value + 1000000) from position`);
+    await keepUp(other, START, FOR_EVER);
+    const holder = await connectTo(url);
+    await holder.query(`select pg_advisory_lock(${LOCKS.positions})`);
+    // The question for what follows the row of "first" is sent behind the one for positions, which waits.
+    const late = store.log.append(batch(events(EVENTS, 'late ')));
+    await server.isBlocked(url);
+    // A question on another connection passes the row with which the next run began.
+    await store.log.maintain(START, FOR_EVER, 1);
+    await ask(`update key_run set opened = opened - interval '1 minute'`);
+    await keepUp(other, START, FOR_EVER);
+    expect(await ask('select hashes from key_log')).toEqual([{ hashes: [] }]);
+    const isStored = await whileLocked(async () => {
+      await holder.end();
+      return await Promise.race([late.then(() => true), sleep(1000, false)]);
+    });
+    expect(duplicatesOf(await late)).toEqual([]);
+    // A memory that had begun anew would ask the locked pages.
+    expect(isStored).toBe(true);
+    expect(await append(store, 'first', 'late 0', 'new')).toEqual([0, 1]);
   });
 
   it('are known to nodes that start while runs become pages', async () => {

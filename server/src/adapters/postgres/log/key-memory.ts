@@ -129,7 +129,8 @@ export class KeyMemory {
       const [first] = rows as [TailRow];
       const isAnother = since > 0 && (first.seq !== since || first.tag !== tag);
       if (isAnother || first.unconverted < before) {
-        this.#reset();
+        // The question may have waited until its row had become pages, and another one have passed that row meanwhile.
+        if (since === this.#since) this.#reset();
         continue;
       }
       // An answer that comes late knows of fewer conversions than this node.

@@ -1,7 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../src/adapters/postgres/database.ts';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
@@ -24,6 +20,7 @@ import { expectBalanced, START } from '../conformance/harness.ts';
 import { delivered, heldFrom } from '../conformance/holdings.ts';
 import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { startPostgresLine } from '../support/postgres-line.ts';
 
 const bin = findPostgres();
 
@@ -123,11 +120,8 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
 
   it('gives the answer of a commit whose answer was lost, and stores nothing twice', async () => {
     await ask(LINGER);
-    const line = await cuttableLine(server.folder);
-    const c = await open(
-      'c',
-      url.replace(encodeURIComponent(server.folder), encodeURIComponent(line.folder)),
-    );
+    const line = await startPostgresLine(server.folder);
+    const c = await open('c', line.through(url));
     const one = owedBatch(events(30), 'parked', { id: 'slow 1' });
     const appending = await whileCommitsWait(async () => {
       const answer = c.log.append(one);
@@ -314,32 +308,3 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
     expect((await b.log.size()).events).toBe(420);
   });
 });
-
-/** A way to the server that can be cut, as a network between them. */
-async function cuttableLine(folder: string) {
-  const place = mkdtempSync(join(tmpdir(), 'millrace-line-'));
-  const sockets = new Set<Socket>();
-  const line = createServer((client) => {
-    const server = connect(join(folder, '.s.PGSQL.5432'));
-    client.pipe(server);
-    server.pipe(client);
-    sockets.add(client);
-    client.on('error', () => undefined).on('close', () => sockets.delete(client));
-    // The server's side stays open: it learns of nothing.
-    server.on('error', () => undefined);
-  });
-  await new Promise<void>((ready) => line.listen(join(place, '.s.PGSQL.5432'), ready));
-  return {
-    folder: place,
-    cut: () => {
-      for (const socket of sockets) {
-        socket.unpipe();
-        socket.destroy();
-      }
-    },
-    close: () => {
-      line.close();
-      rmSync(place, { recursive: true });
-    },
-  };
-}

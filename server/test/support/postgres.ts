@@ -48,6 +48,10 @@ export interface Postgres {
   administrate(sql: string): Promise<Record<string, unknown>[]>;
   /** Kills all its processes with SIGKILL, as a crash of the machine does; its files stay. */
   crash(): Promise<void>;
+  /** Stops all its processes where they are, as a machine that stands still does: connections stay open and nothing is answered. */
+  freeze(): void;
+  /** Ends `freeze`. */
+  thaw(): void;
   /** Starts it again after `crash`. */
   restart(): Promise<void>;
   /** Resolves to a copy that follows it and confirms each commit from now on. */
@@ -187,6 +191,10 @@ function serverOf(home: Home, launched: ChildProcess): Postgres {
       killServer(server.pid!);
       await ended;
     },
+    freeze: () => freezeServer(server.pid!),
+    thaw: () => {
+      for (const pid of [...childrenOf(server.pid!), server.pid!]) process.kill(pid, 'SIGCONT');
+    },
     restart: async () => {
       server = await launchServer(home);
     },
@@ -233,11 +241,24 @@ function serverOf(home: Home, launched: ChildProcess): Postgres {
  * taken, because nobody has asked for its exit.
  */
 export function killServer(pid: number): void {
+  stopProcess(pid);
+  for (const child of childrenOf(pid)) process.kill(child, 'SIGKILL');
+  process.kill(pid, 'SIGKILL');
+}
+
+function freezeServer(pid: number): void {
+  stopProcess(pid);
+  for (const child of childrenOf(pid)) process.kill(child, 'SIGSTOP');
+}
+
+function stopProcess(pid: number): void {
   process.kill(pid, 'SIGSTOP');
   while (!/\) [TZ] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')));
+}
+
+function childrenOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  for (const child of children.split(' ').filter(Boolean)) process.kill(Number(child), 'SIGKILL');
-  process.kill(pid, 'SIGKILL');
+  return children.split(' ').filter(Boolean).map(Number);
 }
 
 /**

@@ -85,7 +85,7 @@ const CLOCK_OFF: Duration = 5 * SECOND;
 const OLD_TRANSACTION: Duration = 5 * MINUTE;
 const MUCH_LOG = 2 ** 30;
 
-/** A node renews its lease on a connection of the pool every two seconds: a limit below this cuts connections all the time. */
+/** A node renews its lease on a connection of the pool every second: a limit below this cuts connections all the time. */
 const SHORT_IDLE: Duration = 10 * SECOND;
 
 /** What endangers events, or slows all nodes down. `ahead`: how far the clock of the server is before that of this machine. */

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Duration } from '../../model/time.ts';
+import { type Duration, SECOND } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { NOTE_GONE } from './acknowledgements.ts';
@@ -13,11 +13,22 @@ const LEASE_SECONDS = 10;
 /** The longest pause between two looks at the lease of an earlier process of the same name. */
 const LOOK_AGAIN: Duration = 250;
 
-/** How often it is renewed. */
-const RENEW_EVERY: Duration = 2000;
+/** How often it is renewed. Each renewal is a commit, and so shows whether this process can store anything. */
+const RENEW_EVERY: Duration = SECOND;
+
+/**
+ * Pause before a renewal that has failed is tried again. One alone is no reason to send calls elsewhere: a connection may break while all
+ * is well with the database.
+ */
+const TRY_AGAIN_AFTER: Duration = 250;
+
+/** A database without an answer for so long counts as gone until it answers. A commit on a busy disk may well take a second. */
+const ANSWER_WITHIN: Duration = 2 * SECOND;
 
 /** Sending stops so long after the beginning of the last good renewal: before the database lets anybody adopt. */
 const STOP_AFTER: Duration = 8000;
+
+const NO_ANSWER = `the database has not answered for more than ${ANSWER_WITHIN / SECOND} s: its server stands still or is overloaded, or the way to it is cut`;
 
 /**
  * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in milliseconds, `$5` the number
@@ -130,6 +141,11 @@ export class Member {
   readonly #database: Database;
   readonly #options: MemberOptions;
   #renewedAt: number;
+  /** When the first renewal began that has no good answer yet. */
+  #askedAt: number | undefined;
+  /** Renewals that failed since the last good one, and why the last of them did. */
+  #failures = 0;
+  #reason = '';
   #isGone = false;
   #isTold = false;
   #timer: NodeJS.Timeout | undefined;
@@ -179,9 +195,17 @@ export class Member {
     return this.#isTold || performance.now() - this.#renewedAt > STOP_AFTER;
   }
 
+  /** Why this process can store nothing now, although it has its lease; undefined while its renewals are answered. */
+  get doubt(): string | undefined {
+    if (this.#failures > 1) return this.#reason;
+    const isSilent = this.#askedAt !== undefined && performance.now() - this.#askedAt > ANSWER_WITHIN;
+    return isSilent ? NO_ANSWER : undefined;
+  }
+
   /** Renews the lease now. False when it is gone. Rejects when the database cannot be asked. */
   async renew(): Promise<boolean> {
     const begun = performance.now();
+    this.#askedAt ??= begun;
     const rows = await this.#database.read((read) => read.rows(RENEW, [this.id]));
     if (rows.length === 0) this.#lose();
     else this.#renewed(begun);
@@ -218,19 +242,28 @@ export class Member {
 
   #renewed(begun: number): void {
     this.#renewedAt = begun;
+    const ms = Math.round(performance.now() - (this.#askedAt ?? begun));
+    if (this.doubt !== undefined) this.#options.logger?.warn({ ms }, 'database.lease_renewed_late');
+    this.#askedAt = undefined;
+    this.#failures = 0;
+    this.#reason = '';
     clearTimeout(this.#deadline);
     this.#deadline = setTimeout(() => this.#tell(), begun + STOP_AFTER - performance.now()).unref();
   }
 
   #schedule(): void {
-    this.#timer = setTimeout(() => void this.#renewSoon(), RENEW_EVERY).unref();
+    const pause = this.#failures === 1 ? TRY_AGAIN_AFTER : RENEW_EVERY;
+    this.#timer = setTimeout(() => void this.#renewSoon(), pause).unref();
   }
 
   async #renewSoon(): Promise<void> {
     try {
       await this.renew();
     } catch (error) {
-      this.#options.logger?.warn({ reason: (error as Error).message }, 'database.lease_not_renewed');
+      const reason = (error as Error).message;
+      if (reason !== this.#reason) this.#options.logger?.warn({ reason }, 'database.lease_not_renewed');
+      this.#failures++;
+      this.#reason = reason;
     }
     if (!this.#isGone && this.#timer !== undefined) this.#schedule();
   }

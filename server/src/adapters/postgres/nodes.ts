@@ -139,13 +139,12 @@ export class PostgresNodes implements Nodes {
   readonly maySend = (): boolean =>
     !this.#isStopped && this.#rejoining === undefined && !this.#member!.isLost;
 
-  /** Why this node neither stores nor sends; empty while it has its lease. */
-  readonly problems = (): readonly string[] =>
-    this.maySend()
-      ? []
-      : [
-          `this node lost its lease in the database and joins again: ${this.#reason ?? 'look after the database and the way to it'}`,
-        ];
+  /** Why this node can store nothing; empty while it has its lease, and the database answers. */
+  readonly problems = (): readonly string[] => {
+    if (this.maySend()) return this.#member!.doubt === undefined ? [] : [this.#member!.doubt];
+    const reason = this.#reason ?? 'look after the database and the way to it';
+    return [`this node lost its lease in the database and joins again: ${reason}`];
+  };
 
   follow(follower: LeaseFollower): void {
     this.#follower = follower;

@@ -4,10 +4,10 @@ export const SHARED_SESSIONS =
   'the pooler in front of the database gives each transaction another connection, which loses prepared statements and locks: ' +
   'set its pool_mode to session (pgbouncer), or name the address of the server itself in "database"';
 
-/** SQLSTATE, where the server has one to give. */
+/** SQLSTATE, where the server has one to give. None begins as codes of the system do, such as `EPIPE`. */
 export function stateOf(error: unknown): string | undefined {
   const { code } = error as { code?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === 'string' && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 const ADVICE: readonly (readonly [RegExp, string])[] = [

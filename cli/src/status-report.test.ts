@@ -1,5 +1,6 @@
 import type { Overview } from '@millrace/server';
 import { describe, expect, it } from 'vitest';
+import { secondOfDay } from './column.ts';
 import { paintFor } from './paint.ts';
 import { statusReport } from './status-report.ts';
 
@@ -54,11 +55,19 @@ describe('the status of a server', () => {
         { ...node, name: 'a', isSelf: true, leaseLeftMs: 9000, jobs: ['maintenance', 'users'] },
         { ...node, name: 'b', leaseLeftMs: -20, jobs: [] },
       ],
+      goneNodes: [
+        {
+          ...{ name: 'c', roles: ['deliver'], version: '0.1.0', takenOverBy: 'a' },
+          ...{ lastSeenAt: '2026-01-02T07:31:02.000Z', takenOverAt: '2026-01-02T07:31:13.000Z' },
+        },
+      ],
     });
-    expect(lines.slice(6, 9)).toEqual([
-      'node       lease  started     version  roles            alone does',
-      'a (asked)  valid  60 min ago  0.1.0    ingest, deliver  maintenance, users',
-      'b          over   60 min ago  0.1.0    ingest, deliver',
+    const at = secondOfDay(Date.parse('2026-01-02T07:31:02.000Z'));
+    expect(lines.slice(6, 10)).toEqual([
+      'node       lease  started             version  roles            alone does',
+      'a (asked)  valid  60 min ago          0.1.0    ingest, deliver  maintenance, users',
+      'b          over   60 min ago          0.1.0    ingest, deliver',
+      `c          gone   last seen ${at}  0.1.0    deliver          nothing: a took over`,
     ]);
   });
 

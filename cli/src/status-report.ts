@@ -214,7 +214,7 @@ function commitFacts({ commits: { count: number, p50Ms, p99Ms } }: Overview): [s
 }
 
 /** The nodes that share the database; nothing with the embedded engine. */
-function nodeLines({ nodes = [] }: Overview, now: number, paint: Paint): string[] {
+function nodeLines({ nodes = [], goneNodes = [] }: Overview, now: number, paint: Paint): string[] {
   if (nodes.length === 0) return [];
   const rows = nodes.map(({ name, isSelf, roles, version, since, leaseLeftMs, jobs }) => [
     { text: isSelf ? `${name} (asked)` : name },
@@ -224,9 +224,17 @@ function nodeLines({ nodes = [] }: Overview, now: number, paint: Paint): string[
     { text: roles.join(', ') },
     { text: jobs.join(', ') },
   ]);
+  const gone = goneNodes.map(({ name, roles, version, lastSeenAt, takenOverBy }) => [
+    { text: name },
+    { text: 'gone', draw: paint.red },
+    { text: `last seen ${secondOfDay(Date.parse(lastSeenAt))}` },
+    { text: version },
+    { text: roles.join(', ') },
+    { text: `nothing: ${takenOverBy} took over` },
+  ]);
   const headings = ['lease', 'started', 'version', 'roles', 'alone does'];
   const left = headings.map((title): Heading => ({ title, align: 'left' }));
-  return [...table([{ title: 'node', ...NAME }, ...left], rows, paint), ''];
+  return [...table([{ title: 'node', ...NAME }, ...left], [...rows, ...gone], paint), ''];
 }
 
 /** `PostgreSQL 15.6`, its standbys, and what is wrong with it; nothing with the embedded engine. */

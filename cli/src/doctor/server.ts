@@ -62,7 +62,7 @@ export function server(facts: ServerFacts): Finding[] {
     storedEvents(overview.log.damage),
     ...profiles(overview),
     ...regulations(overview, askedAt),
-    ...nodes(overview),
+    ...nodes(overview, Date.parse(overview.at)),
     ...database(overview),
     ...destinations(overview, askedAt),
   ];
@@ -111,7 +111,7 @@ function regulations({ regulations: at }: Overview, now: number): Finding[] {
 }
 
 /** The nodes that share the database; nothing with the embedded engine. */
-function nodes({ nodes: all }: Overview): Finding[] {
+function nodes({ nodes: all, goneNodes: gone = [] }: Overview, now: number): Finding[] {
   if (all === undefined) return [];
   const check = 'nodes';
   const names = all.map(({ name }) => name).join(', ');
@@ -131,6 +131,14 @@ function nodes({ nodes: all }: Overview): Finding[] {
     const advice =
       'others deliver what it held within seconds; start it again, or look at its way to the database';
     return [{ check, verdict: 'warn', found, advice }];
+  }
+  if (gone.length > 0) {
+    const lost = gone.map(
+      ({ name, lastSeenAt, takenOverBy }) =>
+        `${name} was last seen ${span(now - Date.parse(lastSeenAt))} ago, and ${takenOverBy} took over`,
+    );
+    const advice = 'look at its machine and start it again; it is forgotten after an hour';
+    return [{ check, verdict: 'warn', found: lost.join('; '), advice }];
   }
   if (versions.size > 1) {
     const advice =

@@ -316,6 +316,15 @@ describe('the doctor, of the server,', () => {
     expect(verdict(a, { ...a, name: 'b', leaseLeftMs: 0 })).toEqual([
       expect.stringMatching(/^warn: the lease of b is over → /),
     ]);
+    const times = { lastSeenAt: '2025-12-31T23:48:00.000Z', takenOverAt: '2025-12-31T23:48:11.000Z' };
+    const goneNodes = [{ name: 'c', roles: ['deliver'], version: '1', takenOverBy: 'a', ...times }];
+    expect(
+      server({ ...good, overview: { ...overview, nodes: [a], goneNodes } })
+        .filter(({ check }) => check === 'nodes')
+        .map(said),
+    ).toEqual([
+      expect.stringMatching(/^warn: c was last seen 12 min ago, and a took over → look at its machine/),
+    ]);
     expect(verdict({ ...a, roles: ['ingest', 'control'] })).toEqual([
       expect.stringMatching(/^fail: no node has the role deliver, users \(a\) → /),
     ]);

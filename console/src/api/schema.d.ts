@@ -2773,6 +2773,18 @@ export interface operations {
                             leaseLeftMs: number;
                             jobs: string[];
                         }[];
+                        /** @description Nodes that died in the last hour and are not back; none that was stopped. Absent with the embedded engine. */
+                        goneNodes?: {
+                            name: string;
+                            roles: string[];
+                            version: string;
+                            /** @description When it last renewed its lease. */
+                            lastSeenAt: string;
+                            /** @description When another node took over its deliveries. */
+                            takenOverAt: string;
+                            /** @description The name of that node. */
+                            takenOverBy: string;
+                        }[];
                         /** @description The database that they share. */
                         database?: {
                             /** @description Of PostgreSQL. */

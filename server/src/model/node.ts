@@ -29,6 +29,20 @@ export interface NodeStatus {
   readonly jobs: readonly SingleJob[];
 }
 
+/** A node that died, or was out of reach until its lease was over, and did not come back under its name. */
+export interface GoneNode {
+  readonly name: string;
+  readonly roles: readonly NodeRole[];
+  /** Of the program. */
+  readonly version: string;
+  /** When it last renewed its lease, by the clock of the database, as the next. */
+  readonly lastSeen: Time;
+  /** When its lease was taken: what it held was free for all nodes from then on. */
+  readonly takenOverAt: Time;
+  /** Name of the node that did so. */
+  readonly takenOverBy: string;
+}
+
 /** The database that nodes share. */
 export interface DatabaseStatus {
   /** Of PostgreSQL. */

@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import type { DatabaseStatus, NodeStatus, SingleJob } from '../model/node.ts';
+import type { DatabaseStatus, GoneNode, NodeStatus, SingleJob } from '../model/node.ts';
 import type { Duration } from '../model/time.ts';
 
 /**
@@ -15,6 +15,12 @@ export interface Nodes extends ProbeTurns {
 
   /** Resolves to all processes that have a lease or had one until now, by name. Rejects with a `StorageError`. */
   list(): Promise<readonly NodeStatus[]>;
+
+  /**
+   * Resolves to those whose lease was taken in the last hour, by name: neither those that were stopped, nor those that are back. Rejects
+   * with a `StorageError`.
+   */
+  gone(): Promise<readonly GoneNode[]>;
 
   /** Resolves to the state of the database, and what is wrong with it. Rejects with a `StorageError`. */
   database(): Promise<DatabaseStatus>;

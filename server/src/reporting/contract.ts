@@ -92,6 +92,8 @@ export interface Overview extends LedgerReport {
   readonly regulations: RegulationsOverview;
   /** The nodes that share the database, by name; absent with the embedded engine. */
   readonly nodes?: readonly NodeOverview[];
+  /** Those that died in the last hour and are not back, by name; absent with the embedded engine. */
+  readonly goneNodes?: readonly GoneNodeOverview[];
   /** The database that they share. */
   readonly database?: DatabaseOverview;
 }
@@ -139,6 +141,15 @@ export interface NodeOverview {
   readonly leaseLeftMs: number;
   /** What it alone does now: maintenance, replays, users, alerts. */
   readonly jobs: readonly string[];
+}
+
+/** A node that died, or was out of reach until its lease was over. */
+export interface GoneNodeOverview extends Pick<NodeOverview, 'name' | 'roles' | 'version'> {
+  /** When it last renewed its lease. */
+  readonly lastSeenAt: string;
+  /** When another node took over its deliveries, and the name of that node. */
+  readonly takenOverAt: string;
+  readonly takenOverBy: string;
 }
 
 /** The database that nodes share. */

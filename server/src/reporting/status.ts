@@ -1,7 +1,7 @@
 import type { DestinationState, EndpointState, LastError } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
 import { type LatencyCounts, latencyQuantile } from '../model/latency-histogram.ts';
-import type { DatabaseStatus, NodeStatus } from '../model/node.ts';
+import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
 import { type Duration, isoTime, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
@@ -21,6 +21,7 @@ import type {
   DiscardSample,
   EndpointOverview,
   EndpointStatus,
+  GoneNodeOverview,
   LaneOverview,
   LedgerReport,
   LogOverview,
@@ -44,7 +45,7 @@ export interface ReportServiceDependencies {
   /** How long events are kept. */
   readonly retention: Duration;
   /** Absent with the embedded engine. */
-  readonly nodes?: Pick<Nodes, 'list' | 'database'> | undefined;
+  readonly nodes?: Pick<Nodes, 'list' | 'gone' | 'database'> | undefined;
   readonly disk: ReadDiskUse;
   /** `limits.disk`, if there is one. */
   readonly diskLimit?: number | undefined;
@@ -119,12 +120,13 @@ export class ReportService {
   async overview(): Promise<Overview> {
     const { queue, log, settings, clock, nodes, disk: readDisk, diskLimit } = this.#dependencies;
     const { version, storeId } = this.#dependencies;
-    const [ledger, stats, size, disk, all, database] = await Promise.all([
+    const [ledger, stats, size, disk, all, gone, database] = await Promise.all([
       this.ledger(),
       queue.stats(),
       log.size(),
       readDisk(),
       nodes?.list(),
+      nodes?.gone(),
       nodes?.database(),
     ]);
     return {
@@ -143,6 +145,7 @@ export class ReportService {
       ...profilesOverview(this.#reporters.users()),
       regulations: regulationsOverview(this.#reporters.regulations()),
       ...(all === undefined ? {} : { nodes: all.map(nodeOverview) }),
+      ...(gone === undefined ? {} : { goneNodes: gone.map(goneNodeOverview) }),
       ...(database === undefined ? {} : { database: databaseOverview(database) }),
     };
   }
@@ -320,4 +323,8 @@ function endpointStatus(endpoint: EndpointState): EndpointStatus {
 function nodeOverview({ name, isSelf, roles, version, since, leaseLeft, jobs }: NodeStatus): NodeOverview {
   const self = isSelf ? { isSelf } : {};
   return { name, ...self, roles, version, since: isoTime(since), leaseLeftMs: leaseLeft, jobs };
+}
+
+function goneNodeOverview({ lastSeen, takenOverAt, ...gone }: GoneNode): GoneNodeOverview {
+  return { ...gone, lastSeenAt: isoTime(lastSeen), takenOverAt: isoTime(takenOverAt) };
 }

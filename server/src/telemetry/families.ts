@@ -1,7 +1,7 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { AlertHealth } from '../alerts/contract.ts';
 import type { DestinationState } from '../delivery/contract.ts';
-import type { DatabaseStatus, NodeStatus } from '../model/node.ts';
+import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport } from '../reporting/contract.ts';
@@ -244,6 +244,7 @@ export function deliveryMetrics(counts: readonly (readonly [string, DestinationM
 /** The nodes that share a database, and the database; no samples with the embedded engine. */
 export function nodeMetrics(
   nodes: readonly NodeStatus[],
+  gone: readonly GoneNode[],
   database: DatabaseStatus | undefined,
 ): MetricFamily[] {
   const { standbys = [], problems = [] } = database ?? {};
@@ -253,6 +254,11 @@ export function nodeMetrics(
       'millrace_node_lease_seconds',
       'How long the lease of a node is still valid; negative when it is over.',
       nodes.map(({ name, leaseLeft }) => ({ labels: { node: name }, value: leaseLeft / SECOND })),
+    ),
+    gauge(
+      'millrace_node_gone',
+      '1 for a node that died, for an hour or until it is back.',
+      gone.map(({ name }) => ({ labels: { node: name }, value: 1 })),
     ),
     gauge(
       'millrace_database_standby_lag_bytes',

@@ -82,7 +82,7 @@ export interface MetricsPageDependencies {
   readonly queue: Pick<DeliveryQueue, 'stats'>;
   readonly log: Pick<EventLog, 'size'>;
   /** Absent with the embedded engine. */
-  readonly nodes?: Pick<Nodes, 'list' | 'database'> | undefined;
+  readonly nodes?: Pick<Nodes, 'list' | 'gone' | 'database'> | undefined;
   readonly settings: () => SettingsSnapshot;
   readonly destinationStates: () => readonly DestinationState[];
   readonly callsOfNoSource: () => UnattributedCalls;
@@ -165,14 +165,15 @@ export class MetricsPage {
   async #readStore(): Promise<StoreReading | undefined> {
     const { ledger, queue, log, nodes } = this.#dependencies;
     try {
-      const [report, stats, size, all, database] = await Promise.all([
+      const [report, stats, size, all, gone, database] = await Promise.all([
         ledger(),
         queue.stats(),
         log.size(),
         nodes?.list(),
+        nodes?.gone(),
         nodes?.database(),
       ]);
-      return { report, stats, size, nodes: nodeMetrics(all ?? [], database) };
+      return { report, stats, size, nodes: nodeMetrics(all ?? [], gone ?? [], database) };
     } catch {
       // The parts that write to the store log the reason; the page only shows `millrace_store_readable 0`.
       return undefined;

@@ -157,6 +157,47 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
     await expectBalanced(b);
   });
 
+  it('remembers for an hour who died, when it was last seen and who took over, and nobody who was stopped', async () => {
+    const names = async () => (await b.nodes.gone()).map(({ name }) => name);
+    const c = await open('c');
+    await (await open('stopped')).stop();
+    await c.abandon();
+    await lapse(c);
+    expect(await names()).toEqual([]);
+    await a.nodes.adopt();
+    const [{ now }] = (await ask(
+      'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now',
+    )) as [{ now: number }];
+    const [gone, ...others] = await b.nodes.gone();
+    expect(others).toEqual([]);
+    expect(gone).toMatchObject({ name: 'c', roles: [], version: '', takenOverBy: 'a' });
+    expect(now - gone!.takenOverAt).toBeLessThan(10_000);
+    // Its lease would have been over a second ago.
+    expect(gone!.takenOverAt - gone!.lastSeen).toBeGreaterThanOrEqual(11_000);
+    expect(gone!.takenOverAt - gone!.lastSeen).toBeLessThan(20_000);
+    expect((await b.nodes.list()).map(({ name }) => name)).toEqual(['a', 'b']);
+    const back = await open('c');
+    expect(await names()).toEqual([]);
+    await back.stop();
+    await a.nodes.adopt();
+    expect(await names()).toEqual([]);
+    for (const name of ['d', 'e']) {
+      const one = await open(name);
+      await one.abandon();
+      await lapse(one);
+      await a.nodes.adopt();
+    }
+    expect(await names()).toEqual(['d', 'e']);
+    await ask(`update gone_node set adopted = adopted - interval '1 hour' where node = 'd'`);
+    expect(await names()).toEqual(['e']);
+    await lapse(b);
+    await a.nodes.adopt();
+    expect(await ask('select node, adopted_by from gone_node order by node')).toEqual([
+      { node: 'b', adopted_by: 'a' },
+      { node: 'e', adopted_by: 'a' },
+    ]);
+  });
+
   it('writes nothing for a node that was adopted, also no result of a delivery', async () => {
     const one = owedBatch(events(3), 'held');
     const holdings = heldFrom(one, await a.log.append(one));

@@ -53,7 +53,7 @@ describe.skipIf(bin === undefined)('a database of an earlier version', () => {
     await ask(
       database,
       `${KEYS_OF_BEFORE};
-        drop table skip_set, erasure, probe, acknowledgement;
+        drop table skip_set, erasure, probe, acknowledgement, gone_node;
         insert into key select 1000 - n, n, 0, 1 from generate_series(0, 299) n;
         insert into key values (1000, 300, 1, 1);
         select setval('position', 300);

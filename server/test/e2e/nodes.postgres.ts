@@ -283,13 +283,39 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
     expect(after.filter((body) => !body.includes('"type":"delete"'))).toEqual([]);
   });
 
+  it('show the one that was killed until it is back: who took over, and when it was last seen', async () => {
+    const [a, b] = [await start('a'), await start('b')];
+    const killedAt = Date.now();
+    await b.kill();
+    await vi.waitFor(async () => {
+      const { nodes = [], goneNodes = [] } = await overview(a);
+      expect(nodes.map(({ name }) => name)).toEqual(['a']);
+      expect(goneNodes).toMatchObject([{ name: 'b', takenOverBy: 'a' }]);
+      const [{ lastSeenAt, takenOverAt }] = goneNodes as [NonNullable<Overview['goneNodes']>[number]];
+      expect(Math.abs(Date.parse(lastSeenAt) - killedAt)).toBeLessThan(5000);
+      expect(Date.parse(takenOverAt) - Date.parse(lastSeenAt)).toBeGreaterThanOrEqual(10_000);
+    }, LONGEST);
+    const shown = await runVerb(['status', '--url', a.url, '--token', TOKEN]);
+    expect(shown.out).toMatch(/^b +gone +last seen \d\d:\d\d:\d\d .* nothing: a took over$/m);
+    const metrics = async () => {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      return await (await fetch(`${a.url}/metrics`, { headers })).text();
+    };
+    // The page is kept for a moment.
+    await expect.poll(metrics, { timeout: LONGEST }).toContain('millrace_node_gone{node="b"} 1');
+    await start('b');
+    expect((await overview(a)).goneNodes).toEqual([]);
+    await expect.poll(metrics, { timeout: LONGEST }).not.toContain('millrace_node_gone{');
+  });
+
   it('hand back at once what they hold when they are stopped', async () => {
     const [a, b] = [await start('a'), await start('b')];
     expect(await a.stop()).toBe(0);
     running.splice(running.indexOf(a), 1);
     await vi.waitFor(
       async () => {
-        const { nodes = [] } = await overview(b);
+        const { nodes = [], goneNodes } = await overview(b);
+        expect(goneNodes).toEqual([]);
         expect(nodes.map(({ name, jobs }) => [name, jobs])).toEqual([
           ['b', ['alerts', 'maintenance', 'replays', 'users']],
         ]);

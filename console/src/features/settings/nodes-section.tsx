@@ -8,13 +8,15 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import '../../ui/table.css';
 
 type Node = NonNullable<Status['nodes']>[number];
+type GoneNode = NonNullable<Status['goneNodes']>[number];
 type Database = NonNullable<Status['database']>;
 
 /** The processes that share a database: who is alive, what runs where, and how the database does. */
-export function NodesSection({ status: { nodes, database } }: { readonly status: Status }) {
+export function NodesSection({ status: { nodes, goneNodes = [], database } }: { readonly status: Status }) {
   if (nodes === undefined) return null;
+  const gone = goneNodes.length === 0 ? '' : `, ${goneNodes.length} gone`;
   return (
-    <Section title="Nodes" about={`${nodes.length} on one database`}>
+    <Section title="Nodes" about={`${nodes.length} on one database${gone}`}>
       <div className="stack-s">
         {database !== undefined && <DatabaseNotices database={database} />}
         <div className="box bleed">
@@ -32,6 +34,9 @@ export function NodesSection({ status: { nodes, database } }: { readonly status:
             <tbody>
               {nodes.map((node) => (
                 <NodeRow key={node.name} node={node} />
+              ))}
+              {goneNodes.map((node) => (
+                <GoneNodeRow key={node.name} node={node} />
               ))}
             </tbody>
           </table>
@@ -61,6 +66,24 @@ function NodeRow({ node }: { readonly node: Node }) {
       </td>
       <td className="soft c-md">{roles.join(', ')}</td>
       <td className="w soft">{jobs.join(', ')}</td>
+    </tr>
+  );
+}
+
+function GoneNodeRow({ node }: { readonly node: GoneNode }) {
+  const { name, roles, version, lastSeenAt, takenOverBy } = node;
+  return (
+    <tr>
+      <td className="med">{visibleLine(name, 40)}</td>
+      <td>
+        <StateMark state="failing" label="gone" />
+      </td>
+      <td className="num soft c-md">{version}</td>
+      <td className="c-lo" />
+      <td className="soft c-md">{roles.join(', ')}</td>
+      <td className="w soft">
+        last seen <RelativeTime at={lastSeenAt} />, {visibleLine(takenOverBy, 40)} took over
+      </td>
     </tr>
   );
 }

@@ -62,12 +62,12 @@ const RENEW: Statement = {
 };
 
 /**
- * The lease is over at once; whoever adopts next finds it so, as that of a dead process. The process does nothing more, so no deletion
- * waits for it.
+ * `$1` process, `$2` node. The lease is over at once; whoever adopts next finds it so, as that of a dead process. The process does nothing
+ * more, so no deletion waits for it, and nobody misses it, also where it had died before and was back.
  */
 const GIVE_BACK: Statement = {
   name: 'lease.give_back',
-  text: `with done as (delete from acknowledgement where process = $1)
+  text: `with done as (delete from acknowledgement where process = $1), back as (delete from gone_node where node = $2)
     update process set expires = '-infinity' where id = $1`,
 };
 
@@ -79,10 +79,22 @@ const HAS_EXPIRED: Statement = {
 /** Two adoptions at once could take a set from a process too new for them to see. */
 const ALONE: Statement = { name: 'adopt.alone', text: `select pg_advisory_xact_lock(${LOCKS.adoption})` };
 
+/** `$1` process that adopts. Of those that died, and did not give their lease back, it is noted when they were last seen. */
 const GONE: Statement = {
   name: 'adopt.gone',
-  text: `with late as materialized (select id from process where expires <= clock_timestamp() for update)
-    delete from process p using late where p.id = late.id returning p.id`,
+  text: `with late as materialized (select id from process where expires <= clock_timestamp() for update),
+    gone as (delete from process p using late where p.id = late.id returning p.*)
+    insert into gone_node(node, roles, version, seen, adopted, adopted_by)
+      select node, roles, version, expires - interval '${LEASE_SECONDS} seconds', clock_timestamp(),
+        (select p.node from process p where p.id = $1::bigint)
+      from gone where expires > '-infinity'
+    on conflict (node) do update set roles = excluded.roles, version = excluded.version, seen = excluded.seen,
+      adopted = excluded.adopted, adopted_by = excluded.adopted_by`,
+};
+
+const FORGET_GONE: Statement = {
+  name: 'adopt.forget_gone',
+  text: `delete from gone_node where adopted < clock_timestamp() - interval '1 hour'`,
 };
 
 /** A statement of its own, to see what the dead process committed while `GONE` waited for it. */
@@ -216,7 +228,8 @@ export class Member {
   async adopt(): Promise<number> {
     return await this.#database.write(async (write) => {
       write.later(ALONE);
-      write.later(GONE);
+      write.later(GONE, [write.process]);
+      write.later(FORGET_GONE);
       const parked = write.rows<{ n: number }>(PARK);
       write.later(FOLD);
       write.later(NOTE_GONE);
@@ -235,7 +248,8 @@ export class Member {
     clearTimeout(this.#timer);
     clearTimeout(this.#deadline);
     this.#timer = undefined;
-    if (giveBack && !this.#isGone) await this.#database.read((read) => read.rows(GIVE_BACK, [this.id]));
+    if (giveBack && !this.#isGone)
+      await this.#database.read((read) => read.rows(GIVE_BACK, [this.id, this.node]));
     this.#isGone = true;
     this.#isTold = true;
   }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../model/event.ts';
-import type { DatabaseStatus, NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
+import type { DatabaseStatus, GoneNode, NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
 import type { Duration, Monotonic } from '../../model/time.ts';
 import type { ClockMark, ClockStep } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
@@ -33,6 +33,15 @@ const LIST: Statement = {
       greatest(extract(epoch from expires - clock_timestamp()) * 1000, -1e9)::float8 as left,
       array(select name from job where process = p.id order by name) as jobs
     from process p order by node`,
+};
+
+/** The row of a node that is back stays, and is not shown, until the node is stopped or dies again. */
+const GONE_NODES: Statement = {
+  name: 'node.gone',
+  text: `select node as name, roles, version, floor(extract(epoch from seen) * 1000)::bigint as "lastSeen",
+      floor(extract(epoch from adopted) * 1000)::bigint as "takenOverAt", adopted_by as "takenOverBy"
+    from gone_node g where adopted > clock_timestamp() - interval '1 hour'
+      and not exists (select from process p where p.node = g.node) order by node`,
 };
 
 /** `$1` process. */
@@ -158,6 +167,10 @@ export class PostgresNodes implements Nodes {
       ...row,
       leaseLeft: Math.round(left),
     }));
+  }
+
+  gone(): Promise<readonly GoneNode[]> {
+    return this.#database.read((read) => read.rows<GoneNode>(GONE_NODES));
   }
 
   database(): Promise<DatabaseStatus> {

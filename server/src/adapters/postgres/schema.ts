@@ -459,6 +459,11 @@ const MIGRATIONS: readonly string[] = [
   create table acknowledgement(process bigint primary key, suppressions bigint not null default 0, erasures bigint not null default 0,
     gone timestamptz) with (fillfactor = 50);
   `,
+  `
+  -- Nodes that died in the last hour: see member.ts. Nothing depends on it; nodes of earlier versions write nothing here.
+  create table gone_node(node text primary key, roles text[] not null, version text not null, seen timestamptz not null,
+    adopted timestamptz not null, adopted_by text not null);
+  `,
 ];
 
 /**

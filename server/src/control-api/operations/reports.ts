@@ -15,6 +15,7 @@ import type {
   EndpointErrorView,
   EndpointOverview,
   EventTrace,
+  GoneNodeOverview,
   LaneOverview,
   LedgerReport,
   LogOverview,
@@ -204,6 +205,22 @@ const overviewSchema = z.object({
     )
     .exactOptional()
     .meta({ description: 'The nodes that share the database; absent with the embedded engine.' }),
+  goneNodes: z
+    .array(
+      z.object({
+        name: z.string(),
+        roles: z.array(z.string()),
+        version: z.string(),
+        lastSeenAt: z.string().meta({ description: 'When it last renewed its lease.' }),
+        takenOverAt: z.string().meta({ description: 'When another node took over its deliveries.' }),
+        takenOverBy: z.string().meta({ description: 'The name of that node.' }),
+      } satisfies Shape<GoneNodeOverview>),
+    )
+    .exactOptional()
+    .meta({
+      description:
+        'Nodes that died in the last hour and are not back; none that was stopped. Absent with the embedded engine.',
+    }),
   database: z
     .object({
       version: z.string().meta({ description: 'Of PostgreSQL.' }),

@@ -181,7 +181,7 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
   const outage = `when the endpoint is down for ${OUTAGE} s, which the nodes probe by turns, and not each for itself`;
   it(outage, { timeout: (OUTAGE * 1.5 + 300) * SECOND }, async () => {
     cluster = await Cluster.start(server, ['a', 'b']);
-    cluster.beginLoad({ pause: 100 });
+    cluster.beginLoad({ pause: OUTAGE > 60 ? SECOND : 100 });
     await lasting(2 * SECOND);
     cluster.isDown = true;
     const downAt = performance.now();

@@ -303,6 +303,22 @@ describe('a damaged store', () => {
     expect((await store.log.size()).damage).toMatchObject({ events: 0, others: ['the ledger'] });
   });
 
+  it('is refused where the name of a column is damaged, and says what to do', async () => {
+    await store.log.append(owedBatch(events(2, 'a'), 'parked'));
+    await store.stop();
+    const whole = readFileSync(file());
+    for (const name of ['latency_ms', 'facts']) {
+      const bytes = Buffer.from(whole);
+      bytes[bytes.indexOf(name) + name.length - 1]! ^= 1;
+      const place = copyWith(bytes);
+      await expect(openStore({ folder: place })).rejects.toThrow(
+        /is damaged: restore a backup, or choose another one/,
+      );
+      rmSync(place, { recursive: true });
+    }
+    store = await openStore({ folder });
+  });
+
   it('answers no question wrongly whichever bit of the file turns over', async () => {
     const random = seeded(20260711);
     const right: string[] = [];

@@ -116,8 +116,12 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],
 ];
 
-/** The last two come of a destroyed page of a table without checksums: it gives a length that no memory can hold. */
-const DAMAGE = /not a database|malformed|corrupt|allocation failed|invalid .*length/i;
+/**
+ * A destroyed page of a table without checksums gives a length that no memory can hold. A column is missing where its name in
+ * the schema has changed: a file of an older format is brought forward before anything asks for its columns.
+ */
+const DAMAGE =
+  /not a database|malformed|corrupt|allocation failed|invalid .*length|no such column|has no column named/i;
 const DAMAGED_LOG = 'its millrace.db is damaged: restore a backup, or choose another one with --data';
 
 export function errorCode(error: unknown): string {

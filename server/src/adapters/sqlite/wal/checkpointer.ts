@@ -11,8 +11,15 @@ import {
   WAL_PAGES,
 } from './checkpoints.ts';
 
-/** Milliseconds between two checkpoints. */
-const CHECKPOINT_INTERVAL = 100;
+/** Milliseconds between two looks at the log. */
+const LOOK_INTERVAL = 100;
+
+/**
+ * Copied is when so many bytes are not copied yet, or after so many milliseconds. Few commits change the same few pages again and again,
+ * and each copy writes them all.
+ */
+const COPY_FROM_BYTES = 256 * 1024;
+const COPY_AFTER = 1000;
 
 /**
  * The checkpointer's thread: copies committed pages from the write-ahead log into the file, so that no commit has to. The
@@ -22,6 +29,7 @@ const CHECKPOINT_INTERVAL = 100;
 function run({ folder, shared, file }: CheckpointerOptions): void {
   const signals = new Int32Array(shared);
   let database: DatabaseSync | undefined;
+  let copiedAt = Number.NEGATIVE_INFINITY;
   for (;;) {
     const command = Atomics.load(signals, COMMAND);
     if (command === STOP) break;
@@ -35,18 +43,31 @@ function run({ folder, shared, file }: CheckpointerOptions): void {
     }
     try {
       database ??= open(folder, file);
-      const { log, checkpointed } = database
-        .prepare('pragma wal_checkpoint(passive)')
-        .get() as unknown as Checkpoint;
+      const isTime = performance.now() - copiedAt >= COPY_AFTER;
+      const isWorthIt = isTime || bytesLeft(database) >= COPY_FROM_BYTES;
+      const { log, checkpointed } = checkpoint(database, isWorthIt ? 'passive' : 'noop');
+      if (isWorthIt) copiedAt = performance.now();
       Atomics.store(signals, WAL_PAGES, log);
       Atomics.store(signals, COPIED_PAGES, checkpointed);
     } catch {
       database?.close();
       database = undefined;
     }
-    Atomics.wait(signals, COMMAND, RUN, CHECKPOINT_INTERVAL);
+    Atomics.wait(signals, COMMAND, RUN, LOOK_INTERVAL);
   }
   database?.close();
+}
+
+/** Bytes in the log that are not copied. */
+function bytesLeft(database: DatabaseSync): number {
+  const { log, checkpointed } = checkpoint(database, 'noop');
+  const { page_size: size } = database.prepare('pragma page_size').get() as { page_size: number };
+  return (log - checkpointed) * size;
+}
+
+/** `noop` copies nothing. */
+function checkpoint(database: DatabaseSync, mode: 'passive' | 'noop'): Checkpoint {
+  return database.prepare(`pragma wal_checkpoint(${mode})`).get() as unknown as Checkpoint;
 }
 
 interface Checkpoint {

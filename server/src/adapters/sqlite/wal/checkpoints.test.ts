@@ -48,6 +48,19 @@ describe('the checkpointer', () => {
     await expect.poll(pagesLeft, { timeout: 60_000 }).toBe(0);
   });
 
+  it('copies a log that has begun anew only when it is long again, however long its file is', async () => {
+    commit(17_000_000);
+    // The writer copies the rest of it, and the next commit begins anew.
+    const afterSome = (count: () => number) => {
+      for (let n = 0; n < 64; n++) commit(100);
+      return count();
+    };
+    const pages = () => (database.prepare('pragma wal_checkpoint(noop)').get() as { log: number }).log;
+    await expect.poll(() => afterSome(pages), { timeout: 60_000 }).toBeLessThan(1000);
+    // The checkpointer may copy just then, which it does once a second.
+    await expect.poll(() => afterSome(pagesLeft), { timeout: 60_000 }).toBeGreaterThanOrEqual(64);
+  });
+
   it('closes the file at every pause, however soon after a resume', () => {
     commit(1_200_000);
     for (let nth = 0; nth < 5000; nth++) {

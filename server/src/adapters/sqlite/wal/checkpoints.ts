@@ -102,9 +102,12 @@ export class Checkpoints {
   afterCommit(): void {
     if (this.#exited === undefined && this.#walBytes() >= THREAD_FROM_BYTES) this.#start();
     if (++this.#commits % CHECK_EVERY !== 0) return;
-    const left = Atomics.load(this.#signals, WAL_PAGES) - Atomics.load(this.#signals, COPIED_PAGES);
-    if (left * this.#pageSize > FEW_BYTES || this.#walBytes() < RESTART_FROM_BYTES) return;
-    this.#copyRest.get();
+    const pages = Atomics.load(this.#signals, WAL_PAGES);
+    const left = pages - Atomics.load(this.#signals, COPIED_PAGES);
+    if (left * this.#pageSize > FEW_BYTES) return;
+    // A log that has begun anew is short in a file that stays long.
+    const bytes = this.isRunning ? pages * this.#pageSize : this.#walBytes();
+    if (bytes >= RESTART_FROM_BYTES) this.#copyRest.get();
   }
 
   /** Empties the write-ahead log. False when the thread is using it; try again later. */

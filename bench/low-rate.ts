@@ -4,13 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CallTemplate, Connections, orderOf } from './calls.ts';
 import { startReceiver } from './delivering.ts';
 import { startMillrace } from './millrace.ts';
-import type { Bench } from './processes.ts';
+import { type Bench, run } from './processes.ts';
 
 /**
  * Measures what one event costs at a low rate: `node bench/low-rate.ts`, with SECONDS (30) of single calls at RATE (200) a second
  * to one destination. Prints the bytes that the program wrote to its disk, the processor time by thread, and how long
- * a call took. With BASE=/path/to/another/checkout both versions run by turns, a second or two each, and the one that waits
- * is stopped, so that other load on the machine weighs on both alike.
+ * a call took. Beside it runs the least that does such work (`relay` of bare.ts: `node:http`, a synced row of SQLite for each call, undici);
+ * and with BASE=/path/to/another/checkout that version. All run by turns, a second or two each, and those that wait
+ * are stopped, so that other load on the machine weighs on all alike.
  *
  * Bytes are those of the pages that were dirtied (`write_bytes`), so a commit of 100 bytes counts as 4 kB. They need a data
  * folder on a real disk: FOLDER (/var/tmp).
@@ -24,6 +25,10 @@ const WINDOW = 2000;
 /** Milliseconds after a window until results and pages of its calls are written. */
 const REST = 500;
 const WARM_UP_WINDOWS = 2;
+/** Calls before that, as fast as they are taken: a program that has run for some minutes at this rate is compiled. */
+const WARM_UP_CALLS = 20_000;
+/** Milliseconds until their chunks are merged. */
+const UPKEEP = 5000;
 const CONNECTIONS = 8;
 
 interface Contender {
@@ -37,12 +42,9 @@ interface Contender {
   readonly cpu: Map<string, number>;
 }
 
-async function start(name: string, root?: string): Promise<Contender> {
+async function start(name: string, startServer: (folder: string, port: string) => Bench): Promise<Contender> {
   const [receiver, port] = await startReceiver();
-  const server = startMillrace(mkdtempSync(join(folder, 'server-')), {
-    port,
-    ...(root === undefined ? {} : { root }),
-  });
+  const server = startServer(mkdtempSync(join(folder, 'server-')), port);
   const [, url] = await server.saw(/ready on (\S+)/);
   const connections = await Connections.open(url!, CONNECTIONS);
   return { name, server, receiver, connections, latencies: [], bytes: 0, seconds: 0, cpu: new Map() };
@@ -107,6 +109,18 @@ function threadTimes(pid: number): Map<string, { name: string; ns: number }> {
 const CALLS = Array.from({ length: 500 }, (_, user) => new CallTemplate([orderOf(user)]));
 let sent = 0;
 
+/** Sends so many calls, each connection one after the other. */
+async function warmUp({ connections, receiver }: Contender): Promise<void> {
+  const arrived = Number(await receiver.ask('count'));
+  const each = Array.from({ length: CONNECTIONS }, async () => {
+    for (let n = 0; n < WARM_UP_CALLS / CONNECTIONS; n++)
+      await connections.call(CALLS[sent++ % CALLS.length]!.next());
+  });
+  await Promise.all(each);
+  while (Number(await receiver.ask('count')) < arrived + WARM_UP_CALLS) await sleep(10);
+  await sleep(UPKEEP);
+}
+
 /** Sends single calls at the rate for a window; resolves to the milliseconds that each took, once all are answered. */
 async function send(connections: Connections): Promise<number[]> {
   const latencies: number[] = [];
@@ -127,10 +141,17 @@ async function send(connections: Connections): Promise<number[]> {
 const folder = mkdtempSync(join(FOLDER, 'millrace-bench-'));
 const started: Contender[] = [];
 try {
-  started.push(await start('this version'));
-  if (BASE !== undefined) started.push(await start('base', BASE));
+  started.push(await start('this version', (data, port) => startMillrace(data, { port })));
+  if (BASE !== undefined)
+    started.push(await start('base', (data, port) => startMillrace(data, { port, root: BASE })));
+  started.push(
+    await start('bare', (data, port) => run(['bench/bare.ts', 'relay', join(data, 'requests.db'), port])),
+  );
   const windows = WARM_UP_WINDOWS + Math.ceil((SECONDS * 1000) / WINDOW);
-  for (const { server } of started) server.child.kill('SIGSTOP');
+  for (const one of started) {
+    await warmUp(one);
+    one.server.child.kill('SIGSTOP');
+  }
   for (let n = 0; n < windows; n++)
     for (const one of n % 2 === 0 ? started : [...started].reverse())
       await measure(one, n >= WARM_UP_WINDOWS);

@@ -9,7 +9,7 @@ import { batch, CRM, duplicatesOf, event, events, owedBatch, WAREHOUSE } from '.
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { ALL, dead, delivered, hold, idsOf, park, retried, settle } from '../conformance/holdings.ts';
 import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
-import { openStore } from '../support/shared-writer.ts';
+import { crashStore, openStore } from '../support/shared-writer.ts';
 
 /**
  * One file for every format that a release has written, made with `MILLRACE_WRITE_FORMAT=1 npx vitest run formats` before
@@ -67,7 +67,12 @@ async function fill(store: Store): Promise<void> {
   await store.queue.enqueue(slice);
   await store.endpointHealth.save(HEALTH);
   await store.regulations.create(REGULATION);
+  // Nothing reads after these: they wait in the redo log.
+  for (const id of WAITING) await store.log.append(batch([event(id)]));
 }
+
+/** In files of format 8 and later. */
+const WAITING = ['waiting1', 'waiting2'];
 
 /** In files of format 4 and later. */
 const HEALTH = [
@@ -86,22 +91,26 @@ const REGULATION = {
   userIds: ['suppressed'],
 } as const;
 
-async function expectEverything(store: Store): Promise<void> {
+async function expectEverything(store: Store, format: number): Promise<void> {
+  const waiting = format >= 8 ? WAITING.length : 0;
   const { sources, destinations } = await store.settings.load();
   expect(sources).toEqual([expect.objectContaining({ name: 'website', writeKeys: ['wk_1', 'wk_2'] })]);
   expect(destinations).toEqual([expect.objectContaining({ name: 'crm', type: 'webhooks', version: 1 })]);
   await expectBalanced(store);
   const ledger = await store.queue.ledger();
-  expect(ledger.sources.get(1)).toMatchObject({ accepted: 329, duplicates: 3, discarded: { no_event: 3 } });
+  expect(ledger.sources.get(1)).toMatchObject({
+    ...{ accepted: 329 + waiting, duplicates: 3, discarded: { no_event: 3 } },
+  });
   expect(ledger.destinations.get(CRM)).toMatchObject({
     ...{ owed: 306, delivered: 1, dead: { status_400: 1 }, pending: 304 },
   });
   expect(ledger.destinations.get(WAREHOUSE)).toMatchObject({ skipped: { disabled: 2 } });
-  expect(await store.log.size()).toMatchObject({ events: 329, oldestAt: START });
+  expect(await store.log.size()).toMatchObject({ events: 329 + waiting, oldestAt: START });
   for (const [query, n] of [
     [{ userId: 'ü2' }, 1],
     [{ messageId: 'merged7' }, 1],
-    [{ from: START, to: START + 1 }, 29],
+    [{ from: START, to: START + 1 }, 29 + waiting],
+    [{ messageId: 'waiting2' }, waiting / 2],
   ] as const) {
     expect(await findAll(store, query)).toHaveLength(n);
   }
@@ -130,7 +139,7 @@ describe('a data folder of', () => {
     try {
       copyFileSync(join(FOLDER, file), join(folder, 'millrace.db'));
       const store = await openStore({ folder });
-      await expectEverything(store);
+      await expectEverything(store, Number.parseInt(file, 10));
       expect(await store.endpointHealth.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
       const regulated = Number.parseInt(file, 10) >= 5 ? { userId: 'suppressed' } : undefined;
       if (regulated === undefined) expect(await store.regulations.open()).toEqual([]);
@@ -144,16 +153,19 @@ describe('a data folder of', () => {
   it('the current format is among them', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));
     try {
-      const store = await openStore({ folder });
+      const data = join(folder, 'data');
+      const left = join(folder, 'left');
+      const store = await openStore({ folder: data });
       await fill(store);
-      await store.stop();
-      const database = new DatabaseSync(join(folder, 'millrace.db'));
+      await crashStore(data, left);
+      // The write-ahead log is copied into the file; what waits in the redo log stays there.
+      const database = new DatabaseSync(join(left, 'millrace.db'));
       const { user_version: version } = database.prepare('pragma user_version').get() as {
         user_version: number;
       };
       database.close();
       const kept = join(FOLDER, `${version}.db`);
-      if (process.env['MILLRACE_WRITE_FORMAT'] === '1') copyFileSync(join(folder, 'millrace.db'), kept);
+      if (process.env['MILLRACE_WRITE_FORMAT'] === '1') copyFileSync(join(left, 'millrace.db'), kept);
       expect(existsSync(kept)).toBe(true);
     } finally {
       rmSync(folder, { recursive: true });

@@ -3,6 +3,7 @@ import type { LedgerAnswer, LedgerScope } from '../encoding/ledger.ts';
 import { CounterSums } from './counter-sums.ts';
 import type { Quarantine } from './damage.ts';
 import { COUNTS_BYTES, hasTable, readSlots, SLOTS, SlotWriter } from './ledger-slots.ts';
+import { RedoSlots } from './redo/slots.ts';
 
 /** The number of transactions that table `ledger` holds, as one of its rows. */
 const COMMITS = ['store', 0, 'commits'] as const;
@@ -87,6 +88,8 @@ export class LedgerTable extends LedgerReader {
   readonly #quarantine: Quarantine;
   /** What the open transaction has changed so far. */
   #changes = new CounterSums();
+  /** What the transactions that wait in the redo log have changed. */
+  #deferred = new CounterSums();
   /** What stands in the slot that is being filled. Undefined at first: what an earlier start has written stays as it is. */
   #slot: CounterSums | undefined;
   /** Whose turn it is to be added to `ledger`. */
@@ -106,12 +109,39 @@ export class LedgerTable extends LedgerReader {
     if (n !== 0) this.#changes.add(scope, id, name, n);
   }
 
+  /** What the open transaction has changed so far. */
+  get changes(): CounterSums {
+    return this.#changes;
+  }
+
+  /** Counts the open transaction, which writes its changes into the redo log. `write` or `flush` adds them later. */
+  defer(): void {
+    this.written++;
+    this.tail.addAll(this.#changes);
+    this.#deferred.addAll(this.#changes);
+    this.#changes = new CounterSums();
+  }
+
+  /** Takes the changes of transactions up to this one from the redo log of an earlier start or handle. */
+  adopt(changes: CounterSums, commits: number): void {
+    this.written = commits;
+    this.tail.addAll(changes);
+    this.#deferred.addAll(changes);
+  }
+
   /** Counts the open transaction, and writes what it has changed. */
   write(): void {
-    const changes = this.#changes;
+    this.defer();
+    this.flush();
+  }
+
+  /** Writes what has been changed so far, and counts nothing. */
+  flush(): void {
+    this.tail.addAll(this.#changes);
+    this.#deferred.addAll(this.#changes);
     this.#changes = new CounterSums();
-    this.written++;
-    this.tail.addAll(changes);
+    const changes = this.#deferred;
+    this.#deferred = new CounterSums();
     // A damaged slot, also one that takes no write, leaves the slots alone until the next start.
     const isAdded = this.#quarantine.guard(TAIL, () => {
       if (!this.#addToSlot(changes) && !this.#addSlots(changes)) this.#compact();
@@ -180,6 +210,17 @@ export class LedgerTable extends LedgerReader {
 
 /** Number of transactions in a file of any format, also in one that has no table yet; at least as many where that is damaged. */
 export function countCommits(
+  database: DatabaseSync,
+  quarantine: Quarantine,
+): { readonly commits: number; readonly isWhole: boolean } {
+  const counted = countInLedger(database, quarantine);
+  if (!hasTable(database, 'redo')) return counted;
+  const { newest, isWhole } = new RedoSlots(database).read(() => counted.commits, quarantine);
+  return { commits: Math.max(counted.commits, newest), isWhole: counted.isWhole && isWhole };
+}
+
+/** The same without the transactions that wait in the redo log. */
+export function countInLedger(
   database: DatabaseSync,
   quarantine: Quarantine,
 ): { readonly commits: number; readonly isWhole: boolean } {

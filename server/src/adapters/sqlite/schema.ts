@@ -3,6 +3,7 @@ import { StorageError } from '../../ports/event-log.ts';
 import { checksumOf, withChecksum } from '../encoding/hashes.ts';
 import { factChecksum } from './installation.ts';
 import { LEDGER_TAIL } from './ledger-slots.ts';
+import { addRedo } from './redo/slots.ts';
 import { type RecordRow, recordChecksum } from './settings/records.ts';
 
 /** "MILR": tells `file` and us that a database is a Millrace store. */
@@ -10,7 +11,8 @@ export const APPLICATION_ID = 0x4d494c52;
 
 /**
  * Numbered, never edited after release: an older file is brought forward one step at a time, in one transaction.
- * The number of steps is the format version, kept in `user_version`.
+ * The number of steps is the format version, kept in `user_version`. From format 8 on transactions may wait in the redo log: a step that
+ * changes `chunk`, `pending` or `accepted_attempt` carries them out first (`recoverRedo`).
  */
 const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   `
@@ -191,6 +193,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   create table skip_set(id integer primary key, document text not null unique) strict;
   `,
   LEDGER_TAIL,
+  addRedo,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

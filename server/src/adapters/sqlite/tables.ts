@@ -7,9 +7,11 @@ import { Watermarks } from './installation.ts';
 import { LedgerTable } from './ledger-table.ts';
 import { Chunks } from './log/chunks.ts';
 import { KeyIndex } from './log/key-index.ts';
-import { LogTables, logHandlers } from './log/log-tables.ts';
+import { type AppendMessage, LogTables, logHandlers } from './log/log-tables.ts';
 import { PlanTable } from './log/plans.ts';
 import { QueueTables, queueHandlers } from './queue/queue-tables.ts';
+import { isFewResults, type SettleMessage } from './queue/settle.ts';
+import { RedoLog, type TransactionSize } from './redo/redo-log.ts';
 import { RegulationTable, regulationHandlers } from './regulations/regulation-table.ts';
 import { SuppressionTable } from './regulations/suppression-table.ts';
 import type { RpcAnswer, RpcHandlers, RpcRequest } from './rpc.ts';
@@ -98,6 +100,7 @@ export interface TablesOptions {
  */
 export class Tables {
   readonly handlers: StoreHandlers;
+  readonly #redo: RedoLog;
   readonly #queue: QueueTables;
   readonly #ledger: LedgerTable;
   readonly #watermarks: Watermarks;
@@ -110,6 +113,7 @@ export class Tables {
   ) {
     const watermarks = new Watermarks(database);
     const ledger = new LedgerTable(database, quarantine);
+    const redo = new RedoLog(database, { ledger, quarantine });
     const damage = new DamageTable(database, quarantine);
     const plans = new PlanTable(database);
     const space = new FileSpace(database, folder);
@@ -120,6 +124,7 @@ export class Tables {
       retainedFrom: () => watermarks.retainedFrom,
       hash,
       quarantine,
+      redo,
       onDamage: (first, n) => damage.note('chunk', first, n),
     });
     const keys = new KeyIndex(database, chunks, {
@@ -127,7 +132,7 @@ export class Tables {
       memory: filterMemory,
       quarantine,
     });
-    const shared = { chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
+    const shared = { redo, chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
     const queue = new QueueTables(database, { ...shared, epoch });
     const records = new RecordTable(database);
     const suppressions = new SuppressionTable(database, idHash(hash));
@@ -141,15 +146,25 @@ export class Tables {
       ...regulationHandlers(regulations),
       ...idleHandlers(database, keys),
     };
+    this.#redo = redo;
     this.#queue = queue;
     this.#ledger = ledger;
     this.#watermarks = watermarks;
     this.#space = space;
   }
 
-  /** Runs the handler of a request. A write needs the caller's transaction. */
+  /** Call behind the begin of a transaction that does these requests. */
+  begin(requests: readonly Request[]): void {
+    this.#redo.begin(sizeOf(requests));
+  }
+
+  /**
+   * Runs the handler of a request. A write needs the caller's transaction. So does a read while transactions wait in the redo log, and
+   * then `flush` comes first.
+   */
   handle({ name, message }: RpcRequest<StoreHandlers>): StoreAnswer {
     const handlers: RpcHandlers = this.handlers;
+    if (name !== 'append' && name !== 'settle') this.#redo.settle();
     return handlers[name]!.run(message);
   }
 
@@ -186,11 +201,47 @@ export class Tables {
   /** The last step of a transaction: writes the clocks, the ledger's deltas and the number of the transaction. */
   beforeCommit(): void {
     this.#watermarks.writeClocks();
-    this.#ledger.write();
+    this.#redo.write();
+  }
+
+  /** Whether transactions wait in the redo log. */
+  get isWaiting(): boolean {
+    return this.#redo.isWaiting;
+  }
+
+  /** Carries them out, in the caller's transaction, which is not counted. */
+  flush(): void {
+    this.#redo.flush();
+  }
+
+  /** Overwrites the redo log, which may hold bytes of erased events, in the caller's transaction. */
+  wipeRedo(): void {
+    this.#redo.wipe();
   }
 
   /** Number of transactions in this file. After a failed commit it tells whether the commit happened. */
   get commits(): number {
     return this.#ledger.commits;
   }
+}
+
+/** Events and bytes of a batch, and results, that are likely to find room in the redo log. */
+const FEW_EVENTS = 16;
+const FEW_BYTES = 3000;
+const FEW_RESULTS = 64;
+
+interface Request {
+  readonly name: string;
+  readonly message?: unknown;
+}
+
+function sizeOf(requests: readonly Request[]): TransactionSize {
+  if (!requests.every(({ name }) => name === 'append' || name === 'settle')) return 'other';
+  return requests.every(isSmall) ? 'small' : 'large';
+}
+
+function isSmall({ name, message }: Request): boolean {
+  if (name === 'settle') return isFewResults(message as SettleMessage, FEW_RESULTS);
+  const { events, lines } = message as AppendMessage;
+  return events <= FEW_EVENTS && lines.length <= FEW_BYTES;
 }

@@ -18,6 +18,7 @@ import {
 } from './data-folder/high-water-mark.ts';
 import { asStorageError, openDatabase } from './database.ts';
 import { readClocks, readProgress, startEpoch } from './installation.ts';
+import { recoverRedo } from './redo/redo-log.ts';
 import type { RpcReply, RpcRequest } from './rpc.ts';
 import { OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
 import { SlackWiper } from './users/remnants.ts';
@@ -122,6 +123,7 @@ class Writer {
   }
 
   #loadTables(): Tables {
+    recoverRedo(this.#database, this.#quarantine);
     const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret };
     return new Tables(this.#database, { ...options, quarantine: this.#quarantine });
   }
@@ -218,11 +220,14 @@ class Writer {
       tables = this.#openTables();
       const before = tables.commits;
       this.#database.exec('begin immediate');
+      tables.begin(writes);
       // Maintenance runs every second. Without work it must not cost a sync.
       const mayBeIdle = !this.#isSuspect && writes.every(({ name }) => name === 'maintain');
       const state = mayBeIdle ? this.#state() : '';
-      for (const request of writes)
+      for (const request of writes) {
+        if (request.name === 'scrub') tables.wipeRedo();
         answers.push(request.name === 'scrub' ? undefined : tables.handle(request));
+      }
       if (mayBeIdle && this.#state() === state) this.#database.exec('rollback');
       else {
         tables.beforeCommit();
@@ -311,7 +316,7 @@ class Writer {
   #answerRead(request: TableRequest): void {
     try {
       const tables = this.#openTables();
-      const answer = tables.handle(request);
+      const answer = tables.isWaiting ? this.#readBehindRedo(tables, request) : tables.handle(request);
       this.#reply({ kind: 'done', id: request.id, answer }, tables.buffersOf(request.name, answer));
     } catch (error) {
       if (this.#canRetry(error)) {
@@ -319,13 +324,27 @@ class Writer {
         return;
       }
       if (this.#quarantine.isConfirmedDamage(error)) this.#quarantine.addStep(OPERATION_WORDS[request.name]);
-      if (isDamageError(error)) this.#closeHandle();
+      if (isDamageError(error) || this.#isInTransaction()) this.#closeHandle();
       this.#reply({
         kind: 'failed',
         id: request.id,
         reason: asStorageError(error, this.#options.folder).reason,
       });
     }
+  }
+
+  /** Answers a read after what waits in the redo log is carried out. A disk that takes no write now does not keep it from its answer. */
+  #readBehindRedo(tables: Tables, request: TableRequest): StoreAnswer {
+    this.#database.exec('begin immediate');
+    tables.flush();
+    const answer = tables.handle(request);
+    try {
+      this.#database.exec('commit');
+    } catch {
+      this.#isSuspect = true;
+      this.#closeHandle();
+    }
+    return answer;
   }
 
   /** A text that differs after rows were changed or pages given back. */
@@ -338,6 +357,10 @@ class Writer {
   #openTables(): Tables {
     if (this.#tables === undefined) this.#reopen();
     return this.#tables!;
+  }
+
+  #isInTransaction(): boolean {
+    return this.#database.isOpen && this.#database.isTransaction;
   }
 
   /** Gives up the handle and the tables: after a failed write neither can be trusted. */
@@ -382,13 +405,28 @@ class Writer {
 
   async #stop(id: number): Promise<void> {
     await this.#checkpoints.stop();
-    // The last connection to close empties the write-ahead log into the database.
-    if (this.#tables !== undefined) this.#database.close();
+    if (this.#tables !== undefined) {
+      this.#flushRedo(this.#tables);
+      // The last connection to close empties the write-ahead log into the database.
+      this.#database.close();
+    }
     this.#fileWatcher.stop();
     this.#mark.close();
     this.#lock.release();
     this.#reply({ kind: 'done', id, answer: undefined });
     this.#port.close();
+  }
+
+  /** Leaves nothing in the redo log, so that the files can be checked and moved. Otherwise the next start carries it out. */
+  #flushRedo(tables: Tables): void {
+    if (!tables.isWaiting) return;
+    try {
+      this.#database.exec('begin immediate');
+      tables.flush();
+      this.#database.exec('commit');
+    } catch {
+      if (this.#isInTransaction()) this.#database.exec('rollback');
+    }
   }
 
   /** Posts a reply to the main thread. The buffers in `moved`, which are part of it, are transferred instead of copied. */

@@ -22,7 +22,7 @@ import { writeMark } from '../data-folder/high-water-mark.ts';
 import { movedTo } from '../data-folder/moved.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
-import { verifyFile } from '../upkeep/verification.ts';
+import { verifyCopy } from '../upkeep/verification.ts';
 import { USERS_APPLICATION_ID } from '../users/schema.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
 
@@ -133,7 +133,7 @@ export function restoreBackup(
     copyFileSync(file, unfinished);
     chmodSync(unfinished, 0o600);
     const progress = checkPages(unfinished, from);
-    const damage = verifyFile(unfinished);
+    const damage = verifyCopy(unfinished);
     if (damage !== undefined && !acceptDamage) throw damageError(damage, from);
     // Without its profiles a log makes them again; profiles without their log are of no use.
     const users = restoreUsers(from, folder, acceptDamage);

@@ -5,10 +5,11 @@ import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup } from '../../../ports/store.ts';
-import { isDamageError } from '../damage.ts';
+import { isDamageError, Quarantine } from '../damage.ts';
 import { DATABASE_FILE, databaseUri, isWritersFile, syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { freeBytes, OWNER_ONLY, takeEmptyFolder } from '../data-folder/folder.ts';
-import { verifyFile } from '../upkeep/verification.ts';
+import { WaitingChunks } from '../redo/redo-log.ts';
+import { verifyCopy } from '../upkeep/verification.ts';
 
 export interface BackupWorkerOptions {
   /** The data folder. */
@@ -72,7 +73,7 @@ async function copy(
       await copyFile(
         sources.log,
         { ...terms, file: DATABASE_FILE, bytes: size.bytes, before: users },
-        verifyFile,
+        verifyCopy,
       ),
       existsSync(join(folder, USERS_FILE)) && !hasUsers,
     );
@@ -82,7 +83,8 @@ async function copy(
     return damage === undefined ? copied : { ...copied, damage };
   } catch (error) {
     for (const file of [USERS_FILE, DATABASE_FILE])
-      for (const rest of ['', '-journal']) rmSync(join(into, `${file}${UNFINISHED}${rest}`), { force: true });
+      for (const rest of ['', '-journal', '-wal'])
+        rmSync(join(into, `${file}${UNFINISHED}${rest}`), { force: true });
     rmSync(join(into, USERS_FILE), { force: true });
     if (isNew) rmSync(into, { recursive: true, force: true });
     throw error;
@@ -220,15 +222,14 @@ function refusalOf(into: string, names: readonly string[]): string {
 }
 
 function sizeOfSource(source: DatabaseSync): Backup {
-  const { events, bytes } = source
+  const { end, retained } = source
     .prepare(
-      `select
-        coalesce((select first + n from chunk order by first desc limit 1), 0) -
-          coalesce((select value from installation where name = 'retained_from'), 0) as events,
-        (select page_count from pragma_page_count) * (select page_size from pragma_page_size) as bytes`,
+      `select coalesce((select first + n from chunk order by first desc limit 1), 0) as end,
+        coalesce((select value from installation where name = 'retained_from'), 0) as retained`,
     )
-    .get() as unknown as Backup;
-  return { events, bytes };
+    .get() as { end: number; retained: number };
+  const last = new WaitingChunks(source, new Quarantine()).rows().at(-1);
+  return { events: (last === undefined ? end : last.first + last.n) - retained, bytes: bytesOf(source) };
 }
 
 function bytesOf(database: DatabaseSync): number {

@@ -18,6 +18,7 @@ import { isDamageError, Quarantine, readableRows } from '../damage.ts';
 import { DATABASE_FILE, databaseUri } from '../data-folder/files.ts';
 import { asStorageError } from '../database.ts';
 import { InstallationFacts, ProducerSequences, Watermarks } from '../installation.ts';
+import { WaitingChunks } from '../redo/redo-log.ts';
 
 /**
  * Opens the log of a data folder for reading, on the calling thread. The store must be open in this process: its write-ahead log
@@ -58,11 +59,11 @@ class SqliteLogReader implements LogReader {
   #read<Answer>(run: (file: OpenLog) => Answer): Answer {
     try {
       try {
-        return run(this.#open(false));
+        return this.#open(false).inSnapshot(run);
       } catch (error) {
         if (!isDamageError(error)) throw error;
         this.#close();
-        return run(this.#open(true));
+        return this.#open(true).inSnapshot(run);
       }
     } catch (error) {
       this.#close();
@@ -103,6 +104,7 @@ class OpenLog {
   readonly #rowsFrom: StatementSync;
   readonly #first: StatementSync;
   readonly #last: StatementSync;
+  readonly #redo: WaitingChunks;
   readonly #sumsFrom: Position;
   /** Rows are read around damaged pages. */
   readonly #mayBeDamaged: boolean;
@@ -121,6 +123,7 @@ class OpenLog {
     this.#last = prepare('select first, n from chunk order by first desc limit 1');
     this.#facts = new InstallationFacts(this.#database);
     this.producers = new ProducerSequences(this.#database);
+    this.#redo = new WaitingChunks(this.#database, this.#quarantine);
     this.#sumsFrom = new Watermarks(this.#database).checksumsFrom;
   }
 
@@ -128,8 +131,19 @@ class OpenLog {
     return this.#stat.dev === dev && this.#stat.ino === ino;
   }
 
+  /** Everything that `run` reads is of one moment: a row that waits in the redo log is not yet in its table, or no longer there. */
+  inSnapshot<Answer>(run: (file: OpenLog) => Answer): Answer {
+    this.#database.exec('begin');
+    try {
+      return run(this);
+    } finally {
+      this.#database.exec('rollback');
+    }
+  }
+
   bounds(): { readonly first: Position; readonly end: Position } {
-    const last = this.#quarantine.unlessDamaged(() => this.#last.get()) as Extent | undefined;
+    const inTable = this.#quarantine.unlessDamaged(() => this.#last.get()) as Extent | undefined;
+    const last: Extent | undefined = this.#redo.rows().at(-1) ?? inTable;
     const end = last === undefined ? 0 : last.first + last.n;
     return { first: Math.min(this.retainedFrom(), end), end };
   }
@@ -146,7 +160,7 @@ class OpenLog {
     const start = before !== undefined && before.first + before.n > from ? before.first : from;
     const rows: TrustedRow[] = [];
     let left = max;
-    for (const row of this.#iterate(start)) {
+    for (const row of this.#allFrom(start)) {
       const seed = checkNumbers(row, this.#sumsFrom);
       // The numbers of a damaged row say nothing, and a remnant is past its retention.
       if (seed === undefined || row.stage >= REMNANT || row.first + row.n <= from) continue;
@@ -155,6 +169,12 @@ class OpenLog {
       if (left <= 0) break;
     }
     return rows;
+  }
+
+  *#allFrom(start: Position): Iterable<PageRow> {
+    yield* this.#iterate(start);
+    // Each is behind all rows of the table.
+    yield* this.#redo.rows();
   }
 
   #iterate(start: Position): Iterable<PageRow> {

@@ -2,18 +2,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StorageError } from '../../../ports/event-log.ts';
 import type { InstallationReader, InstallationSource } from '../../../ports/installation.ts';
+import { Quarantine } from '../damage.ts';
 import { DATABASE_FILE } from '../data-folder/files.ts';
 import { lockFolder, refuseUnfinishedRestore } from '../data-folder/folder.ts';
 import { inspectFolder } from '../data-folder/high-water-mark.ts';
 import { isBeingFilled, markMoved, movedTo, refuseMoved } from '../data-folder/moved.ts';
-import { asStorageError } from '../database.ts';
+import { asStorageError, openDatabase } from '../database.ts';
+import { isRedoWaiting, recoverRedo } from '../redo/redo-log.ts';
 import { BACKUPS_FILE } from '../regulations/journal.ts';
-import { openReader } from './opening.ts';
+import { FORMAT } from '../schema.ts';
+import { openReader, openReadOnly } from './opening.ts';
 import type { FolderReader } from './reader.ts';
 
 /**
- * Opens a data folder as the source of a migration. Its files stay as they are, the write-ahead log included; no server can start on
- * it until `stop`. Throws a `StorageError`.
+ * Opens a data folder as the source of a migration. Its files stay as they are, the write-ahead log included, unless its server was
+ * killed: then what waits in the redo log is carried out first, as a start does. No server can start on it until `stop`. Throws a `StorageError`.
  */
 export function openFolderSource(folder: string): InstallationSource {
   if (!existsSync(join(folder, DATABASE_FILE)))
@@ -24,10 +27,28 @@ export function openFolderSource(folder: string): InstallationSource {
   try {
     lock = lockFolder(folder);
     inspectFolder(folder);
+    finishRedo(folder);
     return new FolderSource(folder, openReader(folder), lock);
   } catch (error) {
     lock?.release();
     throw asStorageError(error, folder);
+  }
+}
+
+/** Readers know nothing of the redo log. */
+function finishRedo(folder: string): void {
+  const found = openReadOnly(folder, DATABASE_FILE);
+  try {
+    const { user_version: format } = found.prepare('pragma user_version').get() as { user_version: number };
+    if (format !== FORMAT || !isRedoWaiting(found)) return;
+  } finally {
+    found.close();
+  }
+  const database = openDatabase(folder);
+  try {
+    recoverRedo(database, new Quarantine());
+  } finally {
+    database.close();
   }
 }
 

@@ -1,4 +1,3 @@
-import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
@@ -21,6 +20,7 @@ import {
 import { type HighestQuery, pendingState, queueStats, type StatsRow } from '../../encoding/results.ts';
 import type { Chunks } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
+import type { Statements } from '../redo/redo-log.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import { type PendingStatements, statements } from './pending.ts';
 import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './settle.ts';
@@ -103,8 +103,8 @@ export class PendingQueries {
   readonly #held: HeldSets;
   readonly #chunks: Pick<Chunks, 'arrivalOf'>;
 
-  constructor(database: DatabaseSync, held: HeldSets, chunks: Pick<Chunks, 'arrivalOf'>) {
-    this.#sql = statements(database);
+  constructor(redo: Statements, held: HeldSets, chunks: Pick<Chunks, 'arrivalOf'>) {
+    this.#sql = statements(redo);
     this.#held = held;
     this.#chunks = chunks;
   }

@@ -23,6 +23,7 @@ import {
 } from '../../encoding/results.ts';
 import type { LedgerTable } from '../ledger-table.ts';
 import type { KeyIndex } from '../log/key-index.ts';
+import type { Statements, TableStatement } from '../redo/redo-log.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import type { PendingTable } from './pending.ts';
 
@@ -37,26 +38,24 @@ export interface DestinationAttempt {
 
 /** Requests that were accepted: one row holds those of one settle to one endpoint, or the few to each of many endpoints. */
 export class SuccessfulAttempts {
-  readonly #insert: StatementSync;
-  readonly #withEndpoint: StatementSync;
-  readonly #between: StatementSync;
-  readonly #drop: StatementSync;
+  readonly #insert: Pick<StatementSync, 'run'>;
+  readonly #withEndpoint: TableStatement;
+  readonly #between: TableStatement;
+  readonly #drop: TableStatement;
   readonly #intern: StatementSync;
   readonly #url: StatementSync;
   readonly #endpoints = new Map<string, number>();
   #unwritten = new SuccessfulAttemptRows();
 
-  constructor(database: DatabaseSync) {
-    this.#insert = database.prepare(
-      'insert into accepted_attempt(destination, endpoint, first, last, at, facts) values (?, ?, ?, ?, ?, ?)',
-    );
-    this.#withEndpoint = database.prepare(
+  constructor(database: DatabaseSync, redo: Statements) {
+    this.#insert = redo.deferred('insertAccepted');
+    this.#withEndpoint = redo.prepare(
       'select destination, endpoint, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
-    this.#between = database.prepare(
+    this.#between = redo.prepare(
       'select destination, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
-    this.#drop = database.prepare(
+    this.#drop = redo.prepare(
       `delete from accepted_attempt where id in
          (select id from accepted_attempt where first < ? order by first limit ${SLICE})`,
     );
@@ -307,6 +306,11 @@ export function encodeResults(results: readonly DeliveryResult[]): SettleMessage
     at += DELIVERED_FIELDS;
   }
   return { delivered: delivered.subarray(0, at), endpoints, others };
+}
+
+/** Whether all of these were delivered at the first try, and how many they are at most. */
+export function isFewResults({ delivered, others }: SettleMessage, max: number): boolean {
+  return others.length === 0 && delivered.length <= max * DELIVERED_FIELDS;
 }
 
 /** Searches from the end: one settle names few endpoints. */

@@ -7,6 +7,7 @@ import type { Chunks, RecentBatches } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { UserIndex } from '../log/user-index.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
+import type { RedoLog } from '../redo/redo-log.ts';
 import { Compaction } from './compaction.ts';
 import { type FileSpace, RetentionSweep, type UpkeepStep } from './retention.ts';
 import { Verifier } from './verification.ts';
@@ -20,6 +21,7 @@ export interface MaintainMessage {
 }
 
 export interface SqliteMaintenanceDependencies {
+  readonly redo: RedoLog;
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
   readonly users: UserIndex;
@@ -40,7 +42,7 @@ export class Maintenance {
   readonly #verifier: Verifier;
 
   constructor(dependencies: SqliteMaintenanceDependencies) {
-    const { chunks, keys, users, watermarks, space } = dependencies;
+    const { redo, chunks, keys, users, watermarks, space } = dependencies;
     const compaction = new Compaction(chunks, watermarks);
     this.#dependencies = dependencies;
     this.#steps = [
@@ -48,6 +50,7 @@ export class Maintenance {
       { name: 'merging of chunks', run: (now) => compaction.step(now) },
       { name: 'filters of users', run: () => users.step() },
       ...new RetentionSweep(dependencies).steps(),
+      { name: 'overwriting the redo log', run: (now) => redo.wipeStep(now) },
       { name: 'giving space back', run: (_, { disk }) => space.vacuum(disk && space.shareOfLog(disk)) },
     ];
     this.#verifier = new Verifier(dependencies);

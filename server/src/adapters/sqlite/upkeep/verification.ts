@@ -12,6 +12,7 @@ import { Watermarks } from '../installation.ts';
 import { LedgerReader } from '../ledger-table.ts';
 import { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
+import { isRedoWaiting, recoverFile } from '../redo/redo-log.ts';
 import { FORMAT_WITH_CHECKSUMS } from '../schema.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
 
@@ -82,11 +83,12 @@ export class Verifier {
 
 /**
  * Reads every row of a database file and checks its checksums; undefined when all hold, or when its format has none.
- * `progress` is called with the positions checked so far and all positions.
+ * `progress` is called with the positions checked so far and all positions. `known`: other damage of the file, in words for people.
  */
 export function verifyFile(
   path: string,
   progress: (checked: number, of: number) => void = () => {},
+  known: readonly string[] = [],
 ): Damage | undefined {
   if (!existsSync(path)) return undefined;
   // Immutable: SQLite takes no lock and makes no file beside it.
@@ -96,18 +98,24 @@ export function verifyFile(
   try {
     const format = database.prepare('pragma user_version').get() as { user_version: number };
     if (format.user_version < FORMAT_WITH_CHECKSUMS) return undefined;
-    return damageIn(database, progress);
+    return damageIn(database, progress, known);
   } finally {
     database.close();
   }
 }
 
+/** Carries out what waits in the redo log of a copy, and verifies it. */
+export function verifyCopy(path: string): Damage | undefined {
+  return verifyFile(path, () => {}, recoverFile(path));
+}
+
 function damageIn(
   database: DatabaseSync,
   progress: (checked: number, of: number) => void,
+  known: readonly string[],
 ): Damage | undefined {
   let events = 0;
-  const others = new Set<string>();
+  const others = new Set(known);
   const quarantine = new Quarantine();
   const watermarks = new Watermarks(database);
   const chunks = new Chunks(database, {
@@ -166,8 +174,8 @@ interface SetRow {
 type SummedRecord = RecordRow & { readonly sum: number };
 
 /**
- * Verifies the data folder of a stopped server; undefined when it has no database. `later`: pages are still in
- * the write-ahead log since the last stop, so the file alone is not enough.
+ * Verifies the data folder of a stopped server; undefined when it has no database. `later`: pages are still in the write-ahead log, or
+ * transactions in the redo log, since the last stop, so the next start must finish them first.
  */
 export function verifyFolder(
   folder: string,
@@ -175,7 +183,17 @@ export function verifyFolder(
 ): { readonly damage?: Damage } | 'later' | undefined {
   const path = join(folder, 'millrace.db');
   if (!existsSync(path)) return undefined;
-  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return 'later';
+  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0 || waitsInRedo(path))
+    return 'later';
   const damage = verifyFile(path, progress);
   return damage === undefined ? {} : { damage };
+}
+
+function waitsInRedo(path: string): boolean {
+  const database = new DatabaseSync(`${pathToFileURL(path).href}?immutable=1`, { readOnly: true });
+  try {
+    return isRedoWaiting(database);
+  } finally {
+    database.close();
+  }
 }

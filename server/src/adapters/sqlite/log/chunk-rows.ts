@@ -92,7 +92,7 @@ export class ChunkRows {
 
   /** Deletes all rows that begin in a range of positions, readable or not. */
   deleteBetween(first: Position, end: Position): void {
-    this.#sql.deleteBetween.run(first, end);
+    this.#write(first, end, () => this.#sql.deleteBetween.run(first, end));
   }
 
   #write(first: Position, end: Position, write: () => void): void {
@@ -107,6 +107,11 @@ export class ChunkRows {
   /** The row of the last chunk that begins at a position or below; undefined when it cannot be read. */
   find(position: Position): ChunkRow | undefined {
     return this.#rowAt<ChunkRow>(this.#sql.find, position);
+  }
+
+  /** Whole rows that begin in a range of positions, read at once; undefined when anything about them is damaged. */
+  between(first: Position, end: Position): readonly ChunkRow[] | undefined {
+    return this.#allInOrder<ChunkRow>(this.#sql.between, [first, end], 1);
   }
 
   /** The same without keys, users and body. */
@@ -186,14 +191,14 @@ export class ChunkRows {
    * Rows of one query, read at once: upkeep reads some for every few events, and the scan that goes around damage takes four times
    * as long. Undefined when anything about them is damaged, and the scan must find the way.
    */
-  #allInOrder(
+  #allInOrder<Row extends NumbersRow = NumbersRow>(
     sql: TableStatement,
-    [position, limit]: readonly [Position, number],
+    values: readonly [Position, number],
     direction: 1 | -1,
-  ): NumbersRow[] | undefined {
+  ): Row[] | undefined {
     const { quarantine } = this.#options;
     if (quarantine.hasRanges) return undefined;
-    const rows = quarantine.unlessDamaged(() => sql.all(position, limit) as unknown as NumbersRow[]);
+    const rows = quarantine.unlessDamaged(() => sql.all(...values) as unknown as Row[]);
     const isInOrder = rows?.every(
       (row, nth) => nth === 0 || (row.first - rows[nth - 1]!.first) * direction > 0,
     );
@@ -303,6 +308,9 @@ function statements(source: Statements) {
     deleteBetween: prepare('delete from chunk where first >= ? and first < ?'),
     find: prepare(
       `select ${HEAD_COLUMNS}, keys, users, body from chunk where first <= ? order by first desc limit 1`,
+    ),
+    between: prepare(
+      `select ${HEAD_COLUMNS}, keys, users, body from chunk where first >= ? and first < ? order by first`,
     ),
     head: prepare(`select ${HEAD_COLUMNS} from chunk where first <= ? order by first desc limit 1`),
     facts: prepare(`select ${NUMBER_COLUMNS} from chunk where first <= ? order by first desc limit 1`),

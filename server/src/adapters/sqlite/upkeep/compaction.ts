@@ -1,6 +1,6 @@
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import { freeBuffer } from '../../encoding/chunk-codec.ts';
+import { type Chunk, freeBuffer } from '../../encoding/chunk-codec.ts';
 import { COMPACTED, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
 import { type ChunkFacts, mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
 import { UnwritableChunksError } from '../damage.ts';
@@ -53,13 +53,15 @@ export class Compaction {
 
   #merge(all: readonly ChunkFacts[]): void {
     const first: Position = all[0]!.first;
-    const chunks = all.map((facts) => this.#chunks.at(facts.first)).filter((chunk) => chunk !== undefined);
+    const last = all.at(-1)!;
+    const end = last.first + last.n;
+    const chunks = this.#chunks.between(first, end) ?? this.#oneByOne(all);
     // An unreadable chunk stays as it is, and so do its neighbours: a person may still recover some of it.
-    if (chunks.length < all.length) return;
+    if (chunks.length !== all.length) return;
     const merged = mergeEvents(chunks);
     const { n } = merged;
     try {
-      for (const chunk of chunks) this.#chunks.delete(chunk);
+      this.#chunks.deleteBetween(first, end);
       this.#chunks.put(first, merged, COMPACTED);
       for (const chunk of chunks) freeBuffer(chunk.body);
       freeBuffer(merged.lines);
@@ -68,5 +70,10 @@ export class Compaction {
         ? new UnwritableChunksError(first, first + n, error)
         : error;
     }
+  }
+
+  /** Those that can be read. The others are reported as damaged. */
+  #oneByOne(all: readonly ChunkFacts[]): readonly Chunk[] {
+    return all.map(({ first }) => this.#chunks.at(first)).filter((chunk) => chunk !== undefined);
   }
 }

@@ -240,7 +240,8 @@ function sizeOf(requests: readonly Request[]): TransactionSize {
   return requests.every(isSmall) ? 'small' : 'large';
 }
 
-function isSmall({ name, message }: Request): boolean {
+/** Whether a call or results are likely to find room in the redo log. */
+export function isSmall({ name, message }: Request): boolean {
   if (name === 'settle') return isFewResults(message as SettleMessage, FEW_RESULTS);
   const { events, lines } = message as AppendMessage;
   return events <= FEW_EVENTS && lines.length <= FEW_BYTES;

@@ -20,7 +20,7 @@ import { asStorageError, openDatabase } from './database.ts';
 import { readClocks, readProgress, startEpoch } from './installation.ts';
 import { recoverRedo } from './redo/redo-log.ts';
 import type { RpcReply, RpcRequest } from './rpc.ts';
-import { OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
+import { isSmall, OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
 import { SlackWiper } from './users/remnants.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
 
@@ -64,6 +64,12 @@ export type WriterReply =
 type TableRequest = Exclude<WriterRequest, { name: 'scrub' | 'stop' }>;
 type WriteRequest = Exclude<WriterRequest, { name: 'stop' }>;
 
+/**
+ * Milliseconds in which a few results wait for a call whose commit they share: a commit costs more than they do. Many do not wait, and
+ * a crash repeats the deliveries of those that are not written.
+ */
+const SETTLE_WAIT = 10;
+
 /** Milliseconds before the next try to empty the write-ahead log while the checkpointer uses it. */
 const BUSY_RETRY = 20;
 
@@ -81,6 +87,10 @@ class Writer {
   #database: DatabaseSync;
   #tables: Tables | undefined;
   #requests: WriterRequest[] = [];
+  /** They are run in this turn of the event loop. */
+  #isDue = false;
+  /** Runs them if nothing else comes: they are a few results. */
+  #waiting: NodeJS.Timeout | undefined;
   /** Replies to erasures whose bytes still stand in the files. */
   readonly #scrubbing: WriterReply[] = [];
   #wiper: SlackWiper | undefined;
@@ -186,12 +196,21 @@ class Writer {
   }
 
   #receive(request: WriterRequest): void {
-    // Later, so that every request that has arrived by now shares the commit.
-    if (this.#requests.length === 0) setImmediate(() => this.#run());
     this.#requests.push(request);
+    if (this.#isDue) return;
+    if (isFewSettled(request)) {
+      this.#waiting ??= setTimeout(() => this.#run(), SETTLE_WAIT);
+      return;
+    }
+    this.#isDue = true;
+    // Later, so that every request that has arrived by now shares the commit.
+    setImmediate(() => this.#run());
   }
 
   #run(): void {
+    clearTimeout(this.#waiting);
+    this.#waiting = undefined;
+    this.#isDue = false;
     const requests = this.#requests;
     this.#requests = [];
     const writes: WriteRequest[] = [];
@@ -433,6 +452,10 @@ class Writer {
   #reply(reply: WriterReply, moved: readonly ArrayBuffer[] = []): void {
     this.#port.postMessage(reply, moved);
   }
+}
+
+function isFewSettled(request: WriterRequest): boolean {
+  return request.name === 'settle' && isSmall(request);
 }
 
 /** Any of the writes of one transaction may be the one that met the damage. */

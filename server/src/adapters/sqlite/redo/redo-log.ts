@@ -19,7 +19,7 @@ import {
 } from './records.ts';
 import { MAX_RECORD_BYTES, RedoSlots, type RedoState, SLOTS } from './slots.ts';
 
-/** Slots that hold anything are overwritten so often. */
+/** Milliseconds after which slots that hold anything are overwritten. */
 const WIPE_AFTER = HOUR;
 
 /**

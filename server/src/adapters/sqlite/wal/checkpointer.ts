@@ -18,8 +18,8 @@ const LOOK_INTERVAL = 100;
  * Copied is when so many bytes are not copied yet, or after so many milliseconds. Few commits change the same few pages again and again,
  * and each copy writes them all.
  */
-const COPY_FROM_BYTES = 256 * 1024;
-const COPY_AFTER = 1000;
+const COPY_FROM_BYTES = 4 * 1024 * 1024;
+const COPY_AFTER = 10_000;
 
 /**
  * The checkpointer's thread: copies committed pages from the write-ahead log into the file, so that no commit has to. The

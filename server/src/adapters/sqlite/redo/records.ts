@@ -2,7 +2,7 @@ import type { LedgerScope } from '../../encoding/ledger.ts';
 import { readVarint } from '../../encoding/pending-set.ts';
 import type { CounterSums } from '../counter-sums.ts';
 
-/** What a column of a row holds. */
+/** A value in a column of a row. */
 export type ColumnValue = number | string | null | Uint8Array;
 
 /** The columns of table `chunk`, in the order of their values in a record. */

@@ -35,7 +35,7 @@ const STEP = 'the redo log';
 export type TableStatement = Pick<StatementSync, 'run' | 'get' | 'all' | 'iterate'>;
 
 /**
- * What a transaction stores. `small`: calls and results that are likely to find room in a few slots; `large`: more of them; `other`:
+ * A transaction by its content. `small`: calls and results that are likely to find room in a few slots; `large`: more of them; `other`:
  * anything else, such as upkeep.
  */
 export type TransactionSize = 'small' | 'large' | 'other';
@@ -56,7 +56,7 @@ export function directStatements(database: DatabaseSync): Statements {
 }
 
 /**
- * Transactions that are written down before they are carried out.
+ * The redo log: transactions that are written down before they are carried out.
  *
  * A commit writes each page that it changes, whole. One call that comes alone changes seven pages, some hundred bytes in each. A small
  * transaction therefore writes its statements, with their values, into a slot of table `redo`, which is one page, and changes nothing
@@ -289,7 +289,7 @@ export class WaitingChunks {
   readonly #database: DatabaseSync;
   readonly #quarantine: Quarantine;
   readonly #slots: RedoSlots;
-  /** What waited when it was asked last. */
+  /** Rows that waited at the last call. */
   #known: readonly { readonly number: number; readonly rows: readonly ChunkRow[] }[] = [];
 
   constructor(database: DatabaseSync, quarantine: Quarantine) {

@@ -37,7 +37,7 @@ export function addRedo(database: DatabaseSync): void {
   new RedoSlots(database).mark(0);
 }
 
-/** What stands in the slots of a file. */
+/** The slots of a file. */
 export interface RedoState {
   /** Transactions that are not carried out, in their order. */
   readonly live: readonly { readonly number: number; readonly records: Uint8Array }[];

@@ -15,8 +15,8 @@ import {
 const LOOK_INTERVAL = 100;
 
 /**
- * Copied is when so many bytes are not copied yet, or after so many milliseconds. Few commits change the same few pages again and again,
- * and each copy writes them all.
+ * The log is copied when so many bytes of it are not copied yet, or after so many milliseconds. Small commits change the same few pages
+ * again and again, and each copy writes them all.
  */
 const COPY_FROM_BYTES = 4 * 1024 * 1024;
 const COPY_AFTER = 10_000;

@@ -13,7 +13,7 @@ export const CHUNK_COLUMNS =
 
 /**
  * The statements that a small transaction writes down instead of carrying them out, by the number that a record begins with. They
- * are part of the format: a number keeps its meaning. Each may be carried out again over what it has already done.
+ * are part of the format: a number keeps its meaning. None fails where it was carried out before.
  */
 export const STATEMENTS = {
   putChunk: {

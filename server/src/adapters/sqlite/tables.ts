@@ -225,8 +225,9 @@ export class Tables {
   }
 }
 
-/** Events and bytes of a batch, and results, that are likely to find room in the redo log. */
+/** Events, destinations and bytes of a batch, and results, that are likely to find room in the redo log. */
 const FEW_EVENTS = 16;
+const FEW_OWED = 16;
 const FEW_BYTES = 3000;
 const FEW_RESULTS = 64;
 
@@ -243,6 +244,6 @@ function sizeOf(requests: readonly Request[]): TransactionSize {
 /** Whether a call or results are likely to find room in the redo log. */
 export function isSmall({ name, message }: Request): boolean {
   if (name === 'settle') return isFewResults(message as SettleMessage, FEW_RESULTS);
-  const { events, lines } = message as AppendMessage;
-  return events <= FEW_EVENTS && lines.length <= FEW_BYTES;
+  const { events, lines, owed } = message as AppendMessage;
+  return events <= FEW_EVENTS && owed.length <= FEW_OWED && lines.length <= FEW_BYTES;
 }

@@ -4,9 +4,9 @@ import {
   openSqliteStore,
   type SqliteStore,
   type SqliteStoreOptions,
-  type WriterHandle,
 } from '../../src/adapters/sqlite/store.ts';
 import type { WriterOptions, WriterRequest } from '../../src/adapters/sqlite/writer.ts';
+import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
 import { COMPILE_CACHE, runnable } from './program.ts';
 import type { SharedWriterRequest } from './shared-writer-thread.ts';
 
@@ -58,7 +58,7 @@ class SharedWriter {
     if (problem !== undefined) throw problem;
     if (port === undefined) return;
     // The writer closes its files, which nobody reads any more.
-    port.postMessage({ id: 0, name: 'stop' } satisfies WriterRequest);
+    port.postMessage([{ id: 0, name: 'stop' }] satisfies WriterRequest[]);
     await once(port, 'close');
   }
 

@@ -101,6 +101,7 @@ export interface TablesOptions {
 export class Tables {
   readonly handlers: StoreHandlers;
   readonly #redo: RedoLog;
+  readonly #chunks: Chunks;
   readonly #queue: QueueTables;
   readonly #ledger: LedgerTable;
   readonly #watermarks: Watermarks;
@@ -147,6 +148,7 @@ export class Tables {
       ...idleHandlers(database, keys),
     };
     this.#redo = redo;
+    this.#chunks = chunks;
     this.#queue = queue;
     this.#ledger = ledger;
     this.#watermarks = watermarks;
@@ -164,6 +166,7 @@ export class Tables {
    */
   handle({ name, message }: RpcRequest<StoreHandlers>): StoreAnswer {
     const handlers: RpcHandlers = this.handlers;
+    this.#chunks.freeDropped();
     if (name !== 'append' && name !== 'settle') this.#redo.settle();
     return handlers[name]!.run(message);
   }
@@ -225,11 +228,10 @@ export class Tables {
   }
 }
 
-/** Events, destinations and bytes of a batch, and results, that are likely to find room in the redo log. */
+/** Events, destinations and bytes of a batch that are likely to find room in the redo log. */
 const FEW_EVENTS = 16;
 const FEW_OWED = 16;
 const FEW_BYTES = 3000;
-const FEW_RESULTS = 64;
 
 interface Request {
   readonly name: string;
@@ -242,8 +244,8 @@ function sizeOf(requests: readonly Request[]): TransactionSize {
 }
 
 /** Whether a call or results are likely to find room in the redo log. */
-export function isSmall({ name, message }: Request): boolean {
-  if (name === 'settle') return isFewResults(message as SettleMessage, FEW_RESULTS);
+function isSmall({ name, message }: Request): boolean {
+  if (name === 'settle') return isFewResults(message as SettleMessage);
   const { events, lines, owed } = message as AppendMessage;
   return events <= FEW_EVENTS && owed.length <= FEW_OWED && lines.length <= FEW_BYTES;
 }

@@ -20,15 +20,15 @@ import { asStorageError, openDatabase } from './database.ts';
 import { readClocks, readProgress, startEpoch } from './installation.ts';
 import { recoverRedo } from './redo/redo-log.ts';
 import type { RpcReply, RpcRequest } from './rpc.ts';
-import { isSmall, OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
+import { OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
 import { SlackWiper } from './users/remnants.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
 
 /**
  * The writer thread owns the file. SQLite is synchronous: on a thread of its own a slow disk delays commits and nothing else.
  *
- * All requests that arrive while a transaction runs share the next one (group commit). Settled deliveries ride along with
- * the next events, and the slower the disk, the larger the groups.
+ * Requests and replies come and go in lists. All requests that arrive while a transaction runs share the next one (group commit).
+ * Settled deliveries ride along with the next events, and the slower the disk, the larger the groups.
  */
 export interface WriterOptions {
   readonly folder: string;
@@ -64,12 +64,6 @@ export type WriterReply =
 type TableRequest = Exclude<WriterRequest, { name: 'scrub' | 'stop' }>;
 type WriteRequest = Exclude<WriterRequest, { name: 'stop' }>;
 
-/**
- * Milliseconds in which a few results wait for a call whose commit they share: a commit costs more than they do. Many do not wait, and
- * a crash repeats the deliveries of those that are not written.
- */
-const SETTLE_WAIT = 10;
-
 /** Milliseconds before the next try to empty the write-ahead log while the checkpointer uses it. */
 const BUSY_RETRY = 20;
 
@@ -89,8 +83,6 @@ class Writer {
   #requests: WriterRequest[] = [];
   /** They are run in this turn of the event loop. */
   #isDue = false;
-  /** Runs them if nothing else comes: they are a few results. */
-  #waiting: NodeJS.Timeout | undefined;
   /** Replies to erasures whose bytes still stand in the files. */
   readonly #scrubbing: WriterReply[] = [];
   #wiper: SlackWiper | undefined;
@@ -126,10 +118,10 @@ class Writer {
       mark: this.#mark,
       checkpoints: this.#checkpoints,
       isOpen: () => this.#tables !== undefined,
-      report: (problem) => this.#reply({ kind: 'files', problem }),
+      report: (problem) => this.#reply([{ kind: 'files', problem }]),
     });
-    port.on('message', (request: WriterRequest) => this.#receive(request));
-    this.#reply({ kind: 'ready', keySecret, id, lastMark: readClocks(this.#database), isMarkDamaged });
+    port.on('message', (requests: readonly WriterRequest[]) => this.#receive(requests));
+    this.#reply([{ kind: 'ready', keySecret, id, lastMark: readClocks(this.#database), isMarkDamaged }]);
   }
 
   #loadTables(): Tables {
@@ -195,21 +187,15 @@ class Writer {
     }
   }
 
-  #receive(request: WriterRequest): void {
-    this.#requests.push(request);
+  #receive(requests: readonly WriterRequest[]): void {
+    this.#requests.push(...requests);
     if (this.#isDue) return;
-    if (isFewSettled(request)) {
-      this.#waiting ??= setTimeout(() => this.#run(), SETTLE_WAIT);
-      return;
-    }
     this.#isDue = true;
     // Later, so that every request that has arrived by now shares the commit.
     setImmediate(() => this.#run());
   }
 
   #run(): void {
-    clearTimeout(this.#waiting);
-    this.#waiting = undefined;
     this.#isDue = false;
     const requests = this.#requests;
     this.#requests = [];
@@ -223,7 +209,7 @@ class Writer {
     }
     const problem = this.#fileWatcher.problem();
     if (problem !== undefined) {
-      for (const { id } of [...writes, ...reads]) this.#reply({ kind: 'failed', id, reason: problem });
+      this.#reply([...writes, ...reads].map(({ id }) => ({ kind: 'failed', id, reason: problem })));
     } else {
       if (writes.length > 0) this.#commit(writes);
       for (const request of reads) this.#answerRead(request);
@@ -272,15 +258,17 @@ class Writer {
       // The callers hear that it failed, even if the commit turns out to have happened.
       if (tables !== undefined) this.#setsInDoubt.push(...tables.drainNewlyHeld());
       this.#closeHandle();
-      for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
+      this.#reply(writes.map(({ id }) => ({ kind: 'failed', id, reason })));
       return;
     }
     for (const request of writes) if (request.name === 'append') freeBuffer(request.message.lines);
+    const replies: WriterReply[] = [];
     writes.forEach(({ id, name }, index) => {
       const reply: WriterReply = { kind: 'done', id, answer: answers[index] };
       if (name === 'scrub') this.#scrubbing.push(reply);
-      else this.#reply(reply);
+      else replies.push(reply);
     });
+    if (replies.length > 0) this.#reply(replies);
     this.#checkpoints.afterCommit();
     if (this.#scrubbing.length > 0) setImmediate(() => this.#scrub());
   }
@@ -309,12 +297,12 @@ class Writer {
         setImmediate(() => this.#scrub());
         return;
       }
-      for (const reply of this.#scrubbing.splice(0)) this.#reply(reply);
+      this.#reply(this.#scrubbing.splice(0));
     } catch (error) {
       const { reason } = asStorageError(error, this.#options.folder);
       this.#closeHandle();
       for (const reply of this.#scrubbing.splice(0)) {
-        if (reply.kind === 'done') this.#reply({ kind: 'failed', id: reply.id, reason });
+        if (reply.kind === 'done') this.#reply([{ kind: 'failed', id: reply.id, reason }]);
       }
     }
   }
@@ -336,7 +324,7 @@ class Writer {
     try {
       const tables = this.#openTables();
       const answer = tables.isWaiting ? this.#readBehindRedo(tables, request) : tables.handle(request);
-      this.#reply({ kind: 'done', id: request.id, answer }, tables.buffersOf(request.name, answer));
+      this.#reply([{ kind: 'done', id: request.id, answer }], tables.buffersOf(request.name, answer));
     } catch (error) {
       if (this.#canRetry(error)) {
         this.#answerRead(request);
@@ -344,11 +332,13 @@ class Writer {
       }
       if (this.#quarantine.isConfirmedDamage(error)) this.#quarantine.addStep(OPERATION_WORDS[request.name]);
       if (isDamageError(error) || this.#isInTransaction()) this.#closeHandle();
-      this.#reply({
-        kind: 'failed',
-        id: request.id,
-        reason: asStorageError(error, this.#options.folder).reason,
-      });
+      this.#reply([
+        {
+          kind: 'failed',
+          id: request.id,
+          reason: asStorageError(error, this.#options.folder).reason,
+        },
+      ]);
     }
   }
 
@@ -432,7 +422,7 @@ class Writer {
     this.#fileWatcher.stop();
     this.#mark.close();
     this.#lock.release();
-    this.#reply({ kind: 'done', id, answer: undefined });
+    this.#reply([{ kind: 'done', id, answer: undefined }]);
     this.#port.close();
   }
 
@@ -448,14 +438,13 @@ class Writer {
     }
   }
 
-  /** Posts a reply to the main thread. The buffers in `moved`, which are part of it, are transferred instead of copied. */
-  #reply(reply: WriterReply, moved: readonly ArrayBuffer[] = []): void {
-    this.#port.postMessage(reply, moved);
+  /**
+   * Posts replies to the main thread, as one message: each message costs as much as its reply, and may wake the thread. The buffers in
+   * `moved`, which are part of them, are transferred instead of copied.
+   */
+  #reply(replies: readonly WriterReply[], moved: readonly ArrayBuffer[] = []): void {
+    this.#port.postMessage(replies, moved);
   }
-}
-
-function isFewSettled(request: WriterRequest): boolean {
-  return request.name === 'settle' && isSmall(request);
 }
 
 /** Any of the writes of one transaction may be the one that met the damage. */
@@ -482,7 +471,7 @@ export function startWriter(port: MessagePort, options: WriterOptions): void {
   } catch (error) {
     lock?.release();
     const { reason } = asStorageError(error, options.folder);
-    port.postMessage({ kind: 'refused', reason } satisfies WriterReply);
+    port.postMessage([{ kind: 'refused', reason }] satisfies WriterReply[]);
     port.close();
   }
 }

@@ -12,8 +12,10 @@ import {
   decodeLines,
   decodeUsers,
   encodeChunk,
+  freeBuffer,
   isBodyWhole,
   NO_PLAN,
+  ZSTD,
 } from '../../encoding/chunk-codec.ts';
 import { COMPACTED, FRESH, MAX_CHUNK_EVENTS, REMNANT } from '../../encoding/chunk-lines.ts';
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
@@ -41,6 +43,8 @@ export class Chunks {
   readonly #rows: ChunkRows;
   readonly #options: ChunksOptions;
   readonly #cache = new Map<Position, Chunk>();
+  /** Chunks that the cache has dropped during an operation, which may still read them. Further ones are left to the garbage collector. */
+  #dropped: Chunk[] = [];
   /** Ranges of positions that were found damaged, the latest first. */
   #damaged: readonly { readonly first: Position; readonly end: Position }[] = [];
 
@@ -78,7 +82,9 @@ export class Chunks {
 
   /** Writes one chunk, in place of the one that begins at the same position. `stage`: see `FRESH`. */
   put(first: Position, events: ChunkEvents, stage: number, remembered?: BatchAnswer): void {
-    this.#rows.put(encodeChunk(first, events, stage, remembered));
+    const row = encodeChunk(first, events, stage, remembered);
+    this.#rows.put(row);
+    if (row.body !== events.lines) freeBuffer(row.body);
     this.#forget(first);
   }
 
@@ -146,8 +152,21 @@ export class Chunks {
       return undefined;
     }
     this.#cache.set(chunk.first, chunk);
-    if (this.#cache.size > CACHED_CHUNKS) this.#cache.delete(this.#cache.keys().next().value!);
+    if (this.#cache.size > CACHED_CHUNKS) this.#dropOldest();
     return chunk;
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#cache.values();
+    this.#cache.delete(oldest!.first);
+    if (this.#dropped.length < CACHED_CHUNKS) this.#dropped.push(oldest!);
+  }
+
+  /** Gives back the memory of chunks that the cache has dropped. Call between operations, when nobody reads them any more. */
+  freeDropped(): void {
+    if (this.#dropped.length === 0) return;
+    for (const { body } of this.#dropped) freeBuffer(body);
+    this.#dropped = [];
   }
 
   /** Whether an event should be at a position where `at` finds none. */
@@ -169,6 +188,7 @@ export class Chunks {
     if (head === undefined) return undefined;
     const lines = decodeLines(row, seed);
     if (lines === undefined) return undefined;
+    if (seed.codec === ZSTD) freeBuffer(row.body);
     const { first, n, stage, batch, answer } = row;
     const keys = decodeKeys(row.keys, seed);
     const users = decodeUsers(row.users, seed);

@@ -308,9 +308,12 @@ export function encodeResults(results: readonly DeliveryResult[]): SettleMessage
   return { delivered: delivered.subarray(0, at), endpoints, others };
 }
 
-/** Whether all of these were delivered at the first try, and how many they are at most. */
-export function isFewResults({ delivered, others }: SettleMessage, max: number): boolean {
-  return others.length === 0 && delivered.length <= max * DELIVERED_FIELDS;
+/** Results that are likely to find room in the redo log, beside a call. */
+const FEW_RESULTS = 64;
+
+/** Whether these are few, and all of them delivered. */
+export function isFewResults({ delivered, others }: SettleMessage): boolean {
+  return others.length === 0 && delivered.length <= FEW_RESULTS * DELIVERED_FIELDS;
 }
 
 /** Searches from the end: one settle names few endpoints. */

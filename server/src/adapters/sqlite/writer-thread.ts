@@ -8,7 +8,7 @@ import type { WriterOptions, WriterReply, WriterRequest } from './writer.ts';
 
 /**
  * Milliseconds in which a few results wait for the next request, whose message and commit they share: a commit costs more than they do, and so
- * does waking the writer. Many do not wait, and a crash repeats the deliveries of those that are not written.
+ * does waking the writer. Many do not wait: a crash repeats the deliveries whose results are not written.
  */
 const SETTLE_WAIT: Duration = 10;
 
@@ -55,7 +55,7 @@ export class WriterThread {
           if (reply.kind === 'ready') resolve(reply);
           else if (reply.kind === 'refused') reject(new StorageError(reply.reason));
           else if (reply.kind === 'files') filesChanged(reply.problem);
-          else this.#settle(reply);
+          else this.#answer(reply);
         }
       });
       this.#worker.on('error', (error) => {
@@ -117,7 +117,7 @@ export class WriterThread {
     } catch (cause) {
       // A message that cannot be copied to another thread is a bug, and no caller may wait for ever because of it.
       const reason = `a request could not be handed to the writer thread (${cause})`;
-      for (const { id } of requests) this.#settle({ kind: 'failed', id, reason });
+      for (const { id } of requests) this.#answer({ kind: 'failed', id, reason });
     }
   }
 
@@ -139,7 +139,7 @@ export class WriterThread {
     await this.#worker.terminate();
   }
 
-  #settle(reply: Extract<WriterReply, { id: number }>): void {
+  #answer(reply: Extract<WriterReply, { id: number }>): void {
     const waiting = this.#waiting.get(reply.id);
     this.#waiting.delete(reply.id);
     if (reply.kind === 'done') waiting?.resolve(reply.answer);

@@ -78,7 +78,8 @@ export class CommitQueue {
   #waiting: QueuedRequest[] = [];
   #waitingBytes = 0;
   #waitingEvents = 0;
-  readonly #underWay = new Set<Promise<void>>();
+  /** At most `MAX_CONCURRENT_COMMITS`, the oldest first. */
+  readonly #underWay: Promise<void>[] = [];
   #isScheduled = false;
   /** When a commit was scheduled, on the clock of `performance`, and how many requests waited at the last turn. */
   #scheduledAt = 0;
@@ -111,7 +112,7 @@ export class CommitQueue {
 
   /** Resolves when every request taken so far has its answer. */
   async stop(): Promise<void> {
-    while (this.#underWay.size > 0 || this.#waiting.length > 0)
+    while (this.#underWay.length > 0 || this.#waiting.length > 0)
       await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
@@ -137,19 +138,19 @@ export class CommitQueue {
   };
 
   #mayCommit(): boolean {
-    const { size } = this.#underWay;
-    if (this.#waiting.length === 0 || size >= MAX_CONCURRENT_COMMITS) return false;
-    return size === 0 || this.#dependencies.commitsInTurn !== true || this.#waitingEvents >= ENOUGH_EVENTS;
+    const { length } = this.#underWay;
+    if (this.#waiting.length === 0 || length >= MAX_CONCURRENT_COMMITS) return false;
+    return length === 0 || this.#dependencies.commitsInTurn !== true || this.#waitingEvents >= ENOUGH_EVENTS;
   }
 
   #commit(): void {
     while (this.#mayCommit()) {
       const commit = this.#commitGroup(this.#takeGroup());
-      this.#underWay.add(commit);
+      this.#underWay.push(commit);
       void commit.then(() => {
-        this.#underWay.delete(commit);
+        this.#underWay.splice(this.#underWay.indexOf(commit), 1);
         if (this.#waiting.length > 0) this.#scheduleCommit();
-        else if (this.#underWay.size === 0) for (const wake of this.#idle.splice(0)) wake();
+        else if (this.#underWay.length === 0) for (const wake of this.#idle.splice(0)) wake();
       });
     }
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
-import { BoundedCache, Fifo, HashSet, LinkedList, type ListEntry } from './containers.ts';
+import { BoundedCache, Fifo, HashSet, LinkedList, type ListEntry, Slab } from './containers.ts';
 
 test('a queue has the order of an array, whatever is added, taken and removed', () => {
   const step = fc.oneof(
@@ -38,6 +38,39 @@ test('a queue has the order of an array, whatever is added, taken and removed', 
       expect(queue.drain()).toEqual(expected);
     }),
     { numRuns: 50 },
+  );
+});
+
+test('a slab gives each value a key that no other has at the time, and uses it again', () => {
+  const step = fc.oneof(
+    { weight: 6, arbitrary: fc.record({ add: fc.string() }) },
+    { weight: 5, arbitrary: fc.record({ take: fc.nat(20) }) },
+    fc.record({ drain: fc.constant(true) }),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+      const slab = new Slab<string>();
+      const expected = new Map<number, string>();
+      let most = 0;
+      for (const one of steps) {
+        if ('add' in one) {
+          const key = slab.add(one.add);
+          expect(expected.has(key)).toBe(false);
+          expected.set(key, one.add);
+          most = Math.max(most, expected.size);
+          expect(key).toBeLessThan(most);
+        } else if ('take' in one) {
+          expect(slab.take(one.take)).toBe(expected.get(one.take));
+          expected.delete(one.take);
+        } else {
+          const inOrder = [...expected].sort(([a], [b]) => a - b);
+          expect(slab.drain()).toEqual(inOrder.map(([, value]) => value));
+          expected.clear();
+          most = 0;
+        }
+        expect(slab.size).toBe(expected.size);
+      }
+    }),
   );
 });
 

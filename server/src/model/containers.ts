@@ -3,7 +3,8 @@ const MAX_TAKEN = 1024;
 
 /** A queue, first in, first out. Adding and taking an item take constant time on average, however long the queue is. */
 export class Fifo<Item> {
-  #items: Item[] = [];
+  /** Taken items leave undefined behind. */
+  #items: (Item | undefined)[] = [];
   #head = 0;
 
   get size(): number {
@@ -17,8 +18,9 @@ export class Fifo<Item> {
   /** Takes the oldest item; undefined when there is none. */
   shift(): Item | undefined {
     if (this.size === 0) return undefined;
-    const item = this.#items[this.#head++];
-    // A queue under load is never empty, and taken items would stay in memory otherwise.
+    const item = this.#items[this.#head];
+    this.#items[this.#head++] = undefined;
+    // A queue under load is never empty, and its array would grow for ever otherwise.
     if (this.size === 0 || (this.#head >= MAX_TAKEN && this.#head >= this.size)) {
       this.#items.splice(0, this.#head);
       this.#head = 0;
@@ -29,17 +31,54 @@ export class Fifo<Item> {
   /** Removes the items that are not to stay; returns how many. */
   keep(stays: (item: Item) => boolean): number {
     const before = this.size;
-    this.#items = this.#items.slice(this.#head).filter(stays);
+    this.#items = (this.#items.slice(this.#head) as Item[]).filter(stays);
     this.#head = 0;
     return before - this.size;
   }
 
   /** Takes everything. */
   drain(): Item[] {
-    const items = this.#items.splice(this.#head);
+    const items = this.#items.splice(this.#head) as Item[];
     this.#items = [];
     this.#head = 0;
     return items;
+  }
+}
+
+/**
+ * Values that each have a key of its choice, a small whole number that is used again once its value is taken. It is for values that come and go all
+ * the time. A `Map` or `Set` moves to a new table after as many additions as it has room for, and the old table points to the new one: once an
+ * old one has outlived two collections of young objects, all later ones and what was in them live until the next full collection.
+ * docs/decisions/0039-slabs.md
+ */
+export class Slab<Value> {
+  readonly #values: (Value | undefined)[] = [];
+  readonly #free: number[] = [];
+
+  get size(): number {
+    return this.#values.length - this.#free.length;
+  }
+
+  /** Returns the key. */
+  add(value: Value): number {
+    const key = this.#free.pop() ?? this.#values.length;
+    this.#values[key] = value;
+    return key;
+  }
+
+  /** Takes the value out; undefined when there is none of this key. */
+  take(key: number): Value | undefined {
+    const value = this.#values[key];
+    if (value === undefined) return undefined;
+    this.#values[key] = undefined;
+    this.#free.push(key);
+    return value;
+  }
+
+  /** Takes everything, in the order of the keys. */
+  drain(): Value[] {
+    this.#free.length = 0;
+    return this.#values.splice(0).filter((value) => value !== undefined);
   }
 }
 

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import { Slab } from '../../model/containers.ts';
 import type { HttpClient, HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 import { createHttpClient, MAX_CONNECTIONS, STOPPED } from './client.ts';
 import { callDone } from './connection.ts';
@@ -54,10 +55,9 @@ const MAX_BATCH_BYTES = 256 * 1024;
 /** The main thread's end of a sender. */
 class SenderThread {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, (answer: HttpResult) => void>();
+  readonly #waiting = new Slab<(answer: HttpResult) => void>();
   readonly #batch = new RequestBatch();
   readonly #ended: Promise<void>;
-  #lastId = 0;
 
   constructor(options: SenderOptions) {
     // The published package is compiled; the repository runs from its sources.
@@ -75,11 +75,10 @@ class SenderThread {
   }
 
   send(request: OutboundRequest, done: (answer: HttpResult) => void): void {
-    this.#lastId += 1;
-    this.#waiting.set(this.#lastId, done);
+    const id = this.#waiting.add(done);
     // One message for all requests of this turn of the event loop.
     if (this.#batch.size === 0) setImmediate(this.#post);
-    this.#batch.add(this.#lastId, request);
+    this.#batch.add(id, request);
     if (this.#batch.bytes >= MAX_BATCH_BYTES) this.#post();
   }
 
@@ -100,8 +99,6 @@ class SenderThread {
   };
 
   readonly #answer = (id: number, answer: HttpResult): void => {
-    const done = this.#waiting.get(id)!;
-    this.#waiting.delete(id);
-    callDone(done, answer);
+    callDone(this.#waiting.take(id)!, answer);
   };
 }

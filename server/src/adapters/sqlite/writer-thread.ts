@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { Slab } from '../../model/containers.ts';
 import type { Duration } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { isFewResults, type SettleMessage } from './queue/settle.ts';
@@ -34,13 +35,12 @@ export function startThread(options: WriterOptions): Worker {
 /** The main thread's end of the writer: requests go out in order, replies come back by number. */
 export class WriterThread {
   readonly #worker: WriterHandle;
-  readonly #waiting = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
+  readonly #waiting = new Slab<{ resolve(answer: unknown): void; reject(error: Error): void }>();
   /** Not posted yet: the last request, and the results that have waited for it. */
   #unposted: WriterRequest[] = [];
   #moved: ArrayBuffer[] = [];
   /** Posts them if nothing else comes. */
   #timer: NodeJS.Timeout | undefined;
-  #lastId = 0;
   #closed: StorageError | undefined;
   #stopping: Promise<void> | undefined;
   /** Resolves when the file is open. Rejects with a `StorageError` when it cannot be opened. */
@@ -94,9 +94,8 @@ export class WriterThread {
 
   #post(name: string, message?: unknown, moved: readonly ArrayBuffer[] = []): Promise<unknown> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
-    const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
+      const id = this.#waiting.add({ resolve, reject });
       this.#unposted.push({ id, name, message } as WriterRequest);
       this.#moved.push(...moved);
       if (name === 'settle' && isFewResults(message as SettleMessage))
@@ -140,8 +139,7 @@ export class WriterThread {
   }
 
   #answer(reply: Extract<WriterReply, { id: number }>): void {
-    const waiting = this.#waiting.get(reply.id);
-    this.#waiting.delete(reply.id);
+    const waiting = this.#waiting.take(reply.id);
     if (reply.kind === 'done') waiting?.resolve(reply.answer);
     else waiting?.reject(new StorageError(reply.reason));
   }
@@ -149,7 +147,6 @@ export class WriterThread {
   #fail(error: StorageError): void {
     clearTimeout(this.#timer);
     this.#closed ??= error;
-    for (const { reject } of this.#waiting.values()) reject(this.#closed);
-    this.#waiting.clear();
+    for (const { reject } of this.#waiting.drain()) reject(this.#closed);
   }
 }

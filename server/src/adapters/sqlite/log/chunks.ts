@@ -42,7 +42,8 @@ export interface ChunksOptions extends ChunkRowsOptions {
 export class Chunks {
   readonly #rows: ChunkRows;
   readonly #options: ChunksOptions;
-  readonly #cache = new Map<Position, Chunk>();
+  /** The oldest first. */
+  readonly #cache: Chunk[] = [];
   /** Chunks that the cache has dropped during an operation, which may still read them. Further ones are left to the garbage collector. */
   #dropped: Chunk[] = [];
   /** Ranges of positions that were found damaged, the latest first. */
@@ -110,7 +111,8 @@ export class Chunks {
   /** Deletes the chunks that begin in a range of positions. */
   deleteBetween(first: Position, end: Position): void {
     this.#rows.deleteBetween(first, end);
-    for (const known of this.#cache.keys()) if (known >= first && known < end) this.#forget(known);
+    const known = this.#cache.filter((chunk) => chunk.first >= first && chunk.first < end);
+    for (const chunk of known) this.#forget(chunk.first);
   }
 
   /** Overwrites the damaged chunk at a position with erased events. */
@@ -135,13 +137,14 @@ export class Chunks {
   }
 
   #forget(first: Position): void {
-    this.#cache.delete(first);
+    const at = this.#cache.findIndex((chunk) => chunk.first === first);
+    if (at >= 0) this.#cache.splice(at, 1);
     this.#damaged = this.#damaged.filter((range) => first < range.first || first >= range.end);
   }
 
   /** The chunk that holds a position; undefined when there is none or it is damaged. */
   at(position: Position): Chunk | undefined {
-    for (const chunk of this.#cache.values()) {
+    for (const chunk of this.#cache) {
       if (position >= chunk.first && position < chunk.first + chunk.n) return chunk;
     }
     if (this.#damaged.some(({ first, end }) => position >= first && position < end)) return undefined;
@@ -151,14 +154,13 @@ export class Chunks {
       if (this.isDamaged(position)) this.#reportDamage(position);
       return undefined;
     }
-    this.#cache.set(chunk.first, chunk);
-    if (this.#cache.size > CACHED_CHUNKS) this.#dropOldest();
+    this.#cache.push(chunk);
+    if (this.#cache.length > CACHED_CHUNKS) this.#dropOldest();
     return chunk;
   }
 
   #dropOldest(): void {
-    const [oldest] = this.#cache.values();
-    this.#cache.delete(oldest!.first);
+    const oldest = this.#cache.shift();
     if (this.#dropped.length < CACHED_CHUNKS) this.#dropped.push(oldest!);
   }
 
@@ -332,8 +334,8 @@ export class RecentBatches {
   readonly #putEmpty: StatementSync;
   readonly #dropEmpty: StatementSync;
   /** Answers by batch id, as `encodeAppended` writes them: of batches with a chunk, and of the others. */
-  readonly #ofChunks = new Map<string, string>();
-  readonly #ofNone = new Map<string, string>();
+  readonly #ofChunks = new RecentAnswers();
+  readonly #ofNone = new RecentAnswers();
   #emptyNumber = 0;
 
   constructor(database: DatabaseSync, quarantine: Quarantine) {
@@ -360,7 +362,7 @@ export class RecentBatches {
 
   /** Stores an answer in a row of its own, because retention drops the chunk that had it. */
   keepAnswer({ batch, answer }: BatchAnswer): void {
-    if (this.#ofChunks.has(batch)) this.#putEmpty.run(++this.#emptyNumber, batch, answer);
+    if (this.#ofChunks.get(batch) !== undefined) this.#putEmpty.run(++this.#emptyNumber, batch, answer);
   }
 
   /** `inChunk`: whether a chunk stores the answer. */
@@ -369,9 +371,25 @@ export class RecentBatches {
       this.#putEmpty.run(++this.#emptyNumber, id, answer);
       this.#dropEmpty.run(this.#emptyNumber - REMEMBERED_BATCHES);
     }
-    const answers = inChunk ? this.#ofChunks : this.#ofNone;
-    answers.set(id, answer);
-    if (answers.size > REMEMBERED_BATCHES) answers.delete(answers.keys().next().value!);
+    (inChunk ? this.#ofChunks : this.#ofNone).set(id, answer);
+  }
+}
+
+/** The last `REMEMBERED_BATCHES` answers, and up to as many before them. Two maps, because one whose entries come and go does harm: see `Slab`. */
+class RecentAnswers {
+  #newer = new Map<string, string>();
+  #older = new Map<string, string>();
+
+  get(id: string): string | undefined {
+    return this.#newer.get(id) ?? this.#older.get(id);
+  }
+
+  set(id: string, answer: string): void {
+    if (this.#newer.size === REMEMBERED_BATCHES) {
+      this.#older = this.#newer;
+      this.#newer = new Map();
+    }
+    this.#newer.set(id, answer);
   }
 }
 

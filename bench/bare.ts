@@ -8,8 +8,7 @@ import { Client } from 'undici';
  * that collects and parses the body and answers; as `node bench/bare.ts insert FILE EVENTS SECONDS`, SQLite writing a row of
  * so many events of 600 bytes for each request, synced, as many requests to a transaction as wait for it under load; or as
  * `node bench/bare.ts sender PORT CONNECTIONS SIGNED SECONDS`, a loop of undici clients over `dispatch` that sends 600
- * bytes, signed or not, and prints requests a second; or as `node bench/bare.ts relay FILE PORT`, a `node:http` server that writes each
- * body into a row of its own, synced, answers, sends the body on with undici, and deletes the row.
+ * bytes, signed or not, and prints requests a second. relay.ts does all of it in one program.
  */
 const [mode, ...args] = process.argv.slice(2);
 
@@ -24,37 +23,6 @@ if (mode === 'echo') {
       response.end(answer);
     });
   });
-  server.listen(0, '127.0.0.1', () =>
-    console.log(`ready on http://127.0.0.1:${(server.address() as { port: number }).port}`),
-  );
-}
-
-if (mode === 'relay') {
-  const [file, port] = args;
-  const database = new DatabaseSync(file!);
-  database.exec('pragma journal_mode = wal; pragma synchronous = full');
-  database.exec('create table if not exists request(id integer primary key, body blob)');
-  const insert = database.prepare('insert into request(body) values (?)');
-  const remove = database.prepare('delete from request where id = ?');
-  const client = new Client(`http://127.0.0.1:${port}`, { pipelining: 1, allowH2: false });
-  const headers = { 'content-type': 'application/json' };
-  const answer = '{"success":true}';
-  const server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on('data', (part: Buffer) => parts.push(part));
-    request.on('end', async () => {
-      const body = Buffer.concat(parts);
-      JSON.parse(body.toString());
-      const { lastInsertRowid } = insert.run(body);
-      response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': answer.length });
-      response.end(answer);
-      const sent = await client.request({ method: 'POST', path: '/in', headers, body });
-      await sent.body.dump();
-      remove.run(lastInsertRowid);
-    });
-  });
-  // It is stopped for longer while others are measured.
-  server.keepAliveTimeout = 0;
   server.listen(0, '127.0.0.1', () =>
     console.log(`ready on http://127.0.0.1:${(server.address() as { port: number }).port}`),
   );

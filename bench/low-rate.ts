@@ -9,7 +9,7 @@ import { type Bench, run } from './processes.ts';
 /**
  * Measures what one event costs at a low rate: `node bench/low-rate.ts`, with SECONDS (30) of single calls at RATE (200) a second
  * to one destination. Prints the bytes that the program wrote to its disk, the processor time by thread, and how long
- * a call took. Beside it runs the least that does such work (`relay` of bare.ts: `node:http`, a synced row of SQLite for each call, undici);
+ * a call took. Beside it runs the least that does such work (relay.ts: `node:http`, a synced row of SQLite for each call, undici);
  * and with BASE=/path/to/another/checkout that version. All run by turns, a second or two each, and those that wait
  * are stopped, so that other load on the machine weighs on all alike.
  *
@@ -145,7 +145,7 @@ try {
   if (BASE !== undefined)
     started.push(await start('base', (data, port) => startMillrace(data, { port, root: BASE })));
   started.push(
-    await start('bare', (data, port) => run(['bench/bare.ts', 'relay', join(data, 'requests.db'), port])),
+    await start('bare', (data, port) => run(['bench/relay.ts', join(data, 'requests.db'), port, '1'])),
   );
   const windows = WARM_UP_WINDOWS + Math.ceil((SECONDS * 1000) / WINDOW);
   for (const one of started) {

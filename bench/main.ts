@@ -36,6 +36,7 @@ const OFFERED: readonly Offered[] = [
   { events: 100, connections: CONNECTIONS },
 ];
 
+const RELAY = 'parse, insert and undici, one program';
 const UNDICI = 'a loop of undici clients, signed';
 /** The least that is possible on this machine: sockets of Node, prepared bytes, nothing parsed and nothing signed. */
 const TAKING = 'bare sockets, answered unread';
@@ -60,18 +61,21 @@ try {
   for (const offered of wants('through') ? OFFERED : []) {
     const { events } = offered;
     const name = `end to end, ${nameOf(offered)}`;
-    const [parse = [], insert = [], sender = [], through = []] = await alternate(
+    const [parse = [], insert = [], sender = [], relayed = [], through = []] = await alternate(
       () => accepting(run(['bench/bare.ts', 'echo']), offered),
       () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
       sendBare,
-      () => endToEnd(offered),
+      () => endToEnd(startRelay, offered),
+      () => endToEnd((port) => startMillrace(folder, { port }), offered),
     );
-    report(name, { [UNDICI]: sender }, through, 'requests');
-    // One event costs what all parts cost, so they are added up as processor time.
+    report(name, { [RELAY]: relayed, [UNDICI]: sender }, through, 'requests');
+    // One event costs at least what the parts cost alone, so they are added up as processor time.
     const parts =
       1 / [parse, insert, sender].reduce((sum, part) => sum + 1 / middle(part, 'perCpuSecond'), 0);
     const share = (middle(through, 'perCpuSecond') / parts).toFixed(2);
-    console.log(`  parse, insert and send together ${rate(parts)} per CPU second, ratio ${share}\n`);
+    console.log(
+      `  parse, insert and send, each alone, added up: ${rate(parts)} per CPU second, ratio ${share}\n`,
+    );
   }
   if (wants('overload')) await compareOverload();
   if (wants('users')) await compareProfiles();
@@ -123,9 +127,9 @@ async function deliverBacklog(): Promise<Figure> {
 }
 
 /** From the first call until the last of them has arrived: what is accepted faster than it is delivered counts as well. */
-async function endToEnd({ events, connections }: Offered): Promise<Figure> {
+async function endToEnd(start: (port: string) => Bench, { events, connections }: Offered): Promise<Figure> {
   const [receiver, port] = await startReceiver();
-  const server = startMillrace(folder, { port });
+  const server = start(port);
   const [, url] = await server.saw(/ready on (\S+)/);
   const load = (seconds: number) =>
     result<Load>(['bench/load.ts', url!, String(connections), String(seconds), String(events)]);
@@ -143,6 +147,10 @@ async function endToEnd({ events, connections }: Offered): Promise<Figure> {
   await server.stop();
   await receiver.stop();
   return { ...figure, p50: sent.p50, p99: sent.p99 };
+}
+
+function startRelay(port: string): Bench {
+  return run(['bench/relay.ts', join(folder, 'relay.db'), port, String(CONNECTIONS)]);
 }
 
 interface Load {

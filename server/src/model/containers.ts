@@ -45,14 +45,21 @@ export class Fifo<Item> {
   }
 }
 
+/** A key of a slab is used again when its place has had so many others. */
+const KEYS_OF_PLACE = 1024;
+
 /**
- * Values that each have a key of its choice, a small whole number that is used again once its value is taken. It is for values that come and go all
- * the time. A `Map` or `Set` moves to a new table after as many additions as it has room for, and the old table points to the new one: once an
+ * Values that come and go all the time, each with a key that the slab chooses: a whole number below 2^31 for up to two million of them. A key
+ * whose value was taken finds nothing, until its place has been used a thousand times more.
+ *
+ * A `Map` or `Set` moves to a new table after as many additions as it has room for, and the old table points to the new one: once an
  * old one has outlived two collections of young objects, all later ones and what was in them live until the next full collection.
  * docs/decisions/0039-slabs.md
  */
 export class Slab<Value> {
   readonly #values: (Value | undefined)[] = [];
+  /** The key of each place: of its value, or of its next value. */
+  readonly #keys: number[] = [];
   readonly #free: number[] = [];
 
   get size(): number {
@@ -61,24 +68,27 @@ export class Slab<Value> {
 
   /** Returns the key. */
   add(value: Value): number {
-    const key = this.#free.pop() ?? this.#values.length;
-    this.#values[key] = value;
-    return key;
+    const place = this.#free.pop() ?? this.#values.length;
+    this.#values[place] = value;
+    this.#keys[place] ??= place * KEYS_OF_PLACE;
+    return this.#keys[place];
   }
 
   /** Takes the value out; undefined when there is none of this key. */
   take(key: number): Value | undefined {
-    const value = this.#values[key];
-    if (value === undefined) return undefined;
-    this.#values[key] = undefined;
-    this.#free.push(key);
+    const place = Math.floor(key / KEYS_OF_PLACE);
+    const value = this.#values[place];
+    if (value === undefined || this.#keys[place] !== key) return undefined;
+    this.#values[place] = undefined;
+    this.#keys[place] = place * KEYS_OF_PLACE + ((key + 1) % KEYS_OF_PLACE);
+    this.#free.push(place);
     return value;
   }
 
-  /** Takes everything, in the order of the keys. */
+  /** Takes everything, in the order in which the slab has places for it. */
   drain(): Value[] {
-    this.#free.length = 0;
-    return this.#values.splice(0).filter((value) => value !== undefined);
+    const keys = this.#keys.filter((_, place) => this.#values[place] !== undefined);
+    return keys.map((key) => this.take(key)!);
   }
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { findLimitViolation, MAX_PROBLEMS } from '../model/input-limits.ts';
+import { findLimitViolation, isTextTooDeep, MAX_PROBLEMS, TOO_DEEP } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
 import type { Role } from '../model/settings.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
@@ -193,7 +193,7 @@ export function inputParser({
     const faults: Fault[] = [];
     const input = {
       query: parsePart(known, asked.query, { part: 'query', faults }),
-      body: body && parsePart(body, parseJson(asked.body), { part: 'body', faults, maxEntries }),
+      body: body && parseBody(body, asked.body, { part: 'body', faults, maxEntries }),
     };
     if (faults.length > 0) throw new Problem('invalid_parameters', { errors: faults });
     return input;
@@ -202,6 +202,12 @@ export function inputParser({
 
 function strict(query: z.ZodType): z.ZodType {
   return query instanceof z.ZodObject ? query.strict() : query;
+}
+
+function parseBody(schema: z.ZodType, text: string, options: PartOptions): unknown {
+  if (!isTextTooDeep(text)) return parsePart(schema, parseJson(text), options);
+  options.faults.push({ path: pathText(options.part, []), message: TOO_DEEP });
+  return undefined;
 }
 
 /** An empty body counts as `{}`, because most bodies have defaults for every key. */

@@ -16,11 +16,12 @@ if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
   process.exit(1);
 }
 
-// Two options of Node, each unless it is given already. By default, Node lets the space for new objects grow to 128 MB under
-// load. An event's objects live for milliseconds, and need far less. The other one lets the program collect its garbage when a
-// busy time is over (docs/decisions/0032-idle-memory.md). Both can only be set before the heap exists, so the process executes
-// itself again under the same id. Without them, as on Windows, the program works as well.
-const OPTIONS = ['--max-semi-space-size=16', '--expose-gc'];
+// Three options of Node, each unless it is given already. By default, Node lets the space for new objects grow to 128 MB under
+// load. An event's objects live for milliseconds, and need far less. The second one lets the program collect its garbage when a
+// busy time is over (docs/decisions/0032-idle-memory.md). The third one keeps V8 from guessing which objects will live long: it
+// guesses wrong here (docs/decisions/0040-request-memory.md). They can only be set before the heap exists, so the process
+// executes itself again under the same id. Without them, as on Windows, the program works as well.
+const OPTIONS = ['--max-semi-space-size=16', '--expose-gc', '--no-allocation-site-pretenuring'];
 const isServer = ['dev', 'start'].includes(process.argv[2]);
 const given = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`;
 const missing = OPTIONS.filter((option) => !given.includes(option.split('=')[0]));

@@ -64,13 +64,13 @@ describe('millrace', () => {
 const optionsOf = ({ child }: Program) =>
   readFileSync(`/proc/${child.pid}/cmdline`, 'utf8')
     .split('\0')
-    .filter((argument) => /semi-space|expose/.test(argument));
+    .filter((argument) => /semi-space|expose|pretenuring/.test(argument));
 
 describe.runIf(existsSync('/proc/self/cmdline'))('a server', () => {
   it.each([
-    [undefined, ['--max-semi-space-size=16', '--expose-gc']],
-    ['--max-semi-space-size=32', ['--expose-gc']],
-    ['--max-semi-space-size=32 --expose-gc', []],
+    [undefined, ['--max-semi-space-size=16', '--expose-gc', '--no-allocation-site-pretenuring']],
+    ['--max-semi-space-size=32', ['--expose-gc', '--no-allocation-site-pretenuring']],
+    ['--max-semi-space-size=32 --expose-gc', ['--no-allocation-site-pretenuring']],
   ])('gets the options that it needs of Node besides %s', async (given, added) => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-options-'));
     const env = given === undefined ? {} : { NODE_OPTIONS: given };

@@ -2,11 +2,15 @@ import { uuidv7 } from 'uuidv7';
 import { AlertSender } from './alerts/sender.ts';
 import { AlertService } from './alerts/service.ts';
 import type { Config } from './config/load.ts';
-import { requestHeaders, standardWebhooksHeaders } from './destinations/webhooks/destination.ts';
+import {
+  fixedHeaders,
+  requestHeaders,
+  standardWebhooksHeaders,
+} from './destinations/webhooks/destination.ts';
 import type { AlertWebhook } from './model/alert.ts';
 import type { Time } from './model/time.ts';
 import type { Clock } from './ports/clock.ts';
-import type { HttpClient } from './ports/http-client.ts';
+import type { HttpClient, OutboundRequest } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Mailer } from './ports/mailer.ts';
 import { explainFailure } from './reporting/failures.ts';
@@ -59,8 +63,8 @@ export function createAlerts(parts: AlertParts): AlertService {
 function alertHeaders(
   { url, headers, signingSecrets = [] }: AlertWebhook,
   message: { readonly id: string; readonly at: Time; readonly bytes: Buffer },
-): Readonly<Record<string, string>> {
+): Pick<OutboundRequest, 'fixedHeaders' | 'headers'> {
   const signed =
     signingSecrets.length === 0 ? {} : { standardWebhooks: standardWebhooksHeaders(message, signingSecrets) };
-  return requestHeaders({ url, headers }, message.id, signed);
+  return { fixedHeaders: fixedHeaders({ url, headers }), headers: requestHeaders(message.id, signed) };
 }

@@ -1,8 +1,8 @@
 import type { AlertMessage, AlertRecord, AlertWebhook } from '../model/alert.ts';
 import { maskUrl } from '../model/secrets.ts';
-import { SECOND, type Time } from '../model/time.ts';
+import { rounded, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { HttpClient, HttpResult } from '../ports/http-client.ts';
+import type { HttpClient, HttpResult, OutboundRequest } from '../ports/http-client.ts';
 import type { Mailer } from '../ports/mailer.ts';
 import type { AlertSending } from './contract.ts';
 import { mailOf, type Speaker, webhookBody } from './message.ts';
@@ -22,7 +22,7 @@ export interface AlertSenderDependencies {
   readonly headersFor: (
     webhook: AlertWebhook,
     message: { readonly id: string; readonly at: Time; readonly bytes: Buffer },
-  ) => Readonly<Record<string, string>>;
+  ) => Pick<OutboundRequest, 'fixedHeaders' | 'headers'>;
   readonly speaker: Speaker;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
@@ -45,7 +45,7 @@ export class AlertSender {
       kind: result.kind,
       receiver: alert.settings.server,
       answer: (result.kind === 'taken' ? result.answer : result.detail).slice(0, ANSWER_EXCERPT),
-      latencyMs: clock.monotonic() - begun,
+      latencyMs: rounded(clock.monotonic() - begun),
     };
   }
 
@@ -53,10 +53,10 @@ export class AlertSender {
     const { transport, headersFor, speaker, clock } = this.#dependencies;
     const body = webhookBody(alert, message, speaker);
     const headers = headersFor(webhook, { id: message.id, at: clock.now(), bytes: body });
-    const request = { url: webhook.url, headers, body, timeout: REQUEST_TIMEOUT, pool: POOL };
+    const request = { url: webhook.url, ...headers, body, timeout: REQUEST_TIMEOUT, pool: POOL };
     const result = await new Promise<HttpResult>((resolve) => transport.send(request, resolve));
     const receiver = maskUrl(webhook.url);
-    const { latencyMs } = result;
+    const latencyMs = rounded(result.latencyMs);
     if (result.kind === 'failed') {
       return { kind: 'failed', receiver, answer: `${result.reason}: ${result.detail}`, latencyMs };
     }

@@ -58,7 +58,7 @@ class World {
       sender: new AlertSender({
         transport: { send: (request, done) => queueMicrotask(() => done(this.#receive(request))) },
         mailer: { send: async () => ({ kind: 'failed', detail: 'no mail here' }) },
-        headersFor: (_, { id }) => ({ 'Webhook-Id': id }),
+        headersFor: (_, { id }) => ({ headers: { 'Webhook-Id': id } }),
         speaker: { node: 'n1', version: '1' },
         clock: this.clock,
       }),

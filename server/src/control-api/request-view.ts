@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { maskUrl, type SecretMask } from '../model/secrets.ts';
-import type { OutboundRequest } from '../ports/http-client.ts';
+import { allHeaders, type OutboundRequest } from '../ports/http-client.ts';
 import { maskSchema } from './records.ts';
 
 /** A request to an endpoint as it is shown. */
@@ -18,14 +18,14 @@ export type RequestView = z.output<typeof requestSchema>;
  * the endpoint, which replace the secrets here; those in the URL are masked as well.
  */
 export function requestView(
-  { url, headers, body }: Pick<OutboundRequest, 'url' | 'headers' | 'body'>,
+  request: Pick<OutboundRequest, 'url' | 'fixedHeaders' | 'headers' | 'body'>,
   configured: Readonly<Record<string, string | SecretMask>>,
 ): RequestView {
   const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
   return {
     method: 'POST',
-    url: maskUrl(url),
-    headers: { ...headers, ...Object.fromEntries(masks) },
-    body: body.toString(),
+    url: maskUrl(request.url),
+    headers: { ...allHeaders(request), ...Object.fromEntries(masks) },
+    body: request.body.toString(),
   };
 }

@@ -3,11 +3,17 @@ import { type Attempt, type Decision, type Delivery, type Outcome, RETRY_WINDOW 
 import { type Destination, lanesOf, type Pause, pausedTimeWithin } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { SerializedEvent } from '../model/serialized-event.ts';
-import { type Duration, HOUR, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Duration, HOUR, MINUTE, type Monotonic, rounded, SECOND, type Time } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, wallTimeOf } from '../ports/clock.ts';
 import type { ReadyDelivery } from '../ports/delivery-queue.ts';
 import type { DestinationType, EndpointRequest } from '../ports/destination-type.ts';
-import type { FailureReason, HttpClient, HttpResult, OutboundRequest } from '../ports/http-client.ts';
+import {
+  allHeaders,
+  type FailureReason,
+  type HttpClient,
+  type HttpResult,
+  type OutboundRequest,
+} from '../ports/http-client.ts';
 import type { Activity, CurrentObserver, TraceContexts } from '../ports/telemetry.ts';
 import type { TestAttempt } from './contract.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
@@ -118,7 +124,7 @@ function withTraceparent(
   if (traceparent === undefined) return requests;
   return requests.map((endpointRequest) => {
     const { request } = endpointRequest;
-    const isTraced = Object.keys(request.headers).some((name) => name.toLowerCase() === 'traceparent');
+    const isTraced = Object.keys(allHeaders(request)).some((name) => name.toLowerCase() === 'traceparent');
     if (isTraced) return endpointRequest;
     return { ...endpointRequest, request: { ...request, headers: { ...request.headers, traceparent } } };
   });
@@ -141,7 +147,7 @@ function attemptOf(
   answer: HttpResult,
   outcome: Attempt['outcome'],
 ): Attempt {
-  const attempt = { endpoint: request.url, startedAt, latencyMs: answer.latencyMs, outcome };
+  const attempt = { endpoint: request.url, startedAt, latencyMs: rounded(answer.latencyMs), outcome };
   if (outcome.kind === 'accepted') return attempt;
   return { ...attempt, answer: answer.kind === 'answered' ? answer.body : answer.detail };
 }

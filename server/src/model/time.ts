@@ -11,6 +11,11 @@ export type Monotonic = number;
 /** A length of time in milliseconds. */
 export type Duration = number;
 
+/** To a hundredth of a millisecond, as measured times are kept and shown. */
+export function rounded(duration: Duration): Duration {
+  return Math.round(duration * 100) / 100;
+}
+
 export const SECOND: Duration = 1000;
 export const MINUTE: Duration = 60 * SECOND;
 export const HOUR: Duration = 60 * MINUTE;

@@ -15,10 +15,16 @@ export interface HttpClient {
   stop(): Promise<void>;
 }
 
+/** Values by name, as they are sent. */
+export type RequestHeaders = Readonly<Record<string, string>>;
+
 export interface OutboundRequest {
   /** Absolute, `http:` or `https:`. */
   readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Headers that every request of the endpoint has. The client prepares them once for as long as it gets the same object. */
+  readonly fixedHeaders?: RequestHeaders;
+  /** Headers of this request. None of them is in `fixedHeaders` as well. */
+  readonly headers: RequestHeaders;
   readonly body: Buffer;
   readonly timeout: Duration;
   /** How long it has waited before this call, on its way to another thread. It counts for the time limit and for the latency. */
@@ -28,6 +34,14 @@ export interface OutboundRequest {
    * the same address: a fault on a connection can harm the requests of its own pool only.
    */
   readonly pool: number;
+}
+
+/** The headers that a request is sent with, beside those of the connection. */
+export function allHeaders({
+  fixedHeaders,
+  headers,
+}: Pick<OutboundRequest, 'fixedHeaders' | 'headers'>): Record<string, string> {
+  return { ...fixedHeaders, ...headers };
 }
 
 export type HttpResult =

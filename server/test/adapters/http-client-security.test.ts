@@ -187,11 +187,15 @@ describe('certificates', () => {
     },
   );
 
-  test('the certificate is checked against the host of the URL, not against a Host header', async () => {
+  test('a Host header is refused: the certificate and the receiver are those of the URL', async () => {
     const server = await receiver({ tls: certified('other-host') });
     const transport = transportWith({ ca });
     const headers = { Host: 'other.example' };
-    const answer = await post(transport, `https://127.0.0.1:${server.port}/`, { headers });
+    for (const given of [{ headers }, { headers: {}, fixedHeaders: headers }]) {
+      const answer = await post(transport, `https://127.0.0.1:${server.port}/`, given);
+      expect(answer).toMatchObject({ kind: 'failed', reason: 'invalid_request' });
+    }
+    const answer = await post(transport, `https://127.0.0.1:${server.port}/`);
     expect(answer).toMatchObject({ kind: 'failed', reason: 'certificate_untrusted' });
     expect(server.requests).toHaveLength(0);
   });

@@ -51,6 +51,36 @@ export function httpClientConformance(name: string, create: () => HttpClient): v
       expect(Buffer.from(received, 'latin1')).toEqual(body);
     });
 
+    test('sends each request with the fixed headers that it was given', async () => {
+      const server = await receiver((socket) => socket.write(http('200 OK', '')));
+      const [a, b] = [{ 'X-Team': 'a', 'X-Kind': 'k' }, { 'X-Team': 'b' }];
+      const each = [
+        { pool: 1, fixedHeaders: a },
+        { pool: 1, fixedHeaders: a },
+        { pool: 2, fixedHeaders: b },
+        { pool: 1, fixedHeaders: b },
+        { pool: 2 },
+        { pool: 1, fixedHeaders: a },
+      ];
+      for (const [nth, given] of each.entries()) {
+        await post(transport, urlOf(server), { headers: { 'X-Nth': String(nth) }, ...given });
+      }
+      const sent = server.requests.map(({ head }) =>
+        head
+          .split('\r\n')
+          .filter((line) => line.startsWith('X-'))
+          .toSorted(),
+      );
+      expect(sent).toEqual(
+        each.map(({ fixedHeaders = {} }, nth) =>
+          [
+            ...Object.entries(fixedHeaders).map(([name, value]) => `${name}: ${value}`),
+            `X-Nth: ${nth}`,
+          ].toSorted(),
+        ),
+      );
+    });
+
     test.each([
       ['204 No Content', 'HTTP/1.1 204 No Content\r\n\r\n', ''],
       ['404 Not Found', http('404 Not Found', 'no such hook'), 'no such hook'],

@@ -1,13 +1,11 @@
 import { LinkedList, type ListEntry } from '../../model/containers.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
-import type { HttpClient, HttpResult, OutboundRequest } from '../../ports/http-client.ts';
+import type { HttpClient, HttpResult, OutboundRequest, RequestHeaders } from '../../ports/http-client.ts';
 import {
   Connection,
   type ConnectionEvent,
   type ConnectionOptions,
   PendingRequest,
-  type RequestTarget,
-  serializeRequestHead,
   TimeoutQueue,
   WriteQueue,
 } from './connection.ts';
@@ -15,6 +13,7 @@ import { type ConnectTarget, createConnector } from './connector.ts';
 import type { DnsLookup, EgressRules } from './egress.ts';
 import { failureOf, invalidRequest, type RequestFailure } from './errors.ts';
 import { parseProxyUrl } from './proxy-tunnel.ts';
+import { type RequestTarget, serializeFixedHead, serializeHeadRest } from './request-head.ts';
 
 export interface HttpClientOptions {
   readonly egress: EgressRules;
@@ -32,11 +31,18 @@ export interface HttpClientOptions {
   readonly maxConnections?: number;
 }
 
-/** A parsed URL with its pools. */
+/** A parsed URL with its endpoints. */
 interface UrlEntry extends RequestTarget {
   readonly target: ConnectTarget;
-  /** By `OutboundRequest.pool`. Empty pools stay, because they have learned how the endpoint treats its connections. */
-  readonly pools: Map<number, ConnectionPool>;
+  /** By `OutboundRequest.pool`. They stay without a connection, because pools have learned how the endpoint treats its connections. */
+  readonly endpoints: Map<number, EndpointEntry>;
+}
+
+interface EndpointEntry {
+  readonly pool: ConnectionPool;
+  /** Those that `fixedHead` was made of. */
+  fixedHeaders: RequestHeaders | undefined;
+  fixedHead: Buffer | RequestFailure;
 }
 
 /**
@@ -52,6 +58,9 @@ export const MAX_CONNECTIONS = 8192;
 
 /** How late an idle connection may be closed. It is less than the margin to the time that receivers announce. */
 const IDLE_STEP: Duration = 250;
+
+/** Of a request that is refused. */
+const NO_HEAD = { fixedHead: Buffer.alloc(0), headRest: '' };
 
 export const STOPPED: RequestFailure = { reason: 'connection_closed', detail: 'the transport was stopped' };
 
@@ -78,14 +87,19 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const poolOptions = { connect, idleTimeout, idle, writes: new WriteQueue(), maximum, budget, active };
   let stopped: Promise<void> | undefined;
 
-  const poolOf = ({ target, pools }: UrlEntry, name: number): ConnectionPool => {
-    let pool = pools.get(name);
-    if (pool === undefined) {
-      if (pools.size >= MAX_REMEMBERED_POOLS) pools.clear();
-      pool = new ConnectionPool(target, poolOptions);
-      pools.set(name, pool);
+  const endpointOf = (entry: UrlEntry, { pool: name, fixedHeaders }: OutboundRequest): EndpointEntry => {
+    const { endpoints, target } = entry;
+    let endpoint = endpoints.get(name);
+    if (endpoint === undefined) {
+      if (endpoints.size >= MAX_REMEMBERED_POOLS) endpoints.clear();
+      const pool = new ConnectionPool(target, poolOptions);
+      endpoint = { pool, fixedHeaders, fixedHead: serializeFixedHead(entry, fixedHeaders) };
+      endpoints.set(name, endpoint);
+    } else if (endpoint.fixedHeaders !== fixedHeaders) {
+      endpoint.fixedHeaders = fixedHeaders;
+      endpoint.fixedHead = serializeFixedHead(entry, fixedHeaders);
     }
-    return pool;
+    return endpoint;
   };
 
   /** Cached, because parsing a URL costs a tenth of a request. */
@@ -103,7 +117,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     request: OutboundRequest,
     done: (answer: HttpResult) => void,
     failure: RequestFailure,
-  ): void => new PendingRequest(request, '', limits, done).end(failure);
+  ): void => new PendingRequest(request, NO_HEAD, limits, done).end(failure);
 
   return {
     send(request: OutboundRequest, done: (answer: HttpResult) => void): void {
@@ -112,14 +126,19 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         refuse(request, done, entry);
         return;
       }
-      const head = serializeRequestHead(entry, request.headers, request.body.length);
-      if (typeof head !== 'string') {
-        refuse(request, done, head);
+      const { pool, fixedHead } = endpointOf(entry, request);
+      if ('reason' in fixedHead) {
+        refuse(request, done, fixedHead);
         return;
       }
-      const pending = new PendingRequest(request, head, limits, done);
+      const headRest = serializeHeadRest(request.headers, request.body.length);
+      if (typeof headRest !== 'string') {
+        refuse(request, done, headRest);
+        return;
+      }
+      const pending = new PendingRequest(request, { fixedHead, headRest }, limits, done);
       limits.add(pending, pending.startedAt, request.timeout);
-      poolOf(entry, request.pool).send(pending);
+      pool.send(pending);
       pending.sendReturned();
     },
 
@@ -143,7 +162,7 @@ function parseUrl(text: string): UrlEntry | RequestFailure {
   }
   const { protocol, port, host } = url;
   const target = { protocol, hostname: url.hostname.replace(/^\[|\]$/g, ''), port };
-  return { target, path: url.pathname + url.search, host, pools: new Map() };
+  return { target, path: url.pathname + url.search, host, endpoints: new Map() };
 }
 
 export interface ConnectionPoolOptions extends ConnectionOptions {

@@ -3,7 +3,8 @@ import { LinkedList, type ListEntry } from '../../model/containers.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 import type { Connect, ConnectTarget } from './connector.ts';
-import { HttpClientError, invalidRequest, type RequestFailure } from './errors.ts';
+import { HttpClientError, type RequestFailure } from './errors.ts';
+import { RequestWriter } from './request-head.ts';
 import { type ResponseHandler, ResponseParser } from './response-parser.ts';
 
 /** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
@@ -30,6 +31,7 @@ export interface ConnectionOptions {
  * one need not be woken for the next, which costs more than writing it. docs/decisions/0009-sending.md
  */
 export class WriteQueue {
+  readonly #writer = new RequestWriter();
   #connections: Connection[] = [];
 
   add(connection: Connection): void {
@@ -39,7 +41,7 @@ export class WriteQueue {
   readonly #flush = (): void => {
     const connections = this.#connections;
     this.#connections = [];
-    for (const connection of connections) connection.write();
+    for (const connection of connections) connection.write(this.#writer);
   };
 }
 
@@ -163,29 +165,22 @@ export class Connection implements TimeoutEntry {
     socket.on('error', (error) => this.#fail(error));
     socket.on('end', () => this.#onEnd());
     socket.on('close', () => this.#onEnd());
-    this.write();
+    this.#options.writes.add(this);
   }
 
-  /** Writes its request, in one piece: a second write costs as much as all the rest of a request. */
-  write(): void {
+  /** Writes its request. */
+  write(writer: RequestWriter): void {
     const { request } = this;
     const socket = this.#socket;
     // It may have ended since it was sent.
     if (this.#isClosed || socket === undefined || request === undefined) return;
-    const {
-      requestHead,
-      request: { body },
-    } = request;
     // This process may have stood still while it connected, and the deliveries be another node's by now.
     if (performance.now() >= request.deadline) {
       request.expire();
       return;
     }
-    const bytes = Buffer.allocUnsafe(requestHead.length + body.length);
-    bytes.write(requestHead, 'latin1');
-    body.copy(bytes, requestHead.length);
     request.onWrite();
-    socket.write(bytes);
+    writer.write(socket, request.fixedHead, request.headRest, request.request.body);
   }
 
   #onRead(bytes: Buffer, length: number): void {
@@ -252,8 +247,9 @@ const DRAIN_TIME: Duration = 1000;
  */
 export class PendingRequest implements ResponseHandler, TimeoutEntry {
   readonly request: OutboundRequest;
-  /** The serialized head of the request. */
-  readonly requestHead: string;
+  /** The head of the request, as `serializeFixedHead` and `serializeHeadRest` make it. */
+  readonly fixedHead: Buffer;
+  readonly headRest: string;
   /** On the clock of `performance.now`. */
   readonly startedAt: number;
 
@@ -277,13 +273,14 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
 
   constructor(
     request: OutboundRequest,
-    requestHead: string,
+    { fixedHead, headRest }: Pick<PendingRequest, 'fixedHead' | 'headRest'>,
     limits: TimeoutQueue,
     done: (answer: HttpResult) => void,
   ) {
     this.request = request;
     this.startedAt = performance.now() - (request.waited ?? 0);
-    this.requestHead = requestHead;
+    this.fixedHead = fixedHead;
+    this.headRest = headRest;
     this.#limits = limits;
     this.#done = done;
   }
@@ -397,7 +394,7 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
   }
 
   #elapsed(): number {
-    return Math.round((performance.now() - this.startedAt) * 100) / 100;
+    return performance.now() - this.startedAt;
   }
 }
 
@@ -424,72 +421,6 @@ function isSuccess(status: number): boolean {
 /** `stream` leaves out a character that was cut in two at the end of the kept bytes. */
 function decodeBody(kept: readonly Buffer[]): string {
   return new TextDecoder().decode(Buffer.concat(kept), { stream: true });
-}
-
-/** A token of RFC 9110. */
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-
-/** Values are sent in Latin-1. A line break would let a value add headers of its own. */
-const HEADER_VALUE = /^[\t\u0020-\u007e\u0080-\u00ff]*$/;
-
-/** Headers that frame the request or manage the connection. Only the client sets them. */
-const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
-
-const HOST = 'host';
-
-/** Header names that have been checked and are valid. */
-const validNames = new Set<string>();
-const MAX_REMEMBERED_NAMES = 1000;
-
-/** The parts of a URL that stand in the head of every request to it. */
-export interface RequestTarget {
-  /** With the query. */
-  readonly path: string;
-  /** As in the URL; a header of that name replaces it. */
-  readonly host: string;
-}
-
-/** The head of a request with a body of `length` bytes, one character per byte; or the reason why it cannot be sent. */
-export function serializeRequestHead(
-  { path, host }: RequestTarget,
-  headers: Readonly<Record<string, string>>,
-  length: number,
-): string | RequestFailure {
-  let hostValue = host;
-  let fields = '';
-  for (const name in headers) {
-    const value = headers[name]!;
-    const problem = validNames.has(name) ? undefined : nameProblem(name);
-    if (problem !== undefined) return problem;
-    if (!HEADER_VALUE.test(value)) {
-      return invalidRequest(`the value of the header ${name} has characters that cannot be sent`);
-    }
-    if (name.length === HOST.length && name.toLowerCase() === HOST) hostValue = value;
-    else fields += `${name}: ${value}\r\n`;
-  }
-  return (
-    `POST ${path} HTTP/1.1\r\nhost: ${hostValue}\r\nconnection: keep-alive\r\n` +
-    `${fields}content-length: ${length}\r\n\r\n`
-  );
-}
-
-function nameProblem(name: string): RequestFailure | undefined {
-  if (!HEADER_NAME.test(name)) return invalidRequest(`${JSON.stringify(name)} is not the name of a header`);
-  if (CONNECTION_HEADERS.has(name.toLowerCase())) {
-    return invalidRequest(`the header ${name} is set by the connection and by nobody else`);
-  }
-  if (validNames.size >= MAX_REMEMBERED_NAMES) validNames.clear();
-  validNames.add(name);
-  return undefined;
 }
 
 /** Something with a time limit. */

@@ -3,9 +3,12 @@ import { expect, test } from 'vitest';
 import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 import { AnswerBatch, RequestBatch, readAnswers, readRequests } from './thread-messages.ts';
 
+const FIXED = [{ 'User-Agent': 'Millrace/1.0' }, { 'X-Team': '"ÿ' }];
+
 const REQUESTS: readonly Omit<OutboundRequest, 'waited'>[] = [
   {
     url: 'https://a.example/é?x=1',
+    fixedHeaders: FIXED[0]!,
     headers: { 'X-A': '"ÿ' },
     body: Buffer.from('{}'),
     timeout: 5000,
@@ -14,8 +17,17 @@ const REQUESTS: readonly Omit<OutboundRequest, 'waited'>[] = [
   { url: 'no url \ud800', headers: {}, body: Buffer.alloc(0), timeout: 100, pool: -1 },
   {
     url: 'http://b.example/',
+    fixedHeaders: FIXED[1]!,
     headers: { __proto__x: '' },
     body: Buffer.from([0, 255, 10]),
+    timeout: 1,
+    pool: 9,
+  },
+  {
+    url: 'http://b.example/',
+    fixedHeaders: FIXED[0]!,
+    headers: {},
+    body: Buffer.alloc(1),
     timeout: 1,
     pool: 9,
   },
@@ -32,6 +44,8 @@ test('requests cross as they are, with the time that it took', async () => {
   readRequests(message, (id, request) => read.push([id, request]));
   expect(read).toEqual(REQUESTS.map((request, nth) => [nth + 7, { ...request, waited: expect.any(Number) }]));
   expect(read[0]![1].waited).toBeGreaterThan(55);
+  // One object for all, as before it crossed: the client prepares it once.
+  expect(read[3]![1].fixedHeaders).toBe(read[0]![1].fixedHeaders);
 });
 
 test('answers cross as they are', () => {

@@ -1,5 +1,5 @@
 import type { Duration } from '../../model/time.ts';
-import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
+import type { HttpResult, OutboundRequest, RequestHeaders } from '../../ports/http-client.ts';
 
 /**
  * What crosses between the main thread and a sender thread: many requests in one message, and many answers in one. A message costs
@@ -18,6 +18,7 @@ export interface SenderOptions {
 export type ToSender =
   | {
       readonly kind: 'send';
+      /** JSON: an object of `BatchFields`. */
       readonly fields: string;
       readonly bodies: ArrayBuffer;
       /** Time of its first request, in milliseconds on a clock that all threads share. */
@@ -34,10 +35,18 @@ export interface FromSender {
 }
 
 /** As JSON, because that is the cheapest way for objects to cross: a copy of them costs three times as much. */
+interface BatchFields {
+  /** Each object once, as most requests of a batch share theirs with others. */
+  readonly fixedHeaders: readonly RequestHeaders[];
+  readonly requests: readonly RequestFields[];
+}
+
 type RequestFields = readonly [
   id: number,
   url: string,
-  headers: Readonly<Record<string, string>>,
+  /** Place among the fixed headers of the batch; -1 for none. */
+  fixedHeaders: number,
+  headers: RequestHeaders,
   timeout: Duration,
   pool: number,
   bodyLength: number,
@@ -45,6 +54,7 @@ type RequestFields = readonly [
 
 /** Requests that wait to cross. */
 export class RequestBatch {
+  #fixedHeaders = new Map<RequestHeaders, number>();
   #fields: RequestFields[] = [];
   #bodies: Buffer[] = [];
   /** Of bodies. */
@@ -55,9 +65,10 @@ export class RequestBatch {
     return this.#fields.length;
   }
 
-  add(id: number, { url, headers, timeout, pool, body }: OutboundRequest): void {
+  add(id: number, { url, fixedHeaders, headers, timeout, pool, body }: OutboundRequest): void {
     if (this.size === 0) this.#since = sharedClock();
-    this.#fields.push([id, url, headers, timeout, pool, body.length]);
+    const place = fixedHeaders === undefined ? -1 : this.#placeOf(fixedHeaders);
+    this.#fields.push([id, url, place, headers, timeout, pool, body.length]);
     this.#bodies.push(body);
     this.bytes += body.length;
   }
@@ -68,11 +79,21 @@ export class RequestBatch {
     const bodies = Buffer.allocUnsafeSlow(this.bytes);
     let end = 0;
     for (const body of this.#bodies) end += body.copy(bodies, end);
-    const fields = JSON.stringify(this.#fields);
+    const fields: BatchFields = { fixedHeaders: [...this.#fixedHeaders.keys()], requests: this.#fields };
+    this.#fixedHeaders = new Map();
     this.#fields = [];
     this.#bodies = [];
     this.bytes = 0;
-    return { kind: 'send', fields, bodies: bodies.buffer, at: this.#since };
+    return { kind: 'send', fields: JSON.stringify(fields), bodies: bodies.buffer, at: this.#since };
+  }
+
+  #placeOf(fixedHeaders: RequestHeaders): number {
+    let place = this.#fixedHeaders.get(fixedHeaders);
+    if (place === undefined) {
+      place = this.#fixedHeaders.size;
+      this.#fixedHeaders.set(fixedHeaders, place);
+    }
+    return place;
   }
 }
 
@@ -84,8 +105,11 @@ export function readRequests(
   let from = 0;
   // Much only when this process has stood still or has more to do than it can.
   const waited = Math.max(0, sharedClock() - at);
-  for (const [id, url, headers, timeout, pool, length] of JSON.parse(fields) as RequestFields[]) {
-    send(id, { url, headers, timeout, waited, pool, body: Buffer.from(bodies, from, length) });
+  const { fixedHeaders, requests } = JSON.parse(fields) as BatchFields;
+  for (const [id, url, place, headers, timeout, pool, length] of requests) {
+    const body = Buffer.from(bodies, from, length);
+    const fixed = place === -1 ? undefined : { fixedHeaders: fixedHeaders[place]! };
+    send(id, { url, ...fixed, headers, timeout, waited, pool, body });
     from += length;
   }
 }

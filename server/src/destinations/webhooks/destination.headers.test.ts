@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { requestHeaders, webhookId } from './destination.ts';
+import { fixedHeaders, requestHeaders, webhookId } from './destination.ts';
 
 const endpoint = {
   url: 'https://example.com/hook',
@@ -10,45 +10,48 @@ const endpoint = {
 };
 
 describe('headers', () => {
-  it('are the product, the content type, the id and what the endpoint adds', () => {
-    expect(requestHeaders(endpoint, 'm-1')).toEqual({
+  it('of every request are the product, the content type and what the endpoint adds', () => {
+    expect(fixedHeaders(endpoint)).toEqual({
       'User-Agent': 'Millrace/1.0',
       'Content-Type': 'application/json',
-      'Webhook-Id': 'm-1',
       'X-Team': 'growth',
       Authorization: 'Bearer t',
     });
   });
 
-  it('carry the signature only when there is one', () => {
-    expect(requestHeaders(endpoint, 'm-1', { signature: 'abc' })).toHaveProperty('X-Signature', 'abc');
-    expect(requestHeaders(endpoint, 'm-1')).not.toHaveProperty('X-Signature');
+  it('of every request are made once for an endpoint, and leave the settings alone', () => {
+    expect(fixedHeaders(endpoint)).toBe(fixedHeaders(endpoint));
+    expect(fixedHeaders({ ...endpoint })).not.toBe(fixedHeaders(endpoint));
+    expect(endpoint.headers).toEqual({ 'X-Team': 'growth', Authorization: 'Bearer t' });
   });
 
-  it('are made anew for each request, and leave the settings alone', () => {
-    const made = requestHeaders(endpoint, 'm-1', { signature: 'abc' });
-    expect(requestHeaders(endpoint, 'm-1', { signature: 'abc' })).not.toBe(made);
-    expect(endpoint.headers).toEqual({ 'X-Team': 'growth', Authorization: 'Bearer t' });
+  it('of one request are the id, and the signature only when there is one', () => {
+    expect(requestHeaders('m-1')).toEqual({ 'Webhook-Id': 'm-1' });
+    expect(requestHeaders('m-1', { signature: 'abc' })).toEqual({
+      'Webhook-Id': 'm-1',
+      'X-Signature': 'abc',
+    });
   });
 
   it('carry what the Standard Webhooks scheme adds, beside the other signature', () => {
     const standardWebhooks = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
-    expect(requestHeaders(endpoint, 'm-1', { signature: 'abc', standardWebhooks })).toMatchObject({
+    expect(requestHeaders('m-1', { signature: 'abc', standardWebhooks })).toMatchObject({
       'X-Signature': 'abc',
       ...standardWebhooks,
     });
   });
 
-  it('of the product beat a static header of the same name', () => {
-    const sly = {
-      url: endpoint.url,
-      headers: { 'User-Agent': 'other', 'X-Signature': 'forged', 'Webhook-Signature': 'forged' },
+  it('of a reserved name are not taken from the endpoint, whatever their case', () => {
+    const forged = {
+      'user-agent': 'other',
+      'X-SIGNATURE': 'forged',
+      'Webhook-Signature': 'forged',
+      'content-length': '7',
     };
-    const standardWebhooks = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
-    expect(requestHeaders(sly, 'm-1', { signature: 'abc', standardWebhooks })).toMatchObject({
+    expect(fixedHeaders({ url: endpoint.url, headers: { ...forged, 'X-Team': 'growth' } })).toEqual({
       'User-Agent': 'Millrace/1.0',
-      'X-Signature': 'abc',
-      'Webhook-Signature': 'v1,x',
+      'Content-Type': 'application/json',
+      'X-Team': 'growth',
     });
   });
 });
@@ -81,7 +84,8 @@ describe('webhookId', () => {
 
   it('arrives whole in a real request', async () => {
     const messageId = '50% größer\r\nX-Injected: yes\t🛒';
-    const received = await overTheWire(requestHeaders(endpoint, webhookId(messageId), { signature: 'abc' }));
+    const own = requestHeaders(webhookId(messageId), { signature: 'abc' });
+    const received = await overTheWire({ ...fixedHeaders(endpoint), ...own });
     expect(decodeURIComponent(String(received['webhook-id']))).toBe(messageId);
     expect(received).not.toHaveProperty('x-injected');
     expect(received).toMatchObject({

@@ -45,7 +45,7 @@ describe('webhooks', () => {
     expect(placed.map(({ request }) => request.url)).toEqual(
       [0, 2, 4].map((place) => `https://e${place + 1}.example/hook`),
     );
-    expect(placed.map(({ request }) => request.headers['X-Endpoint'])).toEqual(['1', '3', '5']);
+    expect(placed.map(({ request }) => request.fixedHeaders?.['X-Endpoint'])).toEqual(['1', '3', '5']);
   });
 
   it('names a pool of its own for each endpoint of each destination, whatever their URLs, and the same for its worker', () => {

@@ -8,8 +8,10 @@ import {
 import type { JsonLine, SerializedEvent } from '../../model/serialized-event.ts';
 import { type Duration, SECOND, type Time } from '../../model/time.ts';
 import type { AttemptContext, DestinationType, EndpointRequest } from '../../ports/destination-type.ts';
+import type { RequestHeaders } from '../../ports/http-client.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
 import { serializePayload } from './payload.ts';
+import { isReservedHeader } from './settings.ts';
 
 /** An endpoint must answer within 5 seconds. spec/specification.md, "Timeout". */
 export const REQUEST_TIMEOUT: Duration = 5 * SECOND;
@@ -30,20 +32,21 @@ function buildRequests(
   const bytes = payloadBytes(event, settings.format);
   const id = webhookId(messageIdOf(event));
   const { sharedSecret, signingSecrets } = settings;
-  const extraHeaders = {
+  const headers = requestHeaders(id, {
     signature: sharedSecret ? signBody(bytes, sharedSecret) : undefined,
     standardWebhooks: signingSecrets?.length
       ? standardWebhooksHeaders({ id, at: now, bytes }, signingSecrets)
       : undefined,
     replayId: replay,
-  };
+  });
   const requests: EndpointRequest[] = [];
   for (let index = 0; index < settings.endpoints.length; index++) {
     if ((endpoints & (1 << index)) === 0) continue;
     const endpoint = settings.endpoints[index]!;
     const request = {
       url: endpoint.url,
-      headers: requestHeaders(endpoint, id, extraHeaders),
+      fixedHeaders: fixedHeaders(endpoint),
+      headers,
       body: bytes,
       timeout: REQUEST_TIMEOUT,
       pool: endpointIdOf(destination, index),
@@ -94,25 +97,38 @@ const NO_EXTRA_HEADERS: ExtraHeaders = {};
 
 /**
  * The headers of one request. spec/specification.md, "Request headers".
- * Our own come last and win: the settings refuse static headers of these names, too.
  *
  * @param id the result of `webhookId`
  */
 export function requestHeaders(
-  endpoint: Endpoint,
   id: string,
   { signature, standardWebhooks, replayId }: ExtraHeaders = NO_EXTRA_HEADERS,
-): Record<string, string> {
-  const all: Record<string, string> = {
-    ...endpoint.headers,
-    'User-Agent': 'Millrace/1.0',
-    'Content-Type': 'application/json',
-    'Webhook-Id': id,
-  };
+): RequestHeaders {
+  const all: Record<string, string> = { 'Webhook-Id': id };
   if (signature !== undefined) all['X-Signature'] = signature;
   if (replayId !== undefined) all['X-Replay-Id'] = replayId;
   return standardWebhooks === undefined ? all : Object.assign(all, standardWebhooks);
 }
+
+/**
+ * The headers of every request to an endpoint; always the same object for the same endpoint. A static header of a reserved name is
+ * left out, though the settings refuse it: it would stand beside our own.
+ */
+export function fixedHeaders(endpoint: Endpoint): RequestHeaders {
+  let headers = fixedHeadersOf.get(endpoint);
+  if (headers === undefined) {
+    const own = Object.entries(endpoint.headers).filter(([name]) => !isReservedHeader(name));
+    headers = {
+      ...Object.fromEntries(own),
+      'User-Agent': 'Millrace/1.0',
+      'Content-Type': 'application/json',
+    };
+    fixedHeadersOf.set(endpoint, headers);
+  }
+  return headers;
+}
+
+const fixedHeadersOf = new WeakMap<Endpoint, RequestHeaders>();
 
 /**
  * The value of `Webhook-Id`: the messageId with `%` and everything but visible ASCII percent-encoded as UTF-8. It is a valid

@@ -32,6 +32,11 @@ export const RESERVED_HEADERS: readonly string[] = [
 /** JSON Schema has no flag for "any case", so every letter becomes a class of two. */
 const RESERVED = new RegExp(`^(${RESERVED_HEADERS.map(anyCase).join('|')})$`);
 
+/** Whether requests have a header of this name that the settings cannot set. */
+export function isReservedHeader(name: string): boolean {
+  return RESERVED.test(name);
+}
+
 /** A token of RFC 9110. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -122,7 +127,7 @@ function checkNames(record: unknown, context: z.core.$RefinementCtx): void {
 
 function nameProblem(name: string): string | undefined {
   if (!HEADER_NAME.test(name)) return "is not a header name: letters, digits and !#$%&'*+-.^_`|~ are allowed";
-  return RESERVED.test(name)
+  return isReservedHeader(name)
     ? `is a reserved header; reserved are ${RESERVED_HEADERS.join(', ')}`
     : undefined;
 }

@@ -112,12 +112,13 @@ export function post(
     timeout = 5000,
     waited = 0,
     pool = 1,
+    ...rest
   }: Partial<OutboundRequest> = {},
 ): Promise<HttpResult> {
   return new Promise((resolve, reject) => {
     let returned = false;
     let answers = 0;
-    transport.send({ url, headers, body, timeout, waited, pool }, (answer) => {
+    transport.send({ ...rest, url, headers, body, timeout, waited, pool }, (answer) => {
       answers += 1;
       if (!returned) reject(new Error('done was called before send returned'));
       // Seen by the test runner as an uncaught exception.

@@ -22,7 +22,7 @@ export function runnable(path: string): string {
 }
 
 /** A server without these options executes itself again with them (cli/bin/millrace.js), a tenth of the cost of its start. */
-const OPTIONS = ['--max-semi-space-size=16', '--expose-gc'];
+const OPTIONS = ['--max-semi-space-size=16', '--expose-gc', '--no-allocation-site-pretenuring'];
 
 /** The real program in a process of its own. */
 export interface Program {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
@@ -79,6 +79,7 @@ class Writer {
   /** Names of the handlers that change the tables; the same for every file. */
   readonly #writes: ReadonlySet<string>;
   #database: DatabaseSync;
+  #transaction: TransactionStatements;
   #tables: Tables | undefined;
   #requests: WriterRequest[] = [];
   /** They are run in this turn of the event loop. */
@@ -106,6 +107,7 @@ class Writer {
     this.#lock = lock;
     const { isNew, isMarkDamaged } = inspectFolder(options.folder);
     this.#database = openDatabase(options.folder, { isNew });
+    this.#transaction = prepareTransaction(this.#database);
     this.#checkpoints = new Checkpoints(this.#database, options.folder, options.file);
     const { epoch, keySecret, id } = startEpoch(this.#database);
     this.#epoch = epoch;
@@ -224,7 +226,7 @@ class Writer {
     try {
       tables = this.#openTables();
       const before = tables.commits;
-      this.#database.exec('begin immediate');
+      this.#transaction.begin.get();
       tables.begin(writes);
       // Maintenance runs every second. Without work it must not cost a sync.
       const mayBeIdle = !this.#isSuspect && writes.every(({ name }) => name === 'maintain');
@@ -237,7 +239,7 @@ class Writer {
       else {
         tables.beforeCommit();
         try {
-          this.#database.exec('commit');
+          this.#transaction.commit.get();
         } catch (error) {
           // The commit may have happened all the same. Only the file tells.
           this.#reopen();
@@ -388,6 +390,7 @@ class Writer {
     this.#checkpoints.pause();
     this.#fileWatcher.pause();
     this.#database = this.#openAgain();
+    this.#transaction = prepareTransaction(this.#database);
     // Shows that the disk writes and syncs again, and leaves a short log for its next failure.
     this.#database.exec('pragma wal_checkpoint(truncate)');
     const tables = this.#loadTables();
@@ -445,6 +448,16 @@ class Writer {
   #reply(replies: readonly WriterReply[], moved: readonly ArrayBuffer[] = []): void {
     this.#port.postMessage(replies, moved);
   }
+}
+
+interface TransactionStatements {
+  readonly begin: StatementSync;
+  readonly commit: StatementSync;
+}
+
+/** SQLite would parse their text for every commit, which takes longer than an empty transaction. */
+function prepareTransaction(database: DatabaseSync): TransactionStatements {
+  return { begin: database.prepare('begin immediate'), commit: database.prepare('commit') };
 }
 
 /** Any of the writes of one transaction may be the one that met the damage. */

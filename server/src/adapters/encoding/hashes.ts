@@ -112,11 +112,17 @@ type HasIds = Pick<NewEvent, 'source' | 'messageId' | 'userId' | 'idRanges'>;
 
 /**
  * Hashes the bytes of the ids where they are known: making strings of them costs as much as hashing them. `lines` are those of the
- * events.
+ * events. The hashes stand in new arrays, or in given ones of zeros.
  */
-export function hashIds(hash: KeyHash, events: readonly HasIds[], lines: readonly JsonLine[]): IdHashes {
-  const keys = new Uint32Array(events.length * 2);
-  const users = new Uint32Array(events.length * 2);
+export function hashIds(
+  hash: KeyHash,
+  events: readonly HasIds[],
+  lines: readonly JsonLine[],
+  { keys, users }: IdHashes = {
+    keys: new Uint32Array(events.length * 2),
+    users: new Uint32Array(events.length * 2),
+  },
+): IdHashes {
   for (let index = 0; index < events.length; index++) {
     const event = events[index]!;
     const { source, idRanges } = event;

@@ -16,7 +16,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { IdHash, Regulations, StoredRegulation } from '../../ports/regulations.ts';
 import type { SettingsStore } from '../../ports/settings-store.ts';
 import type { Store } from '../../ports/store.ts';
-import { decodeAppended, joinLines, offsetsOf } from '../encoding/chunk-codec.ts';
+import { decodeAppended, joinedLength, joinLines, offsetsOf } from '../encoding/chunk-codec.ts';
 import { StoredLine } from '../encoding/chunk-lines.ts';
 import { ErasureCounts, eraseSlices, eraseUsers } from '../encoding/erasure-slices.ts';
 import { hashIds, idHash, type KeyHash, keyHash } from '../encoding/hashes.ts';
@@ -31,6 +31,7 @@ import type { AppendMessage, ReadAnswer } from './log/log-tables.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
 import { encodeResults } from './queue/settle.ts';
 import { decodeHashes, encodeHashes, type JournalEntry, RegulationJournal } from './regulations/journal.ts';
+import { Arena } from './rpc.ts';
 import type { WriterOptions } from './writer.ts';
 import { startThread, type WriterHandle, WriterThread } from './writer-thread.ts';
 
@@ -145,31 +146,39 @@ function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration)
   };
 }
 
+/** The numbers of an event in a message, without its destinations. */
+const NUMBERS = 7;
+
+/** The message of a batch. All its columns stand in one buffer, that of `lines`. */
 function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): AppendMessage {
   const { events } = batch;
-  const sources = new Uint32Array(events.length);
-  for (let index = 0; index < events.length; index++) sources[index] = events[index]!.source;
+  const n = events.length;
   const lines = events.map((event) => event.line ?? lineOf(event.json));
-  const { keys, users } = hashIds(hash, events, lines);
-  const windows = events.some((event) => event.dedupeWindow !== undefined)
-    ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? dedupeWindow) }
-    : {};
+  const hasWindows = events.some((event) => event.dedupeWindow !== undefined);
+  const numbers = batch.owed.reduce((sum, { indexes }) => sum + indexes.length, NUMBERS * n + 1);
+  const arena = new Arena({ floats: hasWindows ? n : 0, integers: numbers, bytes: joinedLength(lines) });
+  const windows = hasWindows ? { windows: arena.floats(n) } : {};
+  const sources = arena.integers(n);
+  for (let index = 0; index < n; index++) {
+    const { source, dedupeWindow: own } = events[index]!;
+    sources[index] = source;
+    if (windows.windows !== undefined) windows.windows[index] = own ?? dedupeWindow;
+  }
   return {
     batch: batch.id,
     receivedAt: batch.receivedAt,
-    events: events.length,
-    lines: joinLines(lines),
-    starts: offsetsOf(lines),
+    events: n,
+    lines: joinLines(lines, arena.bytes()),
+    starts: offsetsOf(lines, arena.integers(n + 1)),
     sources,
-    keys,
-    users,
+    ...hashIds(hash, events, lines, { keys: arena.integers(n * 2), users: arena.integers(n * 2) }),
     ...windows,
     plans: encodePlans(batch.plans),
-    planIndexes: Uint32Array.from(batch.planIndexes),
+    planIndexes: arena.integersOf(batch.planIndexes),
     owed: batch.owed.map(({ destination, state, indexes, origin }) => ({
       destination,
       held: state === 'held',
-      indexes: Uint32Array.from(indexes),
+      indexes: arena.integersOf(indexes),
       ...(origin === undefined ? {} : { origin }),
     })),
     received: batch.received,

@@ -263,7 +263,9 @@ class Writer {
       this.#reply(writes.map(({ id }) => ({ kind: 'failed', id, reason })));
       return;
     }
-    for (const request of writes) if (request.name === 'append') freeBuffer(request.message.lines);
+    // The numbers of a batch stand in the buffer of its lines.
+    for (const request of writes)
+      if (request.name === 'append') freeBuffer(new Uint8Array(request.message.lines.buffer));
     const replies: WriterReply[] = [];
     writes.forEach(({ id, name }, index) => {
       const reply: WriterReply = { kind: 'done', id, answer: answers[index] };

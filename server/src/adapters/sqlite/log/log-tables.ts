@@ -49,7 +49,7 @@ export function logHandlers(log: LogTables, maintenance: Maintenance) {
   };
 }
 
-/** A batch as it crosses to the writer thread; `lines` is moved, not copied. */
+/** A batch as it crosses to the writer thread. All its arrays stand in the buffer of `lines`, which is moved, not copied. */
 export interface AppendMessage {
   readonly batch: string;
   readonly receivedAt: Monotonic;

@@ -33,7 +33,11 @@ const STAGES: readonly (readonly [string, string])[] = [
 ];
 const COLLECTOR = 'garbage collection';
 const REST = 'event loop and the rest';
-const HELPERS = "V8's helper threads";
+/** The names of further threads, and their stages. */
+const HELPERS: readonly (readonly [string, string])[] = [
+  ['V8Worker', "V8's helper threads"],
+  ['v8:ProfEvntProc', 'the profiler'],
+];
 
 /** The names that the system has for the threads with profiles, by a file that runs only in them. */
 const THREADS: readonly (readonly [string, string])[] = [
@@ -75,7 +79,7 @@ async function measure(events: number): Promise<void> {
   const threads = cpuOfThreads(server.child.pid!);
   await server.stop();
   await receiver.stop();
-  const seconds = new Map([[HELPERS, threads.get('V8Worker') ?? 0]]);
+  const seconds = new Map(HELPERS.map(([thread, stage]) => [stage, threads.get(thread) ?? 0]));
   for (const file of readdirSync(profiles))
     addUp(JSON.parse(readFileSync(join(profiles, file), 'utf8')) as Profile, threads, seconds);
   console.log(`${events === 1 ? 'single calls' : `batches of ${events}`}: ${micros.toFixed(1)} µs an event`);

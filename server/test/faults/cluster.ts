@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Overview } from '../../src/app.ts';
 import type { Postgres } from '../support/postgres.ts';
@@ -356,6 +356,14 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Stops a process until it gets SIGCONT. It opens no connection any more, so `portsOf` has all of them. */
+export async function freeze(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  const isFrozen = (task: string) =>
+    / \(.*\) T /s.test(readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8'));
+  while (!readdirSync(`/proc/${pid}/task`).every(isFrozen)) await nextTurn();
 }
 
 /** The ports from which a process has connections. */

@@ -17,8 +17,13 @@ const OUTAGE = Number(process.env['MILLRACE_CLUSTER_OUTAGE'] ?? 30);
 /** How often a node is killed. */
 const KILLS = Number(process.env['MILLRACE_CLUSTER_KILLS'] ?? 3);
 
+/** A node makes no new requests when results have waited for a second to be written. On a busy machine they may wait for one more. */
+const REPEATED_WITHIN = 2 * SECOND;
+
 /** Milliseconds by which a busy machine may show a request later than it came. */
 const SHOWN_WITHIN = 250;
+/** The same where the port tells which node it came from: a dead one sends nothing, however late its last requests are read. */
+const READ_WITHIN = 2 * SECOND;
 
 /** The end of a node, or of its way to the database. */
 interface Fault {
@@ -30,8 +35,10 @@ interface Fault {
 /** How long before the fault behind it the oldest event was sent that was sent again. Each repeat must have a fault behind it. */
 function oldestRepeat({ repeated }: Drilled, faults: readonly Fault[]): number {
   const faultBehind = (first: Arrival) =>
-    faults.find(
-      ({ ports, at }) => (ports === undefined || ports.has(first.port)) && at >= first.at - SHOWN_WITHIN,
+    faults.find(({ ports, at }) =>
+      ports === undefined
+        ? first.at - SHOWN_WITHIN <= at
+        : ports.has(first.port) && first.at - READ_WITHIN <= at,
     );
   const unexplained = repeated.filter(({ first }) => faultBehind(first) === undefined);
   expect({ unexplained, faults: unexplained.length === 0 ? [] : faults }).toEqual({
@@ -68,7 +75,7 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
     }
     const drilled = await cluster.settle();
     const oldest = oldestRepeat(drilled, deaths);
-    expect(oldest).toBeLessThan(SECOND);
+    expect(oldest).toBeLessThan(REPEATED_WITHIN);
     passed('cluster, node killed', { kills: KILLS, ...sumsOf(drilled), 'oldest repeated, ms': oldest });
   });
 
@@ -103,7 +110,7 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
         cluster.answersAfter = 0;
         const drilled = await cluster.settle();
         const oldest = oldestRepeat(drilled, [{ at: stopped, ports }]);
-        expect(oldest).toBeLessThan(SECOND);
+        expect(oldest).toBeLessThan(REPEATED_WITHIN);
         passed('cluster, node frozen', { seconds, ...sumsOf(drilled), 'oldest repeated, ms': oldest });
       },
     );
@@ -126,7 +133,7 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
       const drilled = await cluster.settle();
       // Its result could not be written when it was sent.
       const oldest = Math.max(0, oldestRepeat(drilled, [{ at: at + back }]) - back);
-      expect(oldest).toBeLessThan(SECOND);
+      expect(oldest).toBeLessThan(REPEATED_WITHIN);
       passed('cluster, database killed', {
         seconds,
         ...sumsOf(drilled),

@@ -17,9 +17,6 @@ const OUTAGE = Number(process.env['MILLRACE_CLUSTER_OUTAGE'] ?? 30);
 /** How often a node is killed. */
 const KILLS = Number(process.env['MILLRACE_CLUSTER_KILLS'] ?? 3);
 
-/** A node makes no new requests when results have waited for a second to be written. On a busy machine they may wait for one more. */
-const REPEATED_WITHIN = 2 * SECOND;
-
 /** Milliseconds by which a busy machine may show a request later than it came. */
 const SHOWN_WITHIN = 250;
 /** The same where the port tells which node it came from: a dead one sends nothing, however late its last requests are read. */
@@ -66,16 +63,16 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
     for (let nth = 0; nth < KILLS; nth++) {
       const node = cluster.nodes[nth % 2]!;
       await lasting(300 + Math.random() * 2000);
+      // Its end begins here: a busy machine takes a while for the rest.
       await freeze(node.program.pid);
-      const ports = portsOf(node.program.pid);
+      deaths.push({ at: performance.now(), ports: portsOf(node.program.pid) });
       await node.program.kill();
-      deaths.push({ ports, at: performance.now() });
       await lasting(Math.random() * SECOND);
       node.program = await cluster.launch(node.name, node.line);
     }
     const drilled = await cluster.settle();
     const oldest = oldestRepeat(drilled, deaths);
-    expect(oldest).toBeLessThan(REPEATED_WITHIN);
+    expect(oldest).toBeLessThan(SECOND);
     passed('cluster, node killed', { kills: KILLS, ...sumsOf(drilled), 'oldest repeated, ms': oldest });
   });
 
@@ -90,8 +87,8 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
         cluster.beginLoad({ clients: 8, events: 20 });
         await lasting(2 * SECOND);
         await freeze(program.pid);
-        const ports = portsOf(program.pid);
         const stopped = performance.now();
+        const ports = portsOf(program.pid);
         await lasting(seconds * SECOND);
         const before = cluster.arrivals.length;
         const continued = performance.now();
@@ -110,7 +107,7 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
         cluster.answersAfter = 0;
         const drilled = await cluster.settle();
         const oldest = oldestRepeat(drilled, [{ at: stopped, ports }]);
-        expect(oldest).toBeLessThan(REPEATED_WITHIN);
+        expect(oldest).toBeLessThan(SECOND);
         passed('cluster, node frozen', { seconds, ...sumsOf(drilled), 'oldest repeated, ms': oldest });
       },
     );
@@ -133,7 +130,7 @@ describe.skipIf(bin === undefined)('a cluster loses nothing it has acknowledged'
       const drilled = await cluster.settle();
       // Its result could not be written when it was sent.
       const oldest = Math.max(0, oldestRepeat(drilled, [{ at: at + back }]) - back);
-      expect(oldest).toBeLessThan(REPEATED_WITHIN);
+      expect(oldest).toBeLessThan(SECOND);
       passed('cluster, database killed', {
         seconds,
         ...sumsOf(drilled),

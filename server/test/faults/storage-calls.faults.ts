@@ -92,7 +92,8 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
         tally.refusals += refusals;
         tally.acknowledged += acknowledged;
         tally.slowest = Math.max(tally.slowest, recovery);
-        if (performance.now() > until) return;
+        // The first faults are all met at the start of the program. A slow machine goes on until it has met others.
+        if (performance.now() > until && tally.refusals > 0 && tally.ends > 0) return;
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));

@@ -146,8 +146,8 @@ function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration)
   };
 }
 
-/** The numbers of an event in a message, without its destinations. */
-const NUMBERS = 7;
+/** The integers of an event in a message: its start, source and plan, and two words each of its key and its user. */
+const INTEGERS = 7;
 
 /** The message of a batch. All its columns stand in one buffer, that of `lines`. */
 function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): AppendMessage {
@@ -155,14 +155,14 @@ function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): Appen
   const n = events.length;
   const lines = events.map((event) => event.line ?? lineOf(event.json));
   const hasWindows = events.some((event) => event.dedupeWindow !== undefined);
-  const numbers = batch.owed.reduce((sum, { indexes }) => sum + indexes.length, NUMBERS * n + 1);
-  const arena = new Arena({ floats: hasWindows ? n : 0, integers: numbers, bytes: joinedLength(lines) });
-  const windows = hasWindows ? { windows: arena.floats(n) } : {};
+  const integers = batch.owed.reduce((sum, { indexes }) => sum + indexes.length, INTEGERS * n + 1);
+  const arena = new Arena({ floats: hasWindows ? n : 0, integers, bytes: joinedLength(lines) });
+  const windows = hasWindows ? arena.floats(n) : undefined;
   const sources = arena.integers(n);
   for (let index = 0; index < n; index++) {
     const { source, dedupeWindow: own } = events[index]!;
     sources[index] = source;
-    if (windows.windows !== undefined) windows.windows[index] = own ?? dedupeWindow;
+    if (windows !== undefined) windows[index] = own ?? dedupeWindow;
   }
   return {
     batch: batch.id,
@@ -172,7 +172,7 @@ function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): Appen
     starts: offsetsOf(lines, arena.integers(n + 1)),
     sources,
     ...hashIds(hash, events, lines, { keys: arena.integers(n * 2), users: arena.integers(n * 2) }),
-    ...windows,
+    ...(windows === undefined ? {} : { windows }),
     plans: encodePlans(batch.plans),
     planIndexes: arena.integersOf(batch.planIndexes),
     owed: batch.owed.map(({ destination, state, indexes, origin }) => ({

@@ -1,12 +1,19 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { configDefaults, defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { IS_LONG } from './server/test/support/runs.ts';
+import { LongestFirst } from './tools/longest-first.ts';
 
-/**
- * Tests that start the whole program, or a browser (`npm run test:e2e`, vitest.e2e.config.ts). A start costs as much as hundreds of other
- * tests; `npm test` keeps a few tests that start one program besides.
- */
-export const END_TO_END = [
+type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>;
+
+/** Both keep what they ended with; a project that needs more of them names them too. */
+const SEEDS = 'server/test/support/fixed-seeds.ts';
+const LEAVE_AS_FOUND = 'server/test/support/leave-as-found.ts';
+/** Bundles the program once for a run whose tests start it often. */
+const BUNDLE = 'server/test/support/program-bundle.ts';
+
+/** Tests that start the whole program, or a browser. A start costs as much as hundreds of other tests; `unit` keeps a few that start one. */
+const END_TO_END = [
   'server/test/e2e/**/*.test.ts',
   'server/test/control-api/{agreement,viewer}.test.ts',
   'server/test/http/{hostile-clients,wire-rules}.test.ts',
@@ -15,27 +22,143 @@ export const END_TO_END = [
   'clients/typescript/test/{browser,package,readme}.test.ts',
 ];
 
+/**
+ * Tests of the whole program about what stands beside the store and not in it: on PostgreSQL they run in the long run, and in the gate on the
+ * embedded engine alone.
+ */
+const BESIDE_THE_STORE = [
+  'alerts',
+  'bad-input',
+  'cells',
+  'client',
+  'delivery-requests',
+  'dev',
+  'discards',
+  'endpoints',
+  'hostile-text',
+  'refused-requests',
+  'send',
+  'sender-threads',
+  'start-cost',
+  'start-errors',
+  'trusted-proxies',
+  'url-secrets',
+];
+
+/** A suite: `npx vitest run --project NAME`. CONTRIBUTING.md says what each is for, and package.json has a script for each. */
+function project(name: string, options: TestOptions): TestProjectInlineConfiguration {
+  return {
+    test: {
+      name,
+      // Both end a test that hangs, and measure nothing: whatever waits gives up before, with its reason (support/until.ts).
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
+      pool: 'forks',
+      setupFiles: [SEEDS],
+      // Threads that tests start find their sources compiled and stripped of types. Hundreds of threads that each strip types in
+      // WebAssembly have made V8 end the process besides: "Check failed: end > addr", in ThreadIsolation::UnregisterWasmAllocation.
+      env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
+      ...options,
+    },
+  };
+}
+
+/** `npm run test:clients -- --update` writes the table of docs/reference/compatibility.md instead of comparing with it. */
+const updatesTable = process.argv.some((argument) => argument === '--update' || argument === '-u');
+
+/** Where tools/ci.ts wants the results of a suite. */
+const report = process.env['MILLRACE_TEST_REPORT'];
+
 export default defineConfig({
   test: {
-    include: [
-      'server/**/*.test.ts',
-      'cli/**/*.test.ts',
-      'clients/typescript/**/*.test.ts',
-      'console/src/**/*.test.ts',
-      'tools/**/*.test.ts',
+    reporters: report === undefined ? ['default'] : ['default', ['json', { outputFile: report }]],
+    // In the gate: each failed test may have waited for minutes.
+    bail: report === undefined || IS_LONG ? 0 : 4,
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      project('unit', {
+        include: [
+          'server/**/*.test.ts',
+          'cli/**/*.test.ts',
+          'clients/typescript/**/*.test.ts',
+          'console/src/**/*.test.ts',
+          'tools/**/*.test.ts',
+        ],
+        exclude: [...configDefaults.exclude, ...END_TO_END],
+        // Files share processes and loaded modules: a process for each of 200 files took a third of all the time.
+        isolate: false,
+        globalSetup: BUNDLE,
+        setupFiles: [SEEDS, LEAVE_AS_FOUND],
+        // One more than the cores: most tests wait for sockets and disks most of the time.
+        maxWorkers: availableParallelism() + 1,
+      }),
+      // The program as people run it: started from its command line, asked over HTTP, killed and started again. And the TypeScript client
+      // as it is published, in a browser and under every Node of the machine.
+      project('e2e', {
+        include: END_TO_END,
+        isolate: false,
+        globalSetup: BUNDLE,
+        setupFiles: [SEEDS, LEAVE_AS_FOUND],
+      }),
+      // The whole program on PostgreSQL, by the tests that it passes on the embedded engine. Four are about that engine: they damage its
+      // files, take them away, look for its lock, or watch how it syncs.
+      project('e2e-postgres', {
+        include: ['server/test/e2e/**/*.test.ts'],
+        exclude: ['damage', 'data-folder', 'doctor', 'sync', ...(IS_LONG ? [] : BESIDE_THE_STORE)].map(
+          (name) => `server/test/e2e/${name}.test.ts`,
+        ),
+        isolate: false,
+        globalSetup: ['server/test/support/test-database-server.ts', BUNDLE],
+        env: {
+          MILLRACE_TEST_DATABASE: 'postgres',
+          NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)),
+        },
+        setupFiles: [SEEDS, LEAVE_AS_FOUND],
+        fileParallelism: false,
+      }),
+      // The store on PostgreSQL, alone and with several processes.
+      project('postgres', {
+        include: ['server/test/**/*.postgres.ts'],
+        // The first of them ends last. It fails where tests have left databases behind, and then nothing else would end.
+        globalSetup: ['server/test/support/postgres-server.ts', BUNDLE],
+        fileParallelism: false,
+      }),
+      // The console in a real browser against a real server; it wants `console/dist`.
+      project('console', { include: ['console/test/**/*.browser.ts'], fileParallelism: false }),
+      // Client libraries against the real server: published ones, and ours.
+      project('clients', {
+        globalSetup: BUNDLE,
+        isolate: false,
+        include: [
+          'server/test/{clients,docs,packaging}/**/*.clients.ts',
+          'clients/e2e/**/*.{clients,test}.ts',
+        ],
+        env: {
+          ...(updatesTable ? { MILLRACE_UPDATE_TABLE: '1' } : {}),
+          NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)),
+        },
+        maxConcurrency: 16,
+        fileParallelism: false,
+        // Omissions and their reasons are printed as they come.
+        disableConsoleIntercept: true,
+      }),
+      // Kills, power cuts, failing storage calls, full disks, clocks that are set.
+      project('faults', {
+        include: ['server/test/faults/**/*.faults.ts'],
+        globalSetup: ['server/test/support/disk-faults/compile.ts', BUNDLE],
+        // Each suite bounds its own work; this only ends what hangs.
+        testTimeout: 3_600_000,
+        fileParallelism: false,
+        // Seeds and sums are the output of this suite, printed as they come.
+        disableConsoleIntercept: true,
+      }),
+      // What takes how long, beside a reference measured in the same run: reported, and never a reason to refuse a change.
+      project('timing', {
+        include: ['{server,cli,clients/typescript}/**/*.timing.ts'],
+        globalSetup: ['server/test/support/disk-faults/compile.ts', BUNDLE],
+        fileParallelism: false,
+        disableConsoleIntercept: true,
+      }),
     ],
-    exclude: [...configDefaults.exclude, ...END_TO_END],
-    // Ends a test that hangs, and measures nothing: beside 30 busy programs a server takes a minute to start.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    pool: 'forks',
-    // Files share processes and loaded modules: a process for each of 200 files took a third of all the time.
-    isolate: false,
-    globalSetup: 'server/test/support/program-bundle.ts',
-    setupFiles: 'server/test/support/leave-as-found.ts',
-    // One more than the cores: most tests wait for sockets and disks most of the time.
-    maxWorkers: availableParallelism() + 1,
-    // Threads that tests start find their sources compiled and stripped of types.
-    env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
   },
 });

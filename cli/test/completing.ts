@@ -1,6 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { GIVE_UP_AFTER } from '../../server/test/support/until.ts';
 
 const run = promisify(execFile);
 
@@ -27,7 +28,7 @@ export function isThere({ name, check }: CompletingShell): boolean {
 
 /** Runs a shell in the folder of the script: file names are completed from there. */
 async function said(shell: string, args: readonly string[], script: string): Promise<string> {
-  const { stdout } = await run(shell, args, { cwd: join(script, '..'), timeout: 120_000 });
+  const { stdout } = await run(shell, args, { cwd: join(script, '..'), timeout: GIVE_UP_AFTER });
   return stdout;
 }
 

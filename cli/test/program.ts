@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { PassThrough, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { COMPILE_CACHE, MILLRACE } from '../../server/test/support/program.ts';
+import { within } from '../../server/test/support/until.ts';
 import { runCommandLine } from '../src/main.ts';
 import type { Surroundings } from '../src/surroundings.ts';
 
@@ -39,8 +40,8 @@ export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, i
   const ended = new Promise<Ended>((resolve) => {
     child.on('close', (code) => resolve({ code, ...text }));
   });
-  const says = (stream: 'out' | 'err', pattern: RegExp) =>
-    new Promise<RegExpExecArray>((resolve, reject) => {
+  const says = (stream: 'out' | 'err', pattern: RegExp) => {
+    const said = new Promise<RegExpExecArray>((resolve, reject) => {
       const watch = () => {
         const match = pattern.exec(text[stream]);
         if (!match) return;
@@ -51,6 +52,8 @@ export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, i
       watch();
       void ended.then(({ out, err }) => reject(new Error(`ended without saying ${pattern}:\n${out}${err}`)));
     });
+    return within(`the program said ${pattern}`, said, () => `It said:\n${text.out}${text.err}`);
+  };
   return { child, ended, says };
 }
 

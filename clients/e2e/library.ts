@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { GIVE_UP_AFTER, within } from '../../server/test/support/until.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
@@ -57,6 +58,9 @@ export interface Driver {
   /** Any of the six calls; the id of its message counts as accepted when the answer says so. */
   call(type: string, message: Readonly<Record<string, unknown>>, waitMs?: number): Promise<Answer>;
   flush(timeoutMs?: number): Promise<Answer>;
+  /**
+   * Takes as long as a test may wait unless it is told otherwise; the libraries give up after ten seconds.
+   */
   close(timeoutMs?: number): Promise<Answer>;
   /** Resolves when the condition holds; looked at after every line. */
   until(condition: () => boolean): Promise<void>;
@@ -100,7 +104,7 @@ export async function startDriver(
         accepted.add(String(message['messageId']));
       }),
     flush: (timeoutMs) => ask({ do: 'flush', ...(timeoutMs === undefined ? {} : { timeoutMs }) }),
-    close: (timeoutMs) => ask({ do: 'close', ...(timeoutMs === undefined ? {} : { timeoutMs }) }),
+    close: (timeoutMs = GIVE_UP_AFTER) => ask({ do: 'close', timeoutMs }),
     until: said.until,
     log: said.log,
     async kill() {
@@ -171,8 +175,8 @@ function listen(child: ChildProcess) {
       waiting.set(id, { ...resolvers, accept });
       return resolvers.promise;
     },
-    until: (condition: () => boolean) =>
-      new Promise<void>((resolve) => {
+    until: (condition: () => boolean) => {
+      const reached = new Promise<void>((resolve) => {
         const look = () => {
           if (!condition()) return;
           watchers.delete(look);
@@ -180,6 +184,8 @@ function listen(child: ChildProcess) {
         };
         watchers.add(look);
         look();
-      }),
+      });
+      return within('what a client reports is as wanted', reached, () => `${condition}; it said:\n${log}`);
+    },
   };
 }

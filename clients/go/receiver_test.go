@@ -84,7 +84,7 @@ func (r *receiver) requests() []received {
 // await waits until there were n requests.
 func (r *receiver) await(n int) []received {
 	r.t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.After(4 * time.Minute)
 	for {
 		r.mu.Lock()
 		got, changed := r.got, r.changed

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../../server/test/support/until.ts';
 import { axeViolations } from './support/axe.ts';
-import { LONGEST, launchBrowser, openPage, signIn } from './support/browser.ts';
+import { launchBrowser, openPage, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 let browser: Browser;
@@ -198,7 +199,7 @@ describe('events', () => {
     expect(await pixelsOf(chart, '--bad')).toBe(0);
     chartStands.resolve();
     await words.waitFor();
-    await expect.poll(() => pixelsOf(chart, '--bad'), { timeout: LONGEST }).toBeGreaterThan(0);
+    await until('the chart is shaded', async () => (await pixelsOf(chart, '--bad')) > 0);
   });
 
   it('are sent once more after a question', async () => {

@@ -58,21 +58,24 @@ describe.each(found)('the $name client', (library) => {
     ),
     async () => {
       await scene.define('audiences', 'Buyers', "event('Bought').within(3 seconds).count() >= 1");
+      await scene.define('audiences', 'Recent Buyers', "event('Bought').within(90 seconds).count() >= 1");
       await scene.define('traits', 'Spent', "event('Bought').sum(property('total'))");
       await scene.send(website, did('Bought', 'dan', { properties: { total: 9.5 } }));
-      await scene.untilTold('buyers', ['dan', false]);
+      await scene.untilTold('recent_buyers', ['dan', true]);
+      const key = (await scene.entered(website, 'dan', 'buyers', 'recent_buyers'))!;
+      await scene.untilTold(key, ['dan', false]);
       await scene.untilTold('spent', ['dan', 9.5]);
       await scene.api('PATCH', 'traits/Spent', { definition: "event('Never').sum(property('total'))" });
       await scene.untilTold('spent', ['dan', null]);
-      const [entered, left] = toldBodies('buyers', 'dan');
+      const [entered, left] = toldBodies(key, 'dan');
       const [spent, absent] = toldBodies('spent', 'dan');
-      expect([entered, left].map((body) => body?.['traits'])).toEqual([{ buyers: true }, { buyers: false }]);
+      expect([entered, left].map((body) => body?.['traits'])).toEqual([{ [key]: true }, { [key]: false }]);
       expect([spent, absent].map((body) => body?.['traits'])).toEqual([{ spent: 9.5 }, { spent: null }]);
       const personas = (body: Body | undefined) => (body?.['context'] as Body | undefined)?.['personas'];
       expect(personas(entered)).toEqual({
         computation_class: 'audience',
         computation_id: expect.stringMatching(/^aud_\d+$/),
-        computation_key: 'buyers',
+        computation_key: key,
       });
       expect(personas(left)).toEqual(personas(entered));
       expect(personas(spent)).toEqual({
@@ -93,13 +96,15 @@ describe.each(found)('the $name client', (library) => {
       await scene.define('traits', 'Visits', "event('Visited').count()", { destinations: [] });
       await scene.define('audiences', 'By Others', "audience('By Event') and computed('Visits') >= 2");
       await scene.define('audiences', 'By Time', "event('Joined').within(3 seconds).count() >= 1");
+      await scene.define('audiences', 'By More Time', "event('Joined').within(90 seconds).count() >= 1");
       await scene.send(website, did('Joined', 'eve'), ['identify', { userId: 'eve', traits: { level: 3 } }]);
       await scene.untilTold('by_event', ['eve', true]);
       await scene.untilTold('by_trait', ['eve', true]);
       await scene.send(website, did('Visited', 'eve'), did('Visited', 'eve'));
       await scene.untilTold('by_others', ['eve', true]);
-      await scene.untilTold('by_time', ['eve', false]);
-      expect(scene.told('by_time', 'eve')).toEqual([[true, false]]);
+      const key = (await scene.entered(website, 'eve', 'by_time', 'by_more_time'))!;
+      await scene.untilTold(key, ['eve', false]);
+      expect(scene.told(key, 'eve')).toEqual([[true, false]]);
     },
   );
 

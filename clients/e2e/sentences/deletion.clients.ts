@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { alterStore } from '../../../server/test/support/test-database.ts';
+import { until } from '../../../server/test/support/until.ts';
 import { type Driver, libraries } from '../library.ts';
 import { quoted } from './quoted.ts';
 import { type Body, bodiesAt, type Call, deletionOf, deletionsAt, expectSigned, Scene } from './scene.ts';
@@ -194,7 +194,7 @@ describe.each(found)('the $name client', (library) => {
       await scene.untilTold('pros', [userId, true]);
       // The endpoint repeats what it gets, and its last answer is shown.
       const status = async () => JSON.stringify(await scene.api('GET', 'destinations/crm/status'));
-      while (!(await status()).includes(userId)) await setTimeout(50);
+      await until('the last answer is shown', async () => (await status()).includes(userId));
       const before = Number((await ledgerOf('crm'))['erased']);
       const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', userId));
       expect(receipt).toMatchObject({ profiles: 1, erased: { events: 4, deadLetters: 1 } });
@@ -225,7 +225,7 @@ describe.each(found)('the $name client', (library) => {
       };
       return JSON.stringify(data.flatMap(({ deliveries }) => deliveries.map(({ attempts }) => attempts)));
     };
-    while (!(await answers()).includes(userId)) await setTimeout(50);
+    await until('the answer is recorded', async () => (await answers()).includes(userId));
     await scene.receipt(await scene.regulate('DELETE_ONLY', userId));
     expect(await answers()).toContain(`${REFUSED} …`);
     expect(await answers()).not.toContain(userId);
@@ -381,7 +381,9 @@ describe.each(found)('the $name client', (library) => {
       );
       await receivedBy('lea', 1);
       const [ofWebsite, ofApp, ofStrict] = before as [number, number, number];
-      for (;;) if (`${await counts()}` === `${[ofWebsite + 3, ofApp + 1, ofStrict + 1]}`) break;
+      await until('all discarded calls are counted', async () =>
+        expect(await counts()).toEqual([ofWebsite + 3, ofApp + 1, ofStrict + 1]),
+      );
       let lines = '';
       const decoder = new TextDecoder();
       for await (const part of tail.body!) {

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { setTimeout } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { makePlace, type Place, type Program, startProgram } from '../../../server/test/support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../../../server/test/support/receiver.ts';
+import { until } from '../../../server/test/support/until.ts';
 import { type Driver, type Library, startDriver } from '../library.ts';
 
 const SECRET = 's3cret-of-the-tests';
@@ -143,11 +143,10 @@ export class Scene {
 
   /** Asks again until the answer is as wanted: profiles and receipts have no signal. */
   async untilShown(path: string, isWanted: (answer: Body) => boolean): Promise<Body> {
-    for (;;) {
+    return until(`${path} is as wanted`, async () => {
       const { status, answer } = await this.ask('GET', path);
-      if (status === 200 && isWanted(answer)) return answer;
-      await setTimeout(50);
-    }
+      return status === 200 && isWanted(answer) && answer;
+    });
   }
 
   /** Makes an audience (`list` is `audiences`) or a computed trait (`traits`); resolves when it is live. */
@@ -169,6 +168,15 @@ export class Scene {
     const isTold = ([userId, value]: readonly [string, unknown]) =>
       JSON.stringify(this.told(key, userId)[0]!.at(-1)) === JSON.stringify(value);
     await this.marketing.until(() => told.every(isTold));
+  }
+
+  /**
+   * The first of these audiences that the user has entered: a slow machine sees an event too late for a short
+   * window.
+   */
+  async entered(client: Driver, userId: string, ...keys: readonly string[]): Promise<string | undefined> {
+    await this.settle(client);
+    return keys.find((key) => this.told(key, userId)[0]!.includes(true));
   }
 
   /** The values of this trait that `marketing` was told of each of these users, in the order in which it was told. */

@@ -3,6 +3,8 @@
  *
  *   node clients/e2e/typescript/main.ts
  */
+import { chanceOf } from '../../../server/test/support/disk-faults/random.ts';
+import { SEED } from '../../../server/test/support/runs.ts';
 import { Client, type Failure, type Message, type Options, VERSION } from '../../typescript/src/index.ts';
 import { diskSpool } from '../../typescript/src/spool.ts';
 
@@ -58,7 +60,11 @@ function optionsOf(line: Line, losses: Losses): Options {
     verbose: given.verbose,
     whenFull: policy,
     spool: spool && diskSpool({ ...spool, whenFull: policy }),
-    clock: { now: () => Date.now() + (given['clockOffsetMs'] ?? 0), random: Math.random, scale: waitScale },
+    clock: {
+      now: () => Date.now() + (given['clockOffsetMs'] ?? 0),
+      random: chanceOf(SEED).next,
+      scale: waitScale,
+    },
     onSuccess: ({ messageId, type, tries }) => say({ callback: 'success', messageId, type, tries }),
     onFailure: (failure) => {
       if (failure.accepted && CLOSED.has(failure.code)) losses.closed++;

@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { chanceOf } from '../../../server/test/support/disk-faults/random.ts';
+import { SEED } from '../../../server/test/support/runs.ts';
+import { within } from '../../../server/test/support/until.ts';
 
 /** One request of a client. */
 export interface Collected {
@@ -66,8 +69,8 @@ export async function startCollector(
     get items() {
       return requests.flatMap(({ body }) => body.batch);
     },
-    until: (condition) =>
-      new Promise((resolve) => {
+    until: (condition) => {
+      const reached = new Promise<void>((resolve) => {
         const look = () => {
           if (!condition()) return;
           watchers.delete(look);
@@ -75,7 +78,10 @@ export async function startCollector(
         };
         watchers.add(look);
         look();
-      }),
+      });
+      const describe = () => `${condition}; ${requests.length} have come`;
+      return within('the requests of a client are as wanted', reached, describe);
+    },
     async stop() {
       server.close();
       server.closeAllConnections();
@@ -94,5 +100,8 @@ export function statuses(...list: readonly number[]): AnswerWith {
   };
 }
 
+/** Random numbers of the run's seed. */
+export const random = chanceOf(SEED).next;
+
 /** A clock whose waits between tries take a thousandth of their time. */
-export const FAST = { now: Date.now, random: Math.random, scale: 0.001 };
+export const FAST = { now: Date.now, random, scale: 0.001 };

@@ -4,7 +4,7 @@ import type { Message } from '../src/call.ts';
 import { Client } from '../src/client.ts';
 import { backoff, readRetryAfter, spread, verdictOf } from '../src/retry.ts';
 import { VERSION } from '../src/version.ts';
-import { type Collector, startCollector } from './collector.ts';
+import { type Collector, random, startCollector } from './collector.ts';
 
 interface Fixture {
   readonly name: string;
@@ -137,8 +137,8 @@ describe('the shared fixtures', () => {
     it.each(fixtures('waits').map((fixture) => [fixture.name, fixture] as const))('%s', (_, fixture) => {
       const now = Date.parse('2026-11-21T12:00:00Z');
       const waits = Array.from({ length: 1000 }, () => {
-        const asked = spread(readRetryAfter(fixture.retryAfter ?? null, null, now), Math.random);
-        return Math.max(backoff(fixture.tries, Math.random), asked);
+        const asked = spread(readRetryAfter(fixture.retryAfter ?? null, null, now), random);
+        return Math.max(backoff(fixture.tries, random), asked);
       });
       expect(Math.min(...waits)).toBeGreaterThanOrEqual(fixture.expect.atLeastMs);
       expect(Math.max(...waits)).toBeLessThanOrEqual(fixture.expect.atMostMs);

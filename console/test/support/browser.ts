@@ -1,8 +1,9 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
+import { GIVE_UP_AFTER } from '../../../server/test/support/until.ts';
 import type { RunningServer } from './running-server.ts';
 
 /** Milliseconds after which a wait for a page is given up; below the limit of a test, whose message would not say what was waited for. */
-export const LONGEST = 240_000;
+export const LONGEST = GIVE_UP_AFTER;
 
 /** Debian's Chromium, or the one of `CHROMIUM_PATH`. */
 export function launchBrowser(): Promise<Browser> {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type catalogue from '../../../spec/errors.json';
 import { post } from '../../test/support/http-server.ts';
 import { runningServer } from '../../test/support/running-server.ts';
+import { until } from '../../test/support/until.ts';
 import type { FailureReason } from '../ports/http-client.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 import { ERRORS, errorEntry, isErrorCode, parseWriteKey } from './exchange.ts';
@@ -91,7 +92,7 @@ describe('verdicts', () => {
     await connection.send(post('/v1/track', '{}'));
     await other.send('GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n');
     await other.nextResponse();
-    while (server.now.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call has come', () => server.now.calls.length > 0);
     for (const release of held) release();
     expect((await connection.nextResponse()).status).toBe(200);
   });

@@ -9,6 +9,7 @@ import {
   type TestServer,
   type WireResponse,
 } from '../../test/support/http-server.ts';
+import { until } from '../../test/support/until.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 
 let running: TestServer;
@@ -196,7 +197,7 @@ describe('a client that goes away', () => {
     const other = await startTestServer({ verdict: (_, answer) => held.push(answer) });
     const gone = await other.connect();
     await gone.send(post('/v1/track', '{}'), post('/v1/track', '{}'));
-    while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call waits for its verdict', () => held.length > 0);
     gone.destroy();
     await other.listener.stop();
     expect(() => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { post, postHead, startTestServer, stillClock } from '../../test/support/http-server.ts';
 import { runningServer } from '../../test/support/running-server.ts';
+import { until } from '../../test/support/until.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 import { createHttpServer } from './server.ts';
 
@@ -128,7 +129,7 @@ describe('stop', () => {
     await idle.send(get('/healthz'));
     await idle.nextResponse();
     await connection.send(post('/v1/track', '{}'));
-    while (server.now.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call has come', () => server.now.calls.length > 0);
 
     const stopped = server.now.listener.stop();
     await idle.closed;
@@ -155,7 +156,7 @@ describe('stop', () => {
     };
     const connection = await start({ verdict: () => {}, clock });
     await connection.send(post('/v1/track', '{}'));
-    while (server.now.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call has come', () => server.now.calls.length > 0);
     const stopped = server.now.listener.stop();
     wake();
     await connection.closed;

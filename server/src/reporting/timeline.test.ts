@@ -1,8 +1,9 @@
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HandClock, handClock } from '../../test/support/clock.ts';
+import { until } from '../../test/support/until.ts';
 import { TimelineFiles } from '../adapters/files/timeline-files.ts';
 import type { Attempt, Decision } from '../model/delivery.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../model/time.ts';
@@ -111,7 +112,7 @@ test('nothing is written into a folder that another program may have put in the 
   await clock.pass(2 * MINUTE);
   const contents = () => readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
   const whole = [[expect.anything(), expect.stringMatching(/\n$/)]];
-  await vi.waitFor(() => expect(contents()).toEqual(whole), 60_000);
+  await until('a whole line is written', () => expect(contents()).toEqual(whole));
   const before = contents();
   isReplaced = true;
   await clock.pass(20 * MINUTE);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { batch, events } from '../../test/conformance/batches.ts';
 import { START } from '../../test/conformance/harness.ts';
 import { slice } from '../../test/conformance/profile-store.ts';
@@ -6,6 +6,7 @@ import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
 import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
 import { emptyContents, type MemoryContents, openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
+import { until } from '../../test/support/until.ts';
 import { createSystemClock } from '../adapters/system/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
@@ -31,9 +32,6 @@ interface Faults {
   /** What happens while a slice is at work. */
   meanwhile?: () => Promise<void>;
 }
-
-/** Milliseconds that a state may take to come on a machine that has much else to do. */
-const LONGEST = 60_000;
 
 describe('the service of the users thread', () => {
   let contents: MemoryContents;
@@ -110,19 +108,18 @@ describe('the service of the users thread', () => {
   const call = (name: 'profile' | 'rebuild' | 'configure' | 'progress', ...given: unknown[]) =>
     service.call({ kind: 'call', id: 1, name, arguments: given } as never);
   const applied = () =>
-    vi.waitFor(
-      () =>
-        expect({ failure: 'none', ...reports.at(-1) }).toMatchObject({ failure: 'none', behind: 0, lag: 0 }),
-      LONGEST,
+    until('everything is applied', () =>
+      expect({ failure: 'none', ...reports.at(-1) }).toMatchObject({ failure: 'none', behind: 0, lag: 0 }),
     );
 
   it('applies the log slice by slice until nothing is left, and tells how far it is', async () => {
     await log.log.append(batch(events(95)));
+    const begun = Date.now();
     start();
     await applied();
     expect(reports).toHaveLength(10);
     expect(reports.map(({ behind }) => behind)).toEqual([85, 75, 65, 55, 45, 35, 25, 15, 5, 0]);
-    expect(reports[0]!.lag).toBeGreaterThan(Date.now() - START - 60_000);
+    expect(reports[0]!.lag).toBeGreaterThan(begun - START - 60_000);
     expect(reports.at(-1)).toMatchObject({ slices: 10, applied: 95 });
   });
 
@@ -210,9 +207,8 @@ describe('the service of the users thread', () => {
     faults.slice = new StorageError('the disk is full: free some space');
     await log.log.append(batch(events(5)));
     start();
-    await vi.waitFor(
-      () => expect(reports.at(-1)?.failure).toBe('the disk is full: free some space'),
-      LONGEST,
+    await until('the failure is told', () =>
+      expect(reports.at(-1)?.failure).toBe('the disk is full: free some space'),
     );
     expect(reports.at(-1)!.behind).toBe(5);
     await call('profile', { userId: 'u1' });
@@ -224,9 +220,8 @@ describe('the service of the users thread', () => {
   it('calls a fault of its own by that name', async () => {
     faults.slice = new TypeError('x is not a function');
     start();
-    await vi.waitFor(
-      () => expect(reports.at(-1)?.failure).toMatch(/fault in Millrace.*x is not a function/),
-      LONGEST,
+    await until('the fault is told', () =>
+      expect(reports.at(-1)?.failure).toMatch(/fault in Millrace.*x is not a function/),
     );
   });
 
@@ -234,7 +229,9 @@ describe('the service of the users thread', () => {
     faults.open = new StorageError('users.db cannot be opened');
     await log.log.append(batch(events(5)));
     start();
-    await vi.waitFor(() => expect(reports.at(-1)?.failure).toBe('users.db cannot be opened'), LONGEST);
+    await until('the failure is told', () =>
+      expect(reports.at(-1)?.failure).toBe('users.db cannot be opened'),
+    );
     await expect(call('profile', { userId: 'u1' })).rejects.toThrow('users.db cannot be opened');
     await expect(call('configure', { ...SETTINGS, computations: [{}, {}] })).rejects.toThrow();
     delete faults.open;
@@ -257,9 +254,8 @@ describe('the service of the users thread', () => {
     await log.log.append(batch(events(5)));
     await openMemoryProfiles(profiles).commit(slice(100));
     start();
-    await vi.waitFor(
-      () => expect(reports.at(-1)?.failure).toMatch(/has seen 94 events .* profiles rebuild/),
-      LONGEST,
+    await until('the failure is told', () =>
+      expect(reports.at(-1)?.failure).toMatch(/has seen 94 events .* profiles rebuild/),
     );
   });
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../test/support/runs.ts';
 import { computableEvent, computations, json, properties } from '../../test/users/computations.ts';
 import { computeNaively } from '../../test/users/naive-computation.ts';
 import type { Computation } from '../model/definition.ts';
@@ -187,7 +188,7 @@ class Walk {
   }
 }
 
-const runs = Number(process.env['MILLRACE_MODEL_RUNS'] ?? 1000);
+const RUNS = amountOf({ gate: 1000, long: 20_000 });
 
 test('values equal a computation over all events, after each event, merge, restart and passage of time', () => {
   fc.assert(
@@ -195,6 +196,6 @@ test('values equal a computation over all events, after each event, merge, resta
       const walk = new Walk(definitions);
       for (const one of steps) walk.run(one);
     }),
-    { numRuns: runs },
+    { numRuns: RUNS },
   );
 });

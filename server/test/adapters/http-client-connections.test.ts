@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createHttpClient, type HttpClientOptions } from '../../src/adapters/http-client/client.ts';
 import { egressRules } from '../../src/adapters/http-client/egress.ts';
 import type { HttpClient, HttpResult } from '../../src/ports/http-client.ts';
@@ -12,6 +12,10 @@ import {
   type RawServer,
   startRawServer,
 } from '../support/raw-server.ts';
+import { pass, passUntil, steadyTime } from '../support/steady-time.ts';
+import { until } from '../support/until.ts';
+
+steadyTime();
 
 const started: (() => Promise<void>)[] = [];
 
@@ -60,10 +64,24 @@ test('a request is not sent when its time was over before it had a connection', 
   const server = await receiver((socket) => socket.write(http('200 OK')));
   const answer = post(transportWith(), urlOf(server), { timeout: 200 });
   // As when the process is stopped and goes on: the system has connected meanwhile.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  vi.advanceTimersByTime(500);
   expect(await answer).toMatchObject({ reason: 'timeout', detail: 'not connected within 200 ms' });
   await sleep(50);
   expect(server.requests).toHaveLength(0);
+});
+
+test('no answer is a timeout, within two steps of the queue of time limits after its limit', async () => {
+  const server = await receiver(() => {});
+  let answer: HttpResult | undefined;
+  void post(transportWith(), urlOf(server), { timeout: 5000 }).then((given) => {
+    answer = given;
+  });
+  await server.received(1);
+  await passUntil('the request has ended', () => answer !== undefined, 5);
+  expect(answer).toMatchObject({ reason: 'timeout', detail: 'no answer within 5000 ms' });
+  expect(answer!.latencyMs).toBeGreaterThanOrEqual(5000);
+  // clock: the test itself lets this time pass.
+  expect(answer!.latencyMs).toBeLessThanOrEqual(5060);
 });
 
 test('time that a request has waited before counts for its limit and its latency', async () => {
@@ -88,7 +106,7 @@ test('one request after the other uses one connection', async () => {
 test('done finds the connection of a complete answer free again', async () => {
   const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
   const transport = transportWith();
-  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000, pool: 1 };
+  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 60_000, pool: 1 };
   await new Promise<HttpResult>((resolve) => transport.send(request, () => transport.send(request, resolve)));
   expect(server.requests).toHaveLength(2);
   expect(server.sockets).toHaveLength(1);
@@ -129,7 +147,7 @@ test('a connection that was opened again under a waiting request counts as new',
     else socket.end();
   });
   const transport = transportWith();
-  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000, pool: 1 };
+  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 60_000, pool: 1 };
   const answer = await new Promise<HttpResult>((resolve) => {
     transport.send(request, () => transport.send(request, resolve));
   });
@@ -152,14 +170,22 @@ test('once a byte of an answer was seen nothing is sent again', async () => {
 test('the time limit runs on over the second try', async () => {
   const server = await receiver((socket) => {
     if (server.requests.length === 1) socket.write(http('200 OK'));
-    if (server.requests.length === 2) setTimeout(() => socket.end(), 2000);
   });
   const transport = transportWith();
   await post(transport, urlOf(server));
-  const answer = await post(transport, urlOf(server), { timeout: 4000 });
+  let answer: HttpResult | undefined;
+  void post(transport, urlOf(server), { timeout: 4000 }).then((given) => {
+    answer = given;
+  });
+  await server.received(2);
+  await pass(2000);
+  server.sockets[0]!.end();
+  await server.received(3);
+  await passUntil('the request has ended', () => answer !== undefined);
   expect(answer).toMatchObject({ kind: 'failed', reason: 'timeout' });
   // A limit that began again would end after six seconds.
-  expect(answer.latencyMs).toBeLessThan(5900);
+  // clock: the test itself lets this time pass.
+  expect(answer!.latencyMs).toBeLessThan(5900);
   expect(server.requests).toHaveLength(3);
 });
 
@@ -210,6 +236,7 @@ test('the time limit runs while a request waits for a connection', async () => {
     reason: 'timeout',
     detail: 'no connection was free within 100 ms',
   });
+  await server.received(1);
   server.sockets[0]!.write(http('200 OK'));
   await first;
   await server.received(2);
@@ -223,8 +250,10 @@ test('a lost connection makes room for those that wait', async () => {
     if (body === 'good') socket.write(http('200 OK'));
   });
   const transport = transportWith({ maxConnectionsPerPool: 1 });
-  const bad = post(transport, urlOf(server), { body: Buffer.from('bad'), timeout: 100 });
+  const bad = post(transport, urlOf(server), { body: Buffer.from('bad'), timeout: 5000 });
   const good = post(transport, urlOf(server), { body: Buffer.from('good') });
+  await server.received(1);
+  await pass(5100);
   expect(await bad).toMatchObject({ reason: 'timeout' });
   expect(await good).toMatchObject({ status: 200 });
   expect(server.sockets).toHaveLength(2);
@@ -372,18 +401,21 @@ test('a receiver that closes idle connections early has them closed before it do
   const server = await startRawServer((socket) => socket.write(http('200 OK')), {
     onConnection: (socket) => {
       socket.once('end', () => ends.push('by the client'));
-      socket.setTimeout(2000, () => {
+      setTimeout(() => {
+        if (socket.readableEnded) return;
         ends.push('by the receiver');
         socket.destroy();
-      });
+      }, 2000);
     },
   });
   started.push(() => server.stop());
   const transport = transportWith();
-  for (const nth of [0, 1]) {
-    await post(transport, urlOf(server));
-    await closed(server.sockets[nth]);
-  }
+  await post(transport, urlOf(server));
+  await passUntil('the receiver has closed the connection', () => ends.length > 0);
+  await post(transport, urlOf(server));
+  // In less than the receiver waits for.
+  await pass(1800);
+  await closed(server.sockets[1]);
   expect(ends).toEqual(['by the receiver', 'by the client']);
 });
 
@@ -418,7 +450,7 @@ test('the bound on all connections holds, by closing idle ones and by sharing', 
   for (const answer of await Promise.all(other)) expect(answer).toMatchObject({ status: 200 });
   expect(most).toBeLessThanOrEqual(80);
   for (let nth = 0; nth < slow.length; nth++) {
-    while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call waits for its verdict', () => held.length > 0);
     held.shift()!.write(http('200 OK'));
   }
   for (const answer of await Promise.all(slow)) expect(answer).toMatchObject({ status: 200 });
@@ -453,7 +485,7 @@ test('bytes that arrive together with the answer that leads to a request are not
   await server.received(1);
   await post(transport, urlOf(server), { body: Buffer.from('other') });
   // After this time the second connection may be used again.
-  await sleep(300);
+  await pass(300);
   const next = held.then(() => post(transport, urlOf(server), { body: Buffer.from('next') }));
   server.sockets[0]!.write(http('200 OK', '', 'Connection: close\r\n'));
   server.sockets[1]!.write(http('418 Smuggled'));

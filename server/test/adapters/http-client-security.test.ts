@@ -13,6 +13,9 @@ import {
   type RawServerOptions,
   startRawServer,
 } from '../support/raw-server.ts';
+import { steadyTime } from '../support/steady-time.ts';
+
+steadyTime();
 
 const LOOPBACK = egressRules(['127.0.0.0/8']);
 const started: (() => Promise<void>)[] = [];

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keyHash } from '../../src/adapters/encoding/hashes.ts';
 import { Database } from '../../src/adapters/postgres/database.ts';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
@@ -16,28 +15,21 @@ import {
 } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
 import { FOR_EVER, keepUp } from '../conformance/upkeep.ts';
-import { connectTo, filesWith, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
-
-const bin = findPostgres();
+import { connectTo, filesWith } from '../support/postgres.ts';
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
+import { until } from '../support/until.ts';
 
 /** What the log on PostgreSQL owes beyond the port. */
-describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => {
-  let server: Postgres;
+describe.skipIf(!HAS_POSTGRES)('the log in the tables of PostgreSQL', () => {
+  const postgres = usePostgres();
   let url: string;
   let store: PostgresStore;
 
-  beforeAll(async () => {
-    server = await startPostgres(bin!);
-  });
-  afterAll(() => server.stop());
   beforeEach(async () => {
-    url = await server.makeDatabase();
+    url = await postgres.makeDatabaseWithTables();
     store = await openPostgresStore({ url, node: 'a' });
   });
-  afterEach(async () => {
-    await store.stop();
-    await server.dropDatabase(url);
-  });
+  afterEach(() => store.stop());
 
   const ask = (sql: string) =>
     store.database.session((session) => session.query<Record<string, unknown>>(sql));
@@ -156,7 +148,16 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
     await store.log.erase({ userIds: [gone] });
     let isOpen = true;
     const scrubbed = store.regulations.scrub().then(() => isOpen);
-    await sleep(300);
+    // It looks for old transactions again and again.
+    const watcher = await connectTo(url);
+    const looks = `select from pg_stat_activity where query like '%pg_stat_activity%xact_start%' and pid <> pg_backend_pid()
+      and datname = current_database() and query_start > $1`;
+    for (let nth = 0; nth < 3; nth++) {
+      const { rows } = await watcher.query<{ now: Date }>('select clock_timestamp() as now');
+      const isLookedFor = async () => (await watcher.query(looks, [rows[0]!.now])).rows.length > 0;
+      await until('old transactions are looked for', isLookedFor);
+    }
+    await watcher.end();
     isOpen = false;
     await reader.query('commit');
     expect(await scrubbed).toBe(false);
@@ -193,7 +194,7 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
     it('begins the next one while the one before commits, and keeps their order', async () => {
       await whileCommitsWait(async (release) => {
         const appending = ['a', 'b', 'c'].map((id) => store.log.append(batch([event(id)])));
-        await server.isBlocked(url, 3);
+        await postgres.isBlocked(url, 3);
         await release();
         const [a, b, c] = (await Promise.all(appending)).map((appended) => positionsOf(appended)[0]!);
         expect([a! < b!, b! < c!]).toEqual([true, true]);
@@ -205,7 +206,7 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
         const first = store.log.append(batch([event('a'), event('b')]));
         const second = store.log.append(batch([event('b'), event('c')]));
         // The second one waits for the first, unseen by the server.
-        await server.isBlocked(url);
+        await postgres.isBlocked(url);
         await release();
         expect(duplicatesOf(await first)).toEqual([]);
         expect(duplicatesOf(await second)).toEqual([0]);
@@ -230,7 +231,7 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
       const answers = await holder.session(async (session) => {
         await session.query('select pg_advisory_lock(77)');
         const appending = batches.map((one) => store.log.append(one));
-        await server.isBlocked(url);
+        await postgres.isBlocked(url);
         // Only the commit: a batch cut off while it waits for a key of the first would rightly fail.
         await cutWaiting('advisory');
         await session.query('select pg_advisory_unlock(77)');
@@ -249,7 +250,7 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
         const broken = store.log.append(batch([event('a')]));
         const failed = expect(broken).rejects.toThrow(/57P01/);
         const second = store.log.append(parked('b'));
-        await server.isBlocked(url);
+        await postgres.isBlocked(url);
         await cutWaiting();
         await failed;
         await release();

@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { describe } from 'vitest';
 import { Database } from '../../src/adapters/postgres/database.ts';
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { migrate } from '../../src/adapters/postgres/schema.ts';
 import { PostgresProfileStore } from '../../src/adapters/postgres/users/profile-store.ts';
 import type { ProfileStore } from '../../src/ports/profile-store.ts';
 import { profileStoreConformance } from '../conformance/profile-store.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 
-const bin = findPostgres();
-
-describe.runIf(bin)('profiles in the database', () => {
-  let postgres: Postgres;
-  beforeAll(async () => {
-    postgres = await startPostgres(bin!, { fsync: 'off' });
-  });
-  afterAll(() => postgres.stop());
+describe.runIf(HAS_POSTGRES)('profiles in the database', () => {
+  const postgres = usePostgres();
 
   const opened = new WeakMap<ProfileStore, { url: string; member: Member; database: Database }>();
 
@@ -28,7 +22,7 @@ describe.runIf(bin)('profiles in the database', () => {
   }
 
   profileStoreConformance('the PostgreSQL store of profiles', {
-    open: async () => open(await postgres.makeDatabase()),
+    open: async () => open(await postgres.makeDatabaseWithTables()),
     reopen: async (store) => {
       const { url, member, database } = opened.get(store)!;
       await member.stop(false);

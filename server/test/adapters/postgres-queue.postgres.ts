@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Database, LostLeaseError, UnknownCommitError } from '../../src/adapters/postgres/database.ts';
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { deadPositionsBetween, eraseDeadLetters } from '../../src/adapters/postgres/queue/dead-letters.ts';
@@ -13,9 +13,9 @@ import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { HeldDelivery } from '../../src/ports/delivery-queue.ts';
 import { START } from '../conformance/harness.ts';
 import { dead, delivered, retried } from '../conformance/holdings.ts';
-import { connectTo, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
-
-const bin = findPostgres();
+import { connectTo, type Databases, type Postgres } from '../support/postgres.ts';
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
+import { until } from '../support/until.ts';
 
 const CRM = 1;
 const ALL = 1_000_000;
@@ -53,25 +53,26 @@ async function join(url: string, node: string, connections = 8) {
 
 type Node = Awaited<ReturnType<typeof join>>;
 
-describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => {
-  let server: Postgres;
+describe.skipIf(!HAS_POSTGRES)('the delivery queue of several nodes', () => {
+  const postgres = usePostgres();
+  let server: Databases;
   let url: string;
   let a: Node;
   let b: Node;
 
-  beforeAll(async () => {
-    server = await startPostgres(bin!);
-  });
-  afterAll(() => server.stop());
   beforeEach(async () => {
-    url = await server.makeDatabase();
+    server = postgres;
+    url = await postgres.makeDatabaseWithTables();
     a = await join(url, 'a');
     b = await join(url, 'b');
   });
   afterEach(async () => {
-    const { destinations } = await a.queue.ledger();
-    for (const [id, counts] of destinations) expect(balanceOf(counts), `balance of ${id}`).toBe(0);
-    for (const node of [a, b]) await node.stop();
+    try {
+      const { destinations } = await a.queue.ledger();
+      for (const [id, counts] of destinations) expect(balanceOf(counts), `balance of ${id}`).toBe(0);
+    } finally {
+      for (const node of [a, b]) await node.stop();
+    }
   });
 
   const range = (from: number, n: number) => Array.from({ length: n }, (_, index) => from + index);
@@ -83,24 +84,6 @@ describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => 
   const lapse = (node: Node) =>
     sql(`update process set expires = clock_timestamp() - interval '1 s' where id = ${node.member.id}`);
   const crm = async () => (await b.queue.ledger()).destinations.get(CRM);
-
-  it('claims again what a claim took whose commit is in doubt', async () => {
-    await a.owe('parked', [1, 2, 3]);
-    await server.administrate(`alter system set synchronous_standby_names = 'nobody'`);
-    await server.administrate('select pg_reload_conf()');
-    const inDoubt = expect(a.queue.claim(CRM, 2, START)).rejects.toThrow(UnknownCommitError);
-    const waiting = `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`;
-    await expect.poll(() => server.administrate(waiting), { timeout: 60_000 }).not.toEqual([]);
-    await inDoubt;
-    await server.administrate('alter system reset synchronous_standby_names');
-    await server.administrate('select pg_reload_conf()');
-    // The claim has happened, and nobody holds what it took.
-    const { deliveries } = await a.queue.claim(CRM, 9, START);
-    expect(deliveries.map(({ delivery }) => delivery.position).sort()).toEqual([1, 2, 3]);
-    expect(
-      (await a.queue.settle(deliveries.map((held) => delivered({ destination: CRM, ...held })))).ignored,
-    ).toBe(0);
-  });
 
   it('hands out each delivery once, however many nodes claim at once', async () => {
     for (let n = 0; n < 60; n++) await a.owe('parked', range(n * 10, 10), START + n * 2 * SECOND);
@@ -240,40 +223,84 @@ describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => 
     await a.queue.settle(holdings.slice(4).map(delivered));
   });
 
-  it.each([
-    { known: true, when: 'of results' },
-    { known: false, when: 'of the URL that they name' },
-  ])('writes results once when a commit $when happened, but was not answered', async ({ known }) => {
-    if (known) await a.queue.settle((await a.owe('held', [100])).map(delivered));
-    const holdings = await a.owe('held', range(0, 6));
-    const other = <Row>(text: string) => b.database.session((session) => session.query<Row>(text));
+  describe('whose commits wait for a standby', () => {
+    let own: Postgres;
+
+    beforeAll(async () => {
+      own = await postgres.startServer();
+    });
+    beforeEach(async () => {
+      for (const node of [a, b]) await node.stop();
+      server = own;
+      url = await own.makeDatabase();
+      a = await join(url, 'a');
+      b = await join(url, 'b');
+    });
+    afterEach(() => waitFor(''));
+
+    /** From now on commits wait for a standby of this name, or for none. */
+    async function waitFor(standby: string): Promise<void> {
+      await own.administrate(`alter system set synchronous_standby_names = '${standby}'`);
+      await own.administrate('select pg_reload_conf()');
+    }
+
     const waiting = (query: string) => `from pg_stat_activity
       where wait_event = 'SyncRep' and query like '${query}%' and datname = current_database()`;
-    const isWaiting = async (query: string) => (await other(`select pid ${waiting(query)}`)).length > 0;
-    const cut = (query: string) => other(`select pg_terminate_backend(pid) ${waiting(query)}`);
-    // The commit is on this machine, and waits for a standby that does not exist.
-    await other(`alter system set synchronous_standby_names = 'nobody'`);
-    await other('select pg_reload_conf()');
-    for (let isOn = false; !isOn; ) {
-      let isDone = false;
-      const probe = other(`comment on table producer is 'probe'`).then(
-        () => undefined,
-        () => undefined,
+    const other = <Row>(text: string) => b.database.session((session) => session.query<Row>(text));
+    /** Resolves when such a statement waits, and is cut off. */
+    const cut = (query: string) =>
+      until(
+        `a "${query}" waits for the standby`,
+        async () => (await other(`select pg_terminate_backend(pid) ${waiting(query)}`)).length > 0,
       );
-      void probe.then(() => {
-        isDone = true;
+
+    it('claims again what a claim took whose commit is in doubt', async () => {
+      await a.owe('parked', [1, 2, 3]);
+      await waitFor('nobody');
+      await until('commits wait for the standby', isWaiting);
+      const inDoubt = expect(a.queue.claim(CRM, 2, START)).rejects.toThrow(UnknownCommitError);
+      await cut('commit');
+      await inDoubt;
+      await waitFor('');
+      // The claim has happened, and nobody holds what it took.
+      const { deliveries } = await a.queue.claim(CRM, 9, START);
+      expect(deliveries.map(({ delivery }) => delivery.position).sort()).toEqual([1, 2, 3]);
+      expect(
+        (await a.queue.settle(deliveries.map((one) => delivered({ destination: CRM, ...one })))).ignored,
+      ).toBe(0);
+    });
+
+    it.each([
+      { known: true, when: 'of results' },
+      { known: false, when: 'of the URL that they name' },
+    ])('writes results once when a commit $when happened, but was not answered', async ({ known }) => {
+      if (known) await a.queue.settle((await a.owe('held', [100])).map(delivered));
+      const holdings = await a.owe('held', range(0, 6));
+      // The commit is on this machine, and waits for a standby that does not exist.
+      await waitFor('nobody');
+      await until('commits wait for the standby', isWaiting);
+      const answer = a.queue.settle([...holdings, holdings[0]!].map(delivered));
+      await cut('commit');
+      await waitFor('');
+      expect(await answer).toEqual({ ignored: 1 });
+      expect(await crm()).toMatchObject({ delivered: known ? 7 : 6, pending: 0 });
+    });
+
+    /** Makes a commit, and cuts it off if it waits. */
+    async function isWaiting(): Promise<boolean> {
+      let isDone = false;
+      const probe = other(`comment on table producer is 'probe'`)
+        .catch(() => undefined)
+        .finally(() => {
+          isDone = true;
+        });
+      const cutOff = await until('a probe is committed, or waits', async () => {
+        const cuts = await other(`select pg_terminate_backend(pid) ${waiting('comment')}`);
+        return (cuts.length > 0 && 'cut off') || (isDone && 'committed');
       });
-      while (!isDone && !isOn) isOn = await isWaiting('comment');
-      if (isOn) await cut('comment');
       await probe;
+      return cutOff === 'cut off';
     }
-    const answer = a.queue.settle([...holdings, holdings[0]!].map(delivered));
-    while (!(await isWaiting('commit')));
-    await cut('commit');
-    await other('alter system reset synchronous_standby_names');
-    await other('select pg_reload_conf()');
-    expect(await answer).toEqual({ ignored: 1 });
-    expect(await crm()).toMatchObject({ delivered: known ? 7 : 6, pending: 0 });
   });
 
   it('takes all that comes during a commit into the next one', async () => {

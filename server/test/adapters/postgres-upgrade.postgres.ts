@@ -1,26 +1,24 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Database, type Statement } from '../../src/adapters/postgres/database.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Database, type Session, type Statement } from '../../src/adapters/postgres/database.ts';
 import { findInPages } from '../../src/adapters/postgres/log/key-pages.ts';
 import { FORMAT, migrate } from '../../src/adapters/postgres/schema.ts';
 import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
-import { connectTo, filesWith, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
-
-const bin = findPostgres();
+import { connectTo, type Databases, filesWith } from '../support/postgres.ts';
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
+import { until } from '../support/until.ts';
 
 /** As nodes of format 7 store a batch. */
 const PLACE: Statement = { name: 'append.begin', text: 'select * from place_batch($1, $2, $3)' };
 
-describe.skipIf(bin === undefined)('a database of an earlier version', () => {
-  let server: Postgres;
+describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
+  const postgres = usePostgres();
+  let server: Databases;
   let url: string;
   const opened: Database[] = [];
 
-  beforeAll(async () => {
-    server = await startPostgres(bin!);
-  });
-  afterAll(() => server.stop());
   beforeEach(async () => {
-    url = await server.makeDatabase();
+    server = postgres;
+    url = await postgres.makeDatabase();
   });
   afterEach(async () => {
     for (const database of opened.splice(0)) await database.stop();
@@ -62,14 +60,14 @@ describe.skipIf(bin === undefined)('a database of an earlier version', () => {
     return database;
   }
 
-  /** A migration that waits in the middle, because somebody reads the keys. */
-  async function begun() {
+  /** A migration that waits in the middle, because somebody reads the keys. `change`: what it says to the server instead. */
+  async function begun(change = (text: string) => text) {
     const reader = await connectTo(url);
-    reader.on('error', () => undefined);
     await reader.query('begin; select count(*) from key');
     const node = new Database({ url });
+    const changed = ({ query }: Session): Session => ({ query: (text) => query(change(text)) });
     const migrating = node
-      .session((session) => migrate(session))
+      .session((session) => migrate(changed(session)))
       .then(
         () => 'done',
         (error: Error) => error.message,
@@ -121,7 +119,9 @@ describe.skipIf(bin === undefined)('a database of an earlier version', () => {
     expect(await migrating).toMatch(/cannot use the database/);
     // The reader is still there: the server ends the work of the node because nobody wants it any more.
     const others = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    await expect.poll(() => ask(database, others), { timeout: 30_000 }).toEqual([]);
+    await until('the server has ended that work', async () =>
+      expect(await ask(database, others)).toEqual([]),
+    );
     expect(await formatOf(database)).toBe('1');
     expect(await ask(database, 'select count(*)::int as n from key')).toEqual([{ n: 301 }]);
     await reader.end();
@@ -130,14 +130,17 @@ describe.skipIf(bin === undefined)('a database of an earlier version', () => {
   });
 
   it('is as before when the server crashes in the middle', async () => {
+    const own = await postgres.startServer();
+    server = own;
+    url = await own.makeDatabase();
     const database = await first();
     const { reader, node, migrating } = await begun();
     const ended = new Promise((end) => reader.once('end', end));
-    await server.crash();
+    await own.crash();
     await ended;
     expect(await migrating).toMatch(/cannot use the database/);
     await node.stop();
-    await server.restart();
+    await own.restart();
     const again = open();
     expect(await formatOf(again)).toBe('1');
     await again.session((session) => migrate(session));
@@ -147,8 +150,14 @@ describe.skipIf(bin === undefined)('a database of an earlier version', () => {
 
   it('stays as it is while a dump is made of it: nodes of the version before must not wait for that', async () => {
     const database = await first();
-    const { reader, node, migrating } = await begun();
+    const limit = `set local lock_timeout = '10s'`;
+    let limits = 0;
+    const { reader, node, migrating } = await begun((text) => {
+      if (text.includes(limit)) limits++;
+      return text.replace(limit, `set local lock_timeout = '1s'`);
+    });
     expect(await migrating).toMatch(/55P03.*another session, such as a dump/);
+    expect(limits).toBe(1);
     await node.stop();
     expect(await formatOf(database)).toBe('1');
     await reader.end();

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe } from 'vitest';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { logReaderConformance } from '../conformance/log-reader.ts';
 import { type StoreHarness, storeConformance } from '../conformance/store.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
-
-const bin = findPostgres();
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 
 const opened = new WeakMap<Store, { url: string; store: PostgresStore }>();
-
-let server: Postgres;
-/** The database of a store that was opened and stopped: a copy of it costs less than making the tables. */
-let template: string;
 
 async function open(url: string): Promise<Store> {
   const store = await openPostgresStore({ url, node: 'a' });
@@ -19,30 +14,23 @@ async function open(url: string): Promise<Store> {
   return store;
 }
 
-const harness = {
-  open: async () => open(await server.makeDatabase(template)),
-  reopen: async (store: Store) => {
-    const { url, store: before } = opened.get(store)!;
-    await before.abandon();
-    return open(url);
-  },
-  close: async (store: Store) => {
-    await store.stop();
-    await server.dropDatabase(opened.get(store)!.url);
-  },
-} satisfies StoreHarness;
+describe.runIf(HAS_POSTGRES)('PostgreSQL', () => {
+  const postgres = usePostgres();
 
-if (bin === undefined)
-  console.log('left out: the PostgreSQL store, because no PostgreSQL 15 or newer is installed');
-
-describe.runIf(bin !== undefined)('PostgreSQL', () => {
-  beforeAll(async () => {
-    // The suite opens some three hundred stores and never ends the server in the middle.
-    server = await startPostgres(bin!, { fsync: 'off' });
-    template = await server.makeDatabase();
-    await (await open(template)).stop();
-  });
-  afterAll(() => server.stop());
+  const harness = {
+    open: async () => open(await postgres.makeDatabaseWithTables()),
+    reopen: async (store: Store) => {
+      const { url, store: before } = opened.get(store)!;
+      // What was called in this turn has a connection in the next: cut off before, it would wait ten seconds for one.
+      await nextTurn();
+      await before.abandon();
+      return open(url);
+    },
+    close: async (store: Store) => {
+      await store.stop();
+      await postgres.dropDatabase(opened.get(store)!.url);
+    },
+  } satisfies StoreHarness;
 
   storeConformance('the PostgreSQL store', harness);
   logReaderConformance('the PostgreSQL store', {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { batch, events, owed } from '../conformance/batches.ts';
 import { expectBalanced } from '../conformance/harness.ts';
+import { amountOf, SEED } from '../support/runs.ts';
 import { seeded } from '../support/seeded.ts';
 import { crashStore, openStore } from '../support/shared-writer.ts';
 
@@ -14,14 +15,17 @@ const newFolder = () => mkdtempSync(join(FOLDERS, 'millrace-ledger-'));
 /** More than the slots of the ledger hold. */
 const DESTINATIONS = 10_000;
 
+/** Number of calls; every tenth is followed by a crash or a stop, by turns. */
+const ROUNDS = amountOf({ gate: 20, long: 400 });
+
 describe('the ledger of a store with many destinations', () => {
   it('says after every crash and stop what the answered calls have come to', async () => {
-    const random = seeded(20261125);
+    const random = seeded(SEED);
     let folder = newFolder();
     let store = await openStore({ folder });
     const owedTo = new Map<number, number>();
     const accepted = new Map<number, number>();
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const source = 1 + Math.floor(random() * 2);
       const destinations = new Set(
         Array.from({ length: 800 }, () => 1 + Math.floor(random() * DESTINATIONS)),
@@ -48,5 +52,5 @@ describe('the ledger of a store with many destinations', () => {
     }
     await store.stop();
     rmSync(folder, { recursive: true });
-  }, 60_000);
+  });
 });

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { databaseUri } from '../../src/adapters/sqlite/data-folder/files.ts';
 import { clearProfiles, openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
@@ -22,6 +23,8 @@ import { hasRemnants, SlackWiper } from '../../src/adapters/sqlite/users/remnant
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { ProfileStore } from '../../src/ports/profile-store.ts';
 import { slice, state, textIn } from '../conformance/profile-store.ts';
+import { chanceOf } from '../support/disk-faults/random.ts';
+import { SEED } from '../support/runs.ts';
 import { seeded } from '../support/seeded.ts';
 
 /** Writes a text into the unused space of a leaf of a table, where there is room. */
@@ -38,6 +41,20 @@ function plant(path: string, text: Buffer): void {
   }
   throw new Error('no page has room');
 }
+
+/** Reads the file as a backup does, says so, and ends after a while. */
+const BACKUP = `
+  const { DatabaseSync } = require('node:sqlite');
+  const { parentPort, workerData } = require('node:worker_threads');
+  const reader = new DatabaseSync(workerData.uri);
+  reader.exec('begin');
+  reader.prepare('select count(*) from profile').get();
+  parentPort.postMessage('begun');
+  setTimeout(() => {
+    Atomics.store(workerData.hasEnded, 0, 1);
+    reader.exec('commit');
+    reader.close();
+  }, 150);`;
 
 /** What the SQLite store of profiles owes beyond the port: its file, damage, deleted bytes, crashes. */
 describe('users.db', () => {
@@ -241,18 +258,14 @@ describe('users.db', () => {
 
   it('waits with an erasure for the end of a backup', async () => {
     await store.commit(slice(1, { put: [{ id: 1, state: state('MARKER') }] }));
-    const reader = new DatabaseSync(databaseUri(folder, 'rw', 'users.db'));
-    reader.exec('begin');
-    reader.prepare('select count(*) from profile').get();
-    let isErased = false;
-    const erasing = store.erase([1], ['MARKER']).then(() => {
-      isErased = true;
-    });
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    expect(isErased).toBe(false);
-    reader.exec('commit');
-    reader.close();
-    await erasing;
+    // On a thread of its own: the erasure waits with this one.
+    const hasEnded = new Int32Array(new SharedArrayBuffer(4));
+    const workerData = { uri: databaseUri(folder, 'rw', 'users.db'), hasEnded };
+    const backup = new Worker(BACKUP, { eval: true, workerData });
+    await once(backup, 'message');
+    await store.erase([1], ['MARKER']);
+    expect(Atomics.load(hasEnded, 0)).toBe(1);
+    await once(backup, 'exit');
     expect(bytesOfFolder().includes('MARKER')).toBe(false);
   });
 
@@ -304,7 +317,7 @@ describe('users.db', () => {
 
   it('agrees with its cursor wherever its process is killed', async () => {
     await store.stop();
-    const random = seeded(Date.now());
+    const chance = chanceOf(SEED);
     let last = 0;
     for (let round = 0; round < 6; round++) {
       const child = spawn(
@@ -321,7 +334,7 @@ describe('users.db', () => {
         started.resolve();
       });
       await started.promise;
-      await new Promise((resolve) => setTimeout(resolve, random() * 60));
+      await new Promise((resolve) => setTimeout(resolve, chance.between(0, 60)));
       child.kill('SIGKILL');
       await once(child, 'exit');
       const opened = openProfileStore({ folder, log: 'a-log' });

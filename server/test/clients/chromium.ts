@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { GIVE_UP_AFTER } from '../support/until.ts';
 
 /** Where the browser is, or undefined when this machine has none. */
 export function findChromium(): string | undefined {
@@ -75,7 +76,7 @@ export async function startChromium(path: string): Promise<Chromium> {
     newPage: () => newPage(protocol),
     async stop() {
       // Its own way out ends its children too; they would write to the profile for a while after a SIGKILL.
-      const late = setTimeout(() => child.kill('SIGKILL'), 10_000);
+      const late = setTimeout(() => child.kill('SIGKILL'), GIVE_UP_AFTER);
       await protocol.send('Browser.close');
       await exited;
       clearTimeout(late);

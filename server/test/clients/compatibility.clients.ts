@@ -13,6 +13,7 @@ import {
   startServer,
 } from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 import { browserClients, type Site, startSite } from './browser-clients.ts';
 import { CALLS, documented, type WireEvent } from './calls.ts';
 import { type Chromium, findChromium, startChromium } from './chromium.ts';
@@ -178,7 +179,7 @@ describe('after all of them', () => {
       }
     }
     const settled = { destinations: { crm: { pending: 0 } }, balanced: true };
-    await expect.poll(ledger, { timeout: 60_000 }).toMatchObject(settled);
+    await until('the books are settled', async () => expect(await ledger()).toMatchObject(settled));
     const arrived = new Map<string, number>();
     for (const { headers } of receiver.arrivals) {
       const id = String(headers['webhook-id']);

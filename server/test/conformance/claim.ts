@@ -267,16 +267,15 @@ function lanes(subject: Subject): void {
     const { log, queue } = subject.store;
     const at = START + MINUTE;
     expect(await queue.nextDue()).toEqual([]);
-    for (const [destination, state] of [
+    const appended = [
       [3, 'parked'],
       [900, 'held'],
       [7, 'parked'],
       [7, 'parked'],
       [2, 'held'],
-    ] as const)
-      await log.append(
-        batch(events(3, `${destination}-${Math.random()}-`), { owed: [owed(destination, state, 3)] }),
-      );
+    ] as const;
+    for (const [nth, [destination, state]] of appended.entries())
+      await log.append(batch(events(3, `${destination}-${nth}-`), { owed: [owed(destination, state, 3)] }));
     const [one] = await hold(subject.store, 1);
     await settle(subject.store, [retried(one!, at)]);
     await queue.claim(3, ALL, START);

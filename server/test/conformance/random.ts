@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SECOND } from '../../src/model/time.ts';
+import { MINUTE } from '../../src/model/time.ts';
 import { emptyContents, openMemoryStore } from '../memory-store/store.ts';
+import { amountOf } from '../support/runs.ts';
 import { twoSources } from './find.ts';
 import type { StoreHarness } from './harness.ts';
 import { expectBalanced } from './harness.ts';
@@ -10,29 +11,18 @@ import { histories, momentsOf } from './histories.ts';
 import type { Life } from './lives.ts';
 import { begin, drain, live } from './lives.ts';
 
-/** `MILLRACE_CONFORMANCE_RUNS=5000` looks harder; `MILLRACE_CONFORMANCE_SEED` repeats what a failure printed. */
-const RUNS = Number(process.env['MILLRACE_CONFORMANCE_RUNS'] ?? 30);
-const SEED = process.env['MILLRACE_CONFORMANCE_SEED'];
+const RUNS = amountOf({ gate: 30, long: 500 });
 
-/** All histories and, after a failure, all attempts to shorten it; slower than this is a failure too. */
-const TIME_LIMIT = 20 * SECOND + 2 * RUNS * SECOND;
+/** Ends what hangs: a history takes a second or two, and more where a failure is made shorter. */
+const TEST_LIMIT = Math.max(30, RUNS) * MINUTE;
 
 /** An adapter and the memory store live the same history side by side and must not be told apart. */
 export function randomConformance(harness: StoreHarness): void {
   describe('any history', () => {
-    it(
-      'looks the same as in the memory store',
-      async () => {
-        const property = fc.asyncProperty(histories, (steps) => compare(harness, steps));
-        await fc.assert(property, {
-          numRuns: RUNS,
-          interruptAfterTimeLimit: TIME_LIMIT,
-          markInterruptAsFailure: true,
-          ...(SEED === undefined ? {} : { seed: Number(SEED) }),
-        });
-      },
-      TIME_LIMIT + 30 * SECOND,
-    );
+    it('looks the same as in the memory store', { timeout: TEST_LIMIT }, async () => {
+      const property = fc.asyncProperty(histories, (steps) => compare(harness, steps));
+      await fc.assert(property, { numRuns: RUNS });
+    });
   });
 }
 

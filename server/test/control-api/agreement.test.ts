@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import described from '../../../spec/openapi.json' with { type: 'json' };
+import { amountOf } from '../support/runs.ts';
 import { type DescribedOperation, Document } from './document.ts';
 import { requestOf } from './random-requests.ts';
 import { askingFor, grantedBy, LEFT_OUT } from './recipes.ts';
@@ -12,9 +13,8 @@ import { ADMIN, basic, bearer, GUESSER, type RequestPlan, SLOW, World } from './
  * program: each has to be seen, and no answer may be outside the document.
  */
 const document = new Document(described);
-/** MILLRACE_SEED draws the same requests again; MILLRACE_RUNS more of them. The fuzz (fuzz/control.ts) asks the same for 20 seconds. */
-const SEED = process.env['MILLRACE_SEED'];
-const DRAWN = Number(process.env['MILLRACE_RUNS'] ?? 100);
+/** The fuzz (fuzz/control.ts) asks the same for 20 seconds. */
+const DRAWN = amountOf({ gate: 100, long: 2000 });
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE'];
 
@@ -150,7 +150,7 @@ describe('the document', () => {
       if (faults.length > 0) throw new Error(`${operation.method} ${operation.path}: ${faults.join('; ')}`);
     });
     // A failure prints the seed and what it has come down to.
-    await fc.assert(run, { numRuns: DRAWN, ...(SEED === undefined ? {} : { seed: Number(SEED) }) });
+    await fc.assert(run, { numRuns: DRAWN });
   });
 
   // The limit is one of Linux.

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 import type { DescribedOperation, ReceivedResponse } from './document.ts';
 import { targetOf } from './document.ts';
 
@@ -171,12 +171,11 @@ export class World {
 
   /** One that does not exist yet, for a backup; resolves when no other backup runs. */
   async folder(): Promise<string> {
-    for (;;) {
+    await until('no backup runs', async () => {
       const { data } = await this.api<{ data: { state: string }[] }>('GET', 'backups');
-      if (data.every(({ state }) => state !== 'running'))
-        return join(this.#started.place.folder, this.fresh('backup'));
-      await setTimeout(20);
-    }
+      return data.every(({ state }) => state !== 'running');
+    });
+    return join(this.#started.place.folder, this.fresh('backup'));
   }
 
   /** An event that is stored and delivered, and owed to the destination `down`. */
@@ -193,11 +192,10 @@ export class World {
   /** The id of a delivery of a new event. */
   async delivery(): Promise<string> {
     const path = `events/${await this.event()}`;
-    for (;;) {
+    return until('the event has a delivery', async () => {
       const { data } = await this.api<{ data: { deliveries: { id: string }[] }[] }>('GET', path);
-      const id = data[0]?.deliveries[0]?.id;
-      if (id !== undefined) return id;
-    }
+      return data[0]?.deliveries[0]?.id ?? false;
+    });
   }
 
   /** The userId of a user with a profile, whose first event is older than all stored ones and whose anonymousId is `a-profile`. */
@@ -207,14 +205,12 @@ export class World {
     const body = { userId: 'profiled', anonymousId: 'a-profile', traits: { plan: 'pro' }, timestamp };
     const { status } = await this.send({ method: 'POST', path: '/v1/identify' }, { headers, body });
     if (status !== 200) throw new Error(`the identify was answered ${status}`);
-    for (;;) {
-      const shown = await this.send(
-        { method: 'GET', path: '/api/v1/profiles/profiled' },
-        { headers: bearer(ADMIN) },
-      );
-      if (shown.status === 200) return 'profiled';
-      await setTimeout(50);
-    }
+    const shown = { method: 'GET', path: '/api/v1/profiles/profiled' };
+    await until('the user has a profile', async () => {
+      const { status } = await this.send(shown, { headers: bearer(ADMIN) });
+      return status === 200;
+    });
+    return 'profiled';
   }
 
   /** So many clients of `tail`; resolves, when they all watch, to what sends them away. */

@@ -5,15 +5,13 @@ import { delimiter, dirname, join } from 'node:path';
 import { send, track } from '../support/calls.ts';
 import { ROOT } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { GIVE_UP_AFTER } from '../support/until.ts';
 import { type Block, blocksOf, fileNameOf } from './pages.ts';
 
 /** Commands that go on until they are stopped, and what they say when they are ready. */
 const SERVING = /^\s*(?:npx )?(?:millrace (start|dev|listen)|npm (start))\b/m;
 const READY = /ready on http|listens on http/;
 const WATCHING = /^\s*(?:npx )?millrace tail\b/m;
-
-/** A command that still runs after this time, in milliseconds, is ended. */
-const PATIENCE_MS = 90_000;
 
 /** Configuration of the server for pages that start none themselves. */
 const CONFIGURATION = (endpoint: string) => `
@@ -148,7 +146,7 @@ export class Reader {
 
   #spawn(command: string, args: readonly string[]): Started {
     const child = spawn(command, args, {
-      ...{ cwd: this.#folder, detached: true, stdio: ['ignore', 'pipe', 'pipe'], timeout: PATIENCE_MS },
+      ...{ cwd: this.#folder, detached: true, stdio: ['ignore', 'pipe', 'pipe'], timeout: GIVE_UP_AFTER },
       env: {
         ...{
           PATH: [join(this.#folder, '.bin'), dirname(process.execPath), process.env['PATH']].join(delimiter),

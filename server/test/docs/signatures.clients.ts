@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROOT } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 import { blocksOf, fileNameOf } from './pages.ts';
 
 /** The receivers of docs/guide/verifying-signatures.md as they stand there, against the fixtures of the signature. */
@@ -113,8 +114,11 @@ async function started(secret: string, command: string, args: readonly string[])
     said += text;
   });
   const ended = once(child, 'close');
-  while (!(await listens(port)))
-    if (child.exitCode !== null) throw new Error(`${args.join(' ')} ended:\n${said}`);
+  await until(`${args.join(' ')} listens`, async () => {
+    if (child.exitCode !== null) return true;
+    return await listens(port);
+  });
+  if (child.exitCode !== null) throw new Error(`${args.join(' ')} ended:\n${said}`);
   return {
     url: `http://127.0.0.1:${port}/`,
     // The group: `go run` is not the receiver itself.
@@ -132,6 +136,6 @@ function listens(port: number): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    socket.once('error', () => setTimeout(() => resolve(false), 20));
+    socket.once('error', () => resolve(false));
   });
 }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import { ControlApi } from '../support/control-api.ts';
@@ -13,6 +13,7 @@ import {
 } from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { type SmtpServer, startSmtpServer } from '../support/smtp-server.ts';
+import { until } from '../support/until.ts';
 
 const KEY = 'bWlsbHJhY2UtYWxlcnRzLW9mLXRoZS10ZXN0cy0xMjM0';
 
@@ -118,13 +119,10 @@ alerts:
     ]);
     const flags = ['--url', program.url, '--data', place.data];
     // Another change may wait a moment, to be told with others.
-    await vi.waitFor(
-      async () => {
-        const list = await runVerb(['alert', 'list', ...flags]);
-        expect(list.out).toMatch(/oncall +webhook +http:.*key=… +1 open, sent/);
-      },
-      { timeout: 60_000, interval: 200 },
-    );
+    await until('the list shows one that is open', async () => {
+      const list = await runVerb(['alert', 'list', ...flags]);
+      expect(list.out).toMatch(/oncall +webhook +http:.*key=… +1 open, sent/);
+    });
     const exported = await runVerb(['export', ...flags]);
     expect(exported.out).toContain('ALERT_ONCALL_SIGNING_SECRET_1');
     expect(exported.out).toContain('ALERT_ONCALL_QUERY_KEY');

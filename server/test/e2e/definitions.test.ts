@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
 
 const TOKEN = 'admin-token-of-the-tests';
 
@@ -48,7 +48,10 @@ beforeAll(async () => {
   }
   // Profiles follow the log.
   const definition = "event('Order Completed').count() = 3";
-  while ((await ask('POST', 'audiences/preview', { definition })).answer.members < 2) await setTimeout(50);
+  await until('both users are in a preview', async () => {
+    const { answer } = await ask('POST', 'audiences/preview', { definition });
+    return answer.members >= 2;
+  });
 });
 
 afterAll(async () => {
@@ -91,11 +94,10 @@ it('definitions of a file are computed, shown, and exported as they were written
   const file = fileOf('a.yaml', FILE);
   expect((await run('apply', '-f', file, '--yes')).out).toContain('Done: 3 created');
   expect((await run('plan', '-f', file)).out).toContain('Nothing to change');
-  for (;;) {
+  await until('all audiences are live', async () => {
     const { answer } = await ask('GET', 'audiences');
-    if (answer.data.every(({ state }: { state: string }) => state === 'live')) break;
-    await setTimeout(50);
-  }
+    return answer.data.every(({ state }: { state: string }) => state === 'live') as boolean;
+  });
   expect((await ask('GET', 'audiences/Repeat%20Buyers')).answer).toMatchObject({
     key: 'repeat_buyers',
     definition: "event('Order Completed')\n  .where(property('total') >= 20)\n  .count() >= 2",

@@ -6,6 +6,7 @@ import { send, track } from '../support/calls.ts';
 import { type MetricFamily, parseMetrics } from '../support/metrics-page.ts';
 import { makePlace, type Place, type Program, ROOT, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const SECRETS = ['wk_website_key', 'shared-s3cret', 'adm1n-token', 'Order Placed', 'hook-t0ken'];
@@ -73,11 +74,10 @@ describe('a server with metrics', () => {
 
   /** Asks again until the page shows what it is asked for; pages are made at most once a second. */
   async function page(url: string, shows: (families: Map<string, MetricFamily>) => boolean) {
-    for (;;) {
+    return until('the page shows what it is asked for', async () => {
       const families = parseMetrics(await (await get(url, 'adm1n-token')).text());
-      if (shows(families)) return families;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+      return shows(families) && families;
+    });
   }
 
   it('has a port of its own for operators, and the other one knows nothing of it', async () => {

@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
 import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Overview } from '../../src/app.ts';
@@ -12,7 +11,9 @@ import { batch, events, owedBatch } from '../conformance/batches.ts';
 import { claim, dead, delivered, heldFrom, retried, settle } from '../conformance/holdings.ts';
 import { HAS_SMALL_DISK, makeSmallDisk } from '../faults/small-disk.ts';
 import { chanceOf } from '../support/disk-faults/random.ts';
-import { connectTo, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { connectTo } from '../support/postgres.ts';
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
+import { type PostgresLine, startPostgresLine } from '../support/postgres-line.ts';
 import {
   MILLRACE,
   makePlace,
@@ -23,25 +24,25 @@ import {
   startServer,
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { amountOf, replayOf, SEED } from '../support/runs.ts';
+import { until, within } from '../support/until.ts';
 
-const bin = findPostgres();
 const TOKEN = 'token-of-the-tests';
-const WITHIN = { timeout: 30_000 };
 
-if (bin === undefined)
-  console.log('left out: moves of the whole program, because no PostgreSQL 15 or newer is installed');
+/** A migration in a process of its own. */
+interface Migration {
+  readonly kill: (signal: NodeJS.Signals) => boolean;
+  readonly ended: () => Promise<{ readonly code: number | null; readonly said: string }>;
+  readonly isOver: () => boolean;
+}
 
-describe.runIf(bin !== undefined)('millrace migrate', () => {
-  let server: Postgres;
+describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
+  const postgres = usePostgres();
   let database: string;
   let place: Place;
 
-  beforeAll(async () => {
-    server = await startPostgres(bin!, { fsync: 'off' });
-  });
-  afterAll(() => server.stop());
   beforeEach(async () => {
-    database = await server.makeDatabase();
+    database = await postgres.makeDatabase();
   });
 
   const migrate = (from: string, to: string, ...more: readonly string[]) =>
@@ -116,14 +117,15 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       await receiver.count(11);
       status = 400;
       await send(program, tracks('dead', 3));
-      await vi.waitFor(async () => expect((await crm(program)).dead).toEqual({ status_400: 3 }), WITHIN);
+      await until('three are given up', async () =>
+        expect((await crm(program)).dead).toEqual({ status_400: 3 }),
+      );
       status = 503;
       await send(program, tracks('late', 5));
-      await vi.waitFor(async () => expect(await crm(program)).toMatchObject({ pending: 5 }), WITHIN);
+      await until('five wait', async () => expect(await crm(program)).toMatchObject({ pending: 5 }));
       await ask(program, 'regulations', { type: 'SUPPRESS_ONLY', subjectIds: ['hushed'] });
-      await vi.waitFor(
-        async () => expect(await ask(program, 'profiles/ada')).toMatchObject({ traits: { city: 'London' } }),
-        WITHIN,
+      await until('the profile is there', async () =>
+        expect(await ask(program, 'profiles/ada')).toMatchObject({ traits: { city: 'London' } }),
       );
     }
 
@@ -131,12 +133,12 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
     async function expectTheSame(program: Program, resent: number): Promise<void> {
       await send(program, tracks('good', 10));
       await send(program, tracks('quiet', 2, 'hushed'));
-      await vi.waitFor(async () => {
+      await until('the books are as they were', async () => {
         const overview = await ask<Overview>(program, 'status');
         expect(overview.balanced).toBe(true);
         expect(overview.destinations['crm']).toMatchObject({ owed: 19, delivered: 16, pending: 0 });
         expect(overview.sources['website']).toMatchObject({ accepted: 19, duplicates: 10 * resent });
-      }, WITHIN);
+      });
       expect(arrivedOf('good')).toHaveLength(10);
       expect(arrivedOf('quiet')).toEqual([]);
       const trace = await ask<{ data: { verdict: string; deliveries: { state: string }[] }[] }>(
@@ -181,7 +183,7 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       status = 200;
       const madeBefore = receiver.arrivals.length;
       const node = await start(place.data, database);
-      await vi.waitFor(async () => expect(await crm(node)).toMatchObject({ pending: 0 }), WITHIN);
+      await until('nothing waits', async () => expect(await crm(node)).toMatchObject({ pending: 0 }));
       expect(receiver.arrivals.length - madeBefore).toBe(5);
       await expectTheSame(node, 1);
       expect((await migrate(database, `${place.data}-2`)).stderr).toMatch(/has a lease/);
@@ -204,9 +206,8 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
         args: ['redeliver', 'crm', '--url', again.url, '--token', TOKEN],
       });
       expect(revived).toMatchObject({ code: 0 });
-      await vi.waitFor(
-        async () => expect(await crm(again)).toMatchObject({ dead: {}, delivered: 19 }),
-        WITHIN,
+      await until('those are delivered too', async () =>
+        expect(await crm(again)).toMatchObject({ dead: {}, delivered: 19 }),
       );
       expect(arrivedOf('dead')).toHaveLength(6);
       await again.stop();
@@ -214,16 +215,25 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
   });
 
   describe('that is killed', () => {
-    const KILLS = 20;
-    const BATCHES = 120;
-    const seed = Number(process.env['MILLRACE_SEED'] ?? Date.now() % 1_000_000);
+    const KILLS = amountOf({ gate: 4, long: 20 });
+    const BATCHES = amountOf({ gate: 30, long: 120 });
+    const running: Migration[] = [];
+    let line: PostgresLine | undefined;
 
     beforeEach(() => {
       place = makePlace('');
     });
-    afterEach(() => place.remove());
+    afterEach(async () => {
+      for (const one of running.splice(0)) {
+        one.kill('SIGKILL');
+        await one.ended();
+      }
+      line?.close();
+      line = undefined;
+      place.remove();
+    });
 
-    /** A quarter of a million events, some settled in each way and some waiting. */
+    /** Tens of thousands of events, some settled in each way and some waiting. */
     async function fill(batches = BATCHES): Promise<void> {
       const store = await openSqliteStore({ folder: place.data });
       for (let nth = 0; nth < batches; nth++) {
@@ -238,8 +248,8 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       await store.stop();
     }
 
-    /** Begins a migration in a process of its own; resolves to it after so many milliseconds, or at its end. */
-    async function launch(from: string, to: string, wait: number) {
+    /** Begins a migration in a process of its own. */
+    function launch(from: string, to: string): Migration {
       const child = spawn(process.execPath, [MILLRACE, 'migrate', '--from', from, '--to', to], {
         stdio: ['ignore', 'ignore', 'pipe'],
       });
@@ -247,31 +257,37 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         said += text;
       });
-      const exited = once(child, 'exit') as Promise<[number | null]>;
-      await Promise.race([exited, sleep(wait)]);
-      const ended = async () => ({ code: (await exited)[0], said });
-      return { kill: (signal: NodeJS.Signals) => child.kill(signal), ended };
+      const closed = once(child, 'close').then(([code]) => ({ code: code as number | null, said }));
+      const migration: Migration = {
+        kill: (signal) => child.kill(signal),
+        ended: () => within('the migration ends', closed),
+        isOver: () => child.exitCode !== null || child.signalCode !== null,
+      };
+      running.push(migration);
+      return migration;
     }
 
-    /** Kills a migration at this moment of it, if it has not ended before. Resolves to its exit code, null after a kill. */
-    async function run(from: string, to: string, killAfter: number): Promise<number | null> {
-      const { kill, ended } = await launch(from, to, killAfter);
-      kill('SIGKILL');
-      return (await ended()).code;
-    }
-
-    /** The moments lie around the one at which a run begins to write, so that many fall into the copy, however fast the machine is. */
-    async function killTwentyTimes(from: string, to: string): Promise<void> {
-      const startedAt = performance.now();
-      expect(await migrate(from, to, '--dry-run')).toMatchObject({ code: 0 });
-      const start = Math.round(performance.now() - startedAt);
-      const chance = chanceOf(seed);
+    /** Kills a migration at moments that lie in all parts of it, and brings it to its end. `share`: how much of it is written. */
+    async function killOften(from: string, to: string, share: () => number | Promise<number>): Promise<void> {
+      const chance = chanceOf(SEED);
       let killed = 0;
-      for (let nth = 0; nth < KILLS; nth++)
-        if ((await run(from, to, start - 100 + chance.between(0, 300))) === null) killed++;
-      console.log(`seed ${seed}: killed ${killed} times`);
+      for (let nth = 0; nth < KILLS; nth++) {
+        const moment = (nth + chance.next()) / KILLS;
+        const { kill, ended, isOver } = launch(from, to);
+        await until('so much is written', async () => isOver() || (await share()) >= moment, { pause: 2 });
+        kill('SIGKILL');
+        if ((await ended()).code === null) killed++;
+      }
+      console.log(`killed ${killed} times of ${KILLS}, ${replayOf(SEED)}`);
       const last = await migrate(from, to, '--json');
       expect(last, last.stderr).toMatchObject({ code: 0 });
+    }
+
+    /** Bytes of the files of a data folder. */
+    function bytesIn(folder: string): number {
+      const files = existsSync(folder) ? readdirSync(folder) : [];
+      const sizes = files.map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0);
+      return sizes.reduce((sum, size) => sum + size, 0);
     }
 
     async function booksOf(store: Store) {
@@ -284,28 +300,35 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       const source = await openSqliteStore({ folder: place.data });
       const books = await booksOf(source);
       await source.stop();
-      await killTwentyTimes(place.data, database);
+      await killOften(place.data, database, async () => (await eventsIn(database)) / (BATCHES * 2000));
       const store = await openPostgresStore({ url: database, node: 'a' });
       expect(await booksOf(store)).toEqual(books);
       await expectUnharmed(store);
       await store.stop();
 
       const back = join(place.folder, 'back');
-      await killTwentyTimes(database, back);
+      const bytes = bytesIn(place.data);
+      await killOften(database, back, () => bytesIn(back) / bytes);
       expect(existsSync(join(back, 'migration.unfinished'))).toBe(false);
       const last = await openSqliteStore({ folder: back });
       await expectUnharmed(last);
       await last.stop();
     });
 
-    /** Begins a migration that stands still, with more than so many events written. */
-    async function launchStopped(from: string, to: string, moreThan: number) {
-      const migration = await launch(from, to, 0);
-      await vi.waitFor(async () => expect(await eventsIn(to)).toBeGreaterThan(moreThan), WITHIN);
-      migration.kill('SIGSTOP');
-      expect(await eventsIn(to)).toBeLessThan(BATCHES * 2000);
+    /** Begins a migration over the line, which carries no more when more than so many events are written, and not all. */
+    async function launchStopped(moreThan: number) {
+      const migration = launch(place.data, line!.through(database));
+      await until('so many events are written', async () => {
+        await line!.carryOnly(STEP);
+        const written = await eventsIn(database);
+        expect(written).toBeLessThan(BATCHES * 2000);
+        return written > moreThan;
+      });
       return migration;
     }
+
+    /** Bytes that a migration sends between two looks at how far it has come: less than some hundred events are. */
+    const STEP = 20_000;
 
     /** Events that a migration has written to a database, as it says itself. */
     async function eventsIn(to: string): Promise<number> {
@@ -321,26 +344,31 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
     }
 
     it('goes on after a signal, after a crash of the database, and lets no second one in', async () => {
+      const own = await postgres.startServer();
+      database = await own.makeDatabase();
+      line = await startPostgresLine(own.folder);
+      line.swallow();
       await fill();
-      const first = await launchStopped(place.data, database, 0);
+      const first = await launchStopped(0);
       expect((await migrate(place.data, database)).stderr).toContain('in use');
       const copy = `${place.data}-copy`;
       cpSync(place.data, copy, { recursive: true });
       expect((await migrate(copy, database)).stderr).toContain('another millrace migrate is at work');
       first.kill('SIGTERM');
-      first.kill('SIGCONT');
+      line.carry();
       expect(await first.ended()).toMatchObject({
         code: 1,
         said: expect.stringContaining('stopped before its end: run it again'),
       });
-      const second = await launchStopped(place.data, database, await eventsIn(database));
-      await server.crash();
-      second.kill('SIGCONT');
+      line.swallow();
+      const second = await launchStopped(await eventsIn(database));
+      await own.crash();
+      line.carry();
       expect(await second.ended()).toMatchObject({
         code: 1,
         said: expect.stringContaining('and it goes on where this one ended'),
       });
-      await server.restart();
+      await own.restart();
       expect(await migrate(place.data, database)).toMatchObject({ code: 0 });
       const store = await openPostgresStore({ url: database, node: 'a' });
       await expectUnharmed(store);
@@ -366,8 +394,8 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
 
     /** Samples: events by their ids, and that none comes twice. */
     async function expectUnharmed(store: Store): Promise<void> {
-      for (let nth = 0; nth < BATCHES; nth += 17) {
-        const { positions } = await store.log.find({ messageId: `b${nth}-${nth * 7}` });
+      for (let nth = 0; nth < BATCHES; nth += 7) {
+        const { positions } = await store.log.find({ messageId: `b${nth}-${nth * 11}` });
         expect(positions).toHaveLength(1);
         const [known] = (await store.log.append(batch(events(1, `b${nth}-`)))).positions;
         expect(known).toBeUndefined();
@@ -401,7 +429,7 @@ describe.runIf(bin !== undefined)('millrace migrate', () => {
       const store = await openSqliteStore({ folder: place.data });
       await store.log.append(batch(events(3)));
       await store.stop();
-      const other = await server.makeDatabase();
+      const other = await postgres.makeDatabase();
       await (await openPostgresStore({ url: other, node: 'a' })).stop();
       const said = async (from: string, to: string) => {
         const { code, stderr } = await migrate(from, to);

@@ -1,21 +1,22 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { lasting } from '../faults/waiting.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import type { Postgres } from '../support/postgres.ts';
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
+import { until, within } from '../support/until.ts';
 
 const TOKEN = 'token-of-the-tests';
 
-const bin = findPostgres();
-
-describe.skipIf(bin === undefined)('a node, as its operator sees it', () => {
+describe.skipIf(!HAS_POSTGRES)('a node, as its operator sees it', () => {
+  const postgres = usePostgres();
   let server: Postgres;
   const ended: (() => unknown)[] = [];
 
   beforeAll(async () => {
     // Passwords over the network, as every distribution sets it up.
-    server = await startPostgres(bin!, { fsync: 'off', settings: { listen_addresses: '' } });
+    server = await postgres.startServer();
     await server.administrate(`create role guarded login password 'right'`);
     await server.administrate('create database guarded owner guarded');
     const rules = join(server.folder, 'data', 'pg_hba.conf');
@@ -24,7 +25,6 @@ describe.skipIf(bin === undefined)('a node, as its operator sees it', () => {
     appendFileSync(rules, others);
     await server.administrate('select pg_reload_conf()');
   });
-  afterAll(() => server.stop());
   afterEach(async () => {
     for (const end of ended.splice(0).reverse()) await end();
   });
@@ -73,7 +73,7 @@ describe.skipIf(bin === undefined)('a node, as its operator sees it', () => {
   });
 
   it('has its folder for itself, and doctor finds it there', async () => {
-    const database = await server.makeDatabase();
+    const database = await postgres.makeDatabase();
     const one = place();
     const node = await startProgram({ args: argumentsOf(one), env: envOf(database) });
     ended.push(() => node.kill());
@@ -87,24 +87,21 @@ describe.skipIf(bin === undefined)('a node, as its operator sees it', () => {
     expect(doctor.stdout).not.toMatch(/does not work on this data folder/);
     await node.kill();
     const next = await startProgram({ args: argumentsOf(one), env: envOf(database) });
-    await next.stop();
+    ended.push(() => next.kill());
   });
 
   it('says while the database is away what is wrong with it, in the log once, and goes on by itself', async () => {
-    const away = await startPostgres(bin!, { fsync: 'off' });
+    const away = await postgres.startServer();
     const one = place();
     const node = await startProgram({ args: argumentsOf(one), env: envOf(await away.makeDatabase()) });
-    ended.push(
-      () => away.stop(),
-      () => node.kill(),
-    );
+    ended.push(() => node.kill());
     const readiness = async () => await (await fetch(`${node.url}/readyz`)).text();
     await away.crash();
-    await expect
-      .poll(readiness, { timeout: 20_000 })
-      .toMatch(/joins again: cannot use the database .*ECONN|ENOENT/);
+    await until('the node says why it cannot join again', async () =>
+      expect(await readiness()).toMatch(/joins again: cannot use the database .*ECONN|ENOENT/),
+    );
     // Some more tries.
-    await lasting(3000);
+    await lasting(2000);
     const said = node.out.stderr.split('\n').filter((line) => line.includes('database.not_joined'));
     expect(new Set(said.map((line) => JSON.parse(line).reason)).size).toBe(said.length);
     const status = await runProgram({
@@ -113,21 +110,23 @@ describe.skipIf(bin === undefined)('a node, as its operator sees it', () => {
     });
     expect(status.stdout + status.stderr).toMatch(/is the server running, and can this machine reach it/);
     await away.restart();
-    await expect.poll(readiness, { timeout: 20_000 }).toBe('{"status":"ready"}');
+    await until('the node is ready', async () => expect(await readiness()).toBe('{"status":"ready"}'));
   });
 
   it('says what its file changes for all nodes, and where settings are when it has none', async () => {
-    const database = await server.makeDatabase();
+    const database = await postgres.makeDatabase();
     const [one, other] = [place(), place(oneDestination(['http://127.0.0.1:9/other']))];
     const first = await startProgram({ args: argumentsOf(one), env: envOf(database) });
     ended.push(() => first.kill());
     const second = await startProgram({ args: argumentsOf(other), env: envOf(database, 'b') });
-    await second.saw(/"changed":\["destination crm"\].*"settings\.file_changed"/);
+    ended.push(() => second.kill());
+    const changed = second.saw(/"changed":\["destination crm"\].*"settings\.file_changed"/);
+    await within('the node says what its file changes', changed);
     await second.stop();
     expect(first.out.stderr + first.out.stdout).not.toMatch(/settings\.file_changed/);
     const args = ['start', '--data', other.data, '--port', '0', '--host', '127.0.0.1'];
     const third = await startProgram({ args, env: envOf(database, 'c') });
+    ended.push(() => third.kill());
     expect(third.out.stderr).toMatch(/sources and destinations are those the database has/);
-    await third.stop();
   });
 });

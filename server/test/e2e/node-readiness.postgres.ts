@@ -1,115 +1,77 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { lasting } from '../faults/waiting.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
-import { type PostgresLine, startPostgresLine } from '../support/postgres-line.ts';
-import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import { connectTo } from '../support/postgres.ts';
+import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
+import { until } from '../support/until.ts';
+import { AskedNode, DATABASE_FAULTS } from './asked-node.ts';
 
-const bin = findPostgres();
+/** Milliseconds after which a database without an answer counts as gone. */
+const ANSWER_WITHIN = 2000;
 
-/** Milliseconds between two questions of the load balancer. */
-const ASK_EVERY = 50;
+/** How soon it knows: node-readiness.timing.ts. */
+describe.skipIf(!HAS_POSTGRES)('a load balancer that asks /readyz of a node', () => {
+  const postgres = usePostgres();
+  let asked: AskedNode | undefined;
 
-/**
- * Milliseconds. A renewal begins each second. One that is refused is tried again a quarter of a second later, and the database counts as
- * gone when that fails too, or when a renewal is not answered for two seconds.
- */
-const [KNOWN_WHEN_REFUSED, KNOWN_WHEN_SILENT] = [2500, 4000];
-
-describe.skipIf(bin === undefined)('a load balancer that asks /readyz of a node', () => {
-  let server: Postgres;
-  let line: PostgresLine;
-  let place: Place;
-  let node: Program;
-
-  beforeEach(async () => {
-    server = await startPostgres(bin!, { fsync: 'off' });
-    line = await startPostgresLine(server.folder);
-    place = makePlace(oneDestination(['http://127.0.0.1:9/in']));
-    node = await startProgram({
-      args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-      env: { MILLRACE_DATABASE: line.through(await server.makeDatabase()), MILLRACE_NODE: 'a' },
-    });
-  });
   afterEach(async () => {
-    await node.kill();
-    line.close();
-    server.thaw();
-    await server.stop();
-    place.remove();
+    await asked?.stop();
+    asked = undefined;
   });
 
-  const ask = async () => {
-    const answer = await fetch(`${node.url}/readyz`);
-    return { status: answer.status, body: await answer.text() };
-  };
-
-  /** Resolves when the node answers so, to the time that took. */
-  async function until(status: number): Promise<{ ms: number; body: string }> {
-    const began = performance.now();
-    for (;;) {
-      const { body, ...answer } = await ask();
-      if (answer.status === status) return { ms: performance.now() - began, body };
-      await lasting(ASK_EVERY);
-    }
-  }
-
-  /** Every answer of some time. */
-  async function during(ms: number): Promise<Set<number>> {
-    const seen = new Set<number>();
-    for (const end = performance.now() + ms; performance.now() < end; await lasting(ASK_EVERY))
-      seen.add((await ask()).status);
-    return seen;
-  }
-
-  it.each<[string, { fail(): unknown; mend(): unknown }, number, RegExp]>([
-    [
-      'its server was killed',
-      { fail: () => server.crash(), mend: () => server.restart() },
-      KNOWN_WHEN_REFUSED,
-      /cannot use the database/,
-    ],
-    [
-      'its server stands still',
-      { fail: () => server.freeze(), mend: () => server.thaw() },
-      KNOWN_WHEN_SILENT,
-      /has not answered for more than 2 s/,
-    ],
-    [
-      'the network carries nothing',
-      { fail: () => line.swallow(), mend: () => line.carry() },
-      KNOWN_WHEN_SILENT,
-      /has not answered for more than 2 s/,
-    ],
-  ])('learns soon that the database is gone: %s', async (_, { fail, mend }, within, said) => {
-    await until(200);
-    const times: number[] = [];
-    // At different moments between two renewals.
-    for (let nth = 0; nth < 3; nth++) {
-      await lasting(1000 + nth * 400);
-      await fail();
-      const { ms, body } = await until(503);
-      times.push(Math.round(ms));
-      expect(body).toMatch(said);
-      await mend();
-      await until(200);
-    }
-    expect(Math.max(...times), String(times)).toBeLessThan(within);
+  it.each(DATABASE_FAULTS)('learns that the database is gone, and that it is back: $name', async (fault) => {
+    asked = await AskedNode.start(await postgres.startServer());
+    await asked.answers(200);
+    await fault.begin(asked);
+    expect(await asked.answers(503)).toMatch(fault.said);
+    await fault.end(asked);
+    await asked.answers(200);
   });
 
-  it('sees no difference while the database answers late once, or loses connections', async () => {
-    await until(200);
-    for (const pause of [1000, 1500]) {
-      const asking = during(4000);
-      server.freeze();
-      await lasting(pause);
-      server.thaw();
-      expect(await asking).toEqual(new Set([200]));
+  describe('sees no difference', () => {
+    let node: AskedNode;
+    beforeEach(async () => {
+      node = asked = await AskedNode.start(await postgres.startServer());
+      await node.answers(200);
+    });
+
+    /** Resolves when the lease is renewed again. */
+    async function renewed(): Promise<void> {
+      const client = await connectTo(node.url);
+      const ends = async () =>
+        (await client.query<{ expires: Date }>('select expires from process')).rows[0]!;
+      const before = (await ends()).expires;
+      await until('the node renews its lease', async () => (await ends()).expires > before);
+      await client.end();
     }
-    const asking = during(4000);
-    for (let nth = 0; nth < 5; nth++) {
-      line.cut();
-      await lasting(700);
+
+    /** A slow machine makes the answers late in earnest: then the node says so, and for how long. */
+    async function expectReady(statuses: Set<number>): Promise<void> {
+      if (!statuses.has(503)) return;
+      await until('the node says for how long it had no answer', () => {
+        const said = node.node.out.stderr.matchAll(/"ms":(\d+).*"database\.lease_renewed_late"/g);
+        return [...said].some(([, ms]) => Number(ms) > ANSWER_WITHIN);
+      });
     }
-    expect(await asking).toEqual(new Set([200]));
+
+    it('while the database answers late once', async () => {
+      const freeze = async () => {
+        node.server.freeze();
+        await lasting(ANSWER_WITHIN * 0.6);
+        node.server.thaw();
+        await renewed();
+      };
+      await expectReady(await node.statusesWhile(freeze()));
+    });
+
+    it('while it loses connections', async () => {
+      const cut = async () => {
+        for (let nth = 0; nth < 4; nth++) {
+          await lasting(nth * 250);
+          node.line.cut();
+          await renewed();
+        }
+      };
+      await expectReady(await node.statusesWhile(cut()));
+    });
   });
 });

@@ -10,6 +10,7 @@ import {
   startServer,
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 interface Shown {
   readonly userId?: string;
@@ -51,12 +52,11 @@ describe('profiles of the real program', () => {
 
   /** The profile, once it meets the condition: profiles follow the log without a signal. */
   async function profile(path: string, isThere: (shown: Shown) => boolean = () => true): Promise<Shown> {
-    for (;;) {
+    return until(`the profile ${path} is as wanted`, async () => {
       const answer = await ask(`profiles${path}`);
       const shown = (await answer.json()) as Shown;
-      if (answer.status === 200 && isThere(shown)) return shown;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+      return answer.status === 200 && isThere(shown) && shown;
+    });
   }
 
   it('"anonymous actions, then Alias, then Identify, then actions" is one profile that holds all of it', async () => {

@@ -1,9 +1,9 @@
-import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { storedIn } from '../support/test-database.ts';
+import { until } from '../support/until.ts';
 
 const ended: (() => unknown)[] = [];
 afterEach(async () => {
@@ -84,11 +84,10 @@ class Scene {
   }
 
   async receipt(id: string): Promise<Receipt> {
-    for (;;) {
+    return until(`the regulation ${id} has ended`, async () => {
       const { answer } = await this.api<Receipt & { finishedAt?: string }>('GET', `regulations/${id}`);
-      if (answer.finishedAt !== undefined) return answer;
-      await setTimeout(20);
-    }
+      return answer.finishedAt !== undefined && answer;
+    });
   }
 
   async ledger() {
@@ -168,11 +167,10 @@ describe('deleting a user', () => {
     await scene.call('batch', { batch });
     await slow.count(1);
     const id = await scene.regulate('DELETE_ONLY', 'erase-me');
-    for (;;) {
+    await until('the notifications have been planned', async () => {
       const { answer } = await scene.api<Receipt>('GET', `regulations/${id}`);
-      if (answer.streamStatus.length > 0) break;
-      await setTimeout(20);
-    }
+      return answer.streamStatus.length > 0;
+    });
     const before = slow.arrivals.length;
     isUp = true;
     await scene.api('POST', 'destinations/d0/pause');
@@ -322,7 +320,10 @@ describe('delete notifications', () => {
     for (const text of ['erase-old', 'erase-new']) expect(await scene.filesWith(text)).toEqual([]);
     await scene.call('track', track('m3', { userId: 'erase-new' }));
     // Counts of calls are stored a moment later.
-    while ((await scene.ledger()).sources['website']!.discarded['suppressed'] !== 1) await setTimeout(50);
+    await until('the suppressed call is counted', async () => {
+      const { sources } = await scene.ledger();
+      return sources['website']!.discarded['suppressed'] === 1;
+    });
   });
 });
 
@@ -361,29 +362,28 @@ describe('a suppressed user', () => {
     await scene.call('track', track('m1', { userId: 'hush', anonymousId: 'anon-of-mine' }));
     await one.count(1);
     const id = await scene.regulate('SUPPRESS_WITH_DELETE', 'hush', 'hush');
-    const calls = async () => {
+    const calls = async (round: number) => {
       await scene.call('track', track('s1', { userId: 'hush' }));
       await scene.call('track', track('s2', { userId: 'hush', event: undefined })).catch(() => {});
       await scene.call('alias', { userId: 'new', previousId: 'hush' });
       await scene.call('batch', {
-        batch: [track('s3', { userId: 'hush' }), track(`ok-${Math.random()}`, { userId: 'u' })],
+        batch: [track('s3', { userId: 'hush' }), track(`ok-${round}`, { userId: 'u' })],
       });
     };
-    await calls();
+    await calls(1);
     expect(await scene.receipt(id)).toMatchObject({ overallStatus: 'FINISHED' });
     await scene.call('track', track('s4', { userId: undefined, anonymousId: 'anon-of-mine' }));
     await scene.program.stop();
     await scene.start();
-    await calls();
+    await calls(2);
     await scene.call('track', track('s5', { userId: undefined, anonymousId: 'anon-of-mine' }));
     const { data } = (await scene.api<{ data: object[] }>('GET', 'discards')).answer;
     expect(data).toEqual([]);
     expect(await scene.filesWith('hush')).toEqual([]);
-    for (;;) {
+    await until('all eight suppressed calls are counted', async () => {
       const { sources } = await scene.ledger();
-      if (sources['website']?.discarded['suppressed'] === 8) break;
-      await setTimeout(50);
-    }
+      return sources['website']?.discarded['suppressed'] === 8;
+    });
     expect((await scene.api('GET', 'suppressions/hush')).answer).toMatchObject({ regulation: id });
     expect((await scene.api('GET', 'suppressions')).answer).toEqual({ data: [], next: null });
     await scene.regulate('UNSUPPRESS', 'hush');

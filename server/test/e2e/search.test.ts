@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { DeliverySummary, Overview, Trace } from '../../src/app.ts';
 import { send } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 type Accepted = Extract<Trace['data'][number], { verdict: 'accepted' }>;
 
@@ -91,7 +91,9 @@ describe('a search', () => {
   }
 
   async function statusWhen(isReached: (overview: Overview) => boolean): Promise<void> {
-    while (!isReached((await (await ask('status')).json()) as Overview)) await sleep(20);
+    await until('the status is as wanted', async () =>
+      isReached((await (await ask('status')).json()) as Overview),
+    );
   }
 
   async function page<Entry>(list: string, query: Record<string, string>): Promise<Answer<Entry>> {

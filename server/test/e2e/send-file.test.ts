@@ -3,10 +3,10 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
+import { until } from '../support/until.ts';
 
 const yaml = `
 sources:
@@ -111,7 +111,10 @@ describe('millrace send --file', () => {
     gate.passes = 10;
     const first = importing(file, '--write-key', 'wk_bulk');
     // By then some lines are recorded as settled, and others are stored but not answered.
-    while (gate.kept === 0 || !existsSync(`${file}.progress`)) await sleep(10);
+    await until(
+      'a batch is kept back and others are settled',
+      () => gate.kept > 0 && existsSync(`${file}.progress`),
+    );
     first.child.kill('SIGKILL');
     await first.ended;
     const progress = JSON.parse(readFileSync(`${file}.progress`, 'utf8'));
@@ -175,7 +178,7 @@ describe('millrace send --file', () => {
     const file = written('long.ndjson', lines);
     gate.passes = 0;
     const first = importing(file, '--write-key', 'wk_bulk');
-    while (gate.kept === 0) await sleep(10);
+    await until('a batch is kept back', () => gate.kept > 0);
     first.child.kill('SIGINT');
     await first.says('err', /stopping/);
     gate.open();

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
 import { makePlace, startServer } from '../support/program.ts';
+import { until } from '../support/until.ts';
 
 /** No destination, so that the only commits are those of the calls. */
 const CONFIGURATION = 'sources: [{ name: website, writeKeys: [wk] }]';
@@ -42,7 +42,7 @@ describe.runIf(hasStrace)('the answer', () => {
     }
     await program.kill();
     const ended = new RegExp(`^${program.pid} .*\\+\\+\\+ killed`, 'm');
-    while (!ended.test(readFileSync(trace, 'utf8'))) await setTimeout(10);
+    await until('the trace has the end of the program', () => ended.test(readFileSync(trace, 'utf8')));
 
     const lines = readFileSync(trace, 'utf8').split('\n');
     const answers = lines.flatMap((line, at) => (ANSWERED.test(line) ? [at] : []));

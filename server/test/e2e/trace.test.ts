@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 type Call = Trace['data'][number];
 type Accepted = Extract<Call, { verdict: 'accepted' }>;
@@ -57,12 +57,11 @@ describe('where an event is', () => {
 
   /** Asks until every request that is due at once has been made and recorded. */
   async function settled(id: string): Promise<Accepted> {
-    for (;;) {
+    return until(`every request of ${id} is recorded`, async () => {
       const { data } = await traced(id);
       const call = data[0] as Accepted;
-      if (call.deliveries.every(({ attempts }) => attempts.length > 0)) return call;
-      await sleep(20);
-    }
+      return call.deliveries.every(({ attempts }) => attempts.length > 0) && call;
+    });
   }
 
   it('is answered for every destination: delivered, dead, retrying or skipped, with every request made', async () => {

@@ -5,19 +5,19 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { makePlace, oneDestination, type Place, runProgram } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { amountOf, roundsOf, SEED } from '../support/runs.ts';
 import { openStore } from '../support/shared-writer.ts';
 import { audit, auditCopy, deadOf, lost, releaseAll } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint } from './endpoint.ts';
 import { endAll, launch, start } from './instance.ts';
 import { largest, passed } from './passed.ts';
-import { roundsOf, SEED } from './rounds.ts';
 import { Traffic } from './traffic.ts';
 
 const CONNECTIONS = 6;
 
-/** Events stored beforehand: the copy then takes as long as a thousand commits. */
-const EARLIER = 50_000;
+/** Events stored beforehand: the copy then takes as long as hundreds of commits. */
+const EARLIER = amountOf({ gate: 20_000, long: 50_000 });
 
 /** Events acknowledged before a backup begins: enough that some are delivered, some waiting and some dead. */
 const BEFORE = 1500;
@@ -41,7 +41,7 @@ describe('a backup of a server at work', () => {
 
   it('holds every event acknowledged before it, and a server restored from it delivers what is owed', async () => {
     const facts = { backups: 0, MB: 0, acknowledgedBefore: 0, meanwhile: 0, lost: 0, slowest: 0 };
-    for (const { nth, seed, chance } of roundsOf({ kind: 'backup', rounds: 3, share: 0 })) {
+    for (const { nth, seed, chance } of roundsOf('backup', { gate: 1, long: 10 })) {
       endpoint = new Endpoint(await freePort(), chance);
       await endpoint.be('failing');
       place = makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
@@ -162,7 +162,7 @@ describe('a backup of a server at work', () => {
     expect(await first.stop()).toMatchObject({ code: 0 });
     await releaseAll(place.data);
     const second = await start(place);
-    await endpoint.drain(ids, 60_000);
+    await endpoint.drain(ids);
     expect(await second.stop()).toMatchObject({ code: 0 });
   }
 });

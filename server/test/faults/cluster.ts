@@ -1,106 +1,18 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Overview } from '../../src/app.ts';
-import type { Postgres } from '../support/postgres.ts';
+import { type Databases, nameOf } from '../support/postgres.ts';
 import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import { until, within } from '../support/until.ts';
+import { directLine, type Line, startLine } from './cluster-line.ts';
+import { type Arrival, type Connection, type Repeat, repeatsIn } from './repeats.ts';
 
 const TOKEN = 'token-of-the-tests';
-
-/** A network between a node and the database, with the faults of networks. */
-export interface Line {
-  /** By which a node reaches a database of the server. */
-  addressOf(database: string): string;
-  /** Nothing passes any more, and nobody is told: what is sent meanwhile arrives after `mend`. */
-  cut(): void;
-  mend(): void;
-  /** From now on everything that the database sends arrives so many milliseconds later. */
-  slow(ms: number): void;
-  /** Breaks all connections. New ones reach this server. */
-  turn(server: Postgres): void;
-  stop(): void;
-}
-
-async function startLine(server: Postgres): Promise<Line> {
-  const socketOf = ({ folder }: Postgres) => join(folder, '.s.PGSQL.5432');
-  const sockets = new Set<Socket>();
-  let target = socketOf(server);
-  let wait = 0;
-  let mended: Promise<void> | undefined;
-  let mend = () => {};
-  const pass = (from: Socket, to: Socket, isAnswer: boolean) => {
-    let before: Promise<unknown> = Promise.resolve();
-    const inTurn = (work: () => void) => {
-      const due = performance.now() + (isAnswer ? wait : 0);
-      before = before.then(async () => {
-        await delay(Math.max(0, due - performance.now()));
-        while (mended !== undefined) await mended;
-        work();
-      });
-    };
-    from.on('data', (part) => inTurn(() => to.write(part)));
-    from.on('close', () => inTurn(() => to.destroy()));
-  };
-  const line = createServer((client) => {
-    const upstream = connect(target);
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
-    }
-    pass(client, upstream, false);
-    pass(upstream, client, true);
-  });
-  line.listen(0, '127.0.0.1');
-  await once(line, 'listening');
-  const destroyAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
-  const { port } = line.address() as AddressInfo;
-  return {
-    addressOf: (database) => `postgres://millrace@127.0.0.1:${port}/${database}`,
-    cut: () => {
-      mended = new Promise((resolve) => {
-        mend = resolve;
-      });
-    },
-    mend: () => {
-      mended = undefined;
-      mend();
-    },
-    slow: (ms) => {
-      wait = ms;
-    },
-    turn: (next) => {
-      target = socketOf(next);
-      destroyAll();
-    },
-    stop: () => {
-      line.close();
-      destroyAll();
-    },
-  };
-}
-
-/** No line at all: what is done to the network is done elsewhere. */
-function directLine(address: string): Line {
-  const refuse = () => {
-    throw new Error('this node reaches the database by itself');
-  };
-  return { addressOf: () => address, cut: refuse, mend: refuse, slow: refuse, turn: refuse, stop: () => {} };
-}
-
-/** One request as it came to the customer's endpoint. */
-export interface Arrival {
-  readonly id: string;
-  /** By the monotonic clock. */
-  readonly at: number;
-  /** The sender's, which tells nodes apart: see `portsOf`. */
-  readonly port: number;
-}
 
 /** A node and its way to the database. */
 export interface ClusterNode {
@@ -121,15 +33,19 @@ export class Cluster {
   readonly database: string;
   readonly #makeLine: () => Promise<Line>;
   readonly #receiver: ReturnType<typeof createHttpServer>;
+  readonly #connections = new Map<Socket, Connection>();
+  /** Ports of nodes that stood still, by their place: some of their connections are seen here when they are dead. */
+  readonly #portsOfFrozen = new Map<number, number>();
   #sent = 0;
   #isSending = false;
+  #isStopped = false;
   #sending: Promise<unknown> = Promise.resolve();
   /** Milliseconds after which the endpoint answers. */
   answersAfter = 0;
   /** Whether the endpoint refuses what comes, as one that is down. */
   isDown = false;
-  /** The requests that it refused. */
-  readonly refused: Arrival[] = [];
+  /** The requests that it refused, how many of them wait for that, and how many did at most. */
+  readonly refused = { requests: 0, waiting: 0, mostWaiting: 0 };
   /** Milliseconds after which the proxy in front of the nodes asks the next one. */
   patience = 3000;
 
@@ -139,13 +55,13 @@ export class Cluster {
     receiver: ReturnType<typeof createHttpServer>,
   ) {
     this.#makeLine = makeLine;
-    this.database = /millrace_\d+/.exec(database)![0];
+    this.database = nameOf(database);
     this.#receiver = receiver;
     const { port } = receiver.address() as AddressInfo;
     this.place = makePlace(oneDestination([`http://127.0.0.1:${port}/in`]));
   }
 
-  static async start(server: Postgres, names: readonly string[]): Promise<Cluster> {
+  static async start(server: Databases, names: readonly string[]): Promise<Cluster> {
     return Cluster.#make(await server.makeDatabase(), names, () => startLine(server));
   }
 
@@ -164,16 +80,29 @@ export class Cluster {
     await once(receiver, 'listening');
     const cluster = new Cluster(makeLine, database, receiver);
     cluster.#receive();
-    for (const name of names) await cluster.add(name);
-    return cluster;
+    try {
+      await cluster.#add(names);
+      return cluster;
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
   }
 
-  /** Starts one more node. */
-  async add(name: string): Promise<ClusterNode> {
-    const line = await this.#makeLine();
-    const node: ClusterNode = { name, line, program: await this.launch(name, line) };
-    this.nodes.push(node);
-    return node;
+  /** Starts nodes at the same time. */
+  async #add(names: readonly string[]): Promise<void> {
+    const added = await Promise.allSettled(
+      names.map(async (name): Promise<ClusterNode> => {
+        const line = await this.#makeLine();
+        const program = await this.launch(name, line).catch((error: unknown) => {
+          line.stop();
+          throw error;
+        });
+        return { name, line, program };
+      }),
+    );
+    for (const one of added) if (one.status === 'fulfilled') this.nodes.push(one.value);
+    for (const one of added) if (one.status === 'rejected') throw one.reason;
   }
 
   /** Starts the program of a node. */
@@ -192,21 +121,76 @@ export class Cluster {
     return this.nodes.find((one) => one.name === name)!;
   }
 
+  /** Stops the program of a node where it is, until it gets SIGCONT. The lease that it has is the last one of this program, or over. */
+  async freeze(node: ClusterNode): Promise<void> {
+    const { pid } = node.program;
+    process.kill(pid, 'SIGSTOP');
+    const isFrozen = (task: string) =>
+      / \(.*\) T /s.test(readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8'));
+    await until('the node stands still', () => readdirSync(`/proc/${pid}/task`).every(isFrozen), {
+      pause: 1,
+    });
+    // It opens no connection any more.
+    for (const port of portsOf(pid)) this.#portsOfFrozen.set(port, this.nodes.indexOf(node));
+    const lease = node.line.leases.at(-1);
+    if (lease !== undefined) lease.endedAt = performance.now();
+  }
+
+  /** What a node has sent of late, from the place `from` in `arrivals` on. */
+  arrivalsOf(node: ClusterNode, from = 0): Arrival[] {
+    this.#noteSenders();
+    const place = this.nodes.indexOf(node);
+    return this.arrivals.slice(from).filter(({ connection }) => connection.node === place);
+  }
+
   #receive(): void {
     this.#receiver.keepAliveTimeout = 120_000;
+    this.#receiver.on('connection', (socket: Socket) => {
+      this.#connections.set(socket, { port: socket.remotePort ?? 0, node: undefined });
+      this.#noteSenders();
+    });
     this.#receiver.on('request', (request, response) => {
       request.resume();
-      const id = decodeURIComponent(String(request.headers['webhook-id'])).replace(/^.*\//, '');
-      const arrival = { id, at: performance.now(), port: request.socket.remotePort ?? 0 };
-      if (this.isDown) {
-        this.refused.push(arrival);
-        response.writeHead(503).end();
-        return;
-      }
-      this.arrivals.push(arrival);
-      if (this.answersAfter === 0) response.end();
-      else setTimeout(() => response.end(), this.answersAfter);
+      if (this.isDown) this.#refuse(response);
+      else this.#take(request, response);
     });
+  }
+
+  /** Which node has which connection to the endpoint. */
+  #noteSenders(): void {
+    const unknown = [...this.#connections.values()].filter(({ node }) => node === undefined);
+    if (unknown.length === 0) return;
+    for (const [place, { program }] of this.nodes.entries()) {
+      const ports = portsOf(program.pid);
+      for (const connection of unknown) if (ports.has(connection.port)) connection.node = place;
+    }
+    for (const connection of unknown) connection.node ??= this.#portsOfFrozen.get(connection.port);
+  }
+
+  #take({ headers, socket }: IncomingMessage, response: ServerResponse): void {
+    const arrival: Arrival = {
+      id: decodeURIComponent(String(headers['webhook-id'])).replace(/^.*\//, ''),
+      at: performance.now(),
+      connection: this.#connections.get(socket)!,
+      leases: this.nodes.map(({ line }) => line.leases[line.current]),
+      commits: undefined,
+    };
+    this.arrivals.push(arrival);
+    const answer = () => {
+      arrival.commits = arrival.leases.map((lease) => lease?.commits ?? 0);
+      response.end();
+    };
+    if (this.answersAfter === 0) answer();
+    else setTimeout(answer, this.answersAfter);
+  }
+
+  #refuse(response: ServerResponse): void {
+    const { refused } = this;
+    refused.requests++;
+    refused.waiting++;
+    refused.mostWaiting = Math.max(refused.mostWaiting, refused.waiting);
+    response.once('close', () => refused.waiting--);
+    setTimeout(() => response.writeHead(503).end(), this.answersAfter);
   }
 
   /** Sends a batch to a node. Resolves to its status, or to what broke. */
@@ -227,12 +211,12 @@ export class Cluster {
   }
 
   /** Sends one batch as a proxy does: to one node, and to the next when that one does not take it. Repeated until one takes it. */
-  async send(events: number): Promise<void> {
+  async #send(events: number): Promise<void> {
     const nth = this.#sent++;
     const ids = Array.from({ length: events }, (_, n) => `c${nth}-${n}`);
     const batch = ids.map((messageId) => ({ type: 'track', userId: `u${nth}`, event: 'E', messageId }));
     const body = JSON.stringify({ batch });
-    for (let round = 0; round < 600; round++) {
+    while (!this.#isStopped) {
       const said: string[] = [];
       for (let turn = 0; turn < this.nodes.length; turn++) {
         const answer = await this.#post(this.nodes[(nth + turn) % this.nodes.length]!, body);
@@ -243,24 +227,32 @@ export class Cluster {
       this.refusals.push(said.join('; '));
       await delay(100);
     }
-    throw new Error(`no node takes a call: ${this.refusals.at(-1)}`);
   }
 
   /** Sends from several clients until `endLoad`. */
-  beginLoad({ clients = 4, events = 10, pause = 10 } = {}): void {
+  beginLoad({ clients = 4, events = 10, pause = 30 } = {}): void {
     this.#isSending = true;
     const client = async () => {
       while (this.#isSending) {
-        await this.send(events);
+        await this.#send(events);
         await delay(pause);
       }
     };
     this.#sending = Promise.all(Array.from({ length: clients }, client));
   }
 
-  async endLoad(): Promise<void> {
+  async #endLoad(): Promise<void> {
     this.#isSending = false;
-    await this.#sending;
+    await within('every call is taken by a node', this.#sending, () => `Refused: ${this.refusals.at(-1)}`);
+  }
+
+  /** Resolves when so many events more are acknowledged than now. */
+  async takes(events: number): Promise<void> {
+    const { size } = this.acknowledged;
+    await until(`${events} more events are acknowledged`, () => {
+      if (this.acknowledged.size >= size + events) return true;
+      throw new Error(`${this.acknowledged.size - size}; refused: ${this.refusals.at(-1)}`);
+    });
   }
 
   async overview(node = this.nodes.at(-1)!): Promise<Overview> {
@@ -275,32 +267,28 @@ export class Cluster {
 
   /** Ends the load and waits until everything is settled: each acknowledged event arrived, and the sums come out. */
   async settle(): Promise<Drilled> {
-    await this.endLoad();
-    // An hour of events is not sent in a moment.
-    const until = performance.now() + SETTLED_WITHIN + this.acknowledged.size / SETTLED_A_MILLISECOND;
+    await this.#endLoad();
     const lost = new Set(this.acknowledged);
     let seen = 0;
     const find = () => {
       for (; seen < this.arrivals.length; seen++) lost.delete(this.arrivals[seen]!.id);
-      return lost.size;
+      return lost.size === 0;
     };
-    while (find() > 0 && performance.now() < until) await delay(200);
-    if (lost.size > 0) throw new Error(await this.#describeLost([...lost]));
-    let overview = await this.overview();
-    const isOpen = () => overview.destinations['crm']!.pending > 0 || !overview.balanced;
-    while (isOpen() && performance.now() < until) {
-      await delay(200);
-      overview = await this.overview();
-    }
-    const { destinations, balanced, differences } = overview;
-    expect({ balanced, differences }).toEqual({ balanced: true, differences: [] });
+    await until('every acknowledged event has arrived', find).catch(async ({ message }: Error) => {
+      throw new Error(`${message}\n${await this.#describe([...lost])}`);
+    });
     const n = this.acknowledged.size;
-    expect(destinations['crm']).toMatchObject({ owed: n, delivered: n, pending: 0, dead: {} });
-    return { acknowledged: n, lost: 0, repeated: this.repeats() };
+    await until('the books balance', async () => {
+      const { balanced, differences, destinations } = await this.overview();
+      expect({ balanced, differences }).toEqual({ balanced: true, differences: [] });
+      expect(destinations['crm']).toMatchObject({ owed: n, delivered: n, pending: 0, dead: {} });
+    });
+    this.#noteSenders();
+    return { acknowledged: n, lost: 0, repeated: repeatsIn(this.arrivals) };
   }
 
-  /** The report names some lost events, and gives the status and the last output of each node. */
-  async #describeLost(lost: readonly string[]): Promise<string> {
+  /** Names some lost events, and gives the status and the last output of each node. */
+  async #describe(lost: readonly string[]): Promise<string> {
     const lines = [
       `of ${this.acknowledged.size} acknowledged events ${lost.length} did not arrive: ${lost.slice(0, 5)} …`,
     ];
@@ -312,21 +300,12 @@ export class Cluster {
     return lines.join('\n');
   }
 
-  /** The arrivals after the first one of an event, each with its first arrival. */
-  repeats(): { readonly first: Arrival; readonly again: Arrival }[] {
-    const firsts = new Map<string, Arrival>();
-    return this.arrivals.flatMap((again) => {
-      const first = firsts.get(again.id);
-      if (first !== undefined) return [{ first, again }];
-      firsts.set(again.id, again);
-      return [];
-    });
-  }
-
+  /** Ends everything, whatever state it is in. */
   async stop(): Promise<void> {
     this.#isSending = false;
+    this.#isStopped = true;
     for (const { program, line } of this.nodes) {
-      if (isAlive(program.pid)) process.kill(program.pid, 'SIGKILL');
+      await program.kill();
       line.stop();
     }
     await this.#sending.catch(() => undefined);
@@ -339,41 +318,28 @@ export class Cluster {
 /** Characters at the end of a node's output. */
 const OUTPUT_TAIL = 8000;
 
-/** Milliseconds: a lease, its adoption, and the slowness of a busy machine. */
-const SETTLED_WITHIN = 120_000;
-const SETTLED_A_MILLISECOND = 2;
-
 export interface Drilled {
   readonly acknowledged: number;
   readonly lost: number;
-  readonly repeated: readonly { readonly first: Arrival; readonly again: Arrival }[];
+  readonly repeated: readonly Repeat[];
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Stops a process until it gets SIGCONT. It opens no connection any more, so `portsOf` has all of them. */
-export async function freeze(pid: number): Promise<void> {
-  process.kill(pid, 'SIGSTOP');
-  const isFrozen = (task: string) =>
-    / \(.*\) T /s.test(readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8'));
-  while (!readdirSync(`/proc/${pid}/task`).every(isFrozen)) await nextTurn();
-}
-
-/** The ports from which a process has connections. */
-export function portsOf(pid: number): ReadonlySet<number> {
+/** The ports from which a process has connections; none when it has ended. */
+function portsOf(pid: number): ReadonlySet<number> {
   const folder = `/proc/${pid}/fd`;
-  const own = new Set(readdirSync(folder).map((fd) => readlinkOf(join(folder, fd))));
+  const own = new Set(filesOf(folder).map((fd) => readlinkOf(join(folder, fd))));
   const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n').slice(1);
   const fields = lines.map((text) => text.trim().split(/\s+/)).filter(({ length }) => length > 9);
   const mine = fields.filter(([, , , , , , , , , inode]) => own.has(`socket:[${inode}]`));
   return new Set(mine.map(([, local]) => Number.parseInt(local!.split(':')[1]!, 16)));
+}
+
+function filesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }
 
 function readlinkOf(path: string): string | undefined {

@@ -7,12 +7,12 @@ import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { type Recorded, readRecording } from '../support/disk-faults/recording.ts';
 import { makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { roundsOf, SEED } from '../support/runs.ts';
 import { audit, lost } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint } from './endpoint.ts';
 import { endAll, start } from './instance.ts';
 import { passed } from './passed.ts';
-import { roundsOf, SEED } from './rounds.ts';
 import { Client } from './traffic.ts';
 
 const CALLS = 150;
@@ -94,7 +94,7 @@ describe.runIf(HAS_DISK_FAULTS)('a write-ahead log torn at any byte that was not
     expect(tearable.length).toBeGreaterThan(CALLS / 2);
     const image = join(place.folder, 'image');
     let [rounds, bytes] = [0, 0];
-    for (const { chance, nth, seed } of roundsOf({ kind: 'torn log', rounds: 25, share: 0.05 })) {
+    for (const { chance, nth, seed } of roundsOf('torn log', { gate: 10, long: 200 })) {
       const moment = chance.one(tearable);
       const torn = new Disk(before, chance);
       torn.live(recorded, moment);

@@ -6,8 +6,8 @@ import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-f
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { readRecording } from '../support/disk-faults/recording.ts';
 import { makePlace, type Place } from '../support/program.ts';
+import { SEED } from '../support/runs.ts';
 import { endAll, launch } from './instance.ts';
-import { SEED } from './rounds.ts';
 
 sayWhatIsLeftOut('the instruments of the fault suite');
 

@@ -5,6 +5,7 @@ import { millrace } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import { makePlace, type Place } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 import { endAll, type Instance, start } from './instance.ts';
 import { HAS_SMALL_DISK, makeSmallDisk, type SmallDisk } from './small-disk.ts';
 import { lasting } from './waiting.ts';
@@ -26,9 +27,6 @@ destinations:
     settings:
       endpoints: [{ url: "${url}", headers: { X-Token: \${TOKEN} } }]
 `;
-
-/** Until something has become so that is under way. */
-const LONGEST = 20_000;
 
 const ended: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -77,11 +75,7 @@ class Scene {
       console.log = (text: string) => {
         shown = text;
       };
-      const end = Date.now() + LONGEST;
-      while (!pattern.test(await this.type(line))) {
-        if (Date.now() > end) throw new Error(`${line} never said ${pattern}, but:\n${shown}`);
-        await lasting(200);
-      }
+      await until(`${line} says ${pattern}`, async () => expect(await this.type(line)).toMatch(pattern));
     } finally {
       console.log = print;
     }

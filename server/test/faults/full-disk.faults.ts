@@ -3,13 +3,14 @@ import { DiskFaults, HAS_DISK_FAULTS, READ_ONLY, sayWhatIsLeftOut } from '../sup
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { roundsOf, SEED } from '../support/runs.ts';
+import { until } from '../support/until.ts';
 import { audit } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint } from './endpoint.ts';
 import { endAll, type Instance, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
 import { everythingAccepted } from './recovery.ts';
-import { roundsOf, SEED } from './rounds.ts';
 import { HAS_SMALL_DISK, makeSmallDisk, type SmallDisk } from './small-disk.ts';
 import { Traffic } from './traffic.ts';
 import { lasting } from './waiting.ts';
@@ -93,7 +94,7 @@ async function outlive(kind: string, on: Place, { env, refuse, relent }: Refusin
   const calls = new Calls('outlive');
   const live = await start(on, { env });
   const tally = { rounds: 0, refusals: 0, slowest: 0 };
-  for (const { nth, seed, chance } of roundsOf({ kind, rounds: 3, share: 0.05 })) {
+  for (const { nth, seed, chance } of roundsOf(kind, { gate: 2, long: 20 })) {
     const traffic = new Traffic(live.url, { calls, chance, connections: 4 });
     await lasting(chance.between(50, 200));
     refuse();
@@ -114,7 +115,7 @@ async function outlive(kind: string, on: Place, { env, refuse, relent }: Refusin
       `${kind} ${nth}, seed ${seed}: ${refusals()} turned away, accepted again after ${Math.round(recovery)} ms`,
     );
   }
-  await endpoint.drain(calls.acknowledged, 20_000);
+  await endpoint.drain(calls.acknowledged);
   expect(await live.stop()).toMatchObject({ code: 0 });
   await expectKept(on, calls);
   passed(kind, {
@@ -128,12 +129,11 @@ async function outlive(kind: string, on: Place, { env, refuse, relent }: Refusin
 
 /** Waits until `/readyz` answers so, as a load balancer would. */
 async function becomes(url: string, status: number): Promise<void> {
-  for (;;) {
+  await until(`/readyz answers ${status}`, async () => {
     const answer = await fetch(`${url}/readyz`);
     await answer.text();
-    if (answer.status === status) return;
-    await lasting(50);
-  }
+    return answer.status === status;
+  });
 }
 
 /** Stops while the disk refuses, tries to start, and starts again when it relents. */
@@ -152,7 +152,7 @@ async function stopAndStart(on: Place, { env, refuse, relent }: Refusing, advice
   relent();
   const again = await start(on, { env });
   await everythingAccepted(again.url, calls);
-  await endpoint.drain(calls.acknowledged, 20_000);
+  await endpoint.drain(calls.acknowledged);
   expect(await again.stop()).toMatchObject({ code: 0 });
   const { source, destination } = await audit(on.data);
   expect(source.accepted).toBe(calls.made);

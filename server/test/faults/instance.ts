@@ -1,10 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { COMPILE_CACHE, MILLRACE, type Place, ROOT, startArguments } from '../support/program.ts';
-
-/** A start or a stop that takes longer than this has failed. */
-const LONGEST_START = 30_000;
-const LONGEST_STOP = 10_000;
+import { within } from '../support/until.ts';
 
 /** The program in a process of its own, which may end at any moment. */
 export interface Instance {
@@ -17,7 +14,7 @@ export interface Instance {
   said(): string;
   /** Sends SIGKILL. */
   kill(): Promise<void>;
-  /** Sends SIGTERM. Rejects when the program has not ended within ten seconds. */
+  /** Sends SIGTERM. Rejects when the program has not ended after some minutes. */
   stop(): Promise<Stopped>;
 }
 
@@ -72,19 +69,13 @@ export function launch(place: Place, { env = {}, instead }: InstanceOptions = {}
     }
     void ended.then(() => resolve(undefined));
   });
-  const within = async <Value>(promise: Promise<Value>, ms: number, what: string): Promise<Value> => {
-    let timer: NodeJS.Timeout | undefined;
-    const tooLong = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        child.kill('SIGKILL');
-        reject(new Error(`millrace did not ${what} within ${ms} ms; it said:\n${said}`));
-      }, ms);
-    });
-    return await Promise.race([promise, tooLong]).finally(() => clearTimeout(timer));
+  const describe = () => {
+    child.kill('SIGKILL');
+    return `It said:\n${said}`;
   };
   return {
     pid: child.pid!,
-    ready: within(ready, LONGEST_START, 'start'),
+    ready: within('millrace is ready', ready, describe),
     ended,
     said: () => said,
     kill: async () => {
@@ -94,7 +85,7 @@ export function launch(place: Place, { env = {}, instead }: InstanceOptions = {}
     stop: async () => {
       const began = performance.now();
       child.kill('SIGTERM');
-      const code = await within(ended, LONGEST_STOP, 'stop');
+      const code = await within('millrace has stopped', ended, describe);
       return { code, ms: performance.now() - began };
     },
   };

@@ -8,16 +8,19 @@ import { send } from '../support/calls.ts';
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { adminTokenOf, makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { type Round, roundsOf, SEED } from '../support/runs.ts';
 import { openStore } from '../support/shared-writer.ts';
+import { until } from '../support/until.ts';
 import { Endpoint } from './endpoint.ts';
 import { endAll, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
-import { type Round, roundsOf, SEED } from './rounds.ts';
 import { lasting } from './waiting.ts';
 
-const ROUNDS = 20;
 const USERS = 40;
 const CALLS_OF_A_BATCH = 25;
+
+/** Most batches that a life takes before it is killed. */
+const MOST_BATCHES = 60;
 
 const COMPUTATIONS = `
 profiles: auto
@@ -55,37 +58,44 @@ describe('profiles of a program killed at any moment', () => {
     place = makePlace(`${oneDestination([`http://127.0.0.1:${endpoint.port}/in`])}${COMPUTATIONS}`);
     const sent: Call[] = [];
     let open: readonly Call[] = [];
-    let behind = 0;
-    for (const round of roundsOf({ kind: 'profiles', rounds: ROUNDS, share: 0.1 })) {
+    let [rounds, behind] = [0, 0];
+    for (const round of roundsOf('profiles', { gate: 6, long: 100 })) {
       const life = await liveAndDie(round, { sent, open });
       open = life.open;
+      rounds++;
       if (life.wasBehind) behind++;
       console.log(
-        `profiles ${round.nth}, seed ${round.seed}: killed after ${life.ms} ms, ${sent.length} calls so far`,
+        `profiles ${round.nth}, seed ${round.seed}: killed after ${life.batches} batches, ${sent.length} calls so far`,
       );
     }
-    expect(sent.length).toBeGreaterThan(ROUNDS * CALLS_OF_A_BATCH);
-
-    const last = await start(place);
-    expect(await deliver(last.url, open)).toBe(true);
+    const first = await start(place);
+    expect(await deliver(first.url, open)).toBe(true);
+    await first.stop();
     const users = usersOf(sent);
-    await untilSettled(last.url);
-    const disturbed = await digest(last.url, users);
-    expect((await last.stop()).code).toBe(0);
-    const told = await toldBy(place.data);
+    const { disturbed, told } = await until('destinations have heard what profiles say', async () => {
+      const last = await start(place);
+      await until('profiles have seen every event', async () => (await behindOf(last.url)) === 0);
+      // A change is held for a second before it is told.
+      await lasting(2000);
+      const shown = await digest(last.url, users);
+      expect((await last.stop()).code).toBe(0);
+      const said = await toldBy(place.data);
+      expect(endsOf(said)).toEqual(membershipsIn(shown));
+      return { disturbed: shown, told: said };
+    });
     expectEachChangeOnce(told);
-    expect(endsOf(told)).toEqual(membershipsIn(disturbed));
 
     // An undisturbed run over the same log: without the file of profiles, all of it is applied again from the beginning.
     const again = { ...place, data: join(place.folder, 'again') };
     cpSync(place.data, again.data, { recursive: true });
     for (const file of ['users.db', 'users.db-wal']) rmSync(join(again.data, file), { force: true });
     const undisturbed = await start(again);
-    await untilSettled(undisturbed.url, again);
-    expect(await digest(undisturbed.url, users, again)).toEqual(disturbed);
+    await until('profiles of the undisturbed run are the same', async () =>
+      expect(await digest(undisturbed.url, users, again)).toEqual(disturbed),
+    );
     expect((await undisturbed.stop()).code).toBe(0);
     passed('profiles killed', {
-      rounds: ROUNDS,
+      rounds,
       calls: sent.length,
       profiles: disturbed.size,
       'changes told': told.length,
@@ -101,21 +111,24 @@ describe('profiles of a program killed at any moment', () => {
     const instance = launch(place);
     const url = await instance.ready;
     if (url === undefined) throw new Error(`millrace did not start again; it said:\n${instance.said()}`);
-    const ms = chance.between(50, 1500);
+    const enough = chance.between(1, MOST_BATCHES);
+    let batches = 0;
     let isOver = false;
     const sending = (async () => {
       for (let batch = open; ; ) {
         if (!(await deliver(url, batch)) || isOver) return batch;
+        batches++;
         batch = Array.from({ length: CALLS_OF_A_BATCH }, (_, n) => callOf(chance, sent.length + n));
         sent.push(...batch);
       }
     })();
-    await lasting(ms);
+    await until(`${enough} batches are stored`, () => batches >= enough);
+    await lasting(chance.between(0, 50));
     isOver = chance.happens(0.2);
     const wasBehind = !isOver && (await behindOf(url)) > 0;
     await instance.kill();
     endpoint.crashed();
-    return { ms, wasBehind, open: await sending };
+    return { batches, wasBehind, open: await sending };
   }
 
   async function ask(url: string, path: string, of: Place = place): Promise<Response> {
@@ -128,17 +141,6 @@ describe('profiles of a program killed at any moment', () => {
   }
 
   const behindOf = (url: string) => metric(url, 'millrace_profiles_behind_events').catch(() => 0);
-
-  /** Resolves when profiles have seen everything, and nothing new has come of it for longer than a change is held. */
-  async function untilSettled(url: string, of: Place = place): Promise<void> {
-    for (let [since, stored] = [performance.now(), -1]; performance.now() - since < 4000; ) {
-      await lasting(250);
-      const now = await metric(url, 'millrace_stored_events', of);
-      const isBehind = (await metric(url, 'millrace_profiles_behind_events', of)) > 0;
-      const isEmpty = (await metric(url, 'millrace_profiles', of)) === 0;
-      if (now !== stored || isBehind || isEmpty) [since, stored] = [performance.now(), now];
-    }
-  }
 
   /** Every profile as operators see it, by user. */
   async function digest(
@@ -163,7 +165,7 @@ interface Sent {
 }
 
 interface Life {
-  readonly ms: number;
+  readonly batches: number;
   readonly wasBehind: boolean;
   readonly open: readonly Call[];
 }

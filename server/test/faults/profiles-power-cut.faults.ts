@@ -10,8 +10,8 @@ import { Disk, type PowerCut } from '../support/disk-faults/disk.ts';
 import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
 import type { Chance } from '../support/disk-faults/random.ts';
 import { readRecording } from '../support/disk-faults/recording.ts';
+import { roundsOf } from '../support/runs.ts';
 import { passed } from './passed.ts';
-import { roundsOf } from './rounds.ts';
 import { lasting } from './waiting.ts';
 
 const WRITER = join(import.meta.dirname, '../support/profile-writer.ts');
@@ -39,7 +39,7 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut while profiles are written', () => 
 
   it('leaves states, identities, outbox and cursor of one and the same slice, the last one that was told or a later one', async () => {
     let [cuts, opened, last] = [0, 0, 0];
-    for (const { chance, seed } of roundsOf({ kind: 'power cut of profiles', rounds: 10, share: 0.05 })) {
+    for (const { chance, seed } of roundsOf('power cut of profiles', { gate: 4, long: 100 })) {
       const before = join(folder, 'before');
       rmSync(before, { recursive: true, force: true });
       cpSync(data, before, { recursive: true });

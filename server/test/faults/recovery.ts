@@ -1,10 +1,8 @@
 import { expect } from 'vitest';
+import { GIVE_UP_AFTER } from '../support/until.ts';
 import type { Calls } from './calls.ts';
 import { brokenPromises, Client } from './traffic.ts';
 import { lasting } from './waiting.ts';
-
-/** Milliseconds within which the same process uses healed storage again, without help. */
-const RECOVERY = 5000;
 
 /**
  * Sends a new call, then everything that was turned away, until all of it is accepted.
@@ -23,8 +21,9 @@ export async function everythingAccepted(url: string, calls: Calls): Promise<num
       if (answer === undefined) throw new Error('the connection broke');
       expect(brokenPromises(answer)).toEqual([]);
       if (answer.status === 200) recovery ??= now;
-      else if (now > RECOVERY)
-        throw new Error(`still turned away ${RECOVERY} ms after the storage works again`);
+      // clock: it gives up after minutes, as `until` does.
+      else if (now > GIVE_UP_AFTER)
+        throw new Error(`still turned away ${GIVE_UP_AFTER / 1000} s after the storage works again`);
       else await lasting(50);
       if (calls.open === 0) return recovery!;
       request = calls.retry(100);

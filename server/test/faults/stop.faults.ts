@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { roundsOf, SEED } from '../support/runs.ts';
 import { audit, deadOf, lost, releaseAll } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint, type Mood } from './endpoint.ts';
 import { endAll, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
 import { everythingAccepted } from './recovery.ts';
-import { roundsOf, SEED } from './rounds.ts';
 import { Traffic } from './traffic.ts';
 import { lasting } from './waiting.ts';
 
@@ -33,7 +33,7 @@ describe('a program', () => {
     const calls = new Calls('stop');
     const tally = { rounds: 0, slowest: 0 };
     const moods: readonly Mood[] = ['up', 'slow', 'failing', 'down'];
-    for (const { nth, seed, chance } of roundsOf({ kind: 'stop', rounds: 8, share: 0.05 })) {
+    for (const { nth, seed, chance } of roundsOf('stop', { gate: 4, long: 60 })) {
       await endpoint.be(moods[nth % moods.length]!);
       const live = await start(place);
       const traffic = new Traffic(live.url, { calls, chance, connections: CONNECTIONS });
@@ -57,7 +57,7 @@ describe('a program', () => {
     await last.stop();
     await releaseAll(place.data);
     const drain = await start(place);
-    await endpoint.drain(calls.acknowledged, 60_000);
+    await endpoint.drain(calls.acknowledged);
     expect(await drain.stop()).toMatchObject({ code: 0 });
 
     const books = await audit(place.data);
@@ -96,7 +96,7 @@ describe('a program', () => {
     await traffic.stop();
     expect(traffic.wrong).toEqual([]);
     expect([...traffic.statuses.keys()]).toEqual([200]);
-    await endpoint.drain(calls.acknowledged, 20_000);
+    await endpoint.drain(calls.acknowledged);
     expect(await first.stop()).toMatchObject({ code: 0 });
     const books = await audit(place.data);
     expect(lost(calls.acknowledged, books)).toEqual([]);

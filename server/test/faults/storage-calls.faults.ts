@@ -14,27 +14,30 @@ import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { type Recorded, readRecording } from '../support/disk-faults/recording.ts';
 import { makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { amountOf, SEED } from '../support/runs.ts';
 import { audit, lost } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint } from './endpoint.ts';
 import { endAll, type Instance, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
 import { everythingAccepted } from './recovery.ts';
-import { SEED, timesLonger } from './rounds.ts';
 import { Traffic } from './traffic.ts';
 
 const APPENDS = 30;
 /** Number of lives of the program whose calls are counted beforehand. */
-const LIVES_COUNTED = 5;
-/** Milliseconds for lives with one fault each, and for lives with one fault after another. */
-const BUDGET = 40_000;
-const BUDGET_OF_A_SERIES = 10_000;
+const LIVES_COUNTED = amountOf({ gate: 3, long: 5 });
+/** Number of lives with one fault each: all of the first calls, and so many others. */
+const OTHERS = amountOf({ gate: 24, long: 3000 });
+/** Number of faults under one process, one after another. */
+const FAULTS_OF_A_SERIES = amountOf({ gate: 24, long: 1000 });
 const SERIES_KINDS = ['open', 'read', 'write', 'sync', 'truncate', 'unlink'] as const;
 /** Number of power cuts looked at after a series. */
-const CUTS = 60;
+const CUTS = amountOf({ gate: 12, long: 600 });
+/** Number of commits that nobody can know the end of. */
+const IN_DOUBT = amountOf({ gate: 5, long: 200 });
 /** One for each core; more would only wait for each other. */
 const AT_ONCE = 2;
-/** The first calls of each kind fail one by one in every run; of the other calls, as many as there is time for. */
+/** The first calls of each kind fail one by one in every run; the others are drawn by lot. */
 const ALWAYS = 6;
 
 const ERRORS: Readonly<Record<Kind, readonly ErrorName[]>> = {
@@ -78,7 +81,6 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
       `storage calls of a life with ${APPENDS} appends: ${KINDS.map((kind) => `${counts[kind]} ${kind}`).join(', ')}`,
     );
     const faults = faultsOf(counts, chanceOf(SEED));
-    const until = performance.now() + BUDGET * timesLonger();
     const tally = { rounds: 0, fired: 0, refusals: 0, ends: 0, slowest: 0, acknowledged: 0 };
     const beyond: Fault[] = [];
     const left = faults.values();
@@ -92,8 +94,6 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
         tally.refusals += refusals;
         tally.acknowledged += acknowledged;
         tally.slowest = Math.max(tally.slowest, recovery);
-        // The first faults are all met at the start of the program. A slow machine goes on until it has met others.
-        if (performance.now() > until && tally.refusals > 0 && tally.ends > 0) return;
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
@@ -118,7 +118,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     const calls = new Calls('series');
     const live = await start(place, { env: disk.env });
     const tally = await series(live.url, { disk, calls, kinds: SERIES_KINDS });
-    await endpoint.drain(calls.acknowledged, 15_000);
+    await endpoint.drain(calls.acknowledged);
     expect(await live.stop()).toMatchObject({ code: 0 });
     await expectKept(place, calls, tally.refusals);
     disk.remove();
@@ -175,14 +175,14 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     const calls = new Calls('unknown');
     await append(live.url, calls);
     let refusals = 0;
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < IN_DOUBT; round++) {
       disk.fail(['sync', 'open'], { with: 'EIO' });
       refusals += await append(live.url, calls, 1);
       disk.heal();
       await everythingAccepted(live.url, calls);
     }
-    expect(refusals).toBe(20);
-    await endpoint.drain(calls.acknowledged, 15_000);
+    expect(refusals).toBe(IN_DOUBT);
+    await endpoint.drain(calls.acknowledged);
     expect(await live.stop()).toMatchObject({ code: 0 });
     await expectKept(place, calls, refusals);
     disk.remove();
@@ -207,7 +207,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     const live = await start(place, { env: disk.env });
     await append(live.url, calls);
     const counts = Object.fromEntries(KINDS.map((kind) => [kind, disk.calls(kind)])) as Record<Kind, number>;
-    await endpoint.drain(calls.acknowledged, 10_000);
+    await endpoint.drain(calls.acknowledged);
     expect(await live.stop()).toMatchObject({ code: 0 });
     disk.remove();
     place.remove();
@@ -231,7 +231,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
       const refusals = await append(url, calls);
       disk.heal();
       const recovery = await everythingAccepted(url, calls);
-      await endpoint.drain(calls.acknowledged, 15_000);
+      await endpoint.drain(calls.acknowledged);
       expect(await instance.stop()).toMatchObject({ code: 0 });
       expect(instance.said()).not.toMatch(/^ {4}at /m);
       await expectKept(place, calls, refusals);
@@ -311,9 +311,8 @@ async function series(
   { disk, calls, kinds }: { disk: DiskFaults; calls: Calls; kinds: readonly Kind[] },
 ): Promise<Series> {
   const chance = chanceOf(SEED);
-  const until = performance.now() + BUDGET_OF_A_SERIES * timesLonger();
   const tally = { faults: 0, fired: 0, refusals: 0, slowest: 0 };
-  while (performance.now() < until) {
+  while (tally.faults < FAULTS_OF_A_SERIES) {
     const had = disk.failed();
     const drawn = kinds.length === 1 ? kinds : kinds.filter(() => chance.happens(0.4));
     const fault = {
@@ -349,7 +348,7 @@ function momentsAfterFailedSyncs(
 ): number[] {
   const failed = [...recorded.keys()].filter((nth) => recorded[nth]!.change.what === 'sync-failed');
   expect(failed.length).toBeGreaterThan(5);
-  return Array.from({ length: CUTS * timesLonger() }, (_, nth) => {
+  return Array.from({ length: CUTS }, (_, nth) => {
     const after = chance.one(failed);
     const soon = recorded[Math.min(recorded.length - 1, after + chance.between(1, 100))]!.moment;
     const answer = answers.find((at) => at >= recorded[after]!.moment);
@@ -368,7 +367,7 @@ async function append(url: string, calls: Calls, count = APPENDS): Promise<numbe
   return traffic.statuses.get(503) ?? 0;
 }
 
-/** Every call of every kind once, the first of each always, the others in an order drawn by lot. */
+/** The first calls of every kind, and of the others so many, drawn by lot. */
 function faultsOf(counts: Readonly<Record<Kind, number>>, chance: Chance): Fault[] {
   const points = KINDS.flatMap((kind) =>
     Array.from({ length: counts[kind] }, (_, index): Fault => {
@@ -380,5 +379,5 @@ function faultsOf(counts: Readonly<Record<Kind, number>>, chance: Chance): Fault
   const first = points.filter(({ nth }) => nth <= ALWAYS);
   const others = points.filter(({ nth }) => nth > ALWAYS);
   const drawn = others.map((fault) => ({ fault, lot: chance.next() })).sort((a, b) => a.lot - b.lot);
-  return [...first, ...drawn.map(({ fault }) => fault)];
+  return [...first, ...drawn.slice(0, OTHERS).map(({ fault }) => fault)];
 }

@@ -20,13 +20,14 @@ import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-f
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { makePlace, oneDestination, type Place, ROOT } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { IS_LONG, roundsOf, SEED } from '../support/runs.ts';
+import { until } from '../support/until.ts';
 import { audit, lost } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint } from './endpoint.ts';
 import { endAll, type Instance, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
 import { everythingAccepted } from './recovery.ts';
-import { roundsOf, SEED } from './rounds.ts';
 import { Client, Traffic } from './traffic.ts';
 import { lasting } from './waiting.ts';
 
@@ -147,12 +148,13 @@ describe('files removed under a running server', () => {
     }
   });
 
-  it.each<[string, Removal]>([
+  const MOVES: [string, Removal][] = [
     ['the folder', moved(whole)],
     ['millrace.db', moved(db)],
     ['its log', moved(wal)],
     ['both', moved(db, wal)],
-  ])(
+  ];
+  it.each(MOVES.filter((_, nth) => IS_LONG || nth % 2 === 0))(
     '%s moved away and back: the same process goes on, and nothing acknowledged is lost',
     async (_, removal) => {
       const calls = new Calls('moved');
@@ -160,7 +162,7 @@ describe('files removed under a running server', () => {
       putBack!();
       await everythingAccepted(live.url, calls);
       expect(live.said()).toMatch(/"event":"storage.intact"/);
-      await endpoint.drain(calls.acknowledged, 15_000);
+      await endpoint.drain(calls.acknowledged);
       expect(await live.stop()).toMatchObject({ code: 0 });
       const { source, destination, stored } = await audit(place.data);
       expect(lost(calls.acknowledged, { source, destination, stored })).toEqual([]);
@@ -195,10 +197,10 @@ describe('files removed under a running server', () => {
       const live = await start(place);
       const calls = new Calls('emptied');
       await everythingAccepted(live.url, calls);
-      await endpoint.drain(calls.acknowledged, 15_000);
+      await endpoint.drain(calls.acknowledged);
       empty(place.data);
       const client = new Client(live.url, 1);
-      await expect.poll(async () => (await client.get('/readyz'))?.status, { timeout: 60_000 }).toBe(503);
+      await until('it is not ready', async () => (await client.get('/readyz'))?.status === 503);
       expect((await client.send(calls.make(1)))?.status).toBe(503);
       client.close();
       await live.kill();
@@ -212,7 +214,7 @@ describe('files removed under a running server', () => {
     await everythingAccepted(live.url, calls);
     const mark = join(place.data, 'high-water-mark');
     rmSync(mark);
-    await expect.poll(() => existsSync(mark), { timeout: 60_000 }).toBe(true);
+    await until('the mark is written anew', () => existsSync(mark));
     await everythingAccepted(live.url, calls);
     await live.kill();
     rmSync(wal(place.data));
@@ -272,7 +274,7 @@ describe('files taken away after a kill at any moment', () => {
     const copies = { older: join(place.folder, 'older'), kept: join(place.folder, 'kept') };
     const tally = { rounds: 0, refused: 0, whole: 0 };
     cpSync(await firstLife(calls), copies.older, { recursive: true });
-    for (const { nth, seed, chance } of roundsOf({ kind: 'vanished', rounds: 3, share: 0 })) {
+    for (const { nth, seed, chance } of roundsOf('vanished', { gate: 1, long: 20 })) {
       const live = await start(place);
       const traffic = new Traffic(live.url, { calls, chance, connections: CONNECTIONS });
       const enough = calls.acknowledged.size + chance.between(20, 400);
@@ -367,7 +369,7 @@ describe.runIf(HAS_DISK_FAULTS)('a start on a disk that does not answer', () => 
     const disk = new DiskFaults(place.data);
     disk.delay('open', 3_600_000);
     const instance = launch(place, { env: disk.env });
-    await expect.poll(() => disk.calls('open'), { timeout: 60_000 }).toBeGreaterThan(0);
+    await until('a file is opened', () => disk.calls('open') > 0);
     await instance.stop();
     expect(instance.said()).toContain('the start does not come to an end');
     disk.remove();

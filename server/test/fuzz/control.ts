@@ -10,6 +10,7 @@ import {
 } from '../control-api/document.ts';
 import { hostileBodyOf, mapping } from '../control-api/hostile-bodies.ts';
 import { requestOf } from '../control-api/random-requests.ts';
+import { IS_LONG } from '../support/runs.ts';
 
 /**
  * Milliseconds of the event loop's thread that one request may take, on a machine that parses the costliest body in a fifth of it.
@@ -44,22 +45,22 @@ const OPERATIONS = document.operations.filter(
   ({ path }) => path.startsWith('/api/v1/') && !/^\/api\/v1\/(tail|backups)/.test(path),
 );
 
-/** Sends random and hostile requests for every operation of the control API, one after the other, until the time is over. */
-export async function fuzzControl(asked: Asked, seed: number, seconds: number): Promise<Findings> {
-  const until = performance.now() + seconds * 1000;
+/** Sends so many random and hostile requests for all operations of the control API, one after the other. */
+export async function fuzzControl(asked: Asked, seed: number, count: number): Promise<Findings> {
   const statuses = new Map<number, number>();
   const complaints: string[] = [];
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   let costliest: Findings['costliest'];
   let requests = 0;
-  for (; performance.now() < until && complaints.length < 20; requests++) {
+  for (; requests < count && complaints.length < 20; requests++) {
     const attack = attackOf(seed, requests);
     const { got, work, isTooMuch } = await measured(attack, asked, agent);
     statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
     const name = `control ${seed}:${requests}, ${attack.operation.method} ${attack.target.slice(0, 100)}, ${attack.body.length} bytes`;
     complaints.push(...faultsOf(attack.operation, got).map((fault) => `${name}: ${fault.slice(0, 500)}`));
     if (work !== undefined && work > (costliest?.work ?? 0)) costliest = { work, request: name };
-    if (isTooMuch) complaints.push(`${name}: took ${Math.round(work!)} ms of work`);
+    // The gate only prints it: bounded-work.test.ts counts the work, and no slow machine changes that.
+    if (isTooMuch && IS_LONG) complaints.push(`${name}: took ${Math.round(work!)} ms of work`);
   }
   agent.destroy();
   return { requests, statuses, costliest, complaints };

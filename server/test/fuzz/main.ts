@@ -2,17 +2,18 @@
  * Random and mutated requests against the real program over loopback, first to the listener with a good client beside them, then
  * to the control API, by a driver of ours and by schemathesis where it is installed:
  *
- *   npm run test:fuzz                        20 seconds and a little, with a seed that is printed
- *   MILLRACE_FUZZ_MINUTES=10 npm run test:fuzz
- *   MILLRACE_FUZZ_SEED=7 npm run test:fuzz   the same attacks again; their order in time is the machine's
- *   MILLRACE_FUZZ_ATTACK=7:1234 npm run test:fuzz    this one attack alone, as a complaint names it
+ *   npm run test:fuzz                                the attacks of the gate, some half a minute
+ *   MILLRACE_TEST_LIST=long npm run test:fuzz        as many as the long run makes
+ *   MILLRACE_TEST_SEED=7 npm run test:fuzz           others; their order in time is the machine's
+ *   npm run test:fuzz -- 7:1234                      this one attack alone, as a complaint names it
  *
  * Exit code 1 when the program crashes, answers a 5xx that is not 503 or an error no client can read, loses a call it
- * accepted, refuses a good one, or grows without bound; and when the control API answers what its document does not have, or
- * takes more than 100 ms of the event loop for a request.
+ * accepted, refuses a good one, or grows without bound; and when the control API answers what its document does not have. The long run
+ * also complains of a request that takes more than 100 ms of the event loop.
  */
 import { memoryOf } from '../http/memory-of.ts';
 import { makePlace, type Program, startServer } from '../support/program.ts';
+import { amountOf, replayOf, SEED } from '../support/runs.ts';
 import { attack } from './attacker.ts';
 import { fuzzControl } from './control.ts';
 import { type Experience, startGoodClient } from './good-client.ts';
@@ -20,10 +21,11 @@ import { randomOf } from './random.ts';
 import { attackOf } from './requests.ts';
 import { runSchemathesis } from './schemathesis.ts';
 
-const SECONDS = Number(process.env['MILLRACE_FUZZ_MINUTES'] ?? 1 / 3) * 60;
-const SEED = Number(process.env['MILLRACE_FUZZ_SEED'] ?? Date.now() % 1_000_000);
-const ONE = process.env['MILLRACE_FUZZ_ATTACK'];
-const LISTENER_SECONDS = SECONDS / 2;
+const ONE = process.argv[2];
+const ATTACKS = amountOf({ gate: 3000, long: 200_000 });
+const CONTROL_REQUESTS = amountOf({ gate: 800, long: 40_000 });
+/** Examples that schemathesis makes for each operation. */
+const EXAMPLES = amountOf({ gate: 5, long: 500 });
 const AT_ONCE = 64;
 
 /** In MB. The second half may take this much more than the first one: caches fill, heaps breathe. */
@@ -44,7 +46,7 @@ const place = makePlace(CONFIGURATION);
 const program = await startServer(place, { env: { MILLRACE_ADMIN_TOKEN: TOKEN } });
 try {
   const port = Number(new URL(program.url).port);
-  console.log(`seed ${SEED}, ${ONE === undefined ? `${SECONDS} s` : `attack ${ONE}`}`);
+  console.log(ONE === undefined ? `fuzz: ${ATTACKS} attacks, ${replayOf(SEED)}` : `attack ${ONE}`);
   if (ONE === undefined) {
     await fuzz(port);
     await askEverything();
@@ -66,22 +68,20 @@ async function fuzz(port: number): Promise<void> {
   const stopGood = startGoodClient(port, 'wk_good');
   const memory: number[] = [];
   const watch = setInterval(() => isAlive(program) && memory.push(memoryOf(program.pid)), 250);
-  const until = performance.now() + LISTENER_SECONDS * 1000;
   let attacks = 0;
   const attacker = async () => {
-    while (performance.now() < until && complaints.length < 100 && isAlive(program)) {
+    while (attacks < ATTACKS && complaints.length < 100 && isAlive(program)) {
       await attackBy(`${SEED}:${attacks++}`, port);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, attacker));
   clearInterval(watch);
   const experience = await stopGood();
-  console.log(`${attacks} attacks, ${Math.round(attacks / LISTENER_SECONDS)} a second`);
   reportMemory(memory);
   await reportGood(experience);
 }
 
-/** The control API, each half of the time that is left. */
+/** The control API, by both drivers. */
 async function askEverything(): Promise<void> {
   const asked = { url: program.url, token: TOKEN, pid: program.pid };
   const {
@@ -89,7 +89,7 @@ async function askEverything(): Promise<void> {
     statuses: answered,
     costliest,
     complaints: found,
-  } = await fuzzControl(asked, SEED, SECONDS / 4);
+  } = await fuzzControl(asked, SEED, CONTROL_REQUESTS);
   const counts = [...answered]
     .sort(([one], [other]) => one - other)
     .map(([status, count]) => `${status}: ${count}`);
@@ -100,7 +100,7 @@ async function askEverything(): Promise<void> {
       : `  the costliest took ${costliest.work.toFixed(1)} ms: ${costliest.request}`,
   );
   complaints.push(...found);
-  const { said, complaints: others } = await runSchemathesis(asked, SEED, SECONDS / 4);
+  const { said, complaints: others } = await runSchemathesis(asked, SEED, EXAMPLES);
   console.log(said);
   complaints.push(...others);
 }

@@ -18,7 +18,7 @@ import { ROOT } from '../support/program.ts';
 
 /**
  * The parts of Node that Millrace relies on and that Node does not document. Each test names one of them and the file that
- * needs it. `.ci/run` runs this file under the newest Node as well (step `node_next`), so that a change shows before the pinned
+ * needs it. The long run (`tools/ci.ts`) runs this file under the newest Node as well, so that a change shows before the pinned
  * Node is raised. When a test fails, the named file has to be changed first.
  */
 

@@ -17,6 +17,7 @@ import {
   type TestServerOptions,
   type WireResponse,
 } from '../support/http-server.ts';
+import { until } from '../support/until.ts';
 
 /** The bounds of the listener, over real sockets. spec/specification.md, "Overload". */
 
@@ -65,10 +66,10 @@ function expectOverloaded({ status, headers, body }: WireResponse): void {
 
 /** Asks until the answer has the status: what a client did a moment ago may not have arrived yet. */
 async function askUntil(status: number, body?: Uint8Array): Promise<WireResponse> {
-  for (;;) {
+  return until(`an answer has the status ${status}`, async () => {
     const answer = await ask(body);
-    if (answer.status === status) return answer;
-  }
+    return answer.status === status && answer;
+  });
 }
 
 function tallied(): DiscardCounters & { readonly codes: string[] } {
@@ -97,7 +98,7 @@ describe('the bound on requests', () => {
     await start({ bounds: BOUNDS, verdict: (_, answer) => held.push(answer) });
     const waiting = await Promise.all(Array.from({ length: 20 }, () => connect()));
     for (const connection of waiting) await connection.send(post('/v1/track', '{}'));
-    while (held.length < 20) await new Promise((resolve) => setImmediate(resolve));
+    await until('calls wait for their verdict', () => held.length >= 20);
     expectOverloaded(await ask());
     for (const connection of waiting.slice(0, 10)) connection.destroy();
     await Promise.all(waiting.slice(0, 10).map(({ closed }) => closed));
@@ -106,7 +107,7 @@ describe('the bound on requests', () => {
     for (const connection of waiting.slice(10)) expect((await connection.nextResponse()).status).toBe(200);
     const last = await connect();
     await last.send(post('/v1/track', '{}'));
-    while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call waits for its verdict', () => held.length >= 1);
     held[0]!({ kind: 'stored' });
     expect((await last.nextResponse()).status).toBe(200);
   });
@@ -121,7 +122,7 @@ describe('the bound on requests', () => {
       for (const connection of hanging) connection.destroy();
       await askUntil(200);
       // All twenty places are free again: the next turn of the loop takes every one of them.
-      while ((await ask()).status !== 200);
+      await askUntil(200);
     }
     expect(running!.calls.length).toBeGreaterThanOrEqual(20);
   });
@@ -160,12 +161,12 @@ describe('the bound on bytes', () => {
     const zipped = gzipSync(Buffer.alloc(500_000, 'x'));
     const clients = [await connect(), await connect(), await connect()];
     for (const client of clients.slice(0, 2)) await client.send(post('/v1/batch', zipped));
-    while (held.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    await until('calls wait for their verdict', () => held.length >= 2);
     await clients[2]!.send(post('/v1/batch', zipped));
     expectOverloaded(await clients[2]!.nextResponse());
     for (const answer of held.splice(0)) answer({ kind: 'stored' });
     await clients[2]!.send(post('/v1/batch', zipped));
-    while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call waits for its verdict', () => held.length >= 1);
   });
 });
 
@@ -232,9 +233,14 @@ describe('bodies that arrive slowly', () => {
 
   test('are cut off with 408 at the time limit, each of hundreds, and keep nobody waiting', async () => {
     await start({ timeouts: { head: 2000, request: 2000, checkInterval: 50 } });
-    const slow = await Promise.all(Array.from({ length: 600 }, () => connect()));
     const parts = ['POST /v1/track HTTP/1.1\r\nHo', postHead('/v1/track', 1000), `${postHead('/v1/b', 9)}12`];
-    await Promise.all(slow.map((connection, nth) => connection.send(parts[nth % 3]!)));
+    // Each sends as soon as it is connected: the time limit runs from then on.
+    const begin = async (nth: number) => {
+      const connection = await connect();
+      await connection.send(parts[nth % 3]!);
+      return connection;
+    };
+    const slow = await Promise.all(Array.from({ length: 600 }, (_, nth) => begin(nth)));
     expect((await ask()).status).toBe(200);
     const answers = await Promise.all(slow.map((connection) => connection.nextResponse()));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([408]));
@@ -306,11 +312,7 @@ function pageOf(text: string): Promise<ControlHandler> {
 
 /** Tries until a connection is taken: one beyond the bound is closed as it comes. */
 async function untilTaken<T>(attempt: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await attempt();
-    } catch {}
-  }
+  return until('a connection is taken', attempt);
 }
 
 test('what finds no path is counted, where clients with a wrong base URL end up', async () => {
@@ -363,7 +365,7 @@ describe('requests behind each other on one connection', () => {
       'garbage\r\n\r\n',
       'more',
     );
-    while (held.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    await until('calls wait for their verdict', () => held.length >= 2);
     await client.send('more garbage');
     held[1]!({ kind: 'stored' });
     held[0]!({ kind: 'stored' });
@@ -406,13 +408,13 @@ describe('requests behind each other on one connection', () => {
     for (let nth = 0; nth < 20; nth++) {
       const client = await connect();
       await client.send(post('/v1/track', '{}'), 'garbage\r\n\r\n');
-      while (held.length < nth + 1) await new Promise((resolve) => setImmediate(resolve));
+      await until('calls wait for their verdict', () => held.length >= nth + 1);
       client.destroy();
     }
     for (const answer of held.splice(0)) answer({ kind: 'stored' });
     const other = await connect();
     await other.send(post('/v1/track', '{}'));
-    while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call waits for its verdict', () => held.length >= 1);
     held[0]!({ kind: 'stored' });
     expect((await other.nextResponse()).status).toBe(200);
   });

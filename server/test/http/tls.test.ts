@@ -15,6 +15,7 @@ import {
   type TestServer,
 } from '../support/http-server.ts';
 import { ROOT, runProgram, startArguments, startProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
 
 /** https on the listener's own port: `tls` of the configuration. spec/contract.md, "Paths of the server". */
 
@@ -97,7 +98,7 @@ function steppedClock() {
 async function logged(event: string, more = 1): Promise<void> {
   const count = () => running!.logged.filter((line) => line.event === event).length;
   const wanted = count() + more;
-  while (count() < wanted) await new Promise((resolve) => setImmediate(resolve));
+  await until(`the log has ${event}`, () => count() >= wanted);
 }
 
 describe('the listener', () => {
@@ -171,16 +172,14 @@ describe('the listener', () => {
   });
 
   test('lets a request under way finish when it stops', async () => {
-    let release: (() => void) | undefined;
-    const verdict: IngestHandler = (_, answer) => {
-      release = () => answer({ kind: 'stored' });
-    };
+    const held: (() => void)[] = [];
+    const verdict: IngestHandler = (_, answer) => void held.push(() => answer({ kind: 'stored' }));
     running = await startTestServer({ tls: files, verdict });
     const connection = await connect(running.port);
     await connection.send(post('/v1/track', '{}'));
-    while (release === undefined) await new Promise((resolve) => setImmediate(resolve));
+    await until('a call waits for its verdict', () => held.length > 0);
     const stopped = running.listener.stop();
-    release();
+    held[0]!();
     await stopped;
     const { status, headers } = await connection.nextResponse();
     expect([status, headers.get('connection')]).toEqual([200, 'close']);
@@ -213,9 +212,9 @@ describe('renewed files', () => {
     step();
     await refused;
     expect(await shown(running.port)).toBe(before);
-    while (waits.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until('a wait has begun', () => waits.length > 0);
     step();
-    while (waits.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until('a wait has begun', () => waits.length > 0);
     expect(running.logged.filter(({ event }) => event === 'tls.not_renewed')).toHaveLength(1);
     copyFileSync(join(CERTIFICATES, 'self-signed.key'), files.key);
     const renewed = logged('tls.renewed');

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from './until.ts';
 
 export interface ControlAnswer<Body> {
   readonly status: number;
@@ -34,12 +34,13 @@ export class ControlApi {
     return answer;
   }
 
-  /** Reads until the answer is as wanted, for what has no signal. The test's own time limit ends it otherwise. */
+  /** Reads until the answer is as wanted, for what has no signal. */
   async until<Body>(path: string, isReached: (answer: Body) => boolean): Promise<Body> {
-    for (;;) {
+    const { answer } = await until(`${path} is as wanted`, async () => {
       const answer = await this.read<Body>(path);
-      if (isReached(answer)) return answer;
-      await sleep(20);
-    }
+      if (!isReached(answer)) throw new Error(`it is ${JSON.stringify(answer).slice(0, 1000)}`);
+      return { answer };
+    });
+    return answer;
   }
 }

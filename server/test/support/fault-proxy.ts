@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { type SecureContextOptions, TLSSocket } from 'node:tls';
+import { within } from './until.ts';
 
 /**
  * The fault of one request. `before`: the server never sees the request. `after`: the server has taken it and answered, but
@@ -207,8 +208,8 @@ export async function startFaultProxy(
     useConnections(next) {
       onConnection = next;
     },
-    until: (condition) =>
-      new Promise((resolve) => {
+    until: (condition) => {
+      const reached = new Promise<void>((resolve) => {
         const watch = () => {
           if (!condition()) return;
           watchers.delete(watch);
@@ -216,7 +217,10 @@ export async function startFaultProxy(
         };
         watchers.add(watch);
         watch();
-      }),
+      });
+      const describe = () => `${condition}; ${requests.length} requests have come`;
+      return within('the requests through the proxy are as wanted', reached, describe);
+    },
     async stop() {
       server.close();
       for (const socket of sockets) socket.destroy();

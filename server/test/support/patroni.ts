@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { killServer, unprivileged } from './postgres.ts';
+import { killServer, releaseMemory, unprivileged } from './postgres.ts';
 import { freePort } from './receiver.ts';
+import { until } from './until.ts';
 
 /** Seconds until Patroni takes a primary for dead: the shortest time that it allows. */
 const TTL = 20;
@@ -55,6 +55,16 @@ export class PatroniCluster {
     }
   }
 
+  /** Ends the lease of the primary at once, as etcd does by itself when a dead primary has not renewed it for the time that Patroni allows. */
+  async endLease(): Promise<void> {
+    const answer = await fetch(`http://127.0.0.1:${this.#etcd}/v3/kv/deleterange`, {
+      method: 'POST',
+      body: JSON.stringify({ key: btoa('/service/millrace/leader') }),
+    });
+    const { deleted } = (await answer.json()) as { deleted?: string };
+    if (deleted !== '1') throw new Error('etcd knows no primary');
+  }
+
   async stop(): Promise<void> {
     // Patroni stops its server first.
     for (const child of this.#started.toReversed()) {
@@ -91,7 +101,7 @@ export class PatroniCluster {
       ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer],
       ...['--initial-cluster', `default=${peer}`, '--unsafe-no-fsync'],
     ]);
-    while (!(await answers(`${own}/health`))) await delay(50);
+    await until('etcd answers', () => answers(`${own}/health`), { pause: 50 });
   }
 
   async #startMember(name: string): Promise<PatroniMember> {
@@ -100,15 +110,20 @@ export class PatroniCluster {
     const file = join(this.#home, `${name}.yml`);
     writeFileSync(file, JSON.stringify(this.#settingsOf(name, { port, api, data })));
     const patroni = this.#start('patroni', [file]);
-    let said = '';
+    let log = '';
     patroni.stderr!.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-4000);
+      log = (log + text).slice(-4000);
     });
+    const ended = once(patroni, 'exit').then(() => {
+      if (!isKilled) throw new Error(`patroni of ${name} ended: ${log}`);
+    });
+    ended.catch(() => undefined);
+    let isKilled = false;
     const isSaid = async (role: string) => {
-      while (!(await answers(`http://127.0.0.1:${api}/${role}`))) {
-        if (patroni.exitCode !== null) throw new Error(`patroni of ${name} ended: ${said}`);
-        await delay(50);
-      }
+      const said = until(`Patroni says that ${name} is the ${role}`, () =>
+        answers(`http://127.0.0.1:${api}/${role}`),
+      );
+      await Promise.race([said, ended]);
     };
     const member: PatroniMember = {
       port,
@@ -116,8 +131,10 @@ export class PatroniCluster {
       isSynchronous: () => isSaid('synchronous'),
       kill: () => {
         const server = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]);
+        isKilled = true;
         process.kill(patroni.pid!, 'SIGKILL');
         killServer(server);
+        releaseMemory(data);
       },
     };
     this.members.push(member);
@@ -150,7 +167,11 @@ export class PatroniCluster {
           replication: { username: 'replicator', password: 'secret' },
         },
         // What a kill leaves is in the memory of the system, whether it was synced or not.
-        parameters: { unix_socket_directories: this.#home, fsync: 'off' },
+        parameters: {
+          unix_socket_directories: this.#home,
+          fsync: 'off',
+          dynamic_shared_memory_type: 'mmap',
+        },
       },
     };
   }

@@ -14,50 +14,94 @@ export interface PostgresLine {
   swallow(): void;
   /** Ends `swallow`: what was sent meanwhile arrives. */
   carry(): void;
+  /** Carries about so many bytes of clients more, and then nothing. Resolves then. */
+  carryOnly(bytes: number): Promise<void>;
   close(): void;
 }
 
 const SOCKET = '.s.PGSQL.5432';
 
 export async function startPostgresLine(folder: string): Promise<PostgresLine> {
-  const place = mkdtempSync(join(tmpdir(), 'millrace-line-'));
-  const pairs = new Map<Socket, Socket>();
-  let isSwallowing = false;
-  const line = createServer((client) => {
-    const server = connect(join(folder, SOCKET));
-    pairs.set(client, server);
-    client.on('error', () => undefined).on('close', () => pairs.delete(client));
-    // The server's side stays open when the client's is cut: it learns of nothing.
-    server.on('error', () => undefined).on('close', () => isSwallowing || client.destroy());
-    if (!isSwallowing) connectBoth(client, server);
-  });
-  line.listen(join(place, SOCKET));
-  await once(line, 'listening');
-  return {
-    through: (url) => url.replace(encodeURIComponent(folder), encodeURIComponent(place)),
-    cut: () => {
-      for (const client of pairs.keys()) {
-        client.unpipe();
-        client.destroy();
-      }
-    },
-    swallow: () => {
-      isSwallowing = true;
-      for (const [client, server] of pairs) for (const socket of [client, server]) socket.unpipe().pause();
-    },
-    carry: () => {
-      isSwallowing = false;
-      for (const [client, server] of pairs) connectBoth(client, server);
-    },
-    close: () => {
-      line.close();
-      for (const [client, server] of pairs) for (const socket of [client, server]) socket.destroy();
-      rmSync(place, { recursive: true });
-    },
-  };
+  const line = new Line(folder);
+  await line.listen();
+  return line;
 }
 
-function connectBoth(client: Socket, server: Socket): void {
-  client.pipe(server);
-  server.pipe(client);
+class Line implements PostgresLine {
+  readonly #folder: string;
+  readonly #place = mkdtempSync(join(tmpdir(), 'millrace-line-'));
+  readonly #pairs = new Map<Socket, Socket>();
+  readonly #listening = createServer((client) => this.#accept(client));
+  #isSwallowing = false;
+  /** Bytes of clients until it swallows, and who waits for that. */
+  #left = Number.POSITIVE_INFINITY;
+  #isUsed = () => {};
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  async listen(): Promise<void> {
+    this.#listening.listen(join(this.#place, SOCKET));
+    await once(this.#listening, 'listening');
+  }
+
+  through(url: string): string {
+    return url.replace(encodeURIComponent(this.#folder), encodeURIComponent(this.#place));
+  }
+
+  cut(): void {
+    for (const client of this.#pairs.keys()) {
+      client.unpipe();
+      client.destroy();
+    }
+  }
+
+  swallow(): void {
+    this.#isSwallowing = true;
+    for (const [client, server] of this.#pairs)
+      for (const socket of [client, server]) socket.unpipe().pause();
+  }
+
+  carry(): void {
+    this.#isSwallowing = false;
+    for (const [client, server] of this.#pairs) this.#connectBoth(client, server);
+  }
+
+  async carryOnly(bytes: number): Promise<void> {
+    const used = new Promise<void>((resolve) => {
+      this.#isUsed = resolve;
+    });
+    this.#left = bytes;
+    this.carry();
+    await used;
+  }
+
+  close(): void {
+    this.#listening.close();
+    for (const [client, server] of this.#pairs) for (const socket of [client, server]) socket.destroy();
+    rmSync(this.#place, { recursive: true, force: true });
+  }
+
+  #accept(client: Socket): void {
+    const server = connect(join(this.#folder, SOCKET));
+    this.#pairs.set(client, server);
+    client.on('error', () => undefined).on('close', () => this.#pairs.delete(client));
+    // The server's side stays open when the client's is cut: it learns of nothing.
+    server.on('error', () => undefined).on('close', () => this.#isSwallowing || client.destroy());
+    if (!this.#isSwallowing) this.#connectBoth(client, server);
+  }
+
+  #connectBoth(client: Socket, server: Socket): void {
+    client.off('data', this.#count).on('data', this.#count).pipe(server);
+    server.pipe(client);
+  }
+
+  readonly #count = ({ length }: Buffer): void => {
+    this.#left -= length;
+    if (this.#left > 0) return;
+    this.#left = Number.POSITIVE_INFINITY;
+    this.swallow();
+    this.#isUsed();
+  };
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { databaseOf } from './test-database.ts';
+import { within } from './until.ts';
 
 export const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** The bundle of the program, where the run has made one (program-bundle.ts). */
@@ -114,7 +115,7 @@ interface Watched {
 }
 
 function saw(pattern: RegExp, { child, out, watchers }: Watched): Promise<RegExpMatchArray> {
-  return new Promise((resolve, reject) => {
+  const said = new Promise<RegExpMatchArray>((resolve, reject) => {
     const look = () => {
       const match = `${out.stdout}${out.stderr}`.match(pattern);
       if (match === null) return;
@@ -127,6 +128,7 @@ function saw(pattern: RegExp, { child, out, watchers }: Watched): Promise<RegExp
     );
     look();
   });
+  return within(`millrace said ${pattern}`, said, () => `It said:\n${out.stdout}${out.stderr}`);
 }
 
 /** Removes settings of the person who runs the tests: they must not reach the program under test. */

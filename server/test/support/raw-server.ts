@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import type { HttpClient, HttpResult, OutboundRequest } from '../../src/ports/http-client.ts';
+import { GIVE_UP_AFTER, within } from './until.ts';
 
 /** One request as it came over the wire. */
 export interface RawRequest {
@@ -59,10 +60,16 @@ export async function startRawServer(
     sockets,
     requests,
     async received(count) {
-      while (requests.length < count) await once(events, 'request');
+      while (requests.length < count)
+        await within(
+          `request ${count} has come`,
+          once(events, 'request'),
+          () => `Those were ${requests.length}.`,
+        );
     },
     async opened(count) {
-      while (sockets.length < count) await once(events, 'connection');
+      while (sockets.length < count)
+        await within(`connection ${count} was opened`, once(events, 'connection'));
     },
     async stop() {
       server.close();
@@ -102,14 +109,31 @@ export function closed(socket: Socket | undefined): Promise<void> {
   });
 }
 
-/** Sends, and fails the test when `done` is called before `send` has returned or more than once. */
+/**
+ * Tries with a time limit that is to end a request, and with longer ones as long as a slow machine has not
+ * come far enough before its end. Resolves to what the last attempt has seen.
+ */
+export async function withLimits<Seen>(
+  attempt: (limit: number) => Promise<Seen>,
+  isFarEnough: (seen: Seen) => boolean,
+): Promise<Seen> {
+  for (let limit = 500; ; limit *= 4) {
+    const seen = await attempt(limit);
+    if (isFarEnough(seen) || limit > 30_000) return seen;
+  }
+}
+
+/**
+ * Sends, and fails the test when `done` is called before `send` has returned or more than once. Where a test
+ * gives no time limit, none is reached.
+ */
 export function post(
   transport: HttpClient,
   url: string,
   {
     headers = {},
     body = Buffer.from('{}'),
-    timeout = 5000,
+    timeout = GIVE_UP_AFTER,
     waited = 0,
     pool = 1,
     ...rest

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { within } from './until.ts';
 
 /** One request as it arrived at a customer's endpoint. */
 export interface Arrival {
@@ -56,8 +57,8 @@ export async function startReceiver(options: TestReceiverOptions = {}): Promise<
   server.listen(options.port ?? 0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const until = (condition: () => boolean) =>
-    new Promise<void>((resolve) => {
+  const until = async (condition: () => boolean) => {
+    const reached = new Promise<void>((resolve) => {
       const look = () => {
         if (!condition()) return;
         watchers.delete(look);
@@ -66,6 +67,9 @@ export async function startReceiver(options: TestReceiverOptions = {}): Promise<
       watchers.add(look);
       look();
     });
+    const describe = () => `${condition}; ${arrivals.length} requests have arrived`;
+    await within('the requests of a receiver are as wanted', reached, describe);
+  };
   return {
     url: `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     port,
@@ -86,6 +90,7 @@ export async function startReceiver(options: TestReceiverOptions = {}): Promise<
  */
 export async function freePort(): Promise<number> {
   for (;;) {
+    // clock: the port is tried, and another one taken where it is not free.
     const port = randomInt(10_000, 32_000);
     try {
       await (await startReceiver({ port })).stop();

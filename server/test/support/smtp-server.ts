@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { within } from './until.ts';
 
 /** One mail as a server took it. */
 export interface TakenMail {
@@ -60,8 +61,8 @@ export async function startSmtpServer(options: SmtpServerOptions = {}): Promise<
     port: (server.address() as AddressInfo).port,
     mails,
     lines,
-    count: (n) =>
-      new Promise((resolve) => {
+    count: (n) => {
+      const taken = new Promise<void>((resolve) => {
         const watch = () => {
           if (mails.length < n) return;
           watchers.delete(watch);
@@ -69,7 +70,9 @@ export async function startSmtpServer(options: SmtpServerOptions = {}): Promise<
         };
         watchers.add(watch);
         watch();
-      }),
+      });
+      return within(`${n} mails are taken`, taken, () => `${mails.length} are.`);
+    },
     stop: async () => {
       for (const socket of sockets) socket.destroy();
       server.close();

@@ -3,48 +3,65 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { connectTo, filesWith, findPostgres, startPostgres } from './postgres.ts';
+import { connectTo, filesWith, findPostgres } from './postgres.ts';
 
 /**
  * `MILLRACE_TEST_DATABASE=postgres` runs tests of the whole program on PostgreSQL: a program with a data folder gets a database of its
- * own for that folder, and finds it again after a restart. vitest.e2e-postgres.config.ts names the files.
+ * own for that folder, and finds it again after a restart. The project `e2e-postgres` of vitest.config.ts names the files.
  */
 const SWITCH = 'MILLRACE_TEST_DATABASE';
 
-/** Where the server of the run is. */
-const FOLDER = 'MILLRACE_TEST_DATABASE_FOLDER';
+/** Where the server of the run is (test-database-server.ts). */
+export const FOLDER = 'MILLRACE_TEST_DATABASE_FOLDER';
 
-/** Starts the server of the run, before any test. */
-export async function setup(): Promise<() => Promise<void>> {
-  if (process.env[SWITCH] !== 'postgres')
-    throw new Error(`${SWITCH}=postgres runs these tests on PostgreSQL`);
-  const bin = findPostgres();
-  if (bin === undefined) throw new Error('no PostgreSQL 15 or newer is installed');
-  const server = await startPostgres(bin, { fsync: 'off' });
-  process.env[FOLDER] = server.folder;
-  return () => server.stop();
-}
+/** A database that has the tables of this version. Others are copies of it, because a program makes its tables for a tenth of a second. */
+export const TABLES = 'tables';
+
+/** One of so many databases is empty, and its program makes the tables. */
+const EMPTY = 8;
+
+/** Where the server of the run is; undefined in a run on the embedded engine. */
+const serverFolder = () => (process.env[SWITCH] === 'postgres' ? process.env[FOLDER] : undefined);
+
+/** Names of the databases that this process has made. */
+const made = new Set<string>();
 
 /** What a program that is started with these arguments reads from its environment; nothing in runs on the embedded engine. */
 export function databaseOf(args: readonly string[]): Readonly<Record<string, string>> {
-  const folder = process.env[FOLDER];
+  const folder = serverFolder();
   const data = args[args.indexOf('--data') + 1];
   if (folder === undefined || !['start', 'dev'].includes(args[0]!) || !args.includes('--data')) return {};
-  const made = spawnSync(join(findPostgres()!, 'createdb'), ['-h', folder, '-U', 'millrace', nameOf(data!)], {
-    encoding: 'utf8',
-  });
-  if (made.status !== 0 && !made.stderr.includes('already exists')) throw new Error(made.stderr);
+  const name = databaseFor(data!);
+  if (!made.has(name)) makeDatabase(folder, name);
+  made.add(name);
   return { MILLRACE_DATABASE: addressOf(folder, data!) };
 }
 
-const nameOf = (data: string) => `t${createHash('sha1').update(data).digest('hex').slice(0, 20)}`;
+/** Tests start programs without waiting, so this is a command that is waited for. */
+function makeDatabase(folder: string, name: string): void {
+  // Stores tell each other apart by their ids.
+  const identify = `update installation set value = replace(gen_random_uuid()::text, '-', '') where name = 'id'`;
+  const isEmpty = made.size % EMPTY === 0;
+  const statements = isEmpty
+    ? [`create database ${name} strategy file_copy`]
+    : [`create database ${name} template ${TABLES} strategy file_copy`, `\\c ${name}`, identify];
+  const args = ['-X', '-q', '-h', folder, '-U', 'millrace', '-d', 'postgres', '-v', 'ON_ERROR_STOP=1'];
+  const { status, stderr } = spawnSync(
+    join(findPostgres()!, 'psql'),
+    [...args, ...statements.flatMap((one) => ['-c', one])],
+    { encoding: 'utf8' },
+  );
+  if (status !== 0) throw new Error(stderr);
+}
+
+const databaseFor = (data: string) => `t${createHash('sha1').update(data).digest('hex').slice(0, 20)}`;
 
 const addressOf = (folder: string, data: string) =>
-  `postgres:///${nameOf(data)}?host=${encodeURIComponent(folder)}&user=millrace`;
+  `postgres:///${databaseFor(data)}?host=${encodeURIComponent(folder)}&user=millrace`;
 
 /** The files or tables of the store of a data folder in which a text stands: what an operator's `grep` would find. */
 export async function storedIn(data: string, text: string): Promise<readonly string[]> {
-  const folder = process.env[FOLDER];
+  const folder = serverFolder();
   if (folder !== undefined) return await filesWith(addressOf(folder, data), text);
   return ['millrace.db', 'millrace.db-wal'].filter((name) => readFileSync(join(data, name)).includes(text));
 }
@@ -54,7 +71,7 @@ export async function alterStore(
   data: string,
   sql: string | { readonly sqlite: string; readonly postgres: string },
 ): Promise<void> {
-  const folder = process.env[FOLDER];
+  const folder = serverFolder();
   if (folder === undefined) {
     const database = new DatabaseSync(join(data, 'millrace.db'));
     database.exec(typeof sql === 'string' ? sql : sql.sqlite);

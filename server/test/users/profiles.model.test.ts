@@ -1,16 +1,16 @@
 import { describe, test } from 'vitest';
 import type { Computation, EventAggregate } from '../../src/model/definition.ts';
 import { DAY, HOUR } from '../../src/model/time.ts';
+import { amountOf } from '../support/runs.ts';
 import { diskPlace, memoryPlace } from './profile-places.ts';
 import { compareSteps, compareWithModel, type Step } from './profiles-model.ts';
 
-/** The suite of faults makes 4000 runs. */
-const runs = Number(process.env['MILLRACE_MODEL_RUNS'] ?? 150);
+const runs = amountOf({ gate: 300, long: 20_000 });
 
 test('profiles, memberships and notifications are those of a naive model, whatever fails in between', () =>
   compareWithModel(memoryPlace, { numRuns: runs }));
 
-test('so are those in users.db', () => compareWithModel(diskPlace, { numRuns: runs / 3 }));
+test('so are those in users.db', () => compareWithModel(diskPlace, { numRuns: Math.ceil(runs / 3) }));
 
 const BASE = { id: 1, version: 1, text: '', destinations: [], enabled: true } as const;
 const ORDERS: EventAggregate = { op: 'event', type: 'track', name: 'Order', reduce: { op: 'count' } };

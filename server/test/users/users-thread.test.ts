@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { hasProfiles } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { createSystemClock } from '../../src/adapters/system/clock.ts';
@@ -12,6 +12,7 @@ import { UsersClient, type UsersClientDependencies } from '../../src/users/clien
 import { DEFAULT_IDENTITY_SETTINGS, type UsersSettings } from '../../src/users/contract.ts';
 import { batch, event } from '../conformance/batches.ts';
 import { openStore } from '../support/shared-writer.ts';
+import { until } from '../support/until.ts';
 
 const NOTHING: UsersSettings = { computations: [], identities: DEFAULT_IDENTITY_SETTINGS };
 
@@ -27,9 +28,6 @@ const PRO: AudienceDefinition = {
   includeAnonymous: false,
   definition: { op: '=', value: { op: 'trait', name: 'plan' }, to: 'pro' },
 };
-
-/** Milliseconds that a state may take to come on a machine that has much else to do. */
-const LONGEST = 60_000;
 
 /** The real thread on the real files, as the main thread sees it. */
 describe('the users thread', () => {
@@ -66,17 +64,22 @@ describe('the users thread', () => {
     return users;
   }
 
-  /** Appends `track` calls of a user. */
+  let appends = 0;
+
+  /** Appends `track` calls of a user, each time others. */
   async function append(userId: string, n: number): Promise<void> {
-    const events = Array.from({ length: n }, (_, nth) =>
-      event(`${userId}-${nth}-${Math.random()}`, 1, { userId }),
-    );
+    appends++;
+    const events = Array.from({ length: n }, (_, nth) => event(`${userId}-${nth}-${appends}`, 1, { userId }));
     await store.log.append(batch(events, { receivedAt: clock.monotonic() }));
     users.committed();
   }
 
   const untilLive = () =>
-    vi.waitFor(async () => expect(await users.status()).toMatchObject({ state: 'live', behind: 0 }), LONGEST);
+    until('profiles are live', async () =>
+      expect(await users.status()).toMatchObject({ state: 'live', behind: 0 }),
+    );
+  const untilKnown = (userId: string) =>
+    until(`${userId} has a profile`, async () => expect(await users.profile({ userId })).toBeDefined());
 
   it('makes profiles of the log, and follows it when it is told of commits', async () => {
     start('on');
@@ -85,7 +88,7 @@ describe('the users thread', () => {
     expect(await users.profile({ userId: 'u1' })).toMatchObject({ userId: 'u1' });
     expect(await users.profile({ userId: 'u2' })).toBeUndefined();
     await append('u2', 1);
-    await vi.waitFor(async () => expect(await users.profile({ userId: 'u2' })).toBeDefined(), LONGEST);
+    await untilKnown('u2');
     expect(await users.status()).toMatchObject({ profiles: 2 });
   });
 
@@ -115,7 +118,7 @@ describe('the users thread', () => {
   it('starts when a profile is asked for', async () => {
     start('auto');
     await append('u1', 3);
-    await vi.waitFor(async () => expect(await users.profile({ userId: 'u1' })).toBeDefined(), LONGEST);
+    await untilKnown('u1');
   });
 
   it('keeps nothing when profiles are off, and still erases what was kept', async () => {
@@ -153,9 +156,8 @@ describe('the users thread', () => {
     const broken = () => ({ ...given(), store: undefined }) as unknown as ReturnType<typeof given>;
     let starts = 0;
     start('on', NOTHING, { options: () => (starts++ === 0 ? broken() : given()) });
-    await vi.waitFor(
-      () => expect(users.degraded()).toEqual([expect.stringMatching(/the users thread has ended/)]),
-      LONGEST,
+    await until('the end of the thread is told', () =>
+      expect(users.degraded()).toEqual([expect.stringMatching(/the users thread has ended/)]),
     );
     expect(await users.status()).toMatchObject({ state: 'failed' });
     await expect(users.profile({ userId: 'u1' })).rejects.toThrow(StorageError);
@@ -170,9 +172,8 @@ describe('the users thread', () => {
     writeFileSync(join(folder, 'users.db'), 'no database'.repeat(200));
     start('on');
     await append('u1', 7);
-    await vi.waitFor(
-      () => expect(users.degraded()[0]).toMatch(/profiles stand still: .*users\.db is damaged.*rebuild/),
-      LONGEST,
+    await until('the damage is told', () =>
+      expect(users.degraded()[0]).toMatch(/profiles stand still: .*users\.db is damaged.*rebuild/),
     );
     expect(await users.status()).toMatchObject({ state: 'failed' });
     expect(await users.rebuild({ dryRun: true })).toMatchObject({ events: 7 });

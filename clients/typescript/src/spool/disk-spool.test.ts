@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { GIVE_UP_AFTER } from '../../../../server/test/support/until.ts';
 import { type Collector, FAST, startCollector } from '../../test/collector.ts';
 import type { Entry } from '../backlog.ts';
 import { Client } from '../client.ts';
@@ -47,6 +48,7 @@ describe('a spool on the disk', () => {
     new Client(writeKey, {
       endpoint: collector.url,
       clock: FAST,
+      closeTimeout: GIVE_UP_AFTER,
       spool: diskSpool({ dir, maxBytes, whenFull }),
       onFailure: (failure) => failures.push(failure),
     });
@@ -135,8 +137,6 @@ describe('a spool on the disk', () => {
       });
     }
     status = 200;
-    // Without a limit of time: `close` gives up after some seconds.
-    await client.flush();
     await client.close();
     expect(stored).toBe(2_500);
   });

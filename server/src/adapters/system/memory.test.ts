@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { until } from '../../../test/support/until.ts';
 import { IdleCollector, type OtherThreads, type ProcessMemory } from './memory.ts';
 
 beforeAll(() => {
@@ -114,10 +115,10 @@ test.runIf(glibcVersion() !== undefined)('gives back memory that is free between
   buffers.length = 0;
   const before = process.memoryUsage.rss();
   // V8 frees buffers on another thread, and tells nobody when it has.
-  await vi.waitFor(() => {
+  await until('the memory is given back', () => {
     for (const utilization of [1, 0, 0, 0, 0]) collector.used(utilization);
-    expect(process.memoryUsage.rss()).toBeLessThan(before - 50 * 1024 * 1024);
-  }, 4000);
+    return process.memoryUsage.rss() < before - 50 * 1024 * 1024;
+  });
   expect(kept).toHaveLength(240);
 });
 

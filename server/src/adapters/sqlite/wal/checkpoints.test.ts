@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../../../../test/support/until.ts';
 import { walPath } from '../data-folder/files.ts';
 import { openDatabase } from '../database.ts';
 import { Checkpoints } from './checkpoints.ts';
@@ -45,7 +46,7 @@ describe('the checkpointer', () => {
     commit(450_000);
     expect(checkpoints.isRunning).toBe(true);
     expect(pagesLeft()).toBeGreaterThan(100);
-    await expect.poll(pagesLeft, { timeout: 60_000 }).toBe(0);
+    await until('all of it is copied', () => pagesLeft() === 0);
   });
 
   it('copies a log that has begun anew only when it is long again, however long its file is', async () => {
@@ -56,9 +57,9 @@ describe('the checkpointer', () => {
       return count();
     };
     const pages = () => (database.prepare('pragma wal_checkpoint(noop)').get() as { log: number }).log;
-    await expect.poll(() => afterSome(pages), { timeout: 60_000 }).toBeLessThan(1000);
+    await until('the log has begun anew', () => afterSome(pages) < 1000);
     // The checkpointer may copy just then, which it does once a second.
-    await expect.poll(() => afterSome(pagesLeft), { timeout: 60_000 }).toBeGreaterThanOrEqual(64);
+    await until('commits are left in the log', () => afterSome(pagesLeft) >= 64);
   });
 
   it('closes the file at every pause, however soon after a resume', () => {

@@ -1,0 +1,65 @@
+import { expect } from 'vitest';
+import type { Lease } from './cluster-line.ts';
+import { largest } from './passed.ts';
+
+/** One request as it came to the customer's endpoint. */
+export interface Arrival {
+  readonly id: string;
+  /** By the monotonic clock. */
+  readonly at: number;
+  /** Where it came from. A node has each of its connections for itself. */
+  readonly connection: Connection;
+  /** The leases that the nodes sent under, by their place in the cluster. */
+  readonly leases: readonly (Lease | undefined)[];
+  /** `commits` of each of these when it was answered; undefined while it is not. */
+  commits: readonly number[] | undefined;
+}
+
+/** A connection to the endpoint. */
+export interface Connection {
+  readonly port: number;
+  /** The place of its node in the cluster, when that is known. */
+  node: number | undefined;
+}
+
+/** An event that came again. */
+export interface Repeat {
+  readonly before: Arrival;
+  readonly again: Arrival;
+}
+
+/** The arrivals after the first one of an event, each with the one before. */
+export function repeatsIn(arrivals: readonly Arrival[]): Repeat[] {
+  const last = new Map<string, Arrival>();
+  return arrivals.flatMap((again) => {
+    const before = last.get(again.id);
+    last.set(again.id, again);
+    return before === undefined ? [] : [{ before, again }];
+  });
+}
+
+/**
+ * Transactions with results that a node may complete after an answer was sent to it, and that are without this one: one that was under
+ * way, and those that begin before the answer is read. A node that keeps results back for a second makes some forty.
+ */
+const MOST_COMMITS = 4;
+
+/**
+ * Expects that whatever came again had to: its node lost the lease under which it had sent it, and could not have written the result
+ * before. Counted in transactions, which a slow machine makes longer and not more. Returns what to print.
+ */
+export function expectExplained(repeated: readonly Repeat[]): Record<string, number> {
+  const facts = repeated.map(({ before: { id, at, connection, leases, commits } }) => {
+    const node = connection.node ?? -1;
+    const lease = leases[node];
+    const ended = lease?.endedAt ?? Number.POSITIVE_INFINITY;
+    const later = lease === undefined || commits === undefined ? 0 : lease.commits - commits[node]!;
+    return { id, node, hasLostLease: ended < Number.POSITIVE_INFINITY, later, age: Math.round(ended - at) };
+  });
+  const unexplained = facts.filter(({ hasLostLease, later }) => !hasLostLease || later > MOST_COMMITS);
+  expect(unexplained).toEqual([]);
+  return {
+    'oldest repeated, ms': largest(facts.map(({ age }) => age)),
+    'commits after its answer': largest(facts.map(({ later }) => later)),
+  };
+}

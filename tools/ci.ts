@@ -1,0 +1,304 @@
+/**
+ * The two lists of tests, and what runs them.
+ *
+ * The gate is what must pass before a change is merged: the smallest of each kind that shows that it still works, with fixed seeds. The
+ * long run does what must be many or random; nobody waits for it.
+ *
+ *   node tools/ci.ts gate                    what `.ci/run` calls when it has installed what is needed
+ *   node tools/ci.ts long --seed 7           `npm run test:long`; without --seed it draws one, and prints it
+ *   node tools/ci.ts gate --only e2e,faults  some steps of a list
+ *   node tools/ci.ts … --summary FILE        keeps the summary as JSON
+ *   node tools/ci.ts durations FILE…         writes tools/test-durations.json from such summaries
+ *
+ * Steps that keep one core busy run side by side, as many as the machine has cores. Each step has a temporary folder of its own: what is
+ * left in it, and each process that still knows it, is a failure of that step's tests. The last line counts: "9 passed, 0 failed".
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { leftBehind } from './left-behind.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const DURATIONS = join(import.meta.dirname, 'test-durations.json');
+
+export interface Step {
+  readonly name: string;
+  /** As typed in a shell, at the root of the repository. */
+  readonly command: string;
+  /** The cores that it keeps busy. */
+  readonly cores: 1 | 2;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Its failure is printed and fails nothing. */
+  readonly isReportOnly?: boolean;
+}
+
+/** In the order in which they start: what fails soonest is first, and of the steps beside each other the longest. */
+export const GATE: readonly Step[] = [
+  { name: 'check', command: 'npm run check', cores: 2 },
+  { name: 'test', command: 'npm test', cores: 2 },
+  { name: 'faults', command: 'npm run test:faults', cores: 1 },
+  { name: 'postgres', command: 'npm run test:postgres', cores: 1 },
+  { name: 'e2e', command: 'npm run test:e2e', cores: 1 },
+  { name: 'clients', command: 'npm run test:clients', cores: 1 },
+  { name: 'e2e-postgres', command: 'npm run test:e2e:postgres', cores: 1 },
+  { name: 'console', command: 'npm run test:console', cores: 1 },
+  { name: 'go', command: 'npm run test:go', cores: 1 },
+  { name: 'fuzz', command: 'npm run test:fuzz', cores: 1 },
+  { name: 'timing', command: 'npm run test:timing', cores: 2, isReportOnly: true },
+];
+
+/** The suites of the gate do more of each kind here: MILLRACE_TEST_LIST tells them (server/test/support/runs.ts). */
+export const LONG: readonly Step[] = [
+  ...GATE.filter(({ name }) => !['check', 'go', 'timing'].includes(name)),
+  { name: 'node-next', command: 'node tools/newest.ts node', cores: 1 },
+  { name: 'postgres-next', command: 'node tools/newest.ts postgres', cores: 1 },
+  { name: 'soak', command: 'node bench/soak.ts', cores: 2, env: { MINUTES: '30' } },
+];
+
+interface Ended {
+  readonly name: string;
+  readonly isReportOnly: boolean;
+  readonly code: number;
+  readonly seconds: number;
+  /** Processor time of all its processes that ended before it, in seconds. */
+  readonly processorSeconds: number;
+  /** What its tests left: one line each. */
+  readonly left: readonly string[];
+  /** Milliseconds of each test file, by its path. */
+  readonly files: Readonly<Record<string, number>>;
+  readonly output: string;
+}
+
+export interface Summary {
+  readonly list: string;
+  readonly commit: string;
+  readonly seed: string;
+  readonly began: string;
+  readonly machine: { readonly cores: number; readonly model: string; readonly load: readonly number[] };
+  readonly seconds: number;
+  readonly steps: readonly Omit<Ended, 'output'>[];
+}
+
+/** Whether the step holds up a merge: it failed, or its tests left something behind. */
+const hasFailed = ({ code, left, isReportOnly }: Omit<Ended, 'output'>) =>
+  !isReportOnly && (code !== 0 || left.length > 0);
+
+/** Steps that run: their process groups end with this program. */
+const running = new Set<ChildProcess>();
+
+function endRunning(): void {
+  for (const { pid } of running) {
+    try {
+      process.kill(-pid!, 'SIGKILL');
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+}
+
+/** Runs one step to its end. `folder` is for its output and its temporary files. */
+async function runStep(step: Step, folder: string, env: NodeJS.ProcessEnv): Promise<Ended> {
+  const { name, command, isReportOnly = false } = step;
+  const temporary = join(folder, name);
+  const [output, times, report] = ['log', 'times', 'json'].map((end) => join(folder, `${name}.${end}`));
+  // Everybody may enter: PostgreSQL runs as a user who is not root.
+  mkdirSync(temporary, { mode: 0o755 });
+  const began = performance.now();
+  const child = spawn(
+    'bash',
+    ['-c', `{ ${command}\n} >"$1" 2>&1; code=$?; times >"$2"; exit $code`, name, output!, times!],
+    {
+      cwd: ROOT,
+      detached: true,
+      stdio: 'ignore',
+      env: { ...env, ...step.env, TMPDIR: temporary, MILLRACE_TEST_REPORT: report! },
+    },
+  );
+  running.add(child);
+  const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+  running.delete(child);
+  const seconds = (performance.now() - began) / 1000;
+  const left = await leftBehind(temporary);
+  rmSync(temporary, { recursive: true, force: true });
+  return {
+    name,
+    isReportOnly,
+    code: code ?? (signal === null ? 1 : 128),
+    seconds,
+    processorSeconds: existsSync(times!) ? secondsOf(readFileSync(times!, 'utf8')) : 0,
+    left,
+    files: existsSync(report!) ? filesOf(readFileSync(report!, 'utf8')) : {},
+    output: readFileSync(output!, 'utf8'),
+  };
+}
+
+/** Seconds that the children of a shell have used, by the second line of `times`: "1m2.5s 0m3.25s". */
+export function secondsOf(times: string): number {
+  const [, ofChildren = ''] = times.split('\n');
+  const parts = [...ofChildren.matchAll(/(\d+)m([\d.]+)s/g)];
+  return parts.reduce((sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds), 0);
+}
+
+/** Milliseconds of each file of a vitest report. */
+export function filesOf(report: string): Record<string, number> {
+  const { testResults } = JSON.parse(report) as {
+    testResults: { name: string; startTime: number; endTime: number }[];
+  };
+  const entries = testResults.map(
+    ({ name, startTime, endTime }) => [relative(ROOT, name), Math.round(endTime - startTime)] as const,
+  );
+  return Object.fromEntries(entries);
+}
+
+/** Runs steps in their order, each as soon as it has its cores. */
+async function runSteps(steps: readonly Step[], env: NodeJS.ProcessEnv): Promise<Ended[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'ci-'));
+  chmodSync(folder, 0o755);
+  const all = Math.max(2, availableParallelism());
+  const ended: Ended[] = [];
+  const waiting = [...steps];
+  const going = new Map<Step, Promise<void>>();
+  try {
+    while (waiting.length > 0 || going.size > 0) {
+      const busy = [...going.keys()].reduce((sum, { cores }) => sum + cores, 0);
+      const next = waiting[0];
+      if (next !== undefined && busy + next.cores <= all) {
+        waiting.shift();
+        say(`\n== ${next.name}: ${next.command}`);
+        const run = runStep(next, folder, env).then((step) => {
+          going.delete(next);
+          ended.push(step);
+          say(`\n== what ${step.name} said\n${step.output.trimEnd()}`);
+          say(`== ${verdictOf(step)}, ${Math.round(step.seconds)} s`);
+        });
+        going.set(next, run);
+      } else await Promise.race(going.values());
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return ended;
+}
+
+function verdictOf(step: Omit<Ended, 'output'>): string {
+  const { name, code, left, isReportOnly } = step;
+  if (code === 0 && left.length === 0) return `${name}: passed`;
+  const why = [...(code === 0 ? [] : [`exit code ${code}`]), ...left.map((line) => `left behind: ${line}`)];
+  return `${name}: ${isReportOnly ? 'reported' : 'FAILED'}: ${why.join('; ')}`;
+}
+
+/** A table by step, with the time that passed and the time of the processor. */
+export function tableOf({ list, seed, commit, seconds, steps }: Summary): string {
+  const rows = steps.map((step) => [
+    step.name,
+    step.seconds.toFixed(0),
+    step.processorSeconds.toFixed(0),
+    verdictOf(step).slice(step.name.length + 2),
+  ]);
+  const processor = steps.reduce((sum, step) => sum + step.processorSeconds, 0);
+  const table = [
+    ['step', 'seconds', 'processor', ''],
+    ...rows,
+    ['all', seconds.toFixed(0), processor.toFixed(0), ''],
+  ];
+  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]!.length)));
+  const lines = table.map(([name, ...rest]) =>
+    [name!.padEnd(widths[0]!), rest[0]!.padStart(widths[1]!), rest[1]!.padStart(widths[2]!), rest[2]!]
+      .join('  ')
+      .trimEnd(),
+  );
+  return [`${list} of ${commit.slice(0, 9)}, seed ${seed}`, ...lines].join('\n');
+}
+
+/** The files that took a second or more, longest first, with their suite before them. */
+export function durationsOf(summaries: readonly Summary[]): Record<string, number> {
+  const found = summaries.flatMap(({ steps }) =>
+    steps.flatMap(({ name, files }) =>
+      Object.entries(files).map(([path, ms]) => [`${PROJECTS[name] ?? name} ${path}`, ms] as const),
+    ),
+  );
+  const long = found.filter(([, ms]) => ms >= 1000).toSorted(([, one], [, other]) => other - one);
+  return Object.fromEntries(long);
+}
+
+/** The vitest projects whose names are not those of their steps. */
+const PROJECTS: Readonly<Record<string, string>> = { test: 'unit' };
+
+const say = (text: string) => process.stdout.write(`${text}\n`);
+
+/** The last lines of a failed step are printed again at the end: whoever reads a log of thousands of lines starts there. */
+const REPEATED_LINES = 80;
+
+interface Options {
+  readonly seed?: string | undefined;
+  readonly only?: string | undefined;
+  readonly summary?: string | undefined;
+}
+
+async function runList(list: 'gate' | 'long', { seed, only, summary }: Options): Promise<number> {
+  const names = only?.split(',');
+  const steps = (list === 'gate' ? GATE : LONG).filter(({ name }) => names?.includes(name) ?? true);
+  const unknown = names?.filter((name) => !steps.some((step) => step.name === name)) ?? [];
+  if (unknown.length > 0) throw new Error(`the ${list} list has no step "${unknown[0]}"`);
+  const drawn = seed ?? (list === 'long' ? String(Math.floor(Math.random() * 1e9)) : undefined);
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    NO_COLOR: '1',
+    MILLRACE_TEST_LIST: list,
+    ...(drawn === undefined ? {} : { MILLRACE_TEST_SEED: drawn }),
+  };
+  const before = statusOf();
+  const began = new Date();
+  const load = loadavg();
+  const ended = await runSteps(steps, env);
+  const written: Summary = {
+    list,
+    commit: git('rev-parse', 'HEAD'),
+    seed: drawn ?? 'of server/test/seeds.json',
+    began: began.toISOString(),
+    machine: { cores: availableParallelism(), model: cpus()[0]?.model ?? '', load },
+    seconds: (Date.now() - began.getTime()) / 1000,
+    steps: ended.map(({ output: _, ...step }) => step),
+  };
+  if (summary !== undefined) writeFileSync(summary, `${JSON.stringify(written, undefined, 2)}\n`);
+  const failed = ended.filter(hasFailed);
+  for (const { name, output } of failed)
+    say(`\n== what ${name} said last\n${output.trimEnd().split('\n').slice(-REPEATED_LINES).join('\n')}`);
+  say(`\n${tableOf(written)}`);
+  if (list === 'long') say(`again: npm run test:long -- --seed ${drawn}`);
+  const changed = statusOf();
+  if (changed !== before) say(`the tests changed the work tree:\n${changed}`);
+  const failures = failed.length + (changed === before ? 0 : 1);
+  say(`${ended.length - failed.length} passed, ${failures} failed`);
+  return failures === 0 ? 0 : 1;
+}
+
+const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+const statusOf = () => git('status', '--porcelain');
+
+function writeDurations(files: readonly string[]): void {
+  const summaries = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as Summary);
+  writeFileSync(DURATIONS, `${JSON.stringify(durationsOf(summaries), undefined, 2)}\n`);
+}
+
+if (import.meta.main) {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { seed: { type: 'string' }, only: { type: 'string' }, summary: { type: 'string' } },
+  });
+  const [verb, ...rest] = positionals;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      endRunning();
+      process.exit(130);
+    });
+  if (verb === 'durations') writeDurations(rest);
+  else if (verb === 'gate' || verb === 'long') process.exitCode = await runList(verb, values);
+  else
+    throw new Error(
+      'node tools/ci.ts gate|long [--seed N] [--only STEP,…] [--summary FILE], or durations FILE…',
+    );
+}

@@ -99,6 +99,7 @@ export default defineConfig({
         isolate: false,
         globalSetup: BUNDLE,
         setupFiles: [SEEDS, LEAVE_AS_FOUND],
+        maxWorkers: availableParallelism(),
       }),
       // The whole program on PostgreSQL, by the tests that it passes on the embedded engine. Four are about that engine: they damage its
       // files, take them away, look for its lock, or watch how it syncs.
@@ -121,10 +122,15 @@ export default defineConfig({
         include: ['server/test/**/*.postgres.ts'],
         // The first of them ends last. It fails where tests have left databases behind, and then nothing else would end.
         globalSetup: ['server/test/support/postgres-server.ts', BUNDLE],
+        isolate: false,
         fileParallelism: false,
       }),
       // The console in a real browser against a real server; it wants `console/dist`.
-      project('console', { include: ['console/test/**/*.browser.ts'], fileParallelism: false }),
+      project('console', {
+        include: ['console/test/**/*.browser.ts'],
+        isolate: false,
+        fileParallelism: false,
+      }),
       // Client libraries against the real server: published ones, and ours.
       project('clients', {
         globalSetup: BUNDLE,

@@ -10,7 +10,7 @@
  *   node tools/ci.ts … --summary FILE        keeps the summary as JSON
  *   node tools/ci.ts durations FILE…         writes tools/test-durations.json from such summaries
  *
- * Steps that keep one core busy run side by side, as many as the machine has cores. Each step has a temporary folder of its own: what is
+ * Suites that wait for servers, disks and browsers run side by side, one more than the machine has cores. Each step has a temporary folder of its own: what is
  * left in it, and each process that still knows it, is a failure of that step's tests. The last line counts: "9 passed, 0 failed".
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
@@ -28,34 +28,40 @@ export interface Step {
   readonly name: string;
   /** As typed in a shell, at the root of the repository. */
   readonly command: string;
-  /** The cores that it keeps busy. */
-  readonly cores: 1 | 2;
+  /** It keeps all cores busy, or measures time, so nothing runs beside it. */
+  readonly isAlone?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** Its failure is printed and fails nothing. */
   readonly isReportOnly?: boolean;
 }
 
-/** In the order in which they start: what fails soonest is first, and of the steps beside each other the longest. */
+/** In the order in which they start: what fails soonest is first, and of the suites beside each other the longest. */
 export const GATE: readonly Step[] = [
-  { name: 'check', command: 'npm run check', cores: 2 },
-  { name: 'test', command: 'npm test', cores: 2 },
-  { name: 'faults', command: 'npm run test:faults', cores: 1 },
-  { name: 'postgres', command: 'npm run test:postgres', cores: 1 },
-  { name: 'e2e', command: 'npm run test:e2e', cores: 1 },
-  { name: 'clients', command: 'npm run test:clients', cores: 1 },
-  { name: 'e2e-postgres', command: 'npm run test:e2e:postgres', cores: 1 },
-  { name: 'console', command: 'npm run test:console', cores: 1 },
-  { name: 'go', command: 'npm run test:go', cores: 1 },
-  { name: 'fuzz', command: 'npm run test:fuzz', cores: 1 },
-  { name: 'timing', command: 'npm run test:timing', cores: 2, isReportOnly: true },
+  { name: 'check', command: 'npm run check', isAlone: true },
+  { name: 'test', command: 'npm test', isAlone: true },
+  { name: 'postgres', command: 'npm run test:postgres' },
+  { name: 'clients', command: 'npm run test:clients' },
+  { name: 'e2e', command: 'npm run test:e2e' },
+  { name: 'faults', command: 'npm run test:faults' },
+  { name: 'console', command: 'npm run test:console' },
+  { name: 'e2e-postgres', command: 'npm run test:e2e:postgres' },
+  { name: 'go', command: 'npm run test:go' },
+  { name: 'fuzz', command: 'npm run test:fuzz' },
+  { name: 'timing', command: 'npm run test:timing', isAlone: true, isReportOnly: true },
 ];
+
+/** Repeats the properties of fast-check with twenty seeds. */
+const PROPERTIES = `for nth in $(seq 20); do
+  MILLRACE_TEST_SEED=$((MILLRACE_TEST_SEED + nth)) npx vitest run --project unit $(git grep -l fast-check -- '*.test.ts') || exit 1
+done`;
 
 /** The suites of the gate do more of each kind here: MILLRACE_TEST_LIST tells them (server/test/support/runs.ts). */
 export const LONG: readonly Step[] = [
   ...GATE.filter(({ name }) => !['check', 'go', 'timing'].includes(name)),
-  { name: 'node-next', command: 'node tools/newest.ts node', cores: 1 },
-  { name: 'postgres-next', command: 'node tools/newest.ts postgres', cores: 1 },
-  { name: 'soak', command: 'node bench/soak.ts', cores: 2, env: { MINUTES: '30' } },
+  { name: 'node-next', command: 'node tools/newest.ts node' },
+  { name: 'postgres-next', command: 'node tools/newest.ts postgres' },
+  { name: 'properties', command: PROPERTIES },
+  { name: 'soak', command: 'node bench/soak.ts', isAlone: true, env: { MINUTES: '30' } },
 ];
 
 interface Ended {
@@ -153,19 +159,20 @@ export function filesOf(report: string): Record<string, number> {
   return Object.fromEntries(entries);
 }
 
-/** Runs steps in their order, each as soon as it has its cores. */
+/** Runs steps in their order, each as soon as there is room for it. */
 async function runSteps(steps: readonly Step[], env: NodeJS.ProcessEnv): Promise<Ended[]> {
   const folder = mkdtempSync(join(tmpdir(), 'ci-'));
   chmodSync(folder, 0o755);
-  const all = Math.max(2, availableParallelism());
+  const most = availableParallelism() + 1;
   const ended: Ended[] = [];
   const waiting = [...steps];
   const going = new Map<Step, Promise<void>>();
   try {
     while (waiting.length > 0 || going.size > 0) {
-      const busy = [...going.keys()].reduce((sum, { cores }) => sum + cores, 0);
       const next = waiting[0];
-      if (next !== undefined && busy + next.cores <= all) {
+      const isFree = ![...going.keys()].some(({ isAlone }) => isAlone);
+      const hasRoom = going.size < (next?.isAlone === true ? 1 : most);
+      if (next !== undefined && isFree && hasRoom) {
         waiting.shift();
         say(`\n== ${next.name}: ${next.command}`);
         const run = runStep(next, folder, env).then((step) => {

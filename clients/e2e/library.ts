@@ -1,9 +1,9 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { IS_LONG } from '../../server/test/support/runs.ts';
 import { GIVE_UP_AFTER, within } from '../../server/test/support/until.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -14,7 +14,10 @@ export interface Library {
   readonly command: readonly [string, ...string[]];
 }
 
-/** Built once, with its race detector: a data race is then a failure like any other. */
+/** Where the Go program is built; Go itself knows when it has to be built again. */
+const GO_PROGRAM = join(HERE, '../../node_modules/.cache/millrace-client-go');
+
+/** The Go program is built with its race detector: a data race is then a failure like any other. */
 export function libraries(): { readonly found: readonly Library[]; readonly missing: readonly string[] } {
   const typescript: Library = {
     name: 'TypeScript',
@@ -28,9 +31,18 @@ export function libraries(): { readonly found: readonly Library[]; readonly miss
   if (!existsSync(join(HERE, 'go', 'go.mod'))) {
     return { found: [typescript], missing: ['clients/e2e/go is not there: the Go client is left out'] };
   }
-  const program = join(mkdtempSync(join(tmpdir(), 'millrace-client-go-')), 'millrace-client-go');
-  execFileSync('go', ['build', '-race', '-o', program, '.'], { cwd: join(HERE, 'go'), stdio: 'inherit' });
-  return { found: [typescript, { name: 'Go', command: [program] }], missing: [] };
+  const build = ['build', '-race', '-o', GO_PROGRAM, '.'];
+  execFileSync('go', build, { cwd: join(HERE, 'go'), stdio: 'inherit' });
+  return { found: [typescript, { name: 'Go', command: [GO_PROGRAM] }], missing: [] };
+}
+
+/**
+ * The libraries that try a rule of the server: all of them in the long run, and in the gate one, by turns from file to file. What a
+ * library does itself is tried with each of them in both.
+ */
+export function librariesBesideTheServer(turn: number): readonly Library[] {
+  const { found } = libraries();
+  return IS_LONG ? found : [found[turn % found.length]!];
 }
 
 export interface Answer {

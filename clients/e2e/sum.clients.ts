@@ -93,7 +93,8 @@ describe.each(found)('the $name client', (library) => {
   });
 
   it('loses nothing to a server that is killed and started again, three times', async () => {
-    const client = await trial.start({ flushAt: 10, waitScale: 0.1 });
+    // Its ten tries take half a minute at least: longer than a slow machine takes to start a server.
+    const client = await trial.start({ flushAt: 10, waitScale: 0.3 });
     for (let round = 0; round < 3; round++) {
       await trial.calls(client, 100, round * 200);
       const passed = trial.world.proxy.passed;
@@ -126,7 +127,7 @@ describe.each(found)('the $name client', (library) => {
   });
 
   it('refuses calls for which there is no room, and sends the others when the server is back', async () => {
-    const client = await trial.start({ maxCalls: 50, whenFull: 'refuse', waitScale: 0.02 });
+    const client = await trial.start({ maxCalls: 50, whenFull: 'refuse', waitScale: 0.2 });
     trial.world.proxy.use(() => refusal(503));
     const answers = await trial.calls(client, 80);
     expect(answers.filter(({ ok }) => ok)).toHaveLength(50);
@@ -143,7 +144,7 @@ describe.each(found)('the $name client', (library) => {
       uploads: 1,
       flushAt: 10,
       whenFull: 'drop-oldest',
-      waitScale: 0.02,
+      waitScale: 0.2,
     });
     trial.world.proxy.use(() => refusal(503));
     const answers = await trial.calls(client, 80);
@@ -161,7 +162,7 @@ describe.each(found)('the $name client', (library) => {
   });
 
   it('makes a call wait for room when that is the policy', async () => {
-    const client = await trial.start({ maxCalls: 50, whenFull: 'block', waitScale: 0.02 });
+    const client = await trial.start({ maxCalls: 50, whenFull: 'block', waitScale: 0.2 });
     trial.world.proxy.use(() => refusal(503));
     const waiting = trial.calls(client, 80);
     await client.until(() => client.accepted.size === 50);

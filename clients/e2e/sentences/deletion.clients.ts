@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { alterStore } from '../../../server/test/support/test-database.ts';
 import { until } from '../../../server/test/support/until.ts';
-import { type Driver, libraries } from '../library.ts';
+import { type Driver, libraries, librariesBesideTheServer } from '../library.ts';
 import { quoted } from './quoted.ts';
 import { type Body, bodiesAt, type Call, deletionOf, deletionsAt, expectSigned, Scene } from './scene.ts';
 
-const { found, missing } = libraries();
+const { missing } = libraries();
+const tried = librariesBesideTheServer(1);
 for (const line of missing) console.log(line);
 
 const viewed = (userId: string, more: Body = {}): Call => ['track', { userId, event: 'Viewed', ...more }];
@@ -22,7 +23,7 @@ function filesWith(folder: string, text: string): string[] {
 }
 
 /** spec/specification.md, "Deletion and suppression", with calls that each of our clients makes. */
-describe.each(found)('the $name client', (library) => {
+describe.each(tried)('the $name client', (library) => {
   let scene: Scene;
   let website: Driver;
   let app: Driver;
@@ -431,7 +432,7 @@ describe.each(found)('the $name client', (library) => {
   );
 });
 
-describe.each(found)('the $name client, without profiles', (library) => {
+describe.each(tried)('the $name client, without profiles', (library) => {
   it(
     quoted('While no profiles are kept, only stored events tell which sources have seen the user.'),
     async () => {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../../../server/test/support/calls.ts';
-import { type Driver, libraries } from '../library.ts';
+import { type Driver, libraries, librariesBesideTheServer } from '../library.ts';
 import { quoted } from './quoted.ts';
 import { type Body, bodiesAt, type Call, deletionsAt, Scene } from './scene.ts';
 
-const { found, missing } = libraries();
+const { missing } = libraries();
+const tried = librariesBesideTheServer(3);
 for (const line of missing) console.log(line);
 
 interface Profile extends Body {
@@ -23,7 +24,7 @@ const identify = (ids: Body, traits: Body, more: Body = {}): Call => [
 ];
 
 /** spec/specification.md, "Identities", with calls that each of our clients makes. */
-describe.each(found)('the $name client', (library) => {
+describe.each(tried)('the $name client', (library) => {
   let scene: Scene;
   let website: Driver;
   beforeAll(async () => {

@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Driver, libraries } from '../library.ts';
+import { type Driver, libraries, librariesBesideTheServer } from '../library.ts';
 import { quoted } from './quoted.ts';
 import { type Body, bodiesAt, type Call, Scene } from './scene.ts';
 
-const { found, missing } = libraries();
+const { missing } = libraries();
+const tried = librariesBesideTheServer(0);
 for (const line of missing) console.log(line);
 
 const HOUR = 3_600_000;
@@ -19,7 +20,7 @@ async function thisHour(): Promise<number> {
 const at = (time: number): string => new Date(time).toISOString();
 
 /** spec/specification.md, "Computed traits", with calls that each of our clients makes. */
-describe.each(found)('the $name client', (library) => {
+describe.each(tried)('the $name client', (library) => {
   let scene: Scene;
   let website: Driver;
   beforeAll(async () => {

@@ -56,10 +56,20 @@ function folders(): MigrationEngine {
   };
 }
 
-function databases(postgres: PostgresFixture): MigrationEngine {
+/** `role`: what is moved to is empty, and what is moved from has its tables and an id of its own before it is opened. */
+function databases(postgres: PostgresFixture, role: 'source' | 'target'): MigrationEngine {
   const opened = new WeakMap<Store, { url: string; store: PostgresStore }>();
   return {
-    makePlace: () => postgres.makeDatabase(),
+    makePlace: async () => {
+      if (role === 'target') return await postgres.makeDatabase();
+      const url = await postgres.makeDatabaseWithTables();
+      const client = await connectTo(url);
+      await client.query(
+        `update installation set value = replace(gen_random_uuid()::text, '-', '') where name = 'id'`,
+      );
+      await client.end();
+      return url;
+    },
     open: async (url) => {
       const store = await openPostgresStore({ url, node: 'a' });
       opened.set(store, { url, store });
@@ -89,7 +99,7 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
   const postgres = usePostgres();
 
   it('keeps the time of its folder, whatever the clock of the database shows', async () => {
-    const [folder, database] = [folders(), databases(postgres)];
+    const [folder, database] = [folders(), databases(postgres, 'target')];
     const [place, url, back] = [
       await folder.makePlace(),
       await database.makePlace(),
@@ -128,7 +138,7 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
   });
 
   it('is not taken up again by a node that stood still while it was moved away', async () => {
-    const [folder, database] = [folders(), databases(postgres)];
+    const [folder, database] = [folders(), databases(postgres, 'source')];
     const [url, place] = [await database.makePlace(), await folder.makePlace()];
     const reasons: unknown[] = [];
     const note = (facts: { reason?: unknown }, name: string) => {
@@ -153,10 +163,10 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
 
   migrationConformance('moved from a folder to a database', {
     from: folders(),
-    to: databases(postgres),
+    to: databases(postgres, 'target'),
   });
   migrationConformance('moved from a database to a folder', {
-    from: databases(postgres),
+    from: databases(postgres, 'source'),
     to: folders(),
   });
 });

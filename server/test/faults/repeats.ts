@@ -49,12 +49,18 @@ const MOST_COMMITS = 4;
  * before. Counted in transactions, which a slow machine makes longer and not more. Returns what to print.
  */
 export function expectExplained(repeated: readonly Repeat[]): Record<string, number> {
-  const facts = repeated.map(({ before: { id, at, connection, leases, commits } }) => {
-    const node = connection.node ?? -1;
-    const lease = leases[node];
+  const facts = repeated.map(({ before, again }) => {
+    const { id, at, connection, leases, commits } = before;
+    const lease = leases[connection.node ?? -1];
     const ended = lease?.endedAt ?? Number.POSITIVE_INFINITY;
-    const later = lease === undefined || commits === undefined ? 0 : lease.commits - commits[node]!;
-    return { id, node, hasLostLease: ended < Number.POSITIVE_INFINITY, later, age: Math.round(ended - at) };
+    const isAnswered = lease !== undefined && commits !== undefined;
+    return {
+      ...{ id, node: connection.node, 'again from': again.connection.node },
+      'again after, ms': Math.round(again.at - at),
+      hasLostLease: ended < Number.POSITIVE_INFINITY,
+      later: isAnswered ? lease.commits - commits[connection.node!]! : 0,
+      age: Math.round(ended - at),
+    };
   });
   const unexplained = facts.filter(({ hasLostLease, later }) => !hasLostLease || later > MOST_COMMITS);
   expect(unexplained).toEqual([]);

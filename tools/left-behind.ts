@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Milliseconds in which processes that were told to end may do so. */
 const ENDING = 60_000;
 
-/** Names in a temporary folder that belong to the tools and not to a test. */
-const OF_TOOLS = /^(node-compile-cache|v8-compile-cache-\d+)$/;
+/** Names in a temporary folder that belong to tools and not to a test. Go leaves what it was building when it is killed. */
+const OF_TOOLS = /^(node-compile-cache|v8-compile-cache-\d+|go-build\d+)$/;
 
 /**
  * What a suite has left in its temporary folder, and the processes that know this folder by their environment, their arguments or the

@@ -34,8 +34,9 @@ export class Cluster {
   readonly #makeLine: () => Promise<Line>;
   readonly #receiver: ReturnType<typeof createHttpServer>;
   readonly #connections = new Map<Socket, Connection>();
-  /** Ports of nodes that stood still, by their place: some of their connections are seen here when they are dead. */
-  readonly #portsOfFrozen = new Map<number, number>();
+  /** Ports of nodes that are ended, by their place: some of their connections are seen here when they are dead. */
+  readonly #endedPorts = new Map<number, number>();
+  #noting: NodeJS.Timeout | undefined;
   #sent = 0;
   #isSending = false;
   #isStopped = false;
@@ -130,10 +131,17 @@ export class Cluster {
     await until('the node stands still', () => readdirSync(`/proc/${pid}/task`).every(isFrozen), {
       pause: 1,
     });
-    // It opens no connection any more.
-    for (const port of portsOf(pid)) this.#portsOfFrozen.set(port, this.nodes.indexOf(node));
+    this.#noteEnd(node);
     const lease = node.line.leases.at(-1);
     if (lease !== undefined) lease.endedAt = performance.now();
+  }
+
+  /** Stops a node in order, and starts it again. Resolves to the exit code. */
+  async restart(node: ClusterNode): Promise<number | null> {
+    this.#noteEnd(node);
+    const code = await node.program.stop();
+    node.program = await this.launch(node.name, node.line);
+    return code;
   }
 
   /** What a node has sent of late, from the place `from` in `arrivals` on. */
@@ -146,8 +154,14 @@ export class Cluster {
   #receive(): void {
     this.#receiver.keepAliveTimeout = 120_000;
     this.#receiver.on('connection', (socket: Socket) => {
-      this.#connections.set(socket, { port: socket.remotePort ?? 0, node: undefined });
-      this.#noteSenders();
+      const port = socket.remotePort ?? 0;
+      const isOfEnded = this.#endedPorts.has(port);
+      const connection: Connection = { port, node: undefined, closedAt: Number.POSITIVE_INFINITY, isOfEnded };
+      this.#connections.set(socket, connection);
+      socket.on('close', () => {
+        connection.closedAt = performance.now();
+      });
+      this.#noting ??= setTimeout(() => this.#noteSenders(), NOTE_AFTER);
     });
     this.#receiver.on('request', (request, response) => {
       request.resume();
@@ -158,13 +172,34 @@ export class Cluster {
 
   /** Which node has which connection to the endpoint. */
   #noteSenders(): void {
+    clearTimeout(this.#noting);
+    this.#noting = undefined;
     const unknown = [...this.#connections.values()].filter(({ node }) => node === undefined);
     if (unknown.length === 0) return;
-    for (const [place, { program }] of this.nodes.entries()) {
-      const ports = portsOf(program.pid);
-      for (const connection of unknown) if (ports.has(connection.port)) connection.node = place;
-    }
-    for (const connection of unknown) connection.node ??= this.#portsOfFrozen.get(connection.port);
+    const places = this.#placesOfPorts(this.nodes);
+    for (const connection of unknown)
+      connection.node = places.get(connection.port) ?? this.#endedPorts.get(connection.port);
+  }
+
+  /** A node is about to end, or has ended, because the test wants it. */
+  #noteEnd(node: ClusterNode): void {
+    const places = this.#placesOfPorts([node]);
+    for (const [port, place] of places) this.#endedPorts.set(port, place);
+    for (const connection of this.#connections.values())
+      if (places.has(connection.port)) connection.isOfEnded = true;
+  }
+
+  /** The ports from which nodes have connections to the endpoint, each with the place of its node. */
+  #placesOfPorts(nodes: readonly ClusterNode[]): Map<number, number> {
+    const { port } = this.#receiver.address() as AddressInfo;
+    const sockets = socketsTo(port);
+    const places = new Map<number, number>();
+    for (const node of nodes)
+      for (const file of filesOf(node.program.pid)) {
+        const from = sockets.get(file);
+        if (from !== undefined) places.set(from, this.nodes.indexOf(node));
+      }
+    return places;
   }
 
   #take({ headers, socket }: IncomingMessage, response: ServerResponse): void {
@@ -304,6 +339,7 @@ export class Cluster {
   async stop(): Promise<void> {
     this.#isSending = false;
     this.#isStopped = true;
+    clearTimeout(this.#noting);
     for (const { program, line } of this.nodes) {
       await program.kill();
       line.stop();
@@ -315,6 +351,9 @@ export class Cluster {
   }
 }
 
+/** Milliseconds after a new connection: a node opens many at once. */
+const NOTE_AFTER = 100;
+
 /** Characters at the end of a node's output. */
 const OUTPUT_TAIL = 8000;
 
@@ -324,28 +363,30 @@ export interface Drilled {
   readonly repeated: readonly Repeat[];
 }
 
-/** The ports from which a process has connections; none when it has ended. */
-function portsOf(pid: number): ReadonlySet<number> {
+/** The files and sockets that a process has open; none when it has ended. */
+function filesOf(pid: number): string[] {
   const folder = `/proc/${pid}/fd`;
-  const own = new Set(filesOf(folder).map((fd) => readlinkOf(join(folder, fd))));
-  const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n').slice(1);
-  const fields = lines.map((text) => text.trim().split(/\s+/)).filter(({ length }) => length > 9);
-  const mine = fields.filter(([, , , , , , , , , inode]) => own.has(`socket:[${inode}]`));
-  return new Set(mine.map(([, local]) => Number.parseInt(local!.split(':')[1]!, 16)));
+  const read = (name: string) => orElse(() => readlinkSync(join(folder, name)), '');
+  return orElse(() => readdirSync(folder), []).map(read);
 }
 
-function filesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
+/** The sockets of this machine that are connected to a port, by the name that their process has for them, with the ports that they are of. */
+function socketsTo(port: number): Map<string, number> {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  // Local address, remote address, state, queues, timer, retransmits, user, timeout, number.
+  const line = new RegExp(
+    `: [0-9A-F]{8}:([0-9A-F]{4}) [0-9A-F]{8}:${hex} \\w\\w (?:\\S+\\s+){5}(\\d+) `,
+    'g',
+  );
+  const found = readFileSync('/proc/net/tcp', 'utf8').matchAll(line);
+  return new Map([...found].map(([, local, number]) => [`socket:[${number}]`, Number.parseInt(local!, 16)]));
 }
 
-function readlinkOf(path: string): string | undefined {
+/** A process may end while it is looked at. */
+function orElse<Value>(read: () => Value, otherwise: Value): Value {
   try {
-    return readlinkSync(path);
+    return read();
   } catch {
-    return undefined;
+    return otherwise;
   }
 }

@@ -20,6 +20,10 @@ export interface Connection {
   readonly port: number;
   /** The place of its node in the cluster, when that is known. */
   node: number | undefined;
+  /** By the monotonic clock. */
+  closedAt: number;
+  /** Its node was ended or frozen by the test: what that left was not given up by the node. */
+  isOfEnded: boolean;
 }
 
 /** An event that came again. */
@@ -28,27 +32,35 @@ export interface Repeat {
   readonly again: Arrival;
 }
 
-/** The arrivals after the first one of an event, each with the one before. */
+/**
+ * The arrivals after the first one of an event, each with the one before. A request that its node has given up counts for nothing: one
+ * without an answer for five seconds is made again, and a node closes no other connection that it has used.
+ */
 export function repeatsIn(arrivals: readonly Arrival[]): Repeat[] {
   const last = new Map<string, Arrival>();
   return arrivals.flatMap((again) => {
     const before = last.get(again.id);
     last.set(again.id, again);
-    return before === undefined ? [] : [{ before, again }];
+    return before === undefined || isGivenUp(before, again.at) ? [] : [{ before, again }];
   });
+}
+
+function isGivenUp({ connection: { closedAt, isOfEnded } }: Arrival, until: number): boolean {
+  return closedAt < until && !isOfEnded;
 }
 
 /**
  * Transactions with results that a node may complete after an answer was sent to it, and that are without this one: one that was under
  * way, and those that begin before the answer is read. A node that keeps results back for a second makes some forty.
  */
-const MOST_COMMITS = 4;
+const MOST_COMMITS = 20;
 
 /**
  * Expects that whatever came again had to: its node lost the lease under which it had sent it, and could not have written the result
- * before. Counted in transactions, which a slow machine makes longer and not more. Returns what to print.
+ * before. Counted in transactions, which a slow machine makes longer and not more. A crash of the database takes transactions with it, and
+ * no lease: `recoveredAt` is when it took calls again, by the monotonic clock. Returns what to print.
  */
-export function expectExplained(repeated: readonly Repeat[]): Record<string, number> {
+export function expectExplained(repeated: readonly Repeat[], recoveredAt = 0): Record<string, number> {
   const facts = repeated.map(({ before, again }) => {
     const { id, at, connection, leases, commits } = before;
     const lease = leases[connection.node ?? -1];
@@ -58,11 +70,15 @@ export function expectExplained(repeated: readonly Repeat[]): Record<string, num
       ...{ id, node: connection.node, 'again from': again.connection.node },
       'again after, ms': Math.round(again.at - at),
       hasLostLease: ended < Number.POSITIVE_INFINITY,
+      wasBeforeRecovery: at < recoveredAt,
       later: isAnswered ? lease.commits - commits[connection.node!]! : 0,
       age: Math.round(ended - at),
     };
   });
-  const unexplained = facts.filter(({ hasLostLease, later }) => !hasLostLease || later > MOST_COMMITS);
+  const unexplained = facts.filter(
+    ({ hasLostLease, later, wasBeforeRecovery }) =>
+      !wasBeforeRecovery && (!hasLostLease || later > MOST_COMMITS),
+  );
   expect(unexplained).toEqual([]);
   return {
     'oldest repeated, ms': largest(facts.map(({ age }) => age)),

@@ -25,7 +25,7 @@ const ONE = process.argv[2];
 const ATTACKS = amountOf({ gate: 3000, long: 200_000 });
 const CONTROL_REQUESTS = amountOf({ gate: 800, long: 40_000 });
 /** Examples that schemathesis makes for each operation. */
-const EXAMPLES = amountOf({ gate: 5, long: 500 });
+const EXAMPLES = amountOf({ gate: 2, long: 500 });
 const AT_ONCE = 64;
 
 /** In MB. The second half may take this much more than the first one: caches fill, heaps breathe. */

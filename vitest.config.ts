@@ -161,7 +161,11 @@ export default defineConfig({
       // What takes how long, beside a reference measured in the same run: reported, and never a reason to refuse a change.
       project('timing', {
         include: ['{server,cli,clients/typescript}/**/*.timing.ts'],
-        globalSetup: ['server/test/support/disk-faults/compile.ts', BUNDLE],
+        globalSetup: [
+          'server/test/support/disk-faults/compile.ts',
+          'server/test/support/postgres-server.ts',
+          BUNDLE,
+        ],
         fileParallelism: false,
         disableConsoleIntercept: true,
       }),

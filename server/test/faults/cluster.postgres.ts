@@ -24,13 +24,16 @@ const OUTAGE = IS_LONG ? 300 : 5;
  */
 const MOST_OF_ONE = 3;
 
+/** Milliseconds for a drill: those of the long run last for minutes by themselves. */
+const timeout = IS_LONG ? 3_600_000 : 300_000;
+
 describe.skipIf(!HAS_POSTGRES)(`a cluster loses nothing it has acknowledged (${replayOf(SEED)})`, () => {
   const postgres = usePostgres();
   let cluster: Cluster;
 
   afterEach(() => cluster?.stop());
 
-  it(`when a node is killed, ${KILLS} times at any moment`, async () => {
+  it(`when a node is killed, ${KILLS} times at any moment`, { timeout }, async () => {
     const chance = chanceOf(SEED);
     cluster = await Cluster.start(postgres, ['a', 'b']);
     cluster.beginLoad();
@@ -142,7 +145,8 @@ describe.skipIf(!HAS_POSTGRES)(`a cluster loses nothing it has acknowledged (${r
       },
     );
 
-  it(`when the endpoint is down for ${OUTAGE} s, which the nodes probe by turns, and not each for itself`, async () => {
+  const outage = `when the endpoint is down for ${OUTAGE} s, which the nodes probe by turns, and not each for itself`;
+  it(outage, { timeout }, async () => {
     cluster = await Cluster.start(postgres, ['a', 'b']);
     cluster.beginLoad({ pause: OUTAGE > 60 ? SECOND : 100 });
     await cluster.takes(200);
@@ -195,7 +199,8 @@ describe.skipIf(!HAS_POSTGRES)(`a cluster loses nothing it has acknowledged (${r
     passed('cluster, rolling restart', sumsOf(drilled));
   });
 
-  it.runIf(IS_LONG)('and claims as fast as before while a transaction stays open for minutes', async () => {
+  const transaction = 'and claims as fast as before while a transaction stays open for minutes';
+  it.runIf(IS_LONG)(transaction, { timeout }, async () => {
     cluster = await Cluster.start(postgres, ['a']);
     const url = `postgres:///${cluster.database}?host=${encodeURIComponent(postgres.folder)}&user=millrace`;
     const client = await connectTo(url);

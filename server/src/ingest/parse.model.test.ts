@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { amountOf } from '../../test/support/runs.ts';
 import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
@@ -118,7 +119,7 @@ test('a call is accepted exactly when the model says that it is valid', () => {
       expect(accepts(items, canonical)).toEqual(expected);
       for (const one of expected) one ? valid++ : invalid++;
     }),
-    { numRuns: 2000 },
+    { numRuns: amountOf({ gate: 500, long: 2000 }) },
   );
   expect(Math.min(valid, invalid)).toBeGreaterThan(1000);
 });

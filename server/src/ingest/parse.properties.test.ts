@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { amountOf } from '../../test/support/runs.ts';
 import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/event.ts';
 import type { Json, JsonObject } from '../model/json.ts';
@@ -95,7 +96,7 @@ test('every event is a fixed point of parsing and writing, and its text is its o
         expect(json).not.toContain('\n');
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: amountOf({ gate: 600, long: 2000 }) },
   );
   expect(events).toBeGreaterThan(500);
 });
@@ -113,7 +114,7 @@ test('no bytes make it throw, and every call of a batch is counted once', () => 
       // A batch of `null` is an empty one.
       if (batch) expect(sum).toBe(JSON.parse(text).batch?.length ?? 0);
     }),
-    { numRuns: 2000 },
+    { numRuns: amountOf({ gate: 600, long: 2000 }) },
   );
   fc.assert(
     fc.property(fc.uint8Array(), (bytes) => {
@@ -169,6 +170,6 @@ test('the cheap bound of the size never lets a call through that is too large', 
       const large = Buffer.byteLength(JSON.stringify(item)) > 32_768;
       expect(isTooLarge(item, JSON.stringify(event))).toBe(large);
     }),
-    { numRuns: 3000 },
+    { numRuns: amountOf({ gate: 1000, long: 3000 }) },
   );
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { amountOf } from '../../test/support/runs.ts';
 import { NaivePeople } from '../../test/users/naive-people.ts';
 import type { IdentityKey, ProfileId } from '../ports/profile-store.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentitySettings } from './contract.ts';
@@ -148,7 +149,7 @@ describe('identities', () => {
           }
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: amountOf({ gate: 400, long: 1500 }) },
     );
   });
 

@@ -188,7 +188,7 @@ class Walk {
   }
 }
 
-const RUNS = amountOf({ gate: 1000, long: 20_000 });
+const RUNS = amountOf({ gate: 300, long: 20_000 });
 
 test('values equal a computation over all events, after each event, merge, restart and passage of time', () => {
   fc.assert(

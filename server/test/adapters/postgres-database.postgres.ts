@@ -351,6 +351,16 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     for (const one of [first, second]) await one.stop(false);
   });
 
+  it('has given its lease back, also when a renewal arrives after that', async () => {
+    let told = 0;
+    const { database, member } = await join('a', () => told++);
+    await member.stop(true);
+    expect(await member.renew()).toBe(false);
+    const left = { name: 'left', text: `select expires::text from process where node = 'a'` };
+    expect(await database.read((read) => read.rows(left))).toEqual([{ expires: '-infinity' }]);
+    expect(told).toBe(0);
+  });
+
   it('lets a transaction under way end before its process is replaced', async () => {
     const { database } = await join('a');
     const other = await open();

@@ -21,6 +21,7 @@ import {
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { ALL, claim, delivered, idsOf, MUCH_LATER, retried, settle } from '../conformance/holdings.ts';
 import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { amountOf } from '../support/runs.ts';
 import { openStore } from '../support/shared-writer.ts';
 
 /** In memory, where the system has such a folder: nothing here depends on a sync. */
@@ -334,7 +335,8 @@ describe('a damaged store', () => {
     await store.stop();
     const whole = readFileSync(file());
     const seen = { same: 0, damaged: 0, refused: 0 };
-    for (let round = 0; round < 25; round++) {
+    const rounds = amountOf({ gate: 12, long: 250 });
+    for (let round = 0; round < rounds; round++) {
       const bytes = Buffer.from(whole);
       const at = Math.floor(random() * bytes.length);
       bytes[at]! ^= 1 << Math.floor(random() * 8);
@@ -355,8 +357,8 @@ describe('a damaged store', () => {
       }
       rmSync(place, { recursive: true });
     }
-    console.log(`25 flipped bits: ${JSON.stringify(seen)}`);
-    expect(seen.damaged).toBeGreaterThan(10);
+    console.log(`${rounds} flipped bits: ${JSON.stringify(seen)}`);
+    expect(seen.damaged).toBeGreaterThan(rounds / 3);
     store = await openStore({ folder });
   });
 

@@ -16,7 +16,7 @@ const newFolder = () => mkdtempSync(join(FOLDERS, 'millrace-ledger-'));
 const DESTINATIONS = 10_000;
 
 /** Number of calls; every tenth is followed by a crash or a stop, by turns. */
-const ROUNDS = amountOf({ gate: 20, long: 400 });
+const ROUNDS = amountOf({ gate: 8, long: 400 });
 
 describe('the ledger of a store with many destinations', () => {
   it('says after every crash and stop what the answered calls have come to', async () => {

@@ -9,9 +9,10 @@ import { DAY, HOUR } from '../../src/model/time.ts';
 import { batch, positionsOf } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
 import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { amountOf } from '../support/runs.ts';
 import { openStore } from '../support/shared-writer.ts';
 
-const BATCH = 500;
+const BATCH = amountOf({ gate: 100, long: 500 });
 /** The last 64 batches are left as they are; the batches before them make four blocks. */
 const BATCHES = 64 + 140;
 
@@ -53,9 +54,9 @@ describe('a user in a long log of the SQLite store', () => {
 
   /** One user came twice, one all the time, one in bursts; some events have no user, the rest have others. */
   function userOf(n: number): string | undefined {
-    if (n === 20_000 || n === 99_000) return 'rare';
+    if (n === 40 * BATCH || n === 198 * BATCH) return 'rare';
     if (n % 701 === 0) return 'regular';
-    if (n % 30_000 < 40) return 'bursts';
+    if (n % (60 * BATCH) < 40) return 'bursts';
     return n % 10 === 3 ? undefined : `u${n % 6007}`;
   }
 
@@ -76,8 +77,8 @@ describe('a user in a long log of the SQLite store', () => {
     expect(blocks()).toEqual([0, 1, 2, 3]);
     await expectFound();
     const [one] = expected.get('regular')!;
-    expect(await findAll(store, { userId: 'regular' }, one! - 50_000)).toEqual(
-      expected.get('regular')!.filter((position) => position < one! - 50_000),
+    expect(await findAll(store, { userId: 'regular' }, one! - 100 * BATCH)).toEqual(
+      expected.get('regular')!.filter((position) => position < one! - 100 * BATCH),
     );
     await store.abandon();
     store = await openStore({ folder });

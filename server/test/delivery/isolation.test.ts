@@ -1,17 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../src/model/time.ts';
+import { amountOf } from '../support/runs.ts';
 import type { Behaviour } from './fake-endpoints.ts';
 import { DOWN, HANGS, OK } from './fake-endpoints.ts';
 import { CRM, destination, OTHER, World } from './world.ts';
 
-/** Deliveries to the other destination after each second of a minute, while the first one behaves as given. */
+const SECONDS = amountOf({ gate: 20, long: 60 });
+
+/** Deliveries to the other destination after each second, while the first one behaves as given. */
 async function throughputBeside(neighbour: Behaviour): Promise<number[]> {
   const world = await World.open({
     destinations: [CRM, OTHER],
     behave: (arrival, nth) => (arrival.url === 'http://crm/' ? neighbour(arrival, nth) : { after: 20 }),
   });
   const delivered: number[] = [];
-  for (let second = 0; second < 60; second++) {
+  for (let second = 0; second < SECONDS; second++) {
     await world.accept(200);
     await world.clock.pass(SECOND);
     delivered.push((await world.countsOf(OTHER)).delivered);

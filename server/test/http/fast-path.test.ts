@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { IngestRequest } from '../../src/ports/ingest.ts';
 import { post, postHead, startTestServer, TestConnection, type TestServer } from '../support/http-server.ts';
 import { ROOT } from '../support/program.ts';
+import { amountOf } from '../support/runs.ts';
 
 /**
  * Two readers stand behind one port: our own for plain requests, and `node:http` for everything else. Here any bytes are sent
@@ -192,7 +193,7 @@ describe('both readers agree', () => {
         const at = cut % (bytes.length + 1);
         await expectSame(bytes.subarray(0, at), bytes.subarray(at));
       }),
-      { numRuns: 600 },
+      { numRuns: amountOf({ gate: 200, long: 600 }) },
     );
     // Otherwise nothing was compared.
     expect(plain - before).toBeGreaterThan(20);
@@ -216,7 +217,7 @@ describe('both readers agree', () => {
           post('/v1/track', '{}').toString('latin1').replace('\r\n', `\r\n${name}: ${value}\r\n`),
         );
       }),
-      { numRuns: 300 },
+      { numRuns: amountOf({ gate: 100, long: 300 }) },
     );
   });
 

@@ -55,10 +55,14 @@ const OF_NODE: Statement = {
   text: 'select id, extract(epoch from expires)::float8 as expires from process where node = $1',
 };
 
-/** `$1` process. No row: the lease is lost. Does not touch the key, so it waits for no fence. */
+/**
+ * `$1` process. No row: the lease is lost, or was given back while this renewal was on its way. Does not touch the key, so it waits for no
+ * fence.
+ */
 const RENEW: Statement = {
   name: 'lease.renew',
-  text: `update process set expires = clock_timestamp() + interval '${LEASE_SECONDS} seconds' where id = $1 returning id`,
+  text: `update process set expires = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
+    where id = $1 and expires > '-infinity' returning id`,
 };
 
 /**
@@ -248,10 +252,10 @@ export class Member {
     clearTimeout(this.#timer);
     clearTimeout(this.#deadline);
     this.#timer = undefined;
-    if (giveBack && !this.#isGone)
-      await this.#database.read((read) => read.rows(GIVE_BACK, [this.id, this.node]));
+    const isOurs = !this.#isGone;
     this.#isGone = true;
     this.#isTold = true;
+    if (giveBack && isOurs) await this.#database.read((read) => read.rows(GIVE_BACK, [this.id, this.node]));
   }
 
   #renewed(begun: number): void {

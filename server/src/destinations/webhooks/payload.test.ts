@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { amountOf } from '../../../test/support/runs.ts';
 import type { Destination } from '../../model/destination.ts';
 import { CALL_TYPES, type Event } from '../../model/event.ts';
 import { lineOf } from '../../model/serialized-event.ts';
@@ -64,7 +65,7 @@ describe('body', () => {
         const made = serializePayload({ ...unknown, ...known } as Event, asked);
         expect(JSON.stringify(JSON.parse(made))).toBe(made);
       }),
-      { numRuns: 1000 },
+      { numRuns: amountOf({ gate: 300, long: 1000 }) },
     );
   });
 
@@ -132,7 +133,7 @@ describe('a body put together from the stored line', () => {
         if (put === undefined) expect([stored.type, 'traits' in stored]).toEqual(['page', true]);
         else expect(put.toString()).toBe(serializePayload(stored, 'documented'));
       }),
-      { numRuns: 2000 },
+      { numRuns: amountOf({ gate: 400, long: 2000 }) },
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { anyCall, batch, call, mutated, mutation } from '../../../test/support/random-calls.ts';
+import { amountOf } from '../../../test/support/runs.ts';
 import { sourceWith } from '../../../test/support/sources.ts';
 import { CALL_TYPES, type CallType } from '../../model/event.ts';
 import { type ParseFailure, parseCalls, type RequestCalls } from '../calls.ts';
@@ -82,7 +83,7 @@ test('a call that is scanned is the event that parsing makes of it', () => {
     fc.property(anyCall, fc.constantFrom(...CALL_TYPES), (one, type) => {
       compare(type, Buffer.from(JSON.stringify(one)));
     }),
-    { numRuns: 3000 },
+    { numRuns: amountOf({ gate: 1000, long: 3000 }) },
   );
   expect(shareCopied()).toBeGreaterThan(0.1);
 });
@@ -90,7 +91,7 @@ test('a call that is scanned is the event that parsing makes of it', () => {
 test('so is every call of a batch, with what the batch shares', () => {
   fc.assert(
     fc.property(batch, (body) => compare('batch', Buffer.from(JSON.stringify(body)))),
-    { numRuns: 1500 },
+    { numRuns: amountOf({ gate: 500, long: 1500 }) },
   );
   expect(shareCopied()).toBeGreaterThan(0.1);
 });
@@ -105,7 +106,7 @@ test('a text that was changed anywhere is refused, or read as parsing reads it',
         compare(type, Buffer.from(mutated(JSON.stringify(body), changes)));
       },
     ),
-    { numRuns: 5000 },
+    { numRuns: amountOf({ gate: 1500, long: 5000 }) },
   );
   expect(shareCopied()).toBeGreaterThan(0.1);
 });
@@ -117,7 +118,7 @@ test('so is one whose bytes were changed, UTF-8 or not', () => {
       body[place % body.length] = byte;
       compare('track', body);
     }),
-    { numRuns: 2000 },
+    { numRuns: amountOf({ gate: 500, long: 2000 }) },
   );
   expect(shareCopied()).toBeGreaterThan(0.1);
 });

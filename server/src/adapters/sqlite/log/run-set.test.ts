@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { amountOf } from '../../../../test/support/runs.ts';
 import { RunSet } from './run-set.ts';
 import { SortedRun, SortedRunBuilder } from './sorted-run.ts';
 
@@ -69,6 +70,6 @@ it('every key is found, whichever filters are merged, halved, or dropped for wan
         for (let n = 0; n < first * KEYS; n += 7) expect(runs.some(highOf(n), lowOf(n), gone)).toBe(false);
       },
     ),
-    { numRuns: 20 },
+    { numRuns: amountOf({ gate: 6, long: 20 }) },
   );
 });

@@ -215,8 +215,8 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
   });
 
   describe('that is killed', () => {
-    const KILLS = amountOf({ gate: 4, long: 20 });
-    const BATCHES = amountOf({ gate: 30, long: 120 });
+    const KILLS = amountOf({ gate: 2, long: 20 });
+    const BATCHES = amountOf({ gate: 16, long: 120 });
     const running: Migration[] = [];
     let line: PostgresLine | undefined;
 

@@ -119,9 +119,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       const { connections, fastPath } = open;
       // Timers of Node, like the time limits of `node:http`, and not of the clock that tests stop.
       timers = [
-        // After what has arrived meanwhile: to a process that stood still every client would look stalled.
+        // After what has arrived meanwhile: to a process that stood still every client would look stalled, or late.
         setInterval(() => setImmediate(() => connections.closeStalled()), limits.stalled).unref(),
-        setInterval(() => fastPath?.checkTimeouts(), limits.checkInterval).unref(),
+        setInterval(() => {
+          const now = performance.now();
+          setImmediate(() => fastPath?.checkTimeouts(now));
+        }, limits.checkInterval).unref(),
       ];
       server.on('error', (error) => logger.error({ error }, 'listener.failed'));
       if (tls !== undefined && pair !== undefined) {

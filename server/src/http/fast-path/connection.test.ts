@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { post, postHead, stillClock } from '../../../test/support/http-server.ts';
 import { runningServer } from '../../../test/support/running-server.ts';
 import { until as untilSeen } from '../../../test/support/until.ts';
+import { HOUR } from '../../model/time.ts';
 import type { IngestRequest, IngestResult } from '../../ports/ingest.ts';
 
 const server = runningServer();
@@ -329,6 +330,21 @@ describe('the limits of time', () => {
     expect((await connection.nextResponse()).status).toBe(408);
     await connection.closed;
     expect([server.now.calls, codes]).toEqual([[], ['408 request_timeout']]);
+  });
+
+  test('are no matter of what has arrived while the process stood still', async () => {
+    const connection = await start({ timeouts: { checkInterval: 10 } });
+    await untilRead();
+    const sent = connection.send(post('/v1/track', '{}'));
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + HOUR);
+    try {
+      // Long enough for the next check to be due when the loop goes on.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+      await sent;
+      expect((await connection.nextResponse()).status).toBe(200);
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   test.each([

@@ -41,9 +41,8 @@ export class FastPathConnections {
     server.on(event, (socket: Socket) => this.#open.add(new FastPathConnection(socket, context)));
   }
 
-  /** Must be called every few seconds. */
-  checkTimeouts(): void {
-    const now = performance.now();
+  /** Must be called every few seconds, with a time (of `performance`) before which everything that had arrived has been read. */
+  checkTimeouts(now: number): void {
     for (const connection of this.#open) connection.checkTimeouts(now, this.#limits);
   }
 

@@ -31,6 +31,11 @@ export interface BacklogState {
   readonly phase: BacklogPhase;
   /** When the first delivery on disk is due, or earlier; absent when none is on disk. */
   readonly nextDueAt: Monotonic | undefined;
+  /**
+   * The first due time that was noted since the last claim was asked for. The store may have parked that delivery behind the claim, in the
+   * same transaction: the answer to the claim does not know of it, whichever of the two answers is heard first.
+   */
+  readonly notedSinceClaim: Monotonic | undefined;
   /** Present from the opening of the breaker until the deliveries parked during the outage have been claimed. */
   readonly outage: Outage | undefined;
   /** When the worker last gave up what the retry window had passed. */
@@ -40,6 +45,7 @@ export interface BacklogState {
 export const EMPTY_BACKLOG: BacklogState = {
   phase: 'caught_up',
   nextDueAt: undefined,
+  notedSinceClaim: undefined,
   outage: undefined,
   expiryCheckedAt: 0,
 };
@@ -51,8 +57,13 @@ export function afterFallingBehind(backlog: BacklogState): BacklogState {
 
 /** Deliveries on disk are due at `at`. */
 export function afterParking(backlog: BacklogState, at: Monotonic): BacklogState {
-  const { nextDueAt } = backlog;
-  return nextDueAt === undefined || at < nextDueAt ? { ...backlog, nextDueAt: at } : backlog;
+  const { nextDueAt, notedSinceClaim } = backlog;
+  return { ...backlog, nextDueAt: earliest(nextDueAt, at), notedSinceClaim: earliest(notedSinceClaim, at) };
+}
+
+/** A claim is asked for. What is noted from here on is not in its answer. */
+export function beforeClaim(backlog: BacklogState): BacklogState {
+  return { ...backlog, notedSinceClaim: undefined };
 }
 
 /** A relapse belongs to the outage before it until that one's backlog has been claimed. */
@@ -72,14 +83,18 @@ export function afterRelease(backlog: BacklogState, now: Monotonic): BacklogStat
 /**
  * A claim of what is due at `now`.
  *
- * @param nextDueAt of what is left on disk
+ * @param nextDueAt of what is left on disk, as far as the store knew when it claimed
  */
 export function afterClaim(
   backlog: BacklogState,
   nextDueAt: Monotonic | undefined,
   now: Monotonic,
 ): BacklogState {
-  return withoutGap({ ...backlog, nextDueAt }, now);
+  return withoutGap({ ...backlog, nextDueAt: earliest(nextDueAt, backlog.notedSinceClaim) }, now);
+}
+
+function earliest(one: Monotonic | undefined, other: Monotonic | undefined): Monotonic | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
 /** Caught up when nothing on disk is due any more. */

@@ -23,6 +23,7 @@ import {
   afterRelease,
   BacklogLoader,
   batchOf,
+  beforeClaim,
   EMPTY_BACKLOG,
   type LoaderAction,
   type LoaderDependencies,
@@ -439,8 +440,8 @@ export class DestinationWorker {
   /** @returns whether a probe was sent */
   async #claim(max: number, dueAt: Monotonic): Promise<boolean> {
     const { outage } = this.#backlog;
+    this.#backlog = beforeClaim(this.#backlog);
     const { deliveries, nextDueAt } = await this.#loader.claim(max, dueAt);
-    // In the turn of the answer: a later note of a due time must not be overwritten.
     this.#backlog = afterClaim(this.#backlog, nextDueAt, dueAt);
     this.#addHeld(deliveries.length);
     if (deliveries.length === 0) return false;

@@ -315,8 +315,9 @@ export class RegulationExecutor {
     }
     const { redact } = new IdRedactor(idsOfSubjects(subjects));
     if (!positions.includes(undefined)) this.#remember(regulation, { notifications, positions, redact });
-    await regulations.advance(regulation.id, { step: 'await' });
+    // Before the step is stored: where the answer to that is lost although it was stored, nobody comes here again.
     for (const lane of lanes) delivery.parked(lane, clock.monotonic());
+    await regulations.advance(regulation.id, { step: 'await' });
     logger.info({ regulation: regulation.id, notifications: notifications.length }, 'regulation.notifying');
   }
 

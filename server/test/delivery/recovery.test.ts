@@ -33,7 +33,7 @@ describe('a recovery', () => {
   });
 
   it('with tens of thousands of waiting events never has more requests open than its limit', async () => {
-    const waiting = amountOf({ gate: 20_000, long: 100_000 });
+    const waiting = amountOf({ gate: 50_000, long: 100_000 });
     const world = await outage(waiting);
     world.endpoints.mostOpen.clear();
     let late = 0;

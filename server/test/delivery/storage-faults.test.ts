@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { DOWN, OK } from './fake-endpoints.ts';
 import { faulty, type Operation } from './faulty-store.ts';
+import { batch, event, owed } from '../conformance/batches.ts';
 import { CRM, World } from './world.ts';
 
 /** A world whose store rejects the operations in `broken`. */
@@ -129,4 +130,36 @@ describe('a store that fails', () => {
       dead: {},
     });
   });
+});
+
+it('a retry that is parked while a claim is under way is made, whichever of the two is answered first', async () => {
+  const answered = Promise.withResolvers<void>();
+  let isHeld = false;
+  const world = await World.open({
+    behave: (_, nth) => (nth === 0 ? { ...DOWN, after: 100 } : OK),
+    between: (store) => ({
+      ...store,
+      queue: {
+        ...store.queue,
+        claim: async (...args) => {
+          const claim = await store.queue.claim(...args);
+          if (isHeld) await answered.promise;
+          return claim;
+        },
+      },
+    }),
+  });
+  await world.accept(1);
+  isHeld = true;
+  const now = world.clock.monotonic();
+  const parked = batch([event('parked')], { id: 'p', receivedAt: now, owed: [owed(CRM.id, 'parked', [0])] });
+  await world.store.log.append(parked);
+  world.dispatcher.parked(CRM.id, now);
+  // The first delivery fails, and is parked behind the claim.
+  await world.clock.pass(500);
+  expect(world.endpoints.arrivals).toHaveLength(1);
+  isHeld = false;
+  answered.resolve();
+  await world.clock.pass(10 * SECOND);
+  expect(await world.countsOf(CRM)).toMatchObject({ delivered: 2, pending: 0 });
 });

@@ -183,7 +183,7 @@ test('a call is known to say nothing of integrations', () => {
     );
     return typeof accepted !== 'string' && accepted.line.hasNoIntegrations;
   };
-  expect(withoutIntegrations).toBeGreaterThan(100);
+  expect(withoutIntegrations).toBeGreaterThan(20);
   expect(hasNoIntegrations('track', `{${base}}`)).toBe(true);
   expect(hasNoIntegrations('track', `{${base},"integrations":{}}`)).toBe(true);
   expect(hasNoIntegrations('track', `{${base},"integrations":{"All":false}}`)).toBe(false);

@@ -50,8 +50,8 @@ export const GATE: readonly Step[] = [
   { name: 'timing', command: 'npm run test:timing', isAlone: true, isReportOnly: true },
 ];
 
-/** Repeats the properties of fast-check with twenty seeds. */
-const PROPERTIES = `for nth in $(seq 20); do
+/** Repeats the properties of fast-check with ten seeds. */
+const PROPERTIES = `for nth in $(seq 10); do
   MILLRACE_TEST_SEED=$((MILLRACE_TEST_SEED + nth)) npx vitest run --project unit $(git grep -l fast-check -- '*.test.ts') || exit 1
 done`;
 
@@ -61,7 +61,7 @@ export const LONG: readonly Step[] = [
   { name: 'node-next', command: 'node tools/newest.ts node' },
   { name: 'postgres-next', command: 'node tools/newest.ts postgres' },
   { name: 'properties', command: PROPERTIES },
-  { name: 'soak', command: 'node bench/soak.ts', isAlone: true, env: { MINUTES: '30' } },
+  { name: 'soak', command: 'node bench/soak.ts', isAlone: true, env: { MINUTES: '15' } },
 ];
 
 interface Ended {

@@ -20,7 +20,7 @@ import { crashStore, openStore } from '../support/shared-writer.ts';
 import { until } from '../support/until.ts';
 
 /** Number of lives that end by a crash. */
-const ROUNDS = amountOf({ gate: 6, long: 400 });
+const ROUNDS = amountOf({ gate: 6, long: 200 });
 
 /** Small transactions of the SQLite store, which are written down before they are carried out. */
 describe('the redo log', () => {

@@ -14,7 +14,7 @@ import { ADMIN, basic, bearer, GUESSER, type RequestPlan, SLOW, World } from './
  */
 const document = new Document(described);
 /** The fuzz (fuzz/control.ts) asks the same for 20 seconds. */
-const DRAWN = amountOf({ gate: 100, long: 2000 });
+const DRAWN = amountOf({ gate: 100, long: 400 });
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE'];
 

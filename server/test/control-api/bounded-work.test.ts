@@ -19,7 +19,7 @@ import { WorkCounter } from './work-counter.ts';
  */
 const OPERATIONS = new Document(described).operations.filter(({ path }) => path.startsWith('/api/v1/'));
 const TOKEN = 'admin-token-of-the-tests';
-const DRAWN = amountOf({ gate: 25, long: 1200 });
+const DRAWN = amountOf({ gate: 25, long: 400 });
 
 /** Calls of functions: some for any request, and some for each byte of it. */
 const FOR_ANY = 60_000;

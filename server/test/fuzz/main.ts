@@ -22,10 +22,10 @@ import { attackOf } from './requests.ts';
 import { runSchemathesis } from './schemathesis.ts';
 
 const ONE = process.argv[2];
-const ATTACKS = amountOf({ gate: 1500, long: 200_000 });
-const CONTROL_REQUESTS = amountOf({ gate: 400, long: 40_000 });
+const ATTACKS = amountOf({ gate: 1500, long: 40_000 });
+const CONTROL_REQUESTS = amountOf({ gate: 400, long: 6000 });
 /** Examples that schemathesis makes for each operation. */
-const EXAMPLES = amountOf({ gate: 2, long: 500 });
+const EXAMPLES = amountOf({ gate: 2, long: 20 });
 const AT_ONCE = 64;
 
 /** In MB. The second half may take this much more than the first one: caches fill, heaps breathe. */

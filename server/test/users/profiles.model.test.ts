@@ -5,7 +5,7 @@ import { amountOf } from '../support/runs.ts';
 import { diskPlace, memoryPlace } from './profile-places.ts';
 import { compareSteps, compareWithModel, type Step } from './profiles-model.ts';
 
-const runs = amountOf({ gate: 120, long: 20_000 });
+const runs = amountOf({ gate: 120, long: 4000 });
 
 test('profiles, memberships and notifications are those of a naive model, whatever fails in between', () =>
   compareWithModel(memoryPlace, { numRuns: runs }));

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { passed } from '../faults/passed.ts';
 import { lasting } from '../faults/waiting.ts';
 import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { amountOf } from '../support/runs.ts';
 import { AskedNode, DATABASE_FAULTS } from './asked-node.ts';
 
 const bin = findPostgres();
@@ -35,7 +36,7 @@ describe.skipIf(bin === undefined)('a load balancer that asks /readyz of a node'
     await asked.answers(200);
     const [times, late]: [number[], number[]] = [[], []];
     // At different moments between two renewals.
-    for (let nth = 0; nth < 3; nth++) {
+    for (let nth = 0; nth < amountOf({ gate: 1, long: 3 }); nth++) {
       const before = performance.now();
       await lasting(1000 + nth * 400);
       late.push(performance.now() - before - (1000 + nth * 400));

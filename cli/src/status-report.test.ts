@@ -15,7 +15,8 @@ const NOTHING: Overview = {
   balanced: true,
   differences: [],
   lanes: {},
-  callsOfNoSource: { discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } },
+  callsOfNoSource: { discarded: {}, refused: {} },
+  changedValues: {},
   discards: [],
   log: { events: 0, bytes: 86_016 },
   commits: { count: 0 },
@@ -129,8 +130,8 @@ describe('the status of a server', () => {
       callsOfNoSource: {
         discarded: { unknown_write_key: 3 },
         refused: { invalid_write_key: 1, invalid_json: 2 },
-        clock: { unparseable: 1, skewed: 0 },
       },
+      changedValues: { website: { counts: { unreadable_times: 1 }, unreadableTime: 'noon' } },
       log: { events: 1200, bytes: 12_900_000, oldestAt: '2026-01-02T07:00:00.000Z' },
       disk: {
         ...{ size: 40 * 1024 ** 3, free: 31 * 1024 ** 3, used: 15_000_000, limit: 1024 ** 3 },
@@ -155,7 +156,7 @@ describe('the status of a server', () => {
       'mail         healthy      10          2        3         3     0       5        0  30 s, next try in 4 s',
       '',
       'calls of no source  3 refused: invalid_json 2, invalid_write_key 1; 3 discarded: unknown_write_key 3',
-      'clocks of clients   times not readable 1, more than 24 h off 0',
+      'changed values      website: times not readable 1 (such as "noon")',
       'store               12.3 MB, 1,200 events, the oldest 3 h old',
       'disk                31 GB free of 40 GB; the data folder takes 14.3 MB: store 12.3 MB, write-ahead log 2 MB; events may take 1 GB',
       'commits             50 % within 1.2 ms, 99 % within 4.84 ms (1,200 in 15 min)',

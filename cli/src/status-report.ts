@@ -4,6 +4,7 @@ import type { Paint } from './paint.ts';
 import { type Cell, type Heading, table } from './table.ts';
 
 type Difference = Overview['differences'][number];
+type Changes = Overview['changedValues'][string];
 type Lane = Overview['lanes'][string];
 type DiskParts = NonNullable<Overview['disk']>['parts'];
 type ByReason = Readonly<Record<string, number>>;
@@ -148,9 +149,25 @@ function endpointLines({ lanes }: Overview, now: number, paint: Paint): string[]
   return ['', ...table(headings, rows, paint)];
 }
 
+/** What a change is called in a sentence. */
+const CHANGES: Readonly<Record<keyof Changes['counts'], string>> = {
+  numbers_as_text: 'numbers kept as text',
+  unreadable_times: 'times not readable',
+  skewed_clocks: 'clocks more than 24 h off',
+  replaced_message_ids: 'messageIds replaced',
+};
+
+function changesText({ counts, unreadableTime }: Changes): string {
+  const parts = Object.entries(counts).map(
+    ([change, n]) => `${CHANGES[change as keyof typeof CHANGES] ?? change} ${count(n)}`,
+  );
+  return (
+    parts.join(', ') + (unreadableTime === undefined ? '' : ` (such as ${JSON.stringify(unreadableTime)})`)
+  );
+}
+
 function factLines(overview: Overview, now: number, paint: Paint): string[] {
-  const { callsOfNoSource, log, balanced, differences } = overview;
-  const { unparseable, skewed } = callsOfNoSource.clock;
+  const { callsOfNoSource, changedValues, log, balanced, differences } = overview;
   const { refused, discarded } = callsOfNoSource;
   const stray = [
     reasonsOf(refused, `${count(sumOf(refused))} refused: `),
@@ -173,10 +190,8 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
     const lost = `${count(events)} events and ${count(deliveries)} deliveries cannot be read${also}: check the disk`;
     facts.splice(2, 0, ['damage', paint.red(paint.bold(lost))]);
   }
-  if (unparseable + skewed > 0) {
-    const clocks = `times not readable ${count(unparseable)}, more than 24 h off ${count(skewed)}`;
-    facts.splice(1, 0, ['clocks of clients', clocks]);
-  }
+  for (const [source, changes] of Object.entries(changedValues))
+    facts.splice(1, 0, ['changed values', `${source}: ${changesText(changes)}`]);
   return [
     ...facts.map(([what, text]) => `${what.padEnd(18)}  ${text}`),
     ...differences.map((difference) => paint.red(`  ${differenceText(difference)}`)),

@@ -92,8 +92,51 @@ func describe(value interface{}) string {
 	return fmt.Sprintf("%T", value)
 }
 
-// check says what is missing. The texts are those programs for version 2 may know.
+// longestId in UTF-16 code units.
+const longestId = 1024
+
+// checkId says why a text is no id. The server discards such a call, also where it answers its batch with 200.
+func checkId(name, id string) error {
+	if !utf8.ValidString(id) {
+		return &CallError{Code: "id_not_unicode", Field: name, Message: fmt.Sprintf("The '%s' must be UTF-8.", name)}
+	}
+	if len(id) > longestId && codeUnits(id) > longestId {
+		return &CallError{
+			Code:    "id_too_long",
+			Field:   name,
+			Message: fmt.Sprintf("The '%s' must have at most %d UTF-16 code units.", name, longestId),
+		}
+	}
+	return nil
+}
+
+// codeUnits of UTF-16, by which the server counts.
+func codeUnits(text string) int {
+	units := 0
+	for _, r := range text {
+		units++
+		if r >= 0x10000 {
+			units++
+		}
+	}
+	return units
+}
+
+// isOwnId tells ids that the server gives itself. It puts another in place of such a one.
+func isOwnId(id string) bool {
+	return strings.HasPrefix(id, "aud_") || strings.HasPrefix(id, "trt_") || strings.HasPrefix(id, "del_")
+}
+
+// check says what is missing or no id. The texts are those programs for version 2 may know.
 func (i *item) check() error {
+	ids := [...]struct{ name, id string }{
+		{"userId", i.UserId}, {"anonymousId", i.AnonymousId}, {"previousId", i.PreviousId}, {"groupId", i.GroupId},
+	}
+	for _, one := range ids {
+		if err := checkId(one.name, one.id); err != nil {
+			return err
+		}
+	}
 	if i.Type == kindAlias {
 		if i.UserId == "" {
 			return &CallError{Code: "user_id_missing", Field: "userId", Message: "You must pass a 'userId'."}
@@ -122,13 +165,12 @@ func (i *item) check() error {
 // stamp gives the call an id and a time where it has none, and writes the caller's time the one way we send times.
 func (i *item) stamp(now time.Time) error {
 	if i.MessageId != "" {
-		// Blanks around it do not count: the server trims them.
-		i.MessageId = strings.TrimSpace(i.MessageId)
-		if i.MessageId == "" || utf8.RuneCountInString(i.MessageId) > longestMessageId {
+		if id := i.MessageId; codeUnits(id) > longestMessageId || !utf8.ValidString(id) || isOwnId(id) {
 			return &CallError{
-				Code:    "invalid_message_id",
-				Field:   "messageId",
-				Message: fmt.Sprintf("The 'messageId' must have 1 to %d characters.", longestMessageId),
+				Code:  "invalid_message_id",
+				Field: "messageId",
+				Message: fmt.Sprintf("The 'messageId' must be UTF-8, have at most %d UTF-16 code units, and not begin with aud_, trt_ or del_.",
+					longestMessageId),
 			}
 		}
 	}

@@ -59,7 +59,7 @@ interface NodeParts extends JobParts {
   readonly ingest: IngestService;
   readonly regulations: RegulationService;
   readonly jobs: SingleJobs;
-  readonly reports: Pick<ReportService, 'discardSamples'>;
+  readonly reports: Pick<ReportService, 'forget'>;
 }
 
 /** From here on this node follows the others, and takes its part of the work that one node does. */
@@ -84,7 +84,7 @@ export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
     callsStored: () => ingest.answered(),
     dropErased: (positions) => {
       dispatcher.drop(positions);
-      reports.discardSamples.forget(mentionsAnybody);
+      reports.forget(mentionsAnybody);
     },
     erasedForgotten: async () => {
       await dispatcher.requestsEnded(REQUEST_LIMIT);

@@ -189,7 +189,8 @@ describe('the doctor, of the server,', () => {
   const overview: Overview = {
     ...{ at: '2026-01-01T00:00:00.100Z', startedAt: '2025-12-31T00:00:00.000Z' },
     ...{ sources: {}, destinations: {}, lanes: {}, balanced: true, differences: [], discards: [] },
-    callsOfNoSource: { refused: {}, discarded: {}, clock: { unparseable: 0, skewed: 0 } },
+    callsOfNoSource: { refused: {}, discarded: {} },
+    changedValues: {},
     log: { events: 0, bytes: 0 },
     ...{ version: '0.3.0', nodeVersion: '24.21.0', storeId: 'f00d', commits: { count: 0 } },
     regulations: { open: 0, isFailing: false, suppressed: 0 },

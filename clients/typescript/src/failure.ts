@@ -5,6 +5,8 @@ type PlainCode =
   | 'not_an_object'
   | 'unknown_field'
   | 'id_not_string'
+  | 'id_too_long'
+  | 'id_not_unicode'
   | 'user_id_missing'
   | 'previous_id_missing'
   | 'group_id_missing'

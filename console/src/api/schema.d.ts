@@ -2687,9 +2687,18 @@ export interface operations {
                             refused: {
                                 [key: string]: number;
                             };
-                            clock: {
-                                unparseable: number;
-                                skewed: number;
+                        };
+                        /** @description Values of accepted calls that were changed, by source, since the start. */
+                        changedValues: {
+                            [key: string]: {
+                                counts: {
+                                    numbers_as_text?: number;
+                                    unreadable_times?: number;
+                                    skewed_clocks?: number;
+                                    replaced_message_ids?: number;
+                                };
+                                /** @description The last time that could not be read, as the client wrote it, cut. */
+                                unreadableTime?: string;
                             };
                         };
                         discards: {

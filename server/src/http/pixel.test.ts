@@ -121,7 +121,7 @@ describe('GET /v1/pixel', () => {
       verdict: () => {
         throw new Error('bug');
       },
-      discards: { discarded: (reasons) => discarded.push(reasons), refused() {}, clockErrors() {} },
+      discards: { discarded: (reasons) => discarded.push(reasons), refused() {}, changed() {} },
     });
     await connection.send(get('/v1/pixel/delete?event=E'), get('/v1/pixel/track'));
     expect((await connection.nextResponse()).headers.get('content-type')).toBe('image/gif');

@@ -1,15 +1,17 @@
+import { isUtf8 } from 'node:buffer';
 import type { Event } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
 import type { IdRanges, NewEvent } from '../ports/event-log.ts';
+import { firstInvalid, type ReadBody, readBody } from './body.ts';
 import {
   batchEnvelope,
   type DiscardReason,
   type Envelope,
   type RefusalCode,
-  type RequestText,
+  type RequestContext,
   singleEnvelope,
 } from './envelope.ts';
 import { findSyntaxError } from './json-syntax-error.ts';
@@ -178,19 +180,25 @@ export interface ParseFailure {
 }
 
 /** Reads the calls of a body with `JSON.parse`. */
-export function parseCalls(request: RequestText): RequestCalls | ParseFailure {
-  let body: Json;
+export function parseCalls(context: RequestContext): RequestCalls | ParseFailure {
+  const { request } = context;
+  let read: ReadBody;
   try {
-    body = JSON.parse(request.text);
+    read = readBody(request.body);
   } catch {
-    const fault = findSyntaxError(request.request.body);
+    const fault = findSyntaxError(request.body);
+    if (!isUtf8(request.body)) return notUtf8(request.body, undefined, fault?.writeKey);
     const detail = fault?.sentence ?? 'It is nested too deep to be read.';
     return { code: 'invalid_json', detail, writeKey: fault?.writeKey };
   }
-  if (request.request.type !== 'batch') {
-    return new ParsedCalls([body], undefined, singleEnvelope(request));
-  }
+  const { value: body, numbersAsText } = read;
   const writeKey = writeKeyOf(body);
+  if (request.type !== 'batch') {
+    if (read.invalidAt !== undefined) return notUtf8(request.body, read.invalidAt, writeKey);
+    const envelope = singleEnvelope(context);
+    envelope.changes.add('numbers_as_text', numbersAsText);
+    return new ParsedCalls([body], undefined, envelope, read);
+  }
   const batch = isObject(body) ? listIn(body) : undefined;
   if (!isObject(body) || batch === undefined) return { code: 'batch_not_array', writeKey };
   const calls = batch.length;
@@ -203,22 +211,36 @@ export function parseCalls(request: RequestText): RequestCalls | ParseFailure {
       calls,
     };
   }
-  const envelope = batchEnvelope(body, request);
+  if (read.hasInvalid({ ...body, batch: null })) return notUtf8(request.body, read.invalidAt, writeKey);
+  const envelope = batchEnvelope(body, context);
   if (typeof envelope === 'string') {
     return { code: envelope, detail: 'It stands beside the array named batch.', writeKey, calls };
   }
-  return new ParsedCalls(batch, writeKey, envelope);
+  envelope.changes.add('numbers_as_text', numbersAsText);
+  return new ParsedCalls(batch, writeKey, envelope, read);
+}
+
+function notUtf8(
+  body: Buffer,
+  at = firstInvalid(body),
+  writeKey: string | undefined = undefined,
+): ParseFailure {
+  const byte = body[at]!.toString(16).padStart(2, '0');
+  const detail = `Byte ${at.toLocaleString('en-US')} of it, 0x${byte}, belongs to no character of UTF-8.`;
+  return { code: 'not_utf8', detail, writeKey };
 }
 
 class ParsedCalls implements RequestCalls {
   readonly envelope: Envelope;
   readonly sharedKey: string | undefined;
   readonly #values: readonly Json[];
+  readonly #body: ReadBody;
 
-  constructor(values: readonly Json[], sharedKey: string | undefined, envelope: Envelope) {
+  constructor(values: readonly Json[], sharedKey: string | undefined, envelope: Envelope, body: ReadBody) {
     this.#values = values;
     this.sharedKey = sharedKey;
     this.envelope = envelope;
+    this.#body = body;
   }
 
   get length(): number {
@@ -230,13 +252,13 @@ class ParsedCalls implements RequestCalls {
   }
 
   accept(index: number, source: Source): AcceptedEvent | DiscardReason {
-    const { envelope } = this;
-    if (envelope.type === 'batch') envelope.numbers.index = index;
-    return acceptValue(this.#values[index]!, source, envelope);
+    const value = this.#values[index]!;
+    if (this.#body.invalidAt !== undefined && this.#body.hasInvalid(value)) return 'not_utf8';
+    return acceptValue(value, source, this.envelope);
   }
 
   valueOf(index: number): Json {
-    return this.#values[index]!;
+    return this.#body.shown(this.#values[index]!);
   }
 }
 

@@ -1,18 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { Event } from '../model/event.ts';
 import { isCallType } from '../model/event.ts';
+import { InvalidId, readId } from '../model/ids.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
-import {
-  correctedTime,
-  type DiscardReason,
-  type Envelope,
-  formatTime,
-  type IdField,
-  type NumberLiterals,
-  readCanonical,
-  readTime,
-} from './envelope.ts';
+import { type DiscardReason, type Envelope, readObject, shownValue } from './envelope.ts';
 import { MAX_MESSAGE_ID_LENGTH } from './limits.ts';
+import { correctedTime, formatTime, readCanonical, readTime } from './times.ts';
 
 const EMPTY: JsonObject = Object.freeze({});
 
@@ -33,11 +27,11 @@ export function normalize(call: JsonObject, envelope: Envelope): Event | Discard
   if (integrations === undefined) return 'integrations_not_object';
 
   const draft: EventDraft = {
-    messageId: readMessageId(call.messageId, envelope.numbers) ?? envelope.newMessageId(),
+    messageId: readMessageId(call.messageId, envelope),
     type,
     channel: channelOf(call.channel, context),
   };
-  const wrong = takeIds(draft, call, envelope) ?? takeTexts(draft, call) ?? takeObjects(draft, call);
+  const wrong = takeIds(draft, call) ?? takeTexts(draft, call) ?? takeObjects(draft, call);
   if (wrong !== undefined) return wrong;
   const missing = missingField(draft);
   if (missing !== undefined) return missing;
@@ -51,10 +45,11 @@ export function normalize(call: JsonObject, envelope: Envelope): Event | Discard
 
 /** Merges an object of the call's own over that of its batch; undefined when the call's own is no object. */
 function mergeShared(shared: JsonObject | undefined, own: Json | undefined): JsonObject | undefined {
-  if (own === undefined || own === null) return shared ?? EMPTY;
-  if (!isObject(own)) return undefined;
+  const object = readObject(own);
+  if (object === false) return undefined;
+  if (object === undefined) return shared ?? EMPTY;
   // Spreading defines properties and never assigns them, so a key named `__proto__` stays a key.
-  return shared === undefined ? own : { ...shared, ...own };
+  return shared === undefined ? object : { ...shared, ...object };
 }
 
 /** The prefix of IPv4 addresses at a listener on IPv6. */
@@ -69,18 +64,15 @@ function withAddress(context: JsonObject, address: string | undefined): JsonObje
   return { ...context, ip: address.replace(MAPPED, '') };
 }
 
-function takeIds(
-  draft: EventDraft,
-  call: JsonObject,
-  { numbers: written }: Envelope,
-): DiscardReason | undefined {
-  const userId = readId(call.userId, 'userId', written);
-  const anonymousId = readId(call.anonymousId, 'anonymousId', written);
-  const previousId = readId(call.previousId, 'previousId', written);
-  const groupId = readId(call.groupId, 'groupId', written);
-  if (userId === false || anonymousId === false || previousId === false || groupId === false) {
-    return 'id_not_string';
-  }
+function takeIds(draft: EventDraft, call: JsonObject): DiscardReason | undefined {
+  const userId = readId(call.userId);
+  if (userId instanceof InvalidId) return userId.fault;
+  const anonymousId = readId(call.anonymousId);
+  if (anonymousId instanceof InvalidId) return anonymousId.fault;
+  const previousId = readId(call.previousId);
+  if (previousId instanceof InvalidId) return previousId.fault;
+  const groupId = readId(call.groupId);
+  if (groupId instanceof InvalidId) return groupId.fault;
   if (userId !== undefined) draft.userId = userId;
   if (anonymousId !== undefined) draft.anonymousId = anonymousId;
   if (previousId !== undefined) draft.previousId = previousId;
@@ -105,43 +97,40 @@ function takeTexts(draft: EventDraft, { event, name, category }: JsonObject): Di
   return undefined;
 }
 
-function takeObjects(draft: EventDraft, { properties, traits }: JsonObject): DiscardReason | undefined {
-  if (properties !== undefined && properties !== null) {
-    if (!isObject(properties)) return 'properties_not_object';
-    draft.properties = properties;
-  }
-  if (traits !== undefined && traits !== null) {
-    if (!isObject(traits)) return 'traits_not_object';
-    draft.traits = traits;
-  }
+function takeObjects(draft: EventDraft, call: JsonObject): DiscardReason | undefined {
+  const properties = readObject(call.properties);
+  if (properties === false) return 'properties_not_object';
+  if (properties !== undefined) draft.properties = properties;
+  const traits = readObject(call.traits);
+  if (traits === false) return 'traits_not_object';
+  if (traits !== undefined) draft.traits = traits;
   return undefined;
 }
 
 /**
- * Writes the four times. A time that cannot be read is left out and counted; `timestamp` is then the time of arrival. A client's
- * clock that is more than 24 hours off is counted and not corrected, because the client's own time is then worth more.
+ * Writes the four times. A time that cannot be read is counted, and `timestamp` is then the time of arrival; as `originalTimestamp` it stays
+ * as the client wrote it. A client's clock that is more than 24 hours off is counted and not corrected, because the client's own time is
+ * then worth more.
  */
 function takeTimes(draft: EventDraft, call: JsonObject, envelope: Envelope): void {
   draft.timestamp = envelope.receivedAtText;
-  const original = takeTime(
-    draft,
-    call.timestamp ?? call.originalTimestamp,
-    'originalTimestamp',
-    envelope.clock,
-  );
+  const said = call.timestamp ?? call.originalTimestamp;
+  const original = takeTime(draft, said, 'originalTimestamp', envelope);
+  if (Number.isNaN(original) && said !== undefined && said !== null)
+    draft.originalTimestamp = shownValue(said);
   let { sentAt } = envelope;
   if (call.sentAt !== undefined && call.sentAt !== null) {
-    sentAt = takeTime(draft, call.sentAt, 'sentAt', envelope.clock);
+    sentAt = takeTime(draft, call.sentAt, 'sentAt', envelope);
   } else if (envelope.sentAtText !== undefined) {
     draft.sentAt = envelope.sentAtText;
   }
   draft.receivedAt = envelope.receivedAtText;
-  if (draft.originalTimestamp === undefined) return;
+  if (Number.isNaN(original)) return;
 
-  draft.timestamp = draft.originalTimestamp;
+  draft.timestamp = draft.originalTimestamp!;
   if (Number.isNaN(sentAt) || sentAt === envelope.receivedAt) return;
   const corrected = correctedTime(original, sentAt, envelope.receivedAt);
-  if (Number.isNaN(corrected)) envelope.clock.skewed++;
+  if (Number.isNaN(corrected)) envelope.changes.note('skewed_clocks');
   else draft.timestamp = formatTime(corrected);
 }
 
@@ -150,7 +139,7 @@ function takeTime(
   draft: EventDraft,
   said: Json | undefined,
   field: 'originalTimestamp' | 'sentAt',
-  clock: Envelope['clock'],
+  { changes }: Envelope,
 ): Time {
   if (said === undefined || said === null) return Number.NaN;
   let time = typeof said === 'string' ? readCanonical(said) : Number.NaN;
@@ -159,7 +148,7 @@ function takeTime(
     return time;
   }
   time = readTime(said);
-  if (Number.isNaN(time)) clock.unparseable++;
+  if (Number.isNaN(time)) changes.note('unreadable_times', said);
   else draft[field] = formatTime(time);
   return time;
 }
@@ -255,28 +244,21 @@ export function channelOf(said: Json | undefined, context: JsonObject): string {
   return (isObject(library) && CHANNELS.get(library.name)) || 'server';
 }
 
+/** Ids that the server gives itself: to what audiences and traits tell, and to delete notifications. */
+const OWN_ID = /^(?:aud|trt|del)_/;
+
 /**
- * An id as it is stored: a text with at least one character stays as it is, a number becomes its decimal digits, `null` counts as
- * absent. `false` for anything else. spec/specification.md, "Ids".
+ * The client's messageId as it is. One that is longer than allowed, has half of a surrogate pair, or looks like one of ours is replaced by a
+ * hash of it, the same each time, so that the call is known when it comes again. One of another kind is replaced by a new one.
+ * spec/specification.md, "Message ids".
  */
-function readId(
-  value: Json | undefined,
-  field: IdField,
-  written: NumberLiterals,
-): string | undefined | false {
-  if (typeof value === 'string') return value !== '' && value;
-  if (value === undefined || value === null) return undefined;
-  return typeof value === 'number' && digitsOf(value, field, written);
-}
-
-/** The client's messageId without blanks around it; undefined when one must be assigned. */
-function readMessageId(value: Json | undefined, written: NumberLiterals): string | undefined {
-  if (typeof value !== 'string' && typeof value !== 'number') return undefined;
-  const id = typeof value === 'string' ? value.trim() : digitsOf(value, 'messageId', written) || '';
-  return id.length > 0 && id.length <= MAX_MESSAGE_ID_LENGTH ? id : undefined;
-}
-
-function digitsOf(value: number, field: IdField, written: NumberLiterals): string | false {
-  if (Number.isSafeInteger(value) || !Number.isInteger(value)) return Number.isFinite(value) && String(value);
-  return written.digitsOf(field) ?? false;
+function readMessageId(value: Json | undefined, { changes, newMessageId }: Envelope): string {
+  if (value === undefined || value === null || value === '') return newMessageId();
+  const id = typeof value === 'string' ? value : readId(value);
+  if (typeof id === 'string' && id.length <= MAX_MESSAGE_ID_LENGTH && id.isWellFormed() && !OWN_ID.test(id))
+    return id;
+  changes.note('replaced_message_ids');
+  if (typeof id !== 'string') return newMessageId();
+  // Code unit by code unit: UTF-8 would make one of two that differ in half a pair.
+  return `hash_${createHash('sha256').update(Buffer.from(id, 'utf16le')).digest('base64url')}`;
 }

@@ -22,6 +22,8 @@ interface Fixture {
       /** The body, as a value or as the text itself. */
       readonly body?: Json;
       readonly text?: string;
+      /** The body as text in Latin-1. */
+      readonly latin1?: string;
     };
     readonly expect: Readonly<Record<string, unknown>>;
   }[];
@@ -33,12 +35,13 @@ for (const file of readdirSync(folder)) {
   const fixture: Fixture = JSON.parse(readFileSync(new URL(file, folder), 'utf8'));
   describe(file, () => {
     test.each(fixture.cases)('$name', ({ request, unknownWriteKeys, expect: expected }) => {
-      const { type, writeKey, receivedAt, address, body, text } = request;
+      const { type, writeKey, receivedAt, address, body, text, latin1 } = request;
       const sources = sourcesOf(fixture);
       const received = parseRequest(
         {
           type,
-          body: Buffer.from(text ?? JSON.stringify(body)),
+          body:
+            latin1 === undefined ? Buffer.from(text ?? JSON.stringify(body)) : Buffer.from(latin1, 'latin1'),
           receivedAt: Date.parse(receivedAt),
           ...(writeKey === undefined ? {} : { writeKey }),
           ...(address === undefined ? {} : { peer: { remoteAddress: address } }),
@@ -85,11 +88,13 @@ function summaryOf(call: ParsedRequest, sources: readonly Source[]): Record<stri
     const { code, invalid } = call;
     return { refused: code, ...(invalid === undefined ? {} : { invalid }), received };
   }
-  const { events, unattributed, clock } = call;
+  const { events, unattributed, changes } = call;
   return {
     events: events.map(({ sender, json }) => ({ source: sender.name, event: JSON.parse(json) })),
     received,
     ...(Object.keys(unattributed).length === 0 ? {} : { unattributed }),
-    ...(clock.unparseable + clock.skewed === 0 ? {} : { clock }),
+    ...(changes.size === 0
+      ? {}
+      : { changed: Object.fromEntries([...changes].map(([id, one]) => [sources[id - 1]!.name, one])) }),
   };
 }

@@ -15,9 +15,11 @@ import { parseRequest } from './parse.ts';
 
 /** Absent, `null`, or what it should be. */
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
-const id = z.union([z.string().min(1), z.int(), z.number()]);
+const id = z.union([z.string(), z.int(), z.number()]);
+const presentId = z.union([z.string().min(1), z.int(), z.number()]);
 const words = z.string();
-const object = z.record(z.string(), z.unknown());
+/** PHP writes an empty object as an empty list. */
+const object = z.union([z.record(z.string(), z.unknown()), z.array(z.never()).max(0)]);
 
 const fields = {
   userId: optional(id),
@@ -35,7 +37,7 @@ const fields = {
 
 const somebody = { error: 'somebody', path: ['userId'] };
 const isAboutSomebody = (call: { userId?: unknown; anonymousId?: unknown }) =>
-  (call.userId ?? call.anonymousId ?? null) !== null;
+  [call.userId, call.anonymousId].some((id) => (id ?? '') !== '');
 
 const plain = (type: 'identify' | 'page' | 'screen') =>
   z.looseObject({ ...fields, type: z.literal(type) }).refine(isAboutSomebody, somebody);
@@ -47,8 +49,12 @@ const model = z.union([
   z
     .looseObject({ ...fields, type: z.literal('track'), event: z.string().min(1) })
     .refine(isAboutSomebody, somebody),
-  z.looseObject({ ...fields, type: z.literal('group'), groupId: id }).refine(isAboutSomebody, somebody),
-  z.looseObject({ ...fields, type: z.literal('alias'), previousId: id }).refine(isAboutSomebody, somebody),
+  z
+    .looseObject({ ...fields, type: z.literal('group'), groupId: presentId })
+    .refine(isAboutSomebody, somebody),
+  z
+    .looseObject({ ...fields, type: z.literal('alias'), previousId: presentId })
+    .refine(isAboutSomebody, somebody),
 ]);
 
 const website = sourceWith();

@@ -130,7 +130,7 @@ test('normalising changes neither the call nor what its batch shares', () => {
       const shared: JsonObject = deepFrozen(JSON.parse(text));
       const call: JsonObject = deepFrozen(JSON.parse(callText));
       const request = { type: 'batch', body: Buffer.alloc(0), receivedAt } as const;
-      const envelope = batchEnvelope(shared, { request, text, newMessageId: () => 'assigned' });
+      const envelope = batchEnvelope(shared, { request, newMessageId: () => 'assigned' });
       // Writing to a frozen object throws in a module.
       if (typeof envelope !== 'string') normalize(call, envelope);
       expect(JSON.stringify(shared)).toBe(JSON.stringify(JSON.parse(text)));
@@ -164,7 +164,7 @@ test('the cheap bound of the size never lets a call through that is too large', 
         context: null,
       };
       const request = { type: 'batch', body: Buffer.alloc(0), receivedAt } as const;
-      const envelope = batchEnvelope({}, { request, text: '', newMessageId: () => 'm' });
+      const envelope = batchEnvelope({}, { request, newMessageId: () => 'm' });
       const event = typeof envelope === 'string' ? envelope : normalize(item, envelope);
       if (typeof event === 'string') return;
       const large = Buffer.byteLength(JSON.stringify(item)) > 32_768;

@@ -2,7 +2,7 @@ import type { Json } from '../model/json.ts';
 import type { Source } from '../model/settings.ts';
 import type { CallCounts } from '../ports/event-log.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
-import type { ClockErrorCounts } from '../ports/telemetry.ts';
+import { addChanges, type ValueChanges } from '../ports/telemetry.ts';
 import {
   type AcceptedEvent,
   authorizeKey,
@@ -43,7 +43,8 @@ export type ParsedRequest =
       readonly counts: readonly CallCounts[];
       /** Discarded calls that belong to no source, by reason. */
       readonly unattributed: Readonly<Record<string, number>>;
-      readonly clock: ClockErrorCounts;
+      /** What was changed in the values of the calls, by the id of their source. */
+      readonly changes: ReadonlyMap<number, ValueChanges>;
       readonly discards: readonly Discard[];
     };
 
@@ -64,6 +65,7 @@ export interface Discard {
 const NO_COUNTS: readonly CallCounts[] = Object.freeze([]);
 const NO_REASONS: Readonly<Record<string, number>> = Object.freeze({});
 const NO_DISCARDS: readonly Discard[] = Object.freeze([]);
+const NO_CHANGES: ReadonlyMap<number, ValueChanges> = new Map();
 
 /** Turns the bytes of one request into events to store and calls discarded with a reason. Pure but for `newMessageId`. */
 export function parseRequest(
@@ -71,18 +73,11 @@ export function parseRequest(
   keys: WriteKeyLookup,
   newMessageId: () => string,
 ): ParsedRequest {
-  const calls = parseCallsFast(request, newMessageId) ?? parseText(request, newMessageId);
+  const calls = parseCallsFast(request, newMessageId) ?? parseCalls({ request, newMessageId });
   if ('code' in calls) return refuseUnparsed(calls, request.writeKey, keys);
   return request.type === 'batch'
     ? parseBatch(calls, request.writeKey, keys)
     : parseSingle(calls, request.writeKey, keys);
-}
-
-function parseText(request: IngestRequest, newMessageId: () => string): ReturnType<typeof parseCalls> {
-  let text = request.body.toString();
-  // Some clients on Windows begin every text with a byte order mark.
-  if (text.charCodeAt(0) === 0xfeff) text = text.slice(1);
-  return parseCalls({ request, text, newMessageId });
 }
 
 function parseSingle(
@@ -92,7 +87,7 @@ function parseSingle(
 ): ParsedRequest {
   const { source, reason, refusal } = authorizeKey(calls.keyOf(0) ?? headerKey, keys);
   const accepted = reason ?? (source === undefined ? 'unknown_write_key' : calls.accept(0, source));
-  const { clock } = calls.envelope;
+  const noted = calls.envelope.changes.take();
   if (typeof accepted !== 'string') {
     const counts = countOneCall(accepted.source);
     return {
@@ -100,7 +95,7 @@ function parseSingle(
       events: [accepted],
       counts,
       unattributed: NO_REASONS,
-      clock,
+      changes: noted === undefined ? NO_CHANGES : new Map([[accepted.source, noted]]),
       discards: NO_DISCARDS,
     };
   }
@@ -109,7 +104,7 @@ function parseSingle(
   if (refusal !== undefined) return { kind: 'refused', code: refusal, counts, discards };
   if (reason === undefined) return { kind: 'refused', code: accepted, counts, discards };
   const unattributed = source === undefined ? { [reason]: 1 } : NO_REASONS;
-  return { kind: 'received', events: [], counts, unattributed, clock, discards };
+  return { kind: 'received', events: [], counts, unattributed, changes: NO_CHANGES, discards };
 }
 
 function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: WriteKeyLookup): ParsedRequest {
@@ -137,6 +132,9 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
   const counts = new RequestCounts();
   const events: AcceptedEvent[] = [];
   const discards: Discard[] = [];
+  let changes = NO_CHANGES;
+  // What is shared by the calls counts for the first that is accepted.
+  let ofBatch = envelope.changes.take();
   let isRefused = false;
   for (let index = 0; index < calls.length; index++) {
     const key = calls.keyOf(index);
@@ -145,8 +143,12 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
     if (typeof accepted !== 'string') {
       counts.add(accepted.source);
       events.push(accepted);
+      for (const noted of [ofBatch, envelope.changes.take()])
+        changes = withChanges(changes, accepted.source, noted);
+      ofBatch = undefined;
       continue;
     }
+    envelope.changes.take();
     counts.add(source?.id, accepted);
     discards.push({ source, reason: accepted, index, call: () => calls.valueOf(index) });
     // A call with a wrong key is not an invalid event, and does not refuse the batch of a strict source.
@@ -154,7 +156,16 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
   }
   if (isRefused) return refuseStrict(events, discards);
   const { bySource, unattributed } = counts;
-  return { kind: 'received', events, counts: bySource, unattributed, clock: envelope.clock, discards };
+  return { kind: 'received', events, counts: bySource, unattributed, changes, discards };
+}
+
+function withChanges(
+  all: ReadonlyMap<number, ValueChanges>,
+  source: number,
+  noted: ValueChanges | undefined,
+): ReadonlyMap<number, ValueChanges> {
+  if (noted === undefined) return all;
+  return new Map(all).set(source, addChanges(all.get(source), noted));
 }
 
 /**

@@ -10,11 +10,11 @@ import type {
 } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
 import type {
-  ClockErrorCounts,
   CurrentObserver,
   DiscardCounters,
   DiscardSampler,
   RefusedRequest,
+  ValueChanges,
 } from '../ports/telemetry.ts';
 import type { AcceptedEvent, WriteKeyLookup } from './calls.ts';
 import {
@@ -220,8 +220,10 @@ export class IngestService {
       return;
     }
     if (parsed.discards.length > 0) discardCounters.discarded(parsed.unattributed);
-    const { unparseable, skewed } = parsed.clock;
-    if (unparseable + skewed > 0) discardCounters.clockErrors(parsed.clock);
+    for (const [source, changes] of parsed.changes) {
+      const name = this.#dependencies.sourceName(source);
+      if (name !== undefined) discardCounters.changed(name, changes);
+    }
   }
 }
 
@@ -242,7 +244,11 @@ function withoutSuppressed(parsed: ParsedRequest, check: SuppressionCheck): Pars
     const n = suppressed.get(one.source);
     return n === undefined ? one : { ...one, discarded: { ...one.discarded, suppressed: n } };
   });
-  return { ...parsed, events: kept, counts };
+  // A sample may be of one of them.
+  const changes = new Map(
+    [...parsed.changes].map(([source, { counts: sums }]) => [source, { counts: sums }]),
+  );
+  return { ...parsed, events: kept, counts, changes };
 }
 
 interface StoredRequest {
@@ -402,7 +408,7 @@ class RefusalCounters implements DiscardCounters {
     this.#dependencies.discardCounters.discarded(reasons);
   }
 
-  clockErrors(counts: ClockErrorCounts): void {
-    this.#dependencies.discardCounters.clockErrors(counts);
+  changed(source: string, changes: ValueChanges): void {
+    this.#dependencies.discardCounters.changed(source, changes);
   }
 }

@@ -111,8 +111,8 @@ export interface DiscardCounters {
   discarded(reasons: Readonly<Record<string, number>>): void;
   /** A request was refused as a whole; `code` is its answer. */
   refused(code: string, request?: RefusedRequest): void;
-  /** Clients sent times that could not be used. */
-  clockErrors(counts: ClockErrorCounts): void;
+  /** Values of accepted calls of a source were changed. */
+  changed(source: string, changes: ValueChanges): void;
 }
 
 /** A request that was refused before its calls were read. */
@@ -123,12 +123,38 @@ export interface RefusedRequest {
   readonly detail?: string | undefined;
 }
 
-/** Times of clients that could not be used. A client with a broken clock shows here. */
-export interface ClockErrorCounts {
-  /** Times that could not be read. */
-  readonly unparseable: number;
-  /** Events whose time was not corrected, because their client's clock is more than 24 hours off. */
-  readonly skewed: number;
+/**
+ * How values of calls are changed. Everything else is kept as it came, or refused.
+ *
+ * - `numbers_as_text`: numbers that a double cannot hold, which are text of their digits from then on
+ * - `unreadable_times`: times that could not be read
+ * - `skewed_clocks`: events whose time was not corrected, because their client's clock is more than 24 hours off
+ * - `replaced_message_ids`: messageIds that are none of an event, in whose place another one stands
+ */
+export const VALUE_CHANGES = [
+  'numbers_as_text',
+  'unreadable_times',
+  'skewed_clocks',
+  'replaced_message_ids',
+] as const;
+
+export type ValueChange = (typeof VALUE_CHANGES)[number];
+
+export interface ValueChanges {
+  readonly counts: Readonly<Partial<Record<ValueChange, number>>>;
+  /** A time that could not be read, as the client wrote it. */
+  readonly unreadableTime?: string;
+}
+
+/** Both together, with the later sample. */
+export function addChanges(one: ValueChanges | undefined, other: ValueChanges): ValueChanges {
+  if (one === undefined) return other;
+  const counts = { ...one.counts };
+  for (const kind of VALUE_CHANGES) {
+    const n = (counts[kind] ?? 0) + (other.counts[kind] ?? 0);
+    if (n > 0) counts[kind] = n;
+  }
+  return { ...one, ...other, counts };
 }
 
 /** Keeps samples of discarded calls, so that operators can see what is wrong with them. */

@@ -7,7 +7,7 @@ import type { Duration, Time } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
 import type { DiskUse } from '../ports/disk-use.ts';
-import type { ClockErrorCounts } from '../ports/telemetry.ts';
+import type { ValueChanges } from '../ports/telemetry.ts';
 
 /**
  * The types of everything that the control API answers from this folder. Times in answers are ISO 8601; times in queries and
@@ -47,7 +47,6 @@ export type LedgerDifference =
 export interface UnattributedCalls {
   readonly discarded: Readonly<Record<string, number>>;
   readonly refused: Readonly<Record<string, number>>;
-  readonly clock: ClockErrorCounts;
 }
 
 /** A discarded call with its reason. */
@@ -81,6 +80,8 @@ export interface Overview extends LedgerReport {
   readonly lanes: Readonly<Record<string, LaneOverview>>;
   /** Since `startedAt`. */
   readonly callsOfNoSource: UnattributedCalls;
+  /** Values that were changed, by source, since the start of the process. */
+  readonly changedValues: Readonly<Record<string, ValueChanges>>;
   /** The latest discarded call of every source and reason; `GET discards` has more of them. */
   readonly discards: readonly DiscardSample[];
   readonly log: LogOverview;

@@ -5,20 +5,26 @@ import { DiscardSamples, UnattributedCallCounters, WriteKeyRedactor } from './di
 
 it('adds up what belongs to no source, by reason', () => {
   const tallies = new UnattributedCallCounters();
-  expect(tallies.read()).toEqual({ discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } });
+  expect(tallies.read()).toEqual({ discarded: {}, refused: {} });
   tallies.discarded({});
   tallies.discarded({ unknown_write_key: 2 });
   tallies.discarded({ unknown_write_key: 1, not_an_object: 1 });
   tallies.refused('invalid_write_key');
   tallies.refused('invalid_json');
   tallies.refused('invalid_write_key');
-  tallies.clockErrors({ unparseable: 1, skewed: 0 });
-  tallies.clockErrors({ unparseable: 2, skewed: 5 });
+  tallies.changed('web', { counts: { unreadable_times: 1 }, unreadableTime: 'at noon' });
+  tallies.changed('web', { counts: { unreadable_times: 2, skewed_clocks: 5 } });
+  tallies.changed('app', { counts: { numbers_as_text: 1 } });
   expect(tallies.read()).toEqual({
     discarded: { unknown_write_key: 3, not_an_object: 1 },
     refused: { invalid_write_key: 2, invalid_json: 1 },
-    clock: { unparseable: 3, skewed: 5 },
   });
+  expect(tallies.changedValues()).toEqual({
+    web: { counts: { unreadable_times: 3, skewed_clocks: 5 }, unreadableTime: 'at noon' },
+    app: { counts: { numbers_as_text: 1 } },
+  });
+  tallies.forget((text) => text.includes('noon'));
+  expect(tallies.changedValues()['web']).toEqual({ counts: { unreadable_times: 3, skewed_clocks: 5 } });
 });
 
 const KEYS = ['dev', 'wk_0123456789', 'wk_01234567', 'a"b\\c-0123', '$&{}[]()*+?.|^'];

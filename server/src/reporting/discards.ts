@@ -2,18 +2,23 @@ import type { Json } from '../model/json.ts';
 import { maskSecret } from '../model/secrets.ts';
 import type { Source } from '../model/settings.ts';
 import { isoTime, SECOND, type Time } from '../model/time.ts';
-import type { ClockErrorCounts, DiscardCounters, DiscardedCall, DiscardSampler } from '../ports/telemetry.ts';
+import {
+  addChanges,
+  type DiscardCounters,
+  type DiscardedCall,
+  type DiscardSampler,
+  type ValueChanges,
+} from '../ports/telemetry.ts';
 import type { DiscardSample, UnattributedCalls } from './contract.ts';
 
 /**
- * In-memory counters of calls without a source. They start at zero with every start and are no part of the ledger. Reasons and
+ * In-memory counters of calls without a source, and of changed values by source. They start at zero with every start and are no part of the ledger. Reasons and
  * codes come from `spec/errors.json` and never from a client, so their number is bounded.
  */
 export class UnattributedCallCounters implements DiscardCounters {
   readonly #discarded = new Map<string, number>();
   readonly #refused = new Map<string, number>();
-  #unparseable = 0;
-  #skewed = 0;
+  readonly #changes = new Map<string, ValueChanges>();
 
   discarded(reasons: Readonly<Record<string, number>>): void {
     for (const reason in reasons) addCount(this.#discarded, reason, reasons[reason]!);
@@ -23,16 +28,25 @@ export class UnattributedCallCounters implements DiscardCounters {
     addCount(this.#refused, code, 1);
   }
 
-  clockErrors({ unparseable, skewed }: ClockErrorCounts): void {
-    this.#unparseable += unparseable;
-    this.#skewed += skewed;
+  changed(source: string, changes: ValueChanges): void {
+    this.#changes.set(source, addChanges(this.#changes.get(source), changes));
+  }
+
+  /** By the name of the source. */
+  changedValues(): Readonly<Record<string, ValueChanges>> {
+    return Object.fromEntries(this.#changes);
+  }
+
+  /** Drops samples in which something stands that was erased. */
+  forget(mentions: (text: string) => boolean): void {
+    for (const [source, { counts, unreadableTime = '' }] of this.#changes)
+      if (mentions(unreadableTime)) this.#changes.set(source, { counts });
   }
 
   read(): UnattributedCalls {
     return {
       discarded: Object.fromEntries(this.#discarded),
       refused: Object.fromEntries(this.#refused),
-      clock: { unparseable: this.#unparseable, skewed: this.#skewed },
     };
   }
 }

@@ -453,8 +453,8 @@ describe('the overview', () => {
       callsOfNoSource: {
         discarded: {},
         refused: { invalid_write_key: 1 },
-        clock: { unparseable: 0, skewed: 0 },
       },
+      changedValues: {},
       log: { events: 2, bytes: expect.any(Number), oldestAt: '2025-12-31T23:59:55.000Z' },
       version: '1.2.3',
       nodeVersion: process.versions.node,

@@ -117,6 +117,12 @@ export class ReportService {
   }
 
   /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
+  /** Drops what is in memory and mentions who was erased. */
+  forget(mentions: (text: string) => boolean): void {
+    this.discardSamples.forget(mentions);
+    this.discardCounters.forget(mentions);
+  }
+
   async overview(): Promise<Overview> {
     const { queue, log, settings, clock, nodes, disk: readDisk, diskLimit } = this.#dependencies;
     const { version, storeId } = this.#dependencies;
@@ -138,6 +144,7 @@ export class ReportService {
       ...ledger,
       lanes: this.#laneOverviews(stats, settings()),
       callsOfNoSource: this.discardCounters.read(),
+      changedValues: this.discardCounters.changedValues(),
       discards: latestByReason(this.discardSamples.read()),
       log: logOverview(size),
       ...diskOverview(disk, diskLimit),

@@ -8,6 +8,7 @@ import type { DiskUse, ReadDiskUse } from '../ports/disk-use.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { Nodes } from '../ports/nodes.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { ValueChanges } from '../ports/telemetry.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport, UnattributedCalls } from '../reporting/contract.ts';
 import type { UsersHealth } from '../users/contract.ts';
@@ -86,6 +87,7 @@ export interface MetricsPageDependencies {
   readonly settings: () => SettingsSnapshot;
   readonly destinationStates: () => readonly DestinationState[];
   readonly callsOfNoSource: () => UnattributedCalls;
+  readonly changedValues: () => Readonly<Record<string, ValueChanges>>;
   readonly users: () => UsersHealth;
   readonly regulations?: () => RegulationHealth;
   readonly alerts?: () => readonly AlertHealth[];
@@ -132,7 +134,8 @@ export class MetricsPage {
   };
 
   async #make(): Promise<string> {
-    const { registry, readiness, callsOfNoSource, users, regulations, clock } = this.#dependencies;
+    const { registry, readiness, callsOfNoSource, changedValues, users, regulations, clock } =
+      this.#dependencies;
     const { alerts = () => [] } = this.#dependencies;
     const [stored, disk] = await Promise.all([this.#readStore(), this.#dependencies.disk()]);
     const destinations = this.#named(this.#correctedStates());
@@ -142,7 +145,7 @@ export class MetricsPage {
       ...destinationMetrics(destinations, now),
       ...endpointMetrics(destinations, now),
       ...deliveryMetrics(this.#namedMetrics()),
-      ...requestMetrics(registry, callsOfNoSource()),
+      ...requestMetrics(registry, callsOfNoSource(), changedValues()),
       ...userMetrics(users()),
       ...(regulations === undefined ? [] : regulationMetrics(regulations(), clock.now())),
       ...alertMetrics(alerts()),
@@ -277,7 +280,11 @@ interface StoreReading {
   readonly nodes: readonly MetricFamily[];
 }
 
-function requestMetrics(registry: MetricsRegistry, { discarded, clock }: UnattributedCalls): MetricFamily[] {
+function requestMetrics(
+  registry: MetricsRegistry,
+  { discarded }: UnattributedCalls,
+  changedValues: Readonly<Record<string, ValueChanges>>,
+): MetricFamily[] {
   const reasons = Object.entries(discarded).map(([reason, value]) => ({ labels: { reason }, value }));
   return [
     counter(
@@ -295,10 +302,13 @@ function requestMetrics(registry: MetricsRegistry, { discarded, clock }: Unattri
       'Calls that were discarded and no source can be named for, by reason.',
       reasons,
     ),
-    counter('millrace_unused_times_total', 'Times that clients sent and that were not used.', [
-      { labels: { reason: 'unparseable' }, value: clock.unparseable },
-      { labels: { reason: 'skewed' }, value: clock.skewed },
-    ]),
+    counter(
+      'millrace_changed_values_total',
+      'Values of accepted calls that were changed, by source and kind of change.',
+      Object.entries(changedValues).flatMap(([source, { counts }]) =>
+        Object.entries(counts).map(([change, value]) => ({ labels: { source, change }, value })),
+      ),
+    ),
     {
       name: 'millrace_commit_duration_seconds',
       type: 'histogram',

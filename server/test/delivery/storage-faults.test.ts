@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import { batch, event, owed } from '../conformance/batches.ts';
 import { DOWN, OK } from './fake-endpoints.ts';
 import { faulty, type Operation } from './faulty-store.ts';
-import { batch, event, owed } from '../conformance/batches.ts';
 import { CRM, World } from './world.ts';
 
 /** A world whose store rejects the operations in `broken`. */

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { DestinationCounts, SourceCounts } from '../../model/ledger.ts';
 import type { DiskParts } from '../../ports/disk-use.ts';
+import { VALUE_CHANGES, type ValueChanges } from '../../ports/telemetry.ts';
 import type {
   AttemptTrace,
   CommitsOverview,
@@ -121,8 +122,19 @@ const overviewSchema = z.object({
   callsOfNoSource: z.object({
     discarded: countsByReason,
     refused: countsByReason,
-    clock: z.object({ unparseable: z.int(), skewed: z.int() }),
   } satisfies Shape<UnattributedCalls>),
+  changedValues: z
+    .record(
+      z.string(),
+      z.object({
+        counts: z.object(Object.fromEntries(VALUE_CHANGES.map((kind) => [kind, z.int().exactOptional()]))),
+        unreadableTime: z
+          .string()
+          .exactOptional()
+          .meta({ description: 'The last time that could not be read, as the client wrote it, cut.' }),
+      } satisfies Shape<ValueChanges>),
+    )
+    .meta({ description: 'Values of accepted calls that were changed, by source, since the start.' }),
   discards: z.array(discardSchema),
   log: z.object({
     events: z.int(),

@@ -19,7 +19,7 @@ const newMessageId = () => 'assigned';
 interface Reading {
   readonly sharedKey: string | undefined;
   readonly calls: readonly unknown[];
-  readonly clock: unknown;
+  readonly changes: unknown;
 }
 
 function scanned(type: CallType | 'batch', body: Buffer): Reading | undefined {
@@ -29,7 +29,7 @@ function scanned(type: CallType | 'batch', body: Buffer): Reading | undefined {
 
 function parsed(type: CallType | 'batch', body: Buffer): Reading | ParseFailure {
   const request = { type, body, receivedAt };
-  const calls = parseCalls({ request, text: body.toString(), newMessageId });
+  const calls = parseCalls({ request, newMessageId });
   return 'code' in calls ? calls : readingOf(calls);
 }
 
@@ -47,7 +47,7 @@ function readingOf(calls: RequestCalls): Reading {
     // The object as well as the text, as one of the two was made from the other.
     return { key, value, json, length, messageId, userId, event: JSON.stringify(event) };
   });
-  return { sharedKey: calls.sharedKey, calls: all, clock: { ...calls.envelope.clock } };
+  return { sharedKey: calls.sharedKey, calls: all, changes: calls.envelope.changes.take() };
 }
 
 /** How many were marked as having no integrations. */
@@ -142,7 +142,9 @@ test.each([
   ['0.000001', true],
   ['123456789012345', true],
   ['9007199254740993', false],
-  ['9007199254740992', true],
+  ['9007199254740992', false],
+  ['9007199254740991', true],
+  ['-9007199254740992', false],
   ['52.520008123456789', false],
   ['1.7976931348623157e+308', true],
   ['1e400', false],

@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { CALL_TYPES } from '../../model/event.ts';
+import { MAX_ID_LENGTH } from '../../model/ids.ts';
 import { isObject, type Json } from '../../model/json.ts';
 import type { Source } from '../../model/settings.ts';
 import type { IngestRequest } from '../../ports/ingest.ts';
+import { isHeldByDouble, parseJson } from '../body.ts';
 import {
   AcceptedEvent,
   acceptValue,
@@ -12,16 +14,10 @@ import {
   type RequestCalls,
   writeKeyOf,
 } from '../calls.ts';
-import {
-  batchEnvelope,
-  type DiscardReason,
-  type Envelope,
-  NumberLiterals,
-  readTime,
-  singleEnvelope,
-} from '../envelope.ts';
+import { batchEnvelope, type DiscardReason, type Envelope, singleEnvelope } from '../envelope.ts';
 import { isTooDeep, MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS, MAX_MESSAGE_ID_LENGTH } from '../limits.ts';
 import { channelOf } from '../normalize.ts';
+import { readTime } from '../times.ts';
 import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout.ts';
 
 /**
@@ -38,16 +34,17 @@ export function parseCallsFast(request: IngestRequest, newMessageId: () => strin
   while (length > 0 && BLANKS.includes(body[length - 1]!)) length--;
   if (type !== 'batch') {
     if (!encoder.scanOne(body, length)) return undefined;
-    const envelope = singleEnvelope({ request, text: '', newMessageId });
+    const envelope = singleEnvelope({ request, newMessageId });
     return callsOf(encoder, envelope, { ...NOTHING_SHARED, times: timesOf(envelope) });
   }
   const list = encoder.scanBatch(body, length);
   if (list === undefined) return undefined;
   try {
-    const around: Json = JSON.parse(textAround(body, list));
+    const { value: around, numbersAsText } = parseJson(textAround(body, list));
     if (!isObject(around)) return undefined;
-    const envelope = batchEnvelope(around, { request, text: '', newMessageId });
+    const envelope = batchEnvelope(around, { request, newMessageId });
     if (typeof envelope === 'string') return undefined;
+    envelope.changes.add('numbers_as_text', numbersAsText);
     const shared = sharedFieldsOf(envelope);
     return shared && callsOf(encoder, envelope, shared, writeKeyOf(around));
   } catch (error) {
@@ -130,7 +127,7 @@ class EncodedCalls implements RequestCalls {
   readonly #shared: SharedFields;
   /** Written when the first call is accepted. */
   #lines: readonly (EventLine | undefined)[] | undefined;
-  /** The calls that had to be parsed, with their text. */
+  /** The calls that had to be parsed. */
   #parsed: Map<number, ParsedCall> | undefined;
 
   constructor(encoder: Encoder, envelope: Envelope, shared: SharedFields, sharedKey: string | undefined) {
@@ -150,11 +147,12 @@ class EncodedCalls implements RequestCalls {
     this.#lines ??= this.#encoder.encode(envelope, this.#shared);
     const line = this.#lines[index];
     if (line !== undefined) {
-      if (line.isSkewed) envelope.clock.skewed++;
+      if (line.isSkewed) envelope.changes.note('skewed_clocks');
       return new AcceptedEvent(source, line);
     }
-    const { value, text } = this.#parse(index);
-    return acceptValue(value, source, { ...envelope, numbers: new NumberLiterals(text) });
+    const { value, numbersAsText } = this.#parse(index);
+    envelope.changes.add('numbers_as_text', numbersAsText);
+    return acceptValue(value, source, envelope);
   }
 
   valueOf(index: number): Json {
@@ -165,18 +163,14 @@ class EncodedCalls implements RequestCalls {
     this.#parsed ??= new Map();
     let parsed = this.#parsed.get(index);
     if (parsed === undefined) {
-      const text = this.#encoder.textOf(index);
-      parsed = { value: JSON.parse(text), text };
+      parsed = parseJson(this.#encoder.textOf(index));
       this.#parsed.set(index, parsed);
     }
     return parsed;
   }
 }
 
-interface ParsedCall {
-  readonly value: Json;
-  readonly text: string;
-}
+type ParsedCall = ReturnType<typeof parseJson>;
 
 /**
  * Runs the WebAssembly module compiled from `assembly/`. The module scans the bytes of a body and writes the lines of its events
@@ -237,7 +231,7 @@ interface EncoderExports {
   readonly nonCanonicalCalls: WasmGlobal;
   readonly listFrom: WasmGlobal;
   readonly listTo: WasmGlobal;
-  readonly setLimits: (calls: number, call: number, messageId: number) => number;
+  readonly setLimits: (calls: number, call: number, messageId: number, id: number) => number;
   readonly clearNames: () => void;
   readonly nameAddress: (name: number) => number;
   readonly registerName: (name: number, length: number) => number;
@@ -277,7 +271,12 @@ class Encoder {
     this.#exports = exports as EncoderExports;
     this.#bytes = Buffer.from(this.#exports.memory.buffer);
     this.#words = new Uint32Array(this.#exports.memory.buffer);
-    this.#body = this.#exports.setLimits(MAX_BATCH_CALLS, MAX_BATCH_CALL_BYTES, MAX_MESSAGE_ID_LENGTH);
+    this.#body = this.#exports.setLimits(
+      MAX_BATCH_CALLS,
+      MAX_BATCH_CALL_BYTES,
+      MAX_MESSAGE_ID_LENGTH,
+      MAX_ID_LENGTH,
+    );
     this.#descriptors = this.#exports.DESCRIPTORS.value / 4;
     this.#registerNames();
   }
@@ -427,7 +426,7 @@ class Encoder {
 }
 
 function isCanonicalNumber(text: string): number {
-  return String(Number(text)) === text ? 1 : 0;
+  return String(Number(text)) === text && isHeldByDouble(text) ? 1 : 0;
 }
 
 function channelNumber(library: string): number {

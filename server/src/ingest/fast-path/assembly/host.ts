@@ -54,16 +54,18 @@ export function setShared(contextMerges: bool, integrationsMerge: bool, integrat
   hasIntegrations = integrationsHaveKeys;
 }
 
-/** Limits that the program sets: calls of a batch, bytes of one call, characters of a messageId. */
+/** Limits that the program sets: calls of a batch, bytes of one call, characters of a messageId and of the other ids. */
 export let maxCalls: i32 = 0;
 export let maxCallBytes: u32 = 0;
 export let maxMessageIdLength: usize = 0;
+export let maxIdLength: usize = 0;
 
 /** Gives the address from which on memory is the program's, behind the descriptors of so many calls and one more. */
-export function setLimits(calls: i32, call: u32, messageId: usize): usize {
+export function setLimits(calls: i32, call: u32, messageId: usize, id: usize): usize {
   maxCalls = calls;
   maxCallBytes = call;
   maxMessageIdLength = messageId;
+  maxIdLength = id;
   return DESCRIPTORS + <usize>(calls + 1) * DESCRIPTOR;
 }
 

@@ -12,6 +12,9 @@ const DAY: i64 = 24 * HOUR;
 const EARLIEST: f64 = -62_167_219_200_000;
 const LATEST: f64 = 253_402_300_799_999;
 
+/** The first moment of the year 1, which languages write for "no time", as everything before. */
+const ZERO_OF_LANGUAGES: f64 = -62_135_596_800_000;
+
 /** Length of `YYYY-MM-DDTHH:mm:ss.sssZ`, the form that most clients send and that we write. */
 export const CANONICAL_LENGTH: usize = 24;
 
@@ -46,7 +49,8 @@ function readCanonical(at: usize): f64 {
   if (year > 9999 || month < 1 || month > 12 || day < 1 || day > daysIn(month, year)) return NaN;
   if (hour > 23 || minute > 59 || second > 59 || millis > 999) return NaN;
   const ofDay = hour * HOUR + minute * MINUTE + second * SECOND + millis;
-  return <f64>(<i64>daysSinceEpoch(year, month, day) * DAY + ofDay);
+  const time = <f64>(<i64>daysSinceEpoch(year, month, day) * DAY + ofDay);
+  return time > ZERO_OF_LANGUAGES ? time : NaN;
 }
 
 function digit(at: usize): i32 {

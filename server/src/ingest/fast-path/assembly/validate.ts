@@ -1,6 +1,13 @@
 import { ABSENT, EMPTY_TEXT, fieldTo, kindOf, OBJECT, readFieldIndex, TEXT, valueFrom } from './fields';
-import { maxCallBytes, maxMessageIdLength, mergesContext, mergesIntegrations, type } from './host';
-import { BLANK, isPlain } from './json';
+import {
+  maxCallBytes,
+  maxIdLength,
+  maxMessageIdLength,
+  mergesContext,
+  mergesIntegrations,
+  type,
+} from './host';
+import { isPlain } from './json';
 import {
   ANONYMOUS_ID,
   CALL_FROM,
@@ -82,16 +89,26 @@ function lengthOf(found: usize): usize {
 
 /** True when every field has the right kind of value and none is missing; `normalize.ts` has the same rules in the plain way. */
 function hasRequiredFields(): bool {
-  for (let field = USER_ID; field <= GROUP_ID; field++) if (kindOf(field) > TEXT) return false;
+  for (let field = USER_ID; field <= GROUP_ID; field++) if (!mayBeId(field)) return false;
   for (let field = EVENT; field <= CATEGORY; field++) if (kindOf(field) > EMPTY_TEXT) return false;
   for (let field = PROPERTIES; field <= INTEGRATIONS; field++) {
     const kind = kindOf(field);
     if (kind !== ABSENT && kind !== OBJECT) return false;
   }
-  if (kindOf(USER_ID) === ABSENT && kindOf(ANONYMOUS_ID) === ABSENT) return false;
+  if (kindOf(USER_ID) !== TEXT && kindOf(ANONYMOUS_ID) !== TEXT) return false;
   if (typeOfCall === TRACK) return kindOf(EVENT) === TEXT;
   if (typeOfCall === GROUP) return kindOf(GROUP_ID) === TEXT;
   return typeOfCall !== ALIAS || kindOf(PREVIOUS_ID) === TEXT;
+}
+
+/** Whether a field is an id, or absent as an empty text is. A text has at most as many code units as bytes. */
+function mayBeId(field: i32): bool {
+  const kind = kindOf(field);
+  return (
+    kind === ABSENT ||
+    kind === EMPTY_TEXT ||
+    (kind === TEXT && fieldTo(field) - valueFrom(field) <= maxIdLength + 2)
+  );
 }
 
 /** False when the call's own context or integrations must be merged with those of its batch. */
@@ -121,5 +138,10 @@ function isPlainId(): bool {
   const from = valueFrom(MESSAGE_ID) + 1;
   const to = fieldTo(MESSAGE_ID) - 1;
   if (kindOf(MESSAGE_ID) !== TEXT || to - from > maxMessageIdLength) return false;
-  return load<u8>(from) !== BLANK && load<u8>(to - 1) !== BLANK && isPlain(from, to);
+  return !isOwnId(load<u32>(from)) && isPlain(from, to);
+}
+
+/** `aud_`, `trt_` and `del_` as they stand in memory, the first letter lowest: ids that the server gives itself. */
+function isOwnId(first: u32): bool {
+  return first === 0x5f647561 || first === 0x5f747274 || first === 0x5f6c6564;
 }

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
-import { correctedTime, formatTime, readCanonical, readTime } from './envelope.ts';
+import type { Json } from '../model/json.ts';
+import { correctedTime, formatTime, readCanonical, readTime } from './times.ts';
 
-const EARLIEST = -62_167_219_200_000;
+/** Behind the first moment of the year 1. */
+const EARLIEST = -62_135_596_799_999;
 const LATEST = 253_402_300_799_999;
 const anyTime = fc.integer({ min: EARLIEST, max: LATEST });
 const zone = process.env['TZ'];
@@ -21,7 +23,7 @@ test('every time is written as Date writes it, and read back the same', () => {
         expect(text).toBe(new Date(each).toISOString());
         expect(readCanonical(text)).toBe(each);
         expect(readTime(text)).toBe(each);
-        expect(readTime(each)).toBe(each);
+        if (Math.abs(each) >= 1e11 && Math.abs(each) < 1e14) expect(readTime(each)).toBe(each);
       }
     }),
     { numRuns: 2000 },
@@ -68,12 +70,12 @@ test.each([
     '',
     ' ',
     'now',
-    '2026',
     '2026-11',
-    '20261121',
     '21.11.2026',
-    'Sat, 21 Nov 2026 03:35:55 GMT',
-    '1795232155000',
+    '11/21/2026 03:35:55',
+    '2026-W47-6',
+    '2026-325',
+    'Sat, 21 Nib 2026 03:35:55 GMT',
   ],
   ...[
     '2026-00-10T00:00:00.000Z',
@@ -83,7 +85,8 @@ test.each([
     '2026-1-0',
   ],
   ...[
-    '2026-11-21T24:00:00.000Z',
+    '2026-11-21T24:00:00.001Z',
+    '2026-11-21T24:01:00Z',
     '2026-11-21T23:60:00.000Z',
     '2026-11-21T23:59:61.000Z',
     '2026-11-21T1:2:3Z',
@@ -106,8 +109,9 @@ test.each([
     '2026-1a-21T03:35:55.000Z',
     '/026-11-21T03:35:55.000Z',
   ],
-  ...['2026-11-21T03:35:55.123456789123456789123456789123456789123456789Z', null, true, [], {}],
-  ...[Number.POSITIVE_INFINITY, LATEST + 1, EARLIEST - 1],
+  ...[`2026-11-21T03:35:55.${'1'.repeat(80)}Z`, null, true, [], {}],
+  ...[Number.POSITIVE_INFINITY, 1e300, (LATEST + 1) * 1000, EARLIEST - 1],
+  ...['0001-01-01T00:00:00', '0001-01-01T00:00:00.000Z', '0000-00-00 00:00:00', '0000-01-01T00:00:00+05:00'],
 ])('%j is no time', (value) => {
   expect(readTime(value)).toBeNaN();
 });
@@ -127,4 +131,37 @@ test('less than a second between sending and arriving is the network, and no wro
   }
   expect(correctedTime(5, 100_000, 101_000)).toBe(1005);
   expect(correctedTime(5, 101_000, 100_000)).toBe(-995);
+});
+
+/** As languages, databases and mails write it. */
+test.each<[Json, string]>([
+  ['2019-03-04 05:06:07 +0000', '2019-03-04T05:06:07.000Z'],
+  ['2019-03-04 05:06:07.089 +0000 UTC', '2019-03-04T05:06:07.089Z'],
+  ['2019-03-04 05:06:07.089123 +0200 CEST m=+0.000012', '2019-03-04T03:06:07.089Z'],
+  ['2019-03-04T05:06:07.089+02:00[Europe/Berlin]', '2019-03-04T03:06:07.089Z'],
+  ['2019-03-04T05:06:07,089Z', '2019-03-04T05:06:07.089Z'],
+  ['20190304T050607Z', '2019-03-04T05:06:07.000Z'],
+  ['Mon, 04 Mar 2019 05:06:07 GMT', '2019-03-04T05:06:07.000Z'],
+  ['Mon, 04 Mar 2019 05:06:07 +0200', '2019-03-04T03:06:07.000Z'],
+  ['Mon Mar 04 2019 05:06:07 GMT+0200 (Eastern European Standard Time)', '2019-03-04T03:06:07.000Z'],
+  ['/Date(1551675967089)/', '2019-03-04T05:06:07.089Z'],
+  ['/Date(1551675967089+0200)/', '2019-03-04T05:06:07.089Z'],
+  ['2019/03/04 05:06:07', '2019-03-04T05:06:07.000Z'],
+  ['2019-03-04T24:00:00Z', '2019-03-05T00:00:00.000Z'],
+  ['2016-12-31T23:59:60Z', '2017-01-01T00:00:00.000Z'],
+  ['2019-03-04T05:06:07\u221202:00', '2019-03-04T07:06:07.000Z'],
+  [' 2019-03-04T05:06:07Z ', '2019-03-04T05:06:07.000Z'],
+  [0, '1970-01-01T00:00:00.000Z'],
+  [-0.5, '1969-12-31T23:59:59.500Z'],
+  [1551675967, '2019-03-04T05:06:07.000Z'],
+  ['1551675967', '2019-03-04T05:06:07.000Z'],
+  [1551675967.089, '2019-03-04T05:06:07.089Z'],
+  [1551675967089, '2019-03-04T05:06:07.089Z'],
+  ['1551675967089', '2019-03-04T05:06:07.089Z'],
+  [1551675967089123, '2019-03-04T05:06:07.089Z'],
+  [{ _seconds: 1551675967, _nanoseconds: 89000000 }, '2019-03-04T05:06:07.089Z'],
+  [{ $date: '2019-03-04T05:06:07.089Z' }, '2019-03-04T05:06:07.089Z'],
+  [{ $date: { $numberLong: '1551675967089' } }, '2019-03-04T05:06:07.089Z'],
+])('%j is a time', (value, time) => {
+  expect(formatTime(readTime(value))).toBe(time);
 });

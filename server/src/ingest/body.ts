@@ -1,0 +1,121 @@
+import { isUtf8 } from 'node:buffer';
+import type { Json } from '../model/json.ts';
+
+/** A body read as JSON. */
+export interface ReadBody {
+  readonly value: Json;
+  /** Numbers that became text of their digits. */
+  readonly numbersAsText: number;
+  /** The first byte that belongs to no character of UTF-8; undefined when all do. */
+  readonly invalidAt: number | undefined;
+  /** Whether such bytes stand in a part of `value`. */
+  readonly hasInvalid: (part: Json) => boolean;
+  /** A part of `value` as a person may see it. */
+  readonly shown: (part: Json) => Json;
+}
+
+/** Parses a body. Throws a `SyntaxError` where it is no JSON, and a `RangeError` where it is nested too deep. */
+export function readBody(body: Buffer): ReadBody {
+  if (isUtf8(body)) {
+    const parsed = parseJson(withoutMark(body.toString()));
+    return { ...parsed, invalidAt: undefined, hasInvalid: () => false, shown: (part) => part };
+  }
+  const stand = standIn(body.toString());
+  const { text, invalidAt } = decodeWith(body, stand);
+  const hasInvalid = (part: Json) => JSON.stringify(part).includes(stand);
+  const shown = (part: Json) => JSON.parse(JSON.stringify(part).replaceAll(stand, '\ufffd')) as Json;
+  return { ...parseJson(withoutMark(text)), invalidAt, hasInvalid, shown };
+}
+
+/** Some clients on Windows begin every text with a byte order mark. */
+function withoutMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** A character for private use that does not occur in a text, nor escaped as `\u…`, which would mean the same. */
+function standIn(text: string): string {
+  for (let code = 0xe000; code < 0xf8ff; code++) {
+    const character = String.fromCharCode(code);
+    if (!text.includes(character) && !text.toLowerCase().includes(`\\u${code.toString(16)}`))
+      return character;
+  }
+  // A body of half a megabyte has no room for all of them in both ways.
+  return '\uf8ff';
+}
+
+/** Decodes bytes, with a character of one's own for those that are no UTF-8. */
+function decodeWith(
+  bytes: Buffer,
+  stand: string,
+): { readonly text: string; readonly invalidAt: number | undefined } {
+  const parts: string[] = [];
+  let invalidAt: number | undefined;
+  for (let from = 0; from < bytes.length; ) {
+    const at = firstInvalid(bytes, from);
+    parts.push(bytes.toString('utf8', from, at));
+    if (at < bytes.length) {
+      invalidAt ??= at;
+      parts.push(stand);
+    }
+    from = at + 1;
+  }
+  return { text: parts.join(''), invalidAt };
+}
+
+/** The first byte from `at` on that begins no character of UTF-8, or belongs to none; the length when there is none. */
+export function firstInvalid(bytes: Buffer, at = 0): number {
+  while (at < bytes.length) {
+    const length = lengthOfCharacter(bytes, at);
+    if (length === 0) return at;
+    at += length;
+  }
+  return at;
+}
+
+/** Bytes of the character that begins here; 0 when none does. Unicode 15, table 3-7. */
+function lengthOfCharacter(bytes: Buffer, at: number): number {
+  const first = bytes[at]!;
+  if (first < 0x80) return 1;
+  const second = bytes[at + 1] ?? 0;
+  if (first >= 0xc2 && first <= 0xdf) return isTail(second) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    const least = first === 0xe0 ? 0xa0 : 0x80;
+    const most = first === 0xed ? 0x9f : 0xbf;
+    return second >= least && second <= most && isTail(bytes[at + 2] ?? 0) ? 3 : 0;
+  }
+  if (first < 0xf0 || first > 0xf4) return 0;
+  const least = first === 0xf0 ? 0x90 : 0x80;
+  const most = first === 0xf4 ? 0x8f : 0xbf;
+  const isWhole = second >= least && second <= most;
+  return isWhole && isTail(bytes[at + 2] ?? 0) && isTail(bytes[at + 3] ?? 0) ? 4 : 0;
+}
+
+const isTail = (byte: number) => byte >= 0x80 && byte <= 0xbf;
+
+/** Only a text with such a part can have a number that a double does not hold. */
+const MAY_BE_LARGE = /\d{16}|[eE]\+?\d{2}/;
+
+/** A text of JSON, so that nothing in it is taken for a number, or a number. */
+const TEXT_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+/**
+ * Parses JSON without rounding what must not be rounded: an integer beyond ±(2^53 − 1) is most often an id, whose last digits tell two
+ * people apart, and a number that overflows would be null. Both become texts as they are written; every other number is its double.
+ * spec/specification.md, "Numbers".
+ */
+export function parseJson(text: string): { readonly value: Json; readonly numbersAsText: number } {
+  if (!MAY_BE_LARGE.test(text)) return { value: JSON.parse(text), numbersAsText: 0 };
+  let numbersAsText = 0;
+  const quoted = text.replace(TEXT_OR_NUMBER, (literal) => {
+    if (literal.startsWith('"') || isHeldByDouble(literal)) return literal;
+    numbersAsText++;
+    return `"${literal}"`;
+  });
+  return { value: JSON.parse(quoted), numbersAsText };
+}
+
+/** Whether a number survives as a double, as it is meant: with a point or an exponent its size, without them each digit. */
+export function isHeldByDouble(literal: string): boolean {
+  const number = Number(literal);
+  return /^-?\d+$/.test(literal) ? Number.isSafeInteger(number) : Number.isFinite(number);
+}

@@ -1,0 +1,49 @@
+import type { Json } from './json.ts';
+
+/** UTF-16 code units that an id may have. Longer ones would make profiles that take too long to read. */
+export const MAX_ID_LENGTH = 1024;
+
+/** Why a value is no id. */
+export type IdFault = 'id_not_string' | 'id_too_long' | 'id_not_unicode';
+
+/** What is no id, and why. */
+export class InvalidId {
+  readonly fault: IdFault;
+
+  constructor(fault: IdFault) {
+    this.fault = fault;
+  }
+}
+
+const NOT_STRING = new InvalidId('id_not_string');
+const TOO_LONG = new InvalidId('id_too_long');
+const NOT_UNICODE = new InvalidId('id_not_unicode');
+
+/**
+ * What an id is, for everybody: receiving, regulations, profiles, search, redelivery, the command line and the console.
+ *
+ * A text is taken as it is: nothing is trimmed, and two ids are the same when their code units are. An integer that JavaScript knows
+ * exactly, and a number with a fraction, is its decimal digits. `null` and an empty text are absent. Half of a surrogate pair is refused,
+ * because neither a URL nor a shell can carry it. spec/specification.md, "Ids".
+ */
+export function readId(value: Json | undefined): string | undefined | InvalidId {
+  if (typeof value === 'string') {
+    if (value === '') return undefined;
+    if (value.length > MAX_ID_LENGTH) return TOO_LONG;
+    return value.isWellFormed() ? value : NOT_UNICODE;
+  }
+  if (value === undefined || value === null) return undefined;
+  return typeof value === 'number' && isExact(value) ? String(value) : NOT_STRING;
+}
+
+/** Whether the digits of a number are those that were written. An integer beyond 2^53 may be another one, rounded. */
+function isExact(value: number): boolean {
+  return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
+}
+
+/** What a person is told of a value that is no id. */
+export const ID_FAULTS: Readonly<Record<IdFault, string>> = {
+  id_not_string: 'must be a text, or an integer of at most 2^53 - 1',
+  id_too_long: `must have at most ${MAX_ID_LENGTH} UTF-16 code units`,
+  id_not_unicode: 'must have no half of a surrogate pair',
+};

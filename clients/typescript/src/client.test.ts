@@ -259,13 +259,14 @@ describe('a client', () => {
     let open = 0;
     let most = 0;
     let fails = true;
-    const { client, collector } = await start({ flushAt: 1, uploads: 4 }, (response) => {
+    const four = Promise.withResolvers<void>();
+    const { client, collector } = await start({ flushAt: 1, uploads: 4 }, async (response) => {
       most = Math.max(most, ++open);
-      setTimeout(() => {
-        open--;
-        response.statusCode = fails ? 503 : 200;
-        response.end('{}');
-      }, 5);
+      if (open === 4) four.resolve();
+      if (!fails) await four.promise;
+      open--;
+      response.statusCode = fails ? 503 : 200;
+      response.end('{}');
     });
     client.track(call);
     // Tried again: the failure of the first try has been heard of.

@@ -872,7 +872,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Shows what is known of whoever has an anonymous id.
+         * Shows what is known of a user, by any of its ids: the way for ids that a path cannot carry, such as `..`.
          * @description Needs the role `viewer`.
          */
         get: operations["getProfiles"];
@@ -1200,6 +1200,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/regulations/{id}/subjects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The user ids of a regulation and which of them name nobody, until what they name is erased; then none.
+         * @description Needs the role `admin`.
+         */
+        get: operations["getRegulationsIdSubjects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/suppressions": {
         parameters: {
             query?: never;
@@ -1208,7 +1228,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids.
+         * Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids. With userId or userIdJson: that user, whether its id is kept or its hash.
          * @description Needs the role `viewer`.
          */
         get: operations["getSuppressions"];
@@ -1500,22 +1520,22 @@ export interface components {
         };
         /** @description What every call may have. One of userId and anonymousId has to be there. Keys that are not listed are kept where a destination's format has them. */
         Message: {
-            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            /** @description Text of at most 1,024 UTF-16 code units, or a number, which becomes its decimal text. null and an empty text are as if it were absent. */
             userId?: string | number | null;
-            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            /** @description Text of at most 1,024 UTF-16 code units, or a number, which becomes its decimal text. null and an empty text are as if it were absent. */
             anonymousId?: string | number | null;
-            /** @description What makes it the same event when it is sent again: 1 to 100 characters; made when absent. */
+            /** @description What makes it the same event when it is sent again: at most 100 UTF-16 code units. A longer one is replaced by a hash of it, the same each time; made when absent. */
             messageId?: string | number | null;
-            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
-            timestamp?: string | number | null;
-            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
-            originalTimestamp?: string | number | null;
-            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
-            sentAt?: string | number | null;
+            /** @description A date or a time in one of the usual forms, or a number since 1970; one that cannot be read is kept as text, and the event is dated by its arrival. */
+            timestamp?: string | number | Record<string, never> | null;
+            /** @description A date or a time in one of the usual forms, or a number since 1970; one that cannot be read is kept as text, and the event is dated by its arrival. */
+            originalTimestamp?: string | number | Record<string, never> | null;
+            /** @description A date or a time in one of the usual forms, or a number since 1970; one that cannot be read is kept as text, and the event is dated by its arrival. */
+            sentAt?: string | number | Record<string, never> | null;
             /** @description Where and how it happened. */
-            context?: Record<string, never> | null;
+            context?: Record<string, never> | unknown[] | null;
             /** @description Which destinations it is for: their names, Webhooks or All, with true or false. */
-            integrations?: Record<string, never> | null;
+            integrations?: Record<string, never> | unknown[] | null;
             /** @description Comes before the one of the batch and of the Authorization header. */
             writeKey?: string | null;
             /** @description The path says it, and wins. */
@@ -1523,13 +1543,13 @@ export interface components {
         } | unknown | unknown;
         Identify: components["schemas"]["Message"] & {
             /** @description What is known of the user. */
-            traits?: Record<string, never> | null;
+            traits?: Record<string, never> | unknown[] | null;
         };
         Track: components["schemas"]["Message"] & {
             /** @description What it was, such as Order Placed. */
             event: string;
             /** @description What belongs to it. */
-            properties?: Record<string, never> | null;
+            properties?: Record<string, never> | unknown[] | null;
         };
         Page: components["schemas"]["Message"] & {
             /** @description Of the page. */
@@ -1537,7 +1557,7 @@ export interface components {
             /** @description Of the page. */
             category?: string | null;
             /** @description What belongs to it. */
-            properties?: Record<string, never> | null;
+            properties?: Record<string, never> | unknown[] | null;
         };
         Screen: components["schemas"]["Message"] & {
             /** @description Of the screen. */
@@ -1545,16 +1565,16 @@ export interface components {
             /** @description Of the screen. */
             category?: string | null;
             /** @description What belongs to it. */
-            properties?: Record<string, never> | null;
+            properties?: Record<string, never> | unknown[] | null;
         };
         Group: components["schemas"]["Message"] & {
-            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            /** @description Text of at most 1,024 UTF-16 code units, or a number, which becomes its decimal text. null and an empty text are as if it were absent. */
             groupId: string | number;
             /** @description What is known of the group. */
-            traits?: Record<string, never> | null;
+            traits?: Record<string, never> | unknown[] | null;
         };
         Alias: components["schemas"]["Message"] & {
-            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            /** @description Text of at most 1,024 UTF-16 code units, or a number, which becomes its decimal text. null and an empty text are as if it were absent. */
             previousId: string | number;
         };
         Batch: {
@@ -1565,12 +1585,12 @@ export interface components {
             }[];
             /** @description Comes before the one of the batch and of the Authorization header. */
             writeKey?: string | null;
-            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
-            sentAt?: string | number | null;
+            /** @description A date or a time in one of the usual forms, or a number since 1970; one that cannot be read is kept as text, and the event is dated by its arrival. */
+            sentAt?: string | number | Record<string, never> | null;
             /** @description Merged into the context of each call, shallowly; the call wins. */
-            context?: Record<string, never> | null;
+            context?: Record<string, never> | unknown[] | null;
             /** @description Merged into those of each call, shallowly; the call wins. */
-            integrations?: Record<string, never> | null;
+            integrations?: Record<string, never> | unknown[] | null;
         };
         Problem: {
             type: string;
@@ -1617,7 +1637,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Refusal"] & {
                     /** @enum {unknown} */
-                    code?: "malformed_request" | "unsupported_encoding" | "invalid_encoding" | "invalid_json" | "message_too_large" | "too_deeply_nested" | "not_an_object" | "id_not_string" | "no_user_anon_id" | "user_id_missing" | "previous_id_missing" | "group_id_missing" | "event_not_defined" | "event_not_string" | "name_not_string" | "category_not_string" | "properties_not_object" | "traits_not_object" | "context_not_object" | "integrations_not_object";
+                    code?: "malformed_request" | "unsupported_encoding" | "invalid_encoding" | "invalid_json" | "message_too_large" | "too_deeply_nested" | "not_an_object" | "not_utf8" | "id_not_string" | "id_too_long" | "id_not_unicode" | "no_user_anon_id" | "user_id_missing" | "previous_id_missing" | "group_id_missing" | "event_not_defined" | "event_not_string" | "name_not_string" | "category_not_string" | "properties_not_object" | "traits_not_object" | "context_not_object" | "integrations_not_object";
                 };
             };
         };
@@ -1629,7 +1649,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Refusal"] & {
                     /** @enum {unknown} */
-                    code?: "malformed_request" | "unsupported_encoding" | "invalid_encoding" | "invalid_json" | "batch_not_array" | "batch_too_large" | "context_not_object" | "integrations_not_object" | "invalid_calls";
+                    code?: "malformed_request" | "unsupported_encoding" | "invalid_encoding" | "invalid_json" | "not_utf8" | "batch_not_array" | "batch_too_large" | "context_not_object" | "integrations_not_object" | "invalid_calls";
                 };
             };
         };
@@ -4165,6 +4185,11 @@ export interface operations {
                 type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
                 userId?: string;
                 anonymousId?: string;
+                /** @description A userId as JSON text, in its quotes. */
+                userIdJson?: string;
+                /** @description An anonymousId as JSON text, in its quotes. */
+                anonymousIdJson?: string;
+                messageId?: string;
                 /** @description Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest. */
                 event?: string;
                 /** @description Arrived at this time or later. */
@@ -4466,8 +4491,13 @@ export interface operations {
     };
     getProfiles: {
         parameters: {
-            query: {
-                anonymousId: string;
+            query?: {
+                userId?: string;
+                /** @description A userId as JSON text, in its quotes. */
+                userIdJson?: string;
+                anonymousId?: string;
+                /** @description An anonymousId as JSON text, in its quotes. */
+                anonymousIdJson?: string;
             };
             header?: never;
             path?: never;
@@ -5861,6 +5891,8 @@ export interface operations {
                                 deliveries: number;
                                 deadLetters: number;
                             };
+                            /** @description User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
+                            unknown: number | null;
                             /** @description Profiles erased; absent until they are counted. */
                             profiles?: number;
                             streamStatus: {
@@ -5915,8 +5947,8 @@ export interface operations {
                 "application/json": {
                     /** @enum {string} */
                     type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
-                    /** @description UserIds, without the blanks around them. One that is there twice counts once. */
-                    subjectIds: string[];
+                    /** @description UserIds, taken as they are. One that is there twice counts once. */
+                    subjectIds: (string | number)[];
                     /**
                      * @description Only checks the request, and counts the users.
                      * @default false
@@ -5936,6 +5968,8 @@ export interface operations {
                         /** @enum {string} */
                         type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
                         subjects: number;
+                        /** @description Those that name nobody. */
+                        unknown: string[];
                     };
                 };
             };
@@ -5963,6 +5997,8 @@ export interface operations {
                             deliveries: number;
                             deadLetters: number;
                         };
+                        /** @description User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
+                        unknown: number | null;
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
@@ -6037,6 +6073,8 @@ export interface operations {
                             deliveries: number;
                             deadLetters: number;
                         };
+                        /** @description User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
+                        unknown: number | null;
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
@@ -6075,9 +6113,47 @@ export interface operations {
             503: components["responses"]["store_unreadable"];
         };
     };
+    getRegulationsIdSubjects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            userId: string;
+                            /** @description Whether it names nobody; null until that is known. */
+                            unknown: boolean | null;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
     getSuppressions: {
         parameters: {
             query?: {
+                userId?: string;
+                userIdJson?: string;
                 /** @description Entries of a page at most. */
                 limit?: number;
                 /** @description `next` of the page before. */

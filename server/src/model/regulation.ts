@@ -37,6 +37,8 @@ export interface Regulation {
   /** Number of user ids. */
   readonly subjects: number;
   readonly erased: ErasedCounts;
+  /** Ids among them that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Absent until it is known. */
+  readonly unknown?: number;
   /** Number of profiles that are erased; absent until they are counted. */
   readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
@@ -96,6 +98,8 @@ export interface RegulationSubject {
   readonly anonymousIds: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
+  /** Nothing has this id. Absent before the survey. */
+  readonly isUnknown?: boolean;
 }
 
 /** A subject of which nothing is known but its id: before the survey, and where no profile is kept. */

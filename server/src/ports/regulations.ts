@@ -57,7 +57,7 @@ export type IdHash = (
   at: number,
 ) => void;
 
-export interface NewRegulation extends Pick<Regulation, 'id' | 'type' | 'createdAt' | 'by'> {
+export interface NewRegulation extends Pick<Regulation, 'id' | 'type' | 'createdAt' | 'by' | 'unknown'> {
   readonly userIds: readonly string[];
 }
 
@@ -72,7 +72,8 @@ export interface StoredRegulation extends Regulation {
 export type RegulationDocument = Omit<StoredRegulation, 'number'>;
 
 /** A regulation before its first step. An `UNSUPPRESS` is done with the commit that creates it. */
-export function newDocument({ id, type, createdAt, by, userIds }: NewRegulation): RegulationDocument {
+export function newDocument(regulation: NewRegulation): RegulationDocument {
+  const { id, type, createdAt, by, userIds, unknown } = regulation;
   const isAtOnce = type === 'UNSUPPRESS';
   return {
     id,
@@ -83,6 +84,7 @@ export function newDocument({ id, type, createdAt, by, userIds }: NewRegulation)
     ...(isAtOnce ? { finishedAt: createdAt } : {}),
     by,
     subjects: userIds.length,
+    ...(unknown === undefined ? {} : { unknown }),
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
   };
@@ -96,7 +98,9 @@ export function creationEntry({ id, type, createdAt, by, userIds }: NewRegulatio
 
 /** Absent fields stay as they are. */
 export interface RegulationChange
-  extends Partial<Pick<StoredRegulation, 'step' | 'overallStatus' | 'profiles' | 'streamStatus' | 'reason'>> {
+  extends Partial<
+    Pick<StoredRegulation, 'step' | 'overallStatus' | 'unknown' | 'profiles' | 'streamStatus' | 'reason'>
+  > {
   readonly erasedAt?: Time;
   readonly finishedAt?: Time;
   /** Replaces the subjects. Their joined ids become suppressed in the same commit, if the user is still suppressed. */

@@ -1,4 +1,4 @@
-import type { Regulation, RegulationType, Suppression } from '../model/regulation.ts';
+import type { Regulation, RegulationSubject, RegulationType, Suppression } from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
 
 /** What an operator asks for. */
@@ -17,6 +17,10 @@ export interface RegulationRequests {
   get(id: string): Promise<Regulation | undefined>;
   /** The newest first, below a number, at most `max`. */
   list(max: number, below?: number): Promise<readonly (Regulation & { readonly number: number })[]>;
+  /** Those of these ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. */
+  unknown(userIds: readonly string[], type: RegulationType): Promise<readonly string[]>;
+  /** Whom a regulation is about, until it has erased them; then empty. */
+  subjects(id: string): Promise<readonly Pick<RegulationSubject, 'userId' | 'isUnknown'>[]>;
   suppression(userId: string): Promise<Suppression | undefined>;
   /** Those whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
   suppressions(max: number, after?: string): Promise<readonly Suppression[]>;

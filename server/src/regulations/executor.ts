@@ -212,12 +212,15 @@ export class RegulationExecutor {
     const found = surveyed.subjects.map((one) => ({
       ...one,
       sources: one.sources.filter(this.#isAffected),
+      // A source has seen everybody of whom there is an event or a profile.
+      isUnknown: one.sources.length === 0,
     }));
+    const unknown = found.filter(({ isUnknown }) => isUnknown).length;
     // Counted now: after a crash the next step may find profiles gone that this regulation has erased.
     const next = isDeleting(type)
       ? ({ step: 'erase', profiles: surveyed.profiles } as const)
       : ({ step: 'clean' } as const);
-    await regulations.advance(id, { ...next, overallStatus: 'RUNNING', subjects: found });
+    await regulations.advance(id, { ...next, overallStatus: 'RUNNING', subjects: found, unknown });
     if (isSuppressing(type)) suppressJoined(found);
   }
 

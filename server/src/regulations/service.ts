@@ -1,4 +1,4 @@
-import type { Regulation, RegulationSubject, Suppression } from '../model/regulation.ts';
+import type { Regulation, RegulationSubject, RegulationType, Suppression } from '../model/regulation.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
 import type { RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
 import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
@@ -9,6 +9,9 @@ export interface RegulationServiceDependencies
   readonly filter: SuppressionFilter;
   readonly newId: () => string;
 }
+
+/** Ids of which a new regulation says at once whether they name somebody. */
+const MOST_KNOWN_AT_ONCE = 100;
 
 /** Regulations as the control API makes and shows them. spec/specification.md, "Deletion and suppression". */
 export class RegulationService implements RegulationRequests {
@@ -65,6 +68,24 @@ export class RegulationService implements RegulationRequests {
     return this.#dependencies.regulations.list(max, below);
   }
 
+  async unknown(userIds: readonly string[], type: RegulationType): Promise<readonly string[]> {
+    const { regulations, users, log } = this.#dependencies;
+    const joined = await users.joinedIds(userIds);
+    const unknown: string[] = [];
+    for (const [nth, userId] of userIds.entries()) {
+      const isKnown =
+        type === 'UNSUPPRESS'
+          ? (await regulations.suppression(userId)) !== undefined
+          : joined[nth]!.sources.length > 0 || (await log.find({ userId })).positions.length > 0;
+      if (!isKnown) unknown.push(userId);
+    }
+    return unknown;
+  }
+
+  subjects(id: string): Promise<readonly RegulationSubject[]> {
+    return this.#dependencies.regulations.subjects(id);
+  }
+
   suppression(userId: string): Promise<Suppression | undefined> {
     return this.#dependencies.regulations.suppression(userId);
   }
@@ -75,8 +96,11 @@ export class RegulationService implements RegulationRequests {
 
   async #create({ type, userIds, by }: RegulationRequest): Promise<Regulation> {
     const { regulations, filter, clock, newId, logger } = this.#dependencies;
+    // More are counted while it is carried out.
+    const isKnownAtOnce = userIds.length <= MOST_KNOWN_AT_ONCE;
+    const unknown = isKnownAtOnce ? { unknown: (await this.unknown(userIds, type)).length } : {};
     const made = await regulations
-      .create({ id: newId(), type, userIds, by, createdAt: clock.now() })
+      .create({ id: newId(), type, userIds, by, createdAt: clock.now(), ...unknown })
       .catch((error: unknown) => this.#takeStored(error));
     if (type === 'UNSUPPRESS') await filter.load(regulations);
     else if (type !== 'DELETE_ONLY') filter.add('user', userIds);

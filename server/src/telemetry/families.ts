@@ -291,6 +291,7 @@ const IDENTITY_RESULTS = {
   conflicts: 'conflict',
   overLimit: 'over_limit',
   collisions: 'collision',
+  invalid: 'invalid',
 } as const;
 
 /** Profiles and the thread that keeps them up; zeros while nothing needs them. */
@@ -346,7 +347,7 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
       name: 'millrace_profiles_identities_total',
       type: 'counter',
       help: 'What became of ids of events since the start of the thread of profiles.',
-      samples: (['merges', 'conflicts', 'overLimit', 'collisions'] as const).map((what) => ({
+      samples: (['merges', 'conflicts', 'overLimit', 'collisions', 'invalid'] as const).map((what) => ({
         labels: { result: IDENTITY_RESULTS[what] },
         value: counts?.[what] ?? 0,
       })),

@@ -98,12 +98,14 @@ export interface ProcessorCounts {
   readonly conflicts: number;
   /** Ids whose hash is that of another one. */
   readonly collisions: number;
+  /** External ids that are no ids: too long, half a character, or neither text nor number. */
+  readonly invalid: number;
   readonly merges: number;
 }
 
 export const NO_COUNTS: ProcessorCounts = {
   ...{ events: 0, unreadable: 0, skipped: 0, unattributed: 0 },
-  ...{ overLimit: 0, conflicts: 0, collisions: 0, merges: 0 },
+  ...{ overLimit: 0, conflicts: 0, collisions: 0, invalid: 0, merges: 0 },
 };
 
 /** How far the users thread is, as numbers for status and metrics. */

@@ -62,7 +62,7 @@ class Log {
         user: this.#reader.identity('user', call.userId),
         anonymous: this.#reader.identity('anonymous', call.anonymousId),
         previous: this.#reader.previous(call.previousId),
-        external: this.#reader.external(call.email === undefined ? {} : { email: call.email }),
+        ...this.#reader.external(call.email === undefined ? {} : { email: call.email }),
       };
       const profile = graph.attribute(ids, cause);
       if (profile === undefined) continue;

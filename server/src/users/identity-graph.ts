@@ -1,5 +1,6 @@
 import type { Position } from '../model/event.ts';
-import type { JsonObject } from '../model/json.ts';
+import { InvalidId, readId } from '../model/ids.ts';
+import type { Json, JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IdentityKey, MergeRecord, ProfileId } from '../ports/profile-store.ts';
 import type { IdentityHash, IdentitySettings } from './contract.ts';
@@ -34,6 +35,8 @@ export interface EventIdentities {
   readonly previous?: PreviousId | undefined;
   /** Ids among the traits of an identify call. */
   readonly external: readonly KeyedIdentity[];
+  /** Values there that are no ids: they stay traits. */
+  readonly invalid?: number;
 }
 
 /** The event that makes the graph decide something. */
@@ -53,15 +56,14 @@ export interface IdentityCounts {
   conflicts: number;
   /** Ids whose key belongs to another id. */
   collisions: number;
+  /** External ids that are no ids, and so were not bound: too long, half a character, or neither text nor number. */
+  invalid: number;
 }
-
-/** Longer ids stand for no one: a thousand of them would make a profile that takes too long to read. */
-const MAX_ID_LENGTH = 1024;
 
 /** Zeros with or without dashes, such as the nil UUID. */
 const ZEROS = /^[0-]*0[0-]*$/;
 
-const NO_IDS: readonly KeyedIdentity[] = [];
+const NO_IDS = { external: [], invalid: 0 };
 
 /** Makes identities of values and leaves out those that stand for no one. spec/specification.md, "Identities". */
 export class IdentityReader {
@@ -77,10 +79,9 @@ export class IdentityReader {
 
   /** Undefined for a value that stands for no one, and for one that is no text. */
   identity(kind: string, value: unknown): KeyedIdentity | undefined {
-    if (typeof value !== 'string' || value.length > MAX_ID_LENGTH) return undefined;
-    if (value.length <= 36 && this.#isBlocked(value)) return undefined;
-    const text = value.isWellFormed() ? value : value.toWellFormed();
-    return { kind, value: text, key: this.#hash(kind, text) };
+    const id = readId(value as Json | undefined);
+    if (typeof id !== 'string' || (id.length <= 36 && this.#isBlocked(id))) return undefined;
+    return { kind, value: id, key: this.#hash(kind, id) };
   }
 
   /** The previousId of an alias. */
@@ -90,16 +91,18 @@ export class IdentityReader {
     return user === undefined || anonymous === undefined ? undefined : { user, anonymous };
   }
 
-  /** External ids among traits. A number counts as its text. */
-  external(traits: JsonObject): readonly KeyedIdentity[] {
+  /** External ids among traits. A number counts as its text; a value that is no id binds nothing. */
+  external(traits: JsonObject): Pick<EventIdentities, 'external' | 'invalid'> {
     if (this.#externalIds.length === 0) return NO_IDS;
     const ids: KeyedIdentity[] = [];
+    let invalid = 0;
     for (const name of this.#externalIds) {
       const value = Object.hasOwn(traits, name) ? traits[name] : undefined;
-      const id = this.identity(name, typeof value === 'number' ? String(value) : value);
+      const id = this.identity(name, value);
       if (id !== undefined) ids.push(id);
+      else if (readId(value) instanceof InvalidId) invalid++;
     }
-    return ids;
+    return { external: ids, invalid };
   }
 
   #isBlocked(value: string): boolean {
@@ -139,7 +142,9 @@ export class IdentityGraph {
   /** Profiles that were merged into others. */
   readonly removed = new Set<ProfileId>();
   readonly merges: MergeRecord[] = [];
-  readonly counts: IdentityCounts = { unattributed: 0, overLimit: 0, conflicts: 0, collisions: 0 };
+  readonly counts: IdentityCounts = {
+    ...{ unattributed: 0, overLimit: 0, conflicts: 0, collisions: 0, invalid: 0 },
+  };
   nextProfile: ProfileId;
 
   readonly #hash: IdentityHash;
@@ -168,7 +173,8 @@ export class IdentityGraph {
    * that stands for someone.
    */
   attribute(ids: EventIdentities, cause: EventCause): ProfileState | undefined {
-    const { user, anonymous, previous, external } = ids;
+    const { user, anonymous, previous, external, invalid = 0 } = ids;
+    this.counts.invalid += invalid;
     let profile = user === undefined ? undefined : this.#ofUser(user, anonymous, cause);
     if (profile === undefined && anonymous !== undefined) profile = this.#ofAnonymous(anonymous, cause);
     if (profile === undefined) {

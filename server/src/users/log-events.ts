@@ -79,7 +79,7 @@ function readEvent(
       user: reader.identity(USER, event['userId']),
       anonymous: reader.identity(ANONYMOUS, event['anonymousId']),
       previous: type === 'alias' ? reader.previous(event['previousId']) : undefined,
-      external: reader.external(traits),
+      ...reader.external(traits),
     },
   };
 }

@@ -422,6 +422,7 @@ export class Processor implements UsersProcessor {
       overLimit: all.overLimit + counts.overLimit,
       conflicts: all.conflicts + counts.conflicts,
       collisions: all.collisions + counts.collisions,
+      invalid: all.invalid + counts.invalid,
       merges: all.merges + changes.merges.length,
     };
     for (const position of this.#skipped) if (position < gathered.position) this.#skipped.delete(position);

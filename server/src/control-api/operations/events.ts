@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { CALL_TYPES } from '../../model/event.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { EventQuery, EventTrace, Page, PageRequest, PageStart } from '../../reporting/contract.ts';
+import { idAsJson, idInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import {
   decodeCursor,
@@ -26,8 +27,8 @@ export interface EventOperationDependencies {
 export const eventFilterFields = {
   source: z.string().exactOptional().meta({ description: 'Name of the source.' }),
   type: z.enum(CALL_TYPES).exactOptional(),
-  userId: z.string().min(1).exactOptional(),
-  anonymousId: z.string().min(1).exactOptional(),
+  userId: idInQuery.exactOptional(),
+  anonymousId: idInQuery.exactOptional(),
 };
 
 /** A page of a search, with the distance it has searched. */
@@ -55,6 +56,11 @@ export function searchPageView<Entry, From>(
 
 const eventQuery = z.object({
   ...eventFilterFields,
+  userIdJson: idAsJson.exactOptional().meta({ description: 'A userId as JSON text, in its quotes.' }),
+  anonymousIdJson: idAsJson
+    .exactOptional()
+    .meta({ description: 'An anonymousId as JSON text, in its quotes.' }),
+  messageId: idInQuery.exactOptional(),
   event: z.string().min(1).exactOptional().meta({
     description: 'Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest.',
   }),
@@ -78,8 +84,13 @@ export function eventOperations({ settings, search }: EventOperationDependencies
       problems: ['unknown_name'],
       run: async ({ query: { limit, cursor, ...asked } }) => {
         const place = parsePageStart(decodeCursor(cursor, { list: 'events', ...asked }));
-        const { source, ...rest } = asked;
-        const wish = { ...rest, ...sourceFilter(source, settings.now()) };
+        const { source, userIdJson, anonymousIdJson, ...rest } = asked;
+        const wish = {
+          ...rest,
+          ...(userIdJson === undefined ? {} : { userId: userIdJson }),
+          ...(anonymousIdJson === undefined ? {} : { anonymousId: anonymousIdJson }),
+          ...sourceFilter(source, settings.now()),
+        };
         const page = await search.events(wish, { limit, ...place });
         return searchPageView(page, (next) =>
           encodeCursor(formatPageStart(next), { list: 'events', ...asked }),

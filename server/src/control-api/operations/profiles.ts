@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { Profile, UserIdentity, Users } from '../../ports/users.ts';
+import { idAsJson, idInQuery } from '../ids.ts';
 import { type ApiOperation, DryRunResult, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 
@@ -47,6 +48,25 @@ const rebuildSchema = z.object({
   }),
 });
 
+const userFields = {
+  userId: idInQuery.exactOptional(),
+  userIdJson: idAsJson.exactOptional().meta({ description: 'A userId as JSON text, in its quotes.' }),
+  anonymousId: idInQuery.exactOptional(),
+  anonymousIdJson: idAsJson
+    .exactOptional()
+    .meta({ description: 'An anonymousId as JSON text, in its quotes.' }),
+};
+
+type UserQuery = { readonly [Name in keyof typeof userFields]?: string };
+
+function hasOneId(query: UserQuery): boolean {
+  return Object.keys(query).length === 1;
+}
+
+function identityOf({ userId, userIdJson = userId, anonymousId, anonymousIdJson = anonymousId }: UserQuery) {
+  return userIdJson === undefined ? { anonymousId: anonymousIdJson! } : { userId: userIdJson };
+}
+
 /** spec/contract.md, "Operations on profiles". */
 export function profileOperations({ users, settings }: ProfileOperationDependencies): ApiOperation[] {
   const show = async (id: UserIdentity) => {
@@ -68,11 +88,14 @@ export function profileOperations({ users, settings }: ProfileOperationDependenc
       method: 'GET',
       path: 'profiles',
       role: 'viewer',
-      summary: 'Shows what is known of whoever has an anonymous id',
-      query: z.object({ anonymousId: z.string().min(1) }),
+      summary:
+        'Shows what is known of a user, by any of its ids: the way for ids that a path cannot carry, such as `..`',
+      query: z
+        .object(userFields)
+        .refine(hasOneId, 'must have one of userId, userIdJson, anonymousId and anonymousIdJson'),
       answer: profileSchema,
       problems: ['unknown_user'],
-      run: ({ query: { anonymousId } }) => show({ anonymousId }),
+      run: ({ query }) => show(identityOf(query)),
     }),
     defineOperation({
       method: 'POST',

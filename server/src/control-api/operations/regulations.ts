@@ -4,10 +4,12 @@ import {
   REGULATION_STATUSES,
   REGULATION_TYPES,
   type Regulation,
+  type RegulationType,
   type Suppression,
 } from '../../model/regulation.ts';
 import { isoTime } from '../../model/time.ts';
 import type { RegulationRequests } from '../../regulations/contract.ts';
+import { faultOf, idAsJson, idInBody, idInQuery } from '../ids.ts';
 import { type ApiOperation, type Described, DryRunResult, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import { Problem } from '../problem.ts';
@@ -19,23 +21,13 @@ export interface RegulationOperationDependencies {
 /** User ids in one regulation at most. spec/specification.md, "Limits". */
 const MAX_SUBJECTS = 5000;
 
-/** Longer ones fit in no call: their body is 32 KB at most. */
-const MAX_ID_LENGTH = 32_768;
-
 const regulationInput = z.strictObject({
   type: z.enum(REGULATION_TYPES),
   subjectIds: z
-    .array(
-      z
-        .string()
-        .trim()
-        .min(1, 'must have at least one character that is no blank')
-        .max(MAX_ID_LENGTH)
-        .refine((id) => id.isWellFormed(), 'must be well-formed Unicode'),
-    )
+    .array(idInBody)
     .min(1)
     .max(MAX_SUBJECTS)
-    .meta({ description: 'UserIds, without the blanks around them. One that is there twice counts once.' }),
+    .meta({ description: 'UserIds, taken as they are. One that is there twice counts once.' }),
   dryRun: z.boolean().default(false).meta({ description: 'Only checks the request, and counts the users.' }),
 });
 
@@ -75,6 +67,10 @@ const regulationSchema = z.object({
   by: z.string(),
   subjects: z.int().meta({ description: 'Number of user ids.' }),
   erased: countsSchema,
+  unknown: z.int().nullable().meta({
+    description:
+      'User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known.',
+  }),
   profiles: z.int().exactOptional().meta({ description: 'Profiles erased; absent until they are counted.' }),
   streamStatus: z.array(streamSchema),
   reason: z.string().exactOptional().meta({ description: 'Why it failed, with what to do.' }),
@@ -103,7 +99,11 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
       body: regulationInput,
       maxEntries: MAX_SUBJECTS,
       answer: regulationSchema,
-      dryRun: z.object({ type: z.enum(REGULATION_TYPES), subjects: z.int() }),
+      dryRun: z.object({
+        type: z.enum(REGULATION_TYPES),
+        subjects: z.int(),
+        unknown: z.array(z.string()).meta({ description: 'Those that name nobody.' }),
+      }),
       run: async ({ body, by }) => await createRegulation(body, by, dependencies),
     }),
     defineOperation({
@@ -131,11 +131,39 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
         const id = names['id'] ?? '';
         const found = await regulations.get(id);
         if (found !== undefined) return regulationView(found);
-        const hint = `${JSON.stringify(id)} is no regulation; GET /api/v1/regulations lists them.`;
-        throw new Problem('unknown_name', { hint });
+        throw noRegulation(id);
       },
     }),
+    subjectsOperation(dependencies),
   ];
+}
+
+function subjectsOperation({ regulations }: RegulationOperationDependencies): ApiOperation {
+  return defineOperation({
+    method: 'GET',
+    path: 'regulations/:id/subjects',
+    role: 'admin',
+    summary:
+      'The user ids of a regulation and which of them name nobody, until what they name is erased; then none',
+    answer: z.object({
+      data: z.array(
+        z.object({
+          userId: z.string(),
+          unknown: z
+            .boolean()
+            .nullable()
+            .meta({ description: 'Whether it names nobody; null until that is known.' }),
+        }),
+      ),
+    }),
+    problems: ['unknown_name'],
+    run: async ({ names }) => {
+      const id = names['id'] ?? '';
+      if ((await regulations.get(id)) === undefined) throw noRegulation(id);
+      const subjects = await regulations.subjects(id);
+      return { data: subjects.map(({ userId, isUnknown = null }) => ({ userId, unknown: isUnknown })) };
+    },
+  });
 }
 
 function suppressionOperations({ regulations }: RegulationOperationDependencies): ApiOperation[] {
@@ -144,10 +172,20 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
       method: 'GET',
       path: 'suppressions',
       role: 'viewer',
-      summary: 'Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids',
-      query: z.object(pageQuery),
+      summary:
+        'Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids. With userId or userIdJson: that user, whether its ' +
+        'id is kept or its hash',
+      query: z.object({
+        userId: idInQuery.exactOptional(),
+        userIdJson: idAsJson.exactOptional(),
+        ...pageQuery,
+      }),
       answer: pageSchema(suppressionSchema),
-      run: async ({ query: { limit, cursor } }) => {
+      run: async ({ query: { limit, cursor, userId, userIdJson = userId } }) => {
+        if (userIdJson !== undefined) {
+          const one = await regulations.suppression(userIdJson);
+          return { data: one === undefined ? [] : [suppressionView(one)], next: null };
+        }
         const found = await regulations.suppressions(limit + 1, parseIdCursor(cursor));
         const data = found.slice(0, limit);
         const next = found.length > limit ? Buffer.from(data.at(-1)!.userId!).toString('base64url') : null;
@@ -176,18 +214,49 @@ async function createRegulation(
   { regulations }: RegulationOperationDependencies,
 ) {
   const userIds = [...new Set(subjectIds)];
-  if (dryRun) return new DryRunResult({ type, subjects: userIds.length });
+  await refuseUnknownFaults(subjectIds, type, regulations);
+  if (dryRun)
+    return new DryRunResult({
+      type,
+      subjects: userIds.length,
+      unknown: await regulations.unknown(userIds, type),
+    });
   return regulationView(await regulations.create({ type, userIds, by }));
 }
 
+/** An id that receiving refuses can only be one that an earlier version has stored. */
+async function refuseUnknownFaults(
+  ids: readonly string[],
+  type: RegulationType,
+  regulations: RegulationRequests,
+): Promise<void> {
+  const faulty = ids.filter((id) => faultOf(id) !== undefined);
+  if (faulty.length === 0) return;
+  const unknown = new Set(await regulations.unknown(faulty, type));
+  const errors = ids.flatMap((id, nth) =>
+    unknown.has(id)
+      ? [{ path: `body.subjectIds[${nth}]`, message: `${faultOf(id)}; nobody has this one` }]
+      : [],
+  );
+  if (errors.length > 0) throw new Problem('invalid_parameters', { errors: errors.slice(0, MOST_ERRORS) });
+}
+
+function noRegulation(id: string): Problem {
+  const hint = `${JSON.stringify(id)} is no regulation; GET /api/v1/regulations lists them.`;
+  return new Problem('unknown_name', { hint });
+}
+
+/** Of one request. */
+const MOST_ERRORS = 20;
+
 function regulationView(regulation: Regulation): Described<z.output<typeof regulationSchema>> {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, erased } = regulation;
-  const { profiles, streamStatus, reason } = regulation;
+  const { unknown = null, profiles, streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
     ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt) }),
     ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
-    ...{ by, subjects, erased },
+    ...{ by, subjects, unknown, erased },
     ...(profiles === undefined ? {} : { profiles }),
     streamStatus: streamStatus.map(streamView),
     ...(reason === undefined ? {} : { reason }),

@@ -16,7 +16,8 @@ export function addUsersVerb(
     .command(name)
     .description(description)
     .argument('[ids...]', 'userIds')
-    .option('-f, --file <file>', 'more userIds, one a line; - is standard input');
+    .option('-f, --file <file>', 'more userIds, one a line as they are; - is standard input')
+    .option('--json-ids', 'each id is JSON text in its quotes, for characters that a line cannot hold');
   return add(command)
     .option('--wait', 'wait for the end, and show the receipt')
     .addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
@@ -25,7 +26,10 @@ export function addUsersVerb(
 /** Verbs that delete and suppress users. */
 export function addRegulations(program: Command, run: Run): void {
   const verb = (name: string, description: string, examples: readonly string[]) =>
-    addUsersVerb(program, { name, description, examples }, addControlOptions);
+    addUsersVerb(program, { name, description, examples }, addControlOptions).option(
+      '--yes',
+      'goes on where ids name nobody and look as if something stood around them',
+    );
   const asked =
     (type: RegulateOptions['type']) =>
     async (ids: string[], options: Omit<RegulateOptions, 'ids' | 'type'>) =>

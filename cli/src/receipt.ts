@@ -10,6 +10,7 @@ export interface ShownRegulation {
   readonly finishedAt?: string;
   readonly by: string;
   readonly subjects: number;
+  readonly unknown?: number | null;
   readonly erased: { readonly events: number; readonly deliveries: number; readonly deadLetters: number };
   readonly profiles?: number;
   readonly streamStatus: readonly {
@@ -39,12 +40,14 @@ export function isIncomplete({ overallStatus }: ShownRegulation): boolean {
 export function receiptLines(shown: ShownRegulation): string[] {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by } = shown;
   const { subjects, streamStatus, reason } = shown;
+  const unknown = shown.unknown ?? 0;
   const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
   return [
     printable(
       `${id}  ${type} of ${counted(subjects, 'user')}: ${overallStatus}${reason === undefined ? '' : ` (${reason})`}`,
     ),
     `  asked for: ${createdAt} by ${printable(by)}`,
+    ...(unknown > 0 ? [`  names nobody: ${count(unknown)} of ${counted(subjects, 'id')}`] : []),
     ...(finishedAt === undefined ? [] : [`  ended: ${finishedAt}`]),
     ...(isErasing ? [`  erased: ${erasedText(shown)}`] : []),
     ...(erasedAt === undefined ? [] : [`  gone from the files: ${erasedAt}`]),

@@ -1,21 +1,20 @@
-import { createReadStream } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { type AskedFor, answered } from './answered.ts';
 import type { ControlFlags } from './control-api.ts';
+import { canBeAsked, isConfirmed } from './question.ts';
 import { isIncomplete, isRegulation, receiptLines, type ShownRegulation } from './receipt.ts';
-import { STANDARD_INPUT, textOf } from './standard-input.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import { doubtAbout, isDoubtful, readUserIds, type UserIdOptions } from './user-ids.ts';
 
 interface WaitingFlags extends ControlFlags {
   readonly json?: boolean;
   readonly wait?: boolean;
 }
 
-export interface RegulateOptions extends WaitingFlags {
+export interface RegulateOptions extends WaitingFlags, UserIdOptions {
   readonly type: 'DELETE_ONLY' | 'SUPPRESS_WITH_DELETE' | 'SUPPRESS_ONLY' | 'UNSUPPRESS';
-  readonly ids: readonly string[];
-  /** A file with more ids. */
-  readonly file?: string;
+  /** Goes on without a question. */
+  readonly yes?: boolean;
 }
 
 export interface RegulationOptions extends WaitingFlags {
@@ -29,6 +28,8 @@ export const EVERY = 250;
 export async function regulate(options: RegulateOptions, place: Surroundings): Promise<ExitCode> {
   const request = await regulationRequest(options, place);
   if (request === undefined) return 2;
+  const code = await asksAboutDoubts(options, place, request);
+  if (code !== undefined) return code;
   const made = await asked(options, place, request);
   if (typeof made === 'number') return made;
   return await shown(made, options, place);
@@ -36,15 +37,34 @@ export async function regulate(options: RegulateOptions, place: Surroundings): P
 
 /** The request that makes a regulation. Undefined, with the reason on stderr, where the options name no users. */
 export async function regulationRequest(
-  { type, ids, file }: Pick<RegulateOptions, 'type' | 'ids' | 'file'>,
+  options: Pick<RegulateOptions, 'type'> & UserIdOptions,
   place: Surroundings,
 ): Promise<AskedFor | undefined> {
-  const read = file === undefined ? [] : await idsIn(file, place);
-  if (read === undefined) return undefined;
-  const subjectIds = [...new Set([...ids, ...read])];
-  if (subjectIds.length > 0) return { path: 'regulations', method: 'POST', body: { type, subjectIds } };
-  place.err.write('millrace: name at least one userId, or a file of them with --file.\n');
+  const subjectIds = await readUserIds(options, place);
+  if (typeof subjectIds !== 'string')
+    return { path: 'regulations', method: 'POST', body: { type: options.type, subjectIds } };
+  place.err.write(`millrace: ${subjectIds}.\n`);
   return undefined;
+}
+
+/** Asks where ids that name nobody look as if something stood around them. A code ends the command; undefined goes on. */
+async function asksAboutDoubts(
+  options: RegulateOptions,
+  place: Surroundings,
+  { body, ...request }: AskedFor,
+): Promise<ExitCode | undefined> {
+  const { subjectIds } = body as { readonly subjectIds: readonly string[] };
+  if (options.yes === true || !isDoubtful(subjectIds)) return undefined;
+  const reply = await answered(options, place, { ...request, body: { ...(body as object), dryRun: true } });
+  if (typeof reply === 'number') return reply;
+  const { unknown = [] } = reply.value as { readonly unknown?: readonly string[] };
+  const doubt = doubtAbout(unknown);
+  if (doubt === undefined) return undefined;
+  if (!canBeAsked(place)) {
+    place.err.write(`millrace: ${doubt}. Nothing was done; --yes goes on all the same.\n`);
+    return 2;
+  }
+  return (await isConfirmed(`millrace: ${doubt}. Go on all the same?`, place)) ? undefined : 1;
 }
 
 /** `millrace regulation ID`. */
@@ -93,18 +113,4 @@ async function shown(first: Reply, options: WaitingFlags, place: Surroundings): 
   }
   place.out.write(options.json === true ? `${now.text}\n` : `${receiptLines(now.value).join('\n')}\n`);
   return isIncomplete(now.value) ? 1 : 0;
-}
-
-/** The lines of a file without the blanks around them, empty ones left out. Undefined when it cannot be read. */
-async function idsIn(file: string, place: Surroundings): Promise<string[] | undefined> {
-  try {
-    const text = await textOf(file === STANDARD_INPUT ? place.in : createReadStream(file));
-    return text
-      .split('\n')
-      .map((line) => line.trim())
-      .filter((line) => line !== '');
-  } catch (error) {
-    place.err.write(`millrace: cannot read ${file}: ${(error as Error).message}.\n`);
-    return undefined;
-  }
 }

@@ -3,9 +3,14 @@ export const STANDARD_INPUT = '-';
 
 /** Reads the whole input as UTF-8 text. */
 export async function textOf(input: AsyncIterable<Buffer | string>): Promise<string> {
+  return (await bytesOf(input)).toString('utf8');
+}
+
+/** Reads the whole input. */
+export async function bytesOf(input: AsyncIterable<Buffer | string>): Promise<Buffer> {
   const parts: Buffer[] = [];
   for await (const part of input) parts.push(Buffer.from(part));
-  return Buffer.concat(parts).toString('utf8');
+  return Buffer.concat(parts);
 }
 
 /** Reads a stream with the interface of a file. It can only be read from beginning to end. */

@@ -33,13 +33,14 @@ it('deletes users of the command line and of a file, waits, and shows who confir
   for (const userId of ['u1', 'u2', 'u3'])
     await send(program.url, '/v1/track', track(`m-${userId}`, { userId }));
   const file = join(place.folder, 'ids.txt');
-  writeFileSync(file, 'u2\n\n  u1 \nnobody\n');
+  writeFileSync(file, 'u2\r\n\nu1\nnobody');
   const { code, out, err } = await run('delete-user', 'u1', '--file', file, '--wait');
   expect([code, err]).toEqual([0, '']);
   const lines = out.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replace(/:\d+\/?:/, ':PORT:');
   expect(lines.split('\n')).toEqual([
     expect.stringMatching(/^\S+ {2}DELETE_ONLY of 3 users: FINISHED$/),
     '  asked for: TIME by admin',
+    '  names nobody: 1 of 3 ids',
     '  ended: TIME',
     '  erased: 2 events, 0 deliveries, 0 dead letters, 0 profiles',
     '  gone from the files: TIME',
@@ -54,6 +55,30 @@ it('deletes users of the command line and of a file, waits, and shows who confir
 it('suppresses users and ends it', async () => {
   expect((await run('suppress', 'u3', '--wait')).out).toMatch(/SUPPRESS_ONLY of 1 user: FINISHED/);
   expect((await run('unsuppress', 'u3')).out).toMatch(/UNSUPPRESS of 1 user: FINISHED/);
+});
+
+it('takes ids as they are, and asks where they may be no ids', async () => {
+  for (const userId of ['twin', ' twin ', 'a,b', 'half\u0000'])
+    await send(program.url, '/v1/track', track(`m-${userId}`, { userId }));
+  const file = join(place.folder, 'twins');
+  writeFileSync(file, ' twin \na,b');
+  expect((await run('delete-user', '--file', file, '--wait')).out).toContain('erased: 2 events');
+  expect((await run('delete-user', '--json-ids', '"half\\u0000"', '--wait')).out).toContain(
+    'erased: 1 event',
+  );
+  for (const doubtful of [' twin', '"twin"', 'twin,1'])
+    expect(await run('delete-user', doubtful)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--yes'),
+    });
+  expect((await run('suppress', ' nobody', '--yes')).out).toContain('names nobody: 1 of 1 id');
+  writeFileSync(file, Buffer.from('M\xfcller', 'latin1'));
+  expect(await run('delete-user', '--file', file)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('is not UTF-8'),
+  });
+  expect(await run('delete-user', '--json-ids', 'twin')).toMatchObject({ code: 2 });
+  expect((await run('delete-user', 'twin', '--wait')).out).toContain('erased: 1 event');
 });
 
 it('says what is wrong', async () => {

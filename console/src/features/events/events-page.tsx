@@ -109,7 +109,7 @@ function Filters() {
   const onSubmit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    set({ userId: String(form.get('userId')).trim(), event: String(form.get('event')).trim() });
+    set({ userId: String(form.get('userId')), event: String(form.get('event')) });
   };
   return (
     <form className="rowx" onSubmit={onSubmit} key={`${filter.userId} ${filter.event}`}>

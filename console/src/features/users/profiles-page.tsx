@@ -56,7 +56,7 @@ function ProfileSearch({ id }: { readonly id: ProfileId }) {
   useEffect(() => setText(id.userId ?? id.anonymousId ?? ''), [id.userId, id.anonymousId]);
   const find = (event: FormEvent) => {
     event.preventDefault();
-    void navigate({ to: '/users', search: text.trim() === '' ? {} : { [kind]: text.trim() } });
+    void navigate({ to: '/users', search: text === '' ? {} : { [kind]: text } });
   };
   return (
     <form className="rowx" onSubmit={find}>

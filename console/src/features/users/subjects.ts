@@ -1,8 +1,4 @@
-/** UserIds of a text, one a line, each once, without the blanks around them. */
+/** UserIds of a text, one a line, each once, taken as they are. */
 export function subjectsOf(text: string): string[] {
-  const ids = text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-  return [...new Set(ids)];
+  return [...new Set(text.split(/\r?\n/).filter((line) => line !== ''))];
 }

@@ -134,7 +134,7 @@ describe('gzip', () => {
   });
 
   test.each([
-    ['that is none', Buffer.from('{"userId":"u1"}')],
+    ['that is something else', Buffer.from('x\x9c{"userId":"u1"}', 'latin1')],
     ['that breaks off', gzipSync(body).subarray(0, -9)],
     ['with a wrong checksum', Buffer.concat([gzipSync(body).subarray(0, -8), Buffer.alloc(8)])],
     ['that is empty', Buffer.alloc(0)],
@@ -142,6 +142,15 @@ describe('gzip', () => {
     await connection.send(post('/v1/track', bytes, GZIP));
     expect(codeOf(await connection.nextResponse())).toEqual([400, 'invalid_encoding']);
     expect(running.calls).toEqual([]);
+  });
+
+  test.each([
+    ...[...GZIP, 'Content-Encoding: utf-8', 'Content-Encoding: UTF8', 'Content-Encoding: none'],
+    'Content-Encoding: identity',
+  ])('is looked for in the body: plain JSON with %s is read', async (header) => {
+    await connection.send(post('/v1/track', body, [header]));
+    expect((await connection.nextResponse()).status).toBe(200);
+    expect(running.calls[0]!.body).toEqual(body);
   });
 
   test.each(['br', 'deflate', 'zstd', 'gzip, gzip'])('is all there is: %s is refused', async (encoding) => {

@@ -336,6 +336,9 @@ function isTinyChunks(pieces: number, bytes: number): boolean {
 /** The bytes that gzip may add to incompressible text: a head, a tail, and 5 bytes for each block of 32 KB. */
 const GZIP_OVERHEAD = 256;
 
+/** What clients call a body that is not compressed. */
+const PLAIN_ENCODINGS = ['', 'identity', 'utf-8', 'utf8', 'none'];
+
 type BodyHeaders = Pick<HttpExchange, 'contentLength' | 'contentEncoding'>;
 
 /** Looks at the head of a request; `limit` is in bytes of the inflated body. */
@@ -345,7 +348,7 @@ function createRequestBody(head: BodyHeaders, limit: number): RequestBody | Body
   const length = head.contentLength;
   const most = isGzip ? limit + GZIP_OVERHEAD : limit;
   if (length > most) return 'too_large';
-  if (!isGzip && encoding !== '' && encoding !== 'identity') return 'unsupported_encoding';
+  if (!isGzip && !PLAIN_ENCODINGS.includes(encoding)) return 'unsupported_encoding';
   return new RequestBody(isGzip, length, most);
 }
 
@@ -395,7 +398,8 @@ export class RequestBody {
   /** The complete body, inflated, as it is parsed. `limit` bounds the memory of inflating. */
   decode(limit: number): Buffer | BodyError {
     const body = this.#ownsBuffer ? this.#bytes.subarray(0, this.#size) : this.#bytes;
-    return this.#isGzip || looksLikeGzip(body) ? inflate(body, limit) : body;
+    if (looksLikeGzip(body)) return inflate(body, limit);
+    return this.#isGzip && !looksLikeJson(body) ? 'invalid_encoding' : body;
   }
 
   /** Grows to Content-Length only after a good part of the body has arrived, so that a false header reserves no memory. */
@@ -430,6 +434,11 @@ export function drainRequest(exchange: NodeHttpExchange): void {
     drained ??= new DrainedBody();
     if (drained.exceedsLimit(piece)) exchange.closeWhileReceiving();
   });
+}
+
+/** Some clients announce gzip and send the JSON as it is. */
+function looksLikeJson(body: Buffer): boolean {
+  return /^(?:\u00ef\u00bb\u00bf)?\s*[{[]/.test(body.toString('latin1', 0, 64));
 }
 
 /** JSON never begins with these two bytes, so gzip is recognised even where the header was forgotten. */

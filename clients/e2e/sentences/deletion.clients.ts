@@ -57,7 +57,9 @@ describe.each(tried)('the $name client', (library) => {
   it(
     quoted(
       'A regulation is a request about users, by `userId`, at most 5,000 of them.',
-      'Blanks around an id are no part of it.',
+      'Ids are taken as they are, as in calls; an integer up to 2^53 − 1 is its digits.',
+      'An id that a call may not have is refused, unless an earlier version has stored it.',
+      'An id that names nobody, because nothing is stored of it, is counted as `unknown`, and suppressed all the same; until the regulation ends, its `subjects` show an `admin` which ids these are.',
     ),
     async () => {
       const ids = Array.from({ length: 5001 }, (_, nth) => `nobody-${nth}`);
@@ -65,11 +67,33 @@ describe.each(tried)('the $name client', (library) => {
       expect((await scene.ask('POST', 'regulations', many)).status).toBe(422);
       const allowed = await scene.api('POST', 'regulations', { ...many, subjectIds: ids.slice(1) });
       expect(allowed).toMatchObject({ subjects: 5000 });
-      await scene.receipt(String(allowed['id']));
-      await scene.send(website, viewed('ann'));
+      expect(await scene.receipt(String(allowed['id']))).toMatchObject({ unknown: 5000 });
+      await scene.send(website, viewed('ann'), viewed('  ann\t'), viewed('12'));
       await receivedBy('ann', 1);
+      await receivedBy('12', 1);
       const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', '  ann\t'));
-      expect(receipt).toMatchObject({ subjects: 1, erased: { events: 1 } });
+      expect(receipt).toMatchObject({ subjects: 1, unknown: 0, erased: { events: 1 } });
+      const numbers = await scene.api('POST', 'regulations', { type: 'DELETE_ONLY', subjectIds: [12] });
+      expect(await scene.receipt(String(numbers['id']))).toMatchObject({ erased: { events: 1 } });
+      for (const faulty of [2 ** 53, 'x'.repeat(1025), 'half\ud83d', '', true])
+        expect((await scene.ask('POST', 'regulations', { ...many, subjectIds: [faulty] })).status).toBe(422);
+
+      const twoIds = { type: 'SUPPRESS_WITH_DELETE', subjectIds: ['ann', 'nobody'] };
+      expect(await scene.api('POST', 'regulations', { ...twoIds, dryRun: true })).toMatchObject({
+        unknown: ['nobody'],
+      });
+      await scene.api('POST', 'destinations/crm/pause');
+      const made = await scene.api('POST', 'regulations', twoIds);
+      expect(made).toMatchObject({ unknown: 1 });
+      const shown = (await scene.api('GET', `regulations/${made['id']}/subjects`)) as unknown as {
+        data: Body[];
+      };
+      expect(shown.data.map(({ userId }) => userId)).toEqual(['ann', 'nobody']);
+      await scene.api('POST', 'destinations/crm/resume');
+      await scene.receipt(String(made['id']));
+      expect(await scene.api('GET', `regulations/${made['id']}/subjects`)).toEqual({ data: [] });
+      expect((await scene.ask('GET', 'suppressions?userId=nobody')).status).toBe(200);
+      await scene.receipt(await scene.regulate('UNSUPPRESS', 'ann'));
     },
   );
 

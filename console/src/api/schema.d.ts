@@ -1208,7 +1208,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The user ids of a regulation and which of them name nobody, until what they name is erased; then none.
+         * The user ids of a regulation and which of them name nobody, until it ends; then none.
          * @description Needs the role `admin`.
          */
         get: operations["getRegulationsIdSubjects"];

@@ -101,7 +101,7 @@ const TEXT_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[e
 /**
  * Parses JSON without rounding what must not be rounded: an integer beyond ±(2^53 − 1) is most often an id, whose last digits tell two
  * people apart, and a number that overflows would be null. Both become texts as they are written; every other number is its double.
- * spec/specification.md, "Numbers".
+ * spec/specification.md, "Values".
  */
 export function parseJson(text: string): { readonly value: Json; readonly numbersAsText: number } {
   if (!MAY_BE_LARGE.test(text)) return { value: JSON.parse(text), numbersAsText: 0 };

@@ -19,7 +19,7 @@ export interface RegulationRequests {
   list(max: number, below?: number): Promise<readonly (Regulation & { readonly number: number })[]>;
   /** Those of these ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. */
   unknown(userIds: readonly string[], type: RegulationType): Promise<readonly string[]>;
-  /** Whom a regulation is about, until it has erased them; then empty. */
+  /** Whom a regulation is about, until it ends; then empty. */
   subjects(id: string): Promise<readonly Pick<RegulationSubject, 'userId' | 'isUnknown'>[]>;
   suppression(userId: string): Promise<Suppression | undefined>;
   /** Those whose ids are kept, in the order of the ids, behind `after`, at most `max`. */

@@ -63,8 +63,8 @@ function SystemHealth({ status }: { readonly status: Status }) {
 
 /** What runs, and for how long. */
 function Program({ status }: { readonly status: Status }) {
-  const { version, nodeVersion, startedAt, nodes, callsOfNoSource } = status;
-  const { clock, discarded, refused } = callsOfNoSource;
+  const { version, nodeVersion, startedAt, nodes, callsOfNoSource, changedValues } = status;
+  const { discarded, refused } = callsOfNoSource;
   const now = useNow();
   const facts: Fact[] = [
     ['Millrace', <b key="version">{version}</b>],
@@ -74,7 +74,9 @@ function Program({ status }: { readonly status: Status }) {
     ['Store', nodes === undefined ? 'its own, one process' : `PostgreSQL, ${plural(nodes.length, 'node')}`],
     ...countFacts('Calls refused', refused),
     ...countFacts('Calls of no source', discarded),
-    ...countFacts('Client times not used', clock),
+    ...Object.entries(changedValues).flatMap(([source, { counts }]) =>
+      countFacts(`Values changed, ${source}`, counts),
+    ),
   ];
   return (
     <Section title="Server" about={location.hostname}>

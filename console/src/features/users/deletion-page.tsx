@@ -133,7 +133,7 @@ function NotificationRow({ stream }: { readonly stream: Stream }) {
 
 /** The one thing that looks like paper. */
 function Receipt({ regulation }: { readonly regulation: Regulation }) {
-  const { id, type, subjects, createdAt, erasedAt, finishedAt, erased, profiles } = regulation;
+  const { id, type, subjects, unknown, createdAt, erasedAt, finishedAt, erased, profiles } = regulation;
   const { confirmed, all } = confirmationsOf(regulation);
   const rows: readonly (readonly [string, string])[] = [
     ['Events', exactNumber(erased.events)],
@@ -154,7 +154,11 @@ function Receipt({ regulation }: { readonly regulation: Regulation }) {
         <dt>Kind</dt>
         <dd className="mono">{type}</dd>
         <dt>Users</dt>
-        <dd className="num">{exactNumber(subjects)}, their ids are not kept here</dd>
+        <dd className="num">
+          {exactNumber(subjects)}
+          {(unknown ?? 0) > 0 && `, of which ${exactNumber(unknown ?? 0)} name nobody`}, their ids are not
+          kept here
+        </dd>
         <dt>Asked for</dt>
         <dd className="num">{createdAt}</dd>
         {erasedAt !== undefined && (

@@ -8,6 +8,7 @@ const REGULATION: Regulation = {
   createdAt: '2026-11-20T09:04:09.120Z',
   by: 'mara',
   subjects: 1,
+  unknown: 0,
   erased: { events: 6, deliveries: 9, deadLetters: 2 },
   profiles: 1,
   streamStatus: [

@@ -34,13 +34,14 @@ export function confirmationsOf({ streamStatus }: Pick<Regulation, 'streamStatus
 
 /** The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself. */
 export function receiptText(regulation: Regulation): string {
-  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects } = regulation;
+  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, unknown } = regulation;
   const { erased, profiles, streamStatus, reason } = regulation;
   const { confirmed, all } = confirmationsOf(regulation);
   const rows: readonly (readonly [string, string | number | undefined])[] = [
     ['Regulation', id],
     ['Kind', type],
     ['Users', subjects],
+    ...((unknown ?? 0) > 0 ? [['Ids that name nobody', unknown!] as [string, number]] : []),
     ['Asked for', `${createdAt} by ${by}`],
     ['Status', overallStatus],
     ['Erased', erasedAt],

@@ -17,6 +17,7 @@ const REGULATION: Regulation = {
   finishedAt: '2026-11-20T11:00:00.000Z',
   by: 'mara',
   subjects: 2,
+  unknown: 0,
   erased: { events: 1, deliveries: 3, deadLetters: 0 },
   profiles: 2,
   streamStatus: [

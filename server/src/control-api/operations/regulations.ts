@@ -143,8 +143,7 @@ function subjectsOperation({ regulations }: RegulationOperationDependencies): Ap
     method: 'GET',
     path: 'regulations/:id/subjects',
     role: 'admin',
-    summary:
-      'The user ids of a regulation and which of them name nobody, until what they name is erased; then none',
+    summary: 'The user ids of a regulation and which of them name nobody, until it ends; then none',
     answer: z.object({
       data: z.array(
         z.object({

@@ -3,7 +3,6 @@ package analytics
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -122,11 +121,6 @@ func codeUnits(text string) int {
 	return units
 }
 
-// isOwnId tells ids that the server gives itself. It puts another in place of such a one.
-func isOwnId(id string) bool {
-	return strings.HasPrefix(id, "aud_") || strings.HasPrefix(id, "trt_") || strings.HasPrefix(id, "del_")
-}
-
 // check says what is missing or no id. The texts are those programs for version 2 may know.
 func (i *item) check() error {
 	ids := [...]struct{ name, id string }{
@@ -165,11 +159,11 @@ func (i *item) check() error {
 // stamp gives the call an id and a time where it has none, and writes the caller's time the one way we send times.
 func (i *item) stamp(now time.Time) error {
 	if i.MessageId != "" {
-		if id := i.MessageId; codeUnits(id) > longestMessageId || !utf8.ValidString(id) || isOwnId(id) {
+		if id := i.MessageId; codeUnits(id) > longestMessageId || !utf8.ValidString(id) {
 			return &CallError{
 				Code:  "invalid_message_id",
 				Field: "messageId",
-				Message: fmt.Sprintf("The 'messageId' must be UTF-8, have at most %d UTF-16 code units, and not begin with aud_, trt_ or del_.",
+				Message: fmt.Sprintf("The 'messageId' must be UTF-8 and have at most %d UTF-16 code units.",
 					longestMessageId),
 			}
 		}

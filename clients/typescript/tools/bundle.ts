@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
 
-/** The greatest size of the browser client, gzipped. */
-export const LARGEST = 8 * 1024;
+/** The greatest size of the browser client, gzipped, in bytes. */
+export const LARGEST = 8300;
 
 export interface Bundle {
   /** One ES module, minified, that imports nothing. */

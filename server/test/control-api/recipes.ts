@@ -173,6 +173,12 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
       return { names: { id: (await world.api<{ id: string }>('POST', 'regulations', wish)).id } };
     },
   },
+  getRegulationsIdSubjects: {
+    done: async (world) => {
+      const wish = { type: 'UNSUPPRESS', subjectIds: ['nobody'] };
+      return { names: { id: (await world.api<{ id: string }>('POST', 'regulations', wish)).id } };
+    },
+  },
   getSuppressionsUserId: {
     done: async (world) => {
       const userId = world.fresh('user');
@@ -313,6 +319,7 @@ function control({ path }: DescribedOperation): RequestPlan {
   if (path.includes('/audiences/{name}')) return { names: { name: 'buyers' } };
   if (path.includes('/traits/{name}')) return { names: { name: 'orders' } };
   if (path.includes('/sources/{name}')) return { names: { name: 'website' } };
+  if (path.includes('/regulations/{id}')) return { names: { id: 'none' } };
   if (path.includes('{')) throw new Error(`recipes.ts does not say which record of ${path} there is`);
   return {};
 }

@@ -121,7 +121,9 @@ describe('a server with metrics', () => {
     const writeKey = 'wk_website_key';
     for (const id of ['a', 'b', 'a']) await send(program.url, '/v1/track', track(id), { writeKey });
     await send(program.url, '/v1/track', { event: 'of nobody' }, { writeKey });
-    await send(program.url, '/v1/track', track('c', { integrations: { crm: false } }), { writeKey });
+    // At a time that cannot be read.
+    const strange = { integrations: { crm: false }, timestamp: 'noon' };
+    await send(program.url, '/v1/track', track('c', strange), { writeKey });
     await send(program.url, '/v1/track', track('d'), { writeKey: 'unknown' });
     await send(program.url, '/v1/track', '{', { writeKey });
     const value = (families: Map<string, MetricFamily>, name: string, labels: object = {}) =>
@@ -141,6 +143,7 @@ describe('a server with metrics', () => {
       ['millrace_received_total', { source: 'website' }, 6],
       ['millrace_accepted_total', { source: 'website' }, 3],
       ['millrace_duplicates_total', { source: 'website' }, 1],
+      ['millrace_changed_values_total', { source: 'website', change: 'unreadable_times' }, 1],
       ['millrace_discarded_total', { source: 'website', reason: 'no_user_anon_id' }, 1],
       ['millrace_unattributed_calls_total', { reason: 'unknown_write_key' }, 1],
       ['millrace_requests_total', { status: '2xx' }, 6],

@@ -124,7 +124,7 @@ describe('deleting a user', () => {
     await scene.call('track', track('m5', { userId: 'erase-me', anonymousId: 'shared-one' }));
     await scene.call('track', track('m6', { userId: undefined, anonymousId: 'shared-one' }));
     await two.count(6);
-    const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', ' erase-me '));
+    const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', 'erase-me'));
     expect(receipt).toMatchObject({
       overallStatus: 'FINISHED',
       erased: { events: 4, deliveries: 0, deadLetters: 0 },

@@ -4,7 +4,7 @@ import type { ControlFlags } from './control-api.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
 import { isIncomplete, isRegulation, receiptLines, type ShownRegulation } from './receipt.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
-import { doubtAbout, isDoubtful, readUserIds, type UserIdOptions } from './user-ids.ts';
+import { doubtAbout, readUserIds, type UserIdOptions } from './user-ids.ts';
 
 interface WaitingFlags extends ControlFlags {
   readonly json?: boolean;
@@ -54,7 +54,7 @@ async function asksAboutDoubts(
   { body, ...request }: AskedFor,
 ): Promise<ExitCode | undefined> {
   const { subjectIds } = body as { readonly subjectIds: readonly string[] };
-  if (options.yes === true || !isDoubtful(subjectIds)) return undefined;
+  if (options.yes === true || doubtAbout(subjectIds) === undefined) return undefined;
   const reply = await answered(options, place, { ...request, body: { ...(body as object), dryRun: true } });
   if (typeof reply === 'number') return reply;
   const { unknown = [] } = reply.value as { readonly unknown?: readonly string[] };

@@ -149,7 +149,7 @@ function endpointLines({ lanes }: Overview, now: number, paint: Paint): string[]
   return ['', ...table(headings, rows, paint)];
 }
 
-/** What a change is called in a sentence. */
+/** The words of an operator for each kind of change. */
 const CHANGES: Readonly<Record<keyof Changes['counts'], string>> = {
   numbers_as_text: 'numbers kept as text',
   unreadable_times: 'times not readable',
@@ -162,7 +162,8 @@ function changesText({ counts, unreadableTime }: Changes): string {
     ([change, n]) => `${CHANGES[change as keyof typeof CHANGES] ?? change} ${count(n)}`,
   );
   return (
-    parts.join(', ') + (unreadableTime === undefined ? '' : ` (such as ${JSON.stringify(unreadableTime)})`)
+    parts.join(', ') +
+    (unreadableTime === undefined ? '' : ` (such as ${printable(JSON.stringify(unreadableTime))})`)
   );
 }
 
@@ -191,7 +192,7 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
     facts.splice(2, 0, ['damage', paint.red(paint.bold(lost))]);
   }
   for (const [source, changes] of Object.entries(changedValues))
-    facts.splice(1, 0, ['changed values', `${source}: ${changesText(changes)}`]);
+    facts.splice(1, 0, ['changed values', `${printable(source)}: ${changesText(changes)}`]);
   return [
     ...facts.map(([what, text]) => `${what.padEnd(18)}  ${text}`),
     ...differences.map((difference) => paint.red(`  ${differenceText(difference)}`)),

@@ -57,10 +57,7 @@ async function linesOf(file: string, place: Pick<Surroundings, 'in'>): Promise<s
     .filter((line) => line !== '');
 }
 
-/**
- * Why ids may not be those that are meant: they look like something around an id. Undefined when none does. It is only asked about where
- * nobody has such an id.
- */
+/** An id in which more may stand than the id that is meant, in words for a question; undefined when there is none. */
 export function doubtAbout(unknown: readonly string[]): string | undefined {
   const padded = unknown.find((id) => id.trim() !== id);
   if (padded !== undefined) return `${shown(padded)} names nobody, and has blanks around it`;
@@ -69,11 +66,6 @@ export function doubtAbout(unknown: readonly string[]): string | undefined {
   const columns = unknown.find((id) => /[,;\t]/.test(id));
   if (columns !== undefined) return `${shown(columns)} names nobody, and looks like several columns`;
   return undefined;
-}
-
-/** Whether a person should be asked before the ids are used: some look as if more stood there than an id. */
-export function isDoubtful(ids: readonly string[]): boolean {
-  return doubtAbout(ids) !== undefined;
 }
 
 const shown = (id: string) => printable(JSON.stringify(id));

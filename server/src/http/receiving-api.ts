@@ -336,7 +336,7 @@ function isTinyChunks(pieces: number, bytes: number): boolean {
 /** The bytes that gzip may add to incompressible text: a head, a tail, and 5 bytes for each block of 32 KB. */
 const GZIP_OVERHEAD = 256;
 
-/** What clients call a body that is not compressed. */
+/** Names of clients for a body that is not compressed. */
 const PLAIN_ENCODINGS = ['', 'identity', 'utf-8', 'utf8', 'none'];
 
 type BodyHeaders = Pick<HttpExchange, 'contentLength' | 'contentEncoding'>;

@@ -22,9 +22,22 @@ export function readBody(body: Buffer): ReadBody {
   }
   const stand = standIn(body.toString());
   const { text, invalidAt } = decodeWith(body, stand);
-  const hasInvalid = (part: Json) => JSON.stringify(part).includes(stand);
-  const shown = (part: Json) => JSON.parse(JSON.stringify(part).replaceAll(stand, '\ufffd')) as Json;
+  const hasInvalid = (part: Json) => written(part)?.includes(stand) ?? true;
+  const shown = (part: Json) => {
+    const json = written(part);
+    return json === undefined ? part : (JSON.parse(json.replaceAll(stand, '\ufffd')) as Json);
+  };
   return { ...parseJson(withoutMark(text)), invalidAt, hasInvalid, shown };
+}
+
+/** Undefined for what is nested too deep to be written, which no call may be. */
+function written(part: Json): string | undefined {
+  try {
+    return JSON.stringify(part);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }
 
 /** Some clients on Windows begin every text with a byte order mark. */
@@ -32,15 +45,17 @@ function withoutMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
+const PRIVATE_USE = /[\ue000-\uf8ff]|\\u([ef][0-9a-f]{3})/gi;
+
 /** A character for private use that does not occur in a text, nor escaped as `\u…`, which would mean the same. */
 function standIn(text: string): string {
-  for (let code = 0xe000; code < 0xf8ff; code++) {
-    const character = String.fromCharCode(code);
-    if (!text.includes(character) && !text.toLowerCase().includes(`\\u${code.toString(16)}`))
-      return character;
-  }
-  // A body of half a megabyte has no room for all of them in both ways.
-  return '\uf8ff';
+  const used = new Set<number>();
+  for (const [character, escaped] of text.matchAll(PRIVATE_USE))
+    used.add(escaped === undefined ? character.charCodeAt(0) : Number.parseInt(escaped, 16));
+  let code = 0xe000;
+  // A body has no room for all of them in both ways.
+  while (used.has(code) && code < 0xf8ff) code++;
+  return String.fromCharCode(code);
 }
 
 /** Decodes bytes, with a character of one's own for those that are no UTF-8. */
@@ -104,14 +119,16 @@ const TEXT_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[e
  * spec/specification.md, "Values".
  */
 export function parseJson(text: string): { readonly value: Json; readonly numbersAsText: number } {
-  if (!MAY_BE_LARGE.test(text)) return { value: JSON.parse(text), numbersAsText: 0 };
+  // First as it is: in a text that is no JSON the pattern below could begin again at each quote, and read to the end each time.
+  const value: Json = JSON.parse(text);
+  if (!MAY_BE_LARGE.test(text)) return { value, numbersAsText: 0 };
   let numbersAsText = 0;
   const quoted = text.replace(TEXT_OR_NUMBER, (literal) => {
     if (literal.startsWith('"') || isHeldByDouble(literal)) return literal;
     numbersAsText++;
     return `"${literal}"`;
   });
-  return { value: JSON.parse(quoted), numbersAsText };
+  return numbersAsText === 0 ? { value, numbersAsText } : { value: JSON.parse(quoted), numbersAsText };
 }
 
 /** Whether a number survives as a double, as it is meant: with a point or an exponent its size, without them each digit. */

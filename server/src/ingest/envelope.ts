@@ -25,7 +25,7 @@ export interface Envelope {
   readonly sentAtText: string | undefined;
   readonly newMessageId: () => string;
   readonly peer: IngestRequest['peer'];
-  /** What was changed in the calls since it was last taken. */
+  /** Changes of values in the calls since they were last taken. */
   readonly changes: ChangeTally;
 }
 
@@ -84,7 +84,7 @@ export function readObject(value: Json | undefined): JsonObject | undefined | fa
 /** Characters of a sample of a changed value. */
 const MAX_SAMPLE_LENGTH = 64;
 
-/** What a request has changed in the values of its calls, until the source is known that it counts for. */
+/** Counts changes of values, until the source is known that they count for. */
 export class ChangeTally {
   #changes: ValueChanges | undefined;
 

@@ -43,7 +43,7 @@ export type ParsedRequest =
       readonly counts: readonly CallCounts[];
       /** Discarded calls that belong to no source, by reason. */
       readonly unattributed: Readonly<Record<string, number>>;
-      /** What was changed in the values of the calls, by the id of their source. */
+      /** Changes of values, by the id of their source. */
       readonly changes: ReadonlyMap<number, ValueChanges>;
       readonly discards: readonly Discard[];
     };
@@ -133,7 +133,7 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
   const events: AcceptedEvent[] = [];
   const discards: Discard[] = [];
   let changes = NO_CHANGES;
-  // What is shared by the calls counts for the first that is accepted.
+  // A change in a field of the batch counts for the source of the first call that is accepted.
   let ofBatch = envelope.changes.take();
   let isRefused = false;
   for (let index = 0; index < calls.length; index++) {

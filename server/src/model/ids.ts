@@ -6,7 +6,7 @@ export const MAX_ID_LENGTH = 1024;
 /** Why a value is no id. */
 export type IdFault = 'id_not_string' | 'id_too_long' | 'id_not_unicode';
 
-/** What is no id, and why. */
+/** A value that is no id, with the reason. */
 export class InvalidId {
   readonly fault: IdFault;
 
@@ -20,7 +20,7 @@ const TOO_LONG = new InvalidId('id_too_long');
 const NOT_UNICODE = new InvalidId('id_not_unicode');
 
 /**
- * What an id is, for everybody: receiving, regulations, profiles, search, redelivery, the command line and the console.
+ * Reads an id. Everybody who takes one calls this: receiving, regulations, profiles, search, redelivery, the command line and the console.
  *
  * A text is taken as it is: nothing is trimmed, and two ids are the same when their code units are. An integer that JavaScript knows
  * exactly, and a number with a fraction, is its decimal digits. `null` and an empty text are absent. Half of a surrogate pair is refused,

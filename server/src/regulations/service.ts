@@ -1,3 +1,4 @@
+import type { Position } from '../model/event.ts';
 import type { Regulation, RegulationSubject, RegulationType, Suppression } from '../model/regulation.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
 import type { RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
@@ -76,7 +77,7 @@ export class RegulationService implements RegulationRequests {
       const isKnown =
         type === 'UNSUPPRESS'
           ? (await regulations.suppression(userId)) !== undefined
-          : joined[nth]!.sources.length > 0 || (await log.find({ userId })).positions.length > 0;
+          : joined[nth]!.sources.length > 0 || (await hasEvents(userId, log));
       if (!isKnown) unknown.push(userId);
     }
     return unknown;
@@ -131,4 +132,15 @@ export class RegulationService implements RegulationRequests {
       }
     });
   };
+}
+
+/** A page may be empty although there are more. */
+async function hasEvents(userId: string, log: RegulationServiceDependencies['log']): Promise<boolean> {
+  let below: Position | undefined;
+  do {
+    const { positions, next } = await log.find({ userId }, below);
+    if (positions.length > 0) return true;
+    below = next;
+  } while (below !== undefined);
+  return false;
 }

@@ -12,8 +12,8 @@ import {
 import type { DiscardSample, UnattributedCalls } from './contract.ts';
 
 /**
- * In-memory counters of calls without a source, and of changed values by source. They start at zero with every start and are no part of the ledger. Reasons and
- * codes come from `spec/errors.json` and never from a client, so their number is bounded.
+ * In-memory counters of calls without a source, and of changed values by source. They start at zero with every start and are no part of
+ * the ledger. Reasons and codes come from `spec/errors.json` and never from a client, so their number is bounded.
  */
 export class UnattributedCallCounters implements DiscardCounters {
   readonly #discarded = new Map<string, number>();

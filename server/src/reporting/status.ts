@@ -116,13 +116,13 @@ export class ReportService {
     return { data: this.discardSamples.read() };
   }
 
-  /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
   /** Drops what is in memory and mentions who was erased. */
   forget(mentions: (text: string) => boolean): void {
     this.discardSamples.forget(mentions);
     this.discardCounters.forget(mentions);
   }
 
+  /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
   async overview(): Promise<Overview> {
     const { queue, log, settings, clock, nodes, disk: readDisk, diskLimit } = this.#dependencies;
     const { version, storeId } = this.#dependencies;

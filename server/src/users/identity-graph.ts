@@ -143,7 +143,11 @@ export class IdentityGraph {
   readonly removed = new Set<ProfileId>();
   readonly merges: MergeRecord[] = [];
   readonly counts: IdentityCounts = {
-    ...{ unattributed: 0, overLimit: 0, conflicts: 0, collisions: 0, invalid: 0 },
+    unattributed: 0,
+    overLimit: 0,
+    conflicts: 0,
+    collisions: 0,
+    invalid: 0,
   };
   nextProfile: ProfileId;
 

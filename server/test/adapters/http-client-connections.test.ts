@@ -2,7 +2,8 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createHttpClient, type HttpClientOptions } from '../../src/adapters/http-client/client.ts';
-import { egressRules } from '../../src/adapters/http-client/egress.ts';
+import { type DnsLookup, egressRules } from '../../src/adapters/http-client/egress.ts';
+import { SECOND } from '../../src/model/time.ts';
 import type { HttpClient, HttpResult } from '../../src/ports/http-client.ts';
 import {
   closed,
@@ -10,6 +11,7 @@ import {
   post,
   type RawRequest,
   type RawServer,
+  type RawServerOptions,
   startRawServer,
 } from '../support/raw-server.ts';
 import { pass, passUntil, steadyTime } from '../support/steady-time.ts';
@@ -29,8 +31,11 @@ function transportWith(options: Partial<HttpClientOptions> = {}): HttpClient {
   return transport;
 }
 
-async function receiver(onRequest: (socket: Socket, request: RawRequest) => void): Promise<RawServer> {
-  const server = await startRawServer(onRequest);
+async function receiver(
+  onRequest: (socket: Socket, request: RawRequest) => void,
+  options: RawServerOptions = {},
+): Promise<RawServer> {
+  const server = await startRawServer(onRequest, options);
   started.push(() => server.stop());
   return server;
 }
@@ -463,6 +468,41 @@ test('idle connections are closed after the idle time', async () => {
   await closed(server.sockets[0]);
   expect(await post(transport, urlOf(server))).toMatchObject({ status: 200 });
   expect(server.sockets).toHaveLength(2);
+});
+
+describe('a connection that is never idle', () => {
+  test('is used for its age at most, and the name is asked again', async () => {
+    const old = await receiver((socket) => socket.write(http('200 OK')));
+    const addresses = ['127.0.0.1', '127.0.0.3'];
+    const moved = await receiver((socket) => socket.write(http('200 OK')), {
+      port: old.port,
+      host: addresses[1]!,
+    });
+    let asked = 0;
+    const lookup: DnsLookup = (_name, _options, callback) => {
+      callback(null, [{ address: addresses[Math.min(asked++, 1)]!, family: 4 }]);
+    };
+    const transport = transportWith({ maxConnectionAge: 2 * SECOND, lookup });
+    const url = `http://moves.test:${old.port}/`;
+    while (moved.requests.length === 0) {
+      expect(await post(transport, url)).toMatchObject({ status: 200 });
+      // Of less than two seconds, in such steps.
+      expect(old.requests.length).toBeLessThan(40);
+      await pass(50);
+    }
+    expect(old.sockets).toHaveLength(1);
+    expect(moved.requests.length).toBe(1);
+  });
+
+  test('ends at another time than those that were opened with it', async () => {
+    const server = await receiver((socket) => socket.write(http('200 OK')));
+    const transport = transportWith({ maxConnectionAge: 40 * SECOND, idleTimeout: 3600 * SECOND });
+    await Promise.all(Array.from({ length: 20 }, () => post(transport, urlOf(server))));
+    const ends: number[] = [];
+    for (const socket of server.sockets) void closed(socket).then(() => ends.push(performance.now()));
+    await passUntil('all are closed', () => ends.length === server.sockets.length);
+    expect(new Set(ends.map((at) => Math.floor(at / SECOND))).size).toBeGreaterThan(3);
+  });
 });
 
 test('bytes nobody asked for end an idle connection and are not taken for an answer', async () => {

@@ -28,12 +28,16 @@ export interface RawServer {
 export interface RawServerOptions {
   readonly tls?: TlsOptions;
   readonly onConnection?: (socket: Socket) => void;
+  /** 127.0.0.1 if absent. */
+  readonly host?: string;
+  /** A free one if absent. */
+  readonly port?: number;
 }
 
 /** A receiver that sends exactly the bytes a test gives, valid or not: it uses no HTTP library. */
 export async function startRawServer(
   onRequest: (socket: Socket, request: RawRequest) => void,
-  { tls, onConnection }: RawServerOptions = {},
+  { tls, onConnection, host = '127.0.0.1', port = 0 }: RawServerOptions = {},
 ): Promise<RawServer> {
   const sockets: Socket[] = [];
   const requests: RawRequest[] = [];
@@ -53,7 +57,7 @@ export async function startRawServer(
     events.emit('connection');
   };
   const server: Server = tls === undefined ? createServer(accept) : createTlsServer(tls, accept);
-  server.listen(0, '127.0.0.1');
+  server.listen(port, host);
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,

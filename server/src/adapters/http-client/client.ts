@@ -1,10 +1,11 @@
 import { LinkedList, type ListEntry } from '../../model/containers.ts';
-import { type Duration, SECOND } from '../../model/time.ts';
+import { type Duration, MINUTE, SECOND } from '../../model/time.ts';
 import type { HttpClient, HttpResult, OutboundRequest, RequestHeaders } from '../../ports/http-client.ts';
 import {
   Connection,
   type ConnectionEvent,
   type ConnectionOptions,
+  IDLE_STEP,
   PendingRequest,
   TimeoutQueue,
   WriteQueue,
@@ -25,6 +26,8 @@ export interface HttpClientOptions {
   readonly proxy?: string;
   /** How long a connection may be idle; 30 s if absent. */
   readonly idleTimeout?: Duration;
+  /** How long a connection may be used at most; a minute if absent. */
+  readonly maxConnectionAge?: Duration;
   /** 512 if absent. Further requests of the pool wait in order of arrival; their time limit runs meanwhile. */
   readonly maxConnectionsPerPool?: number;
   /** For all pools; 8,192 if absent. See `ConnectionBudget`. */
@@ -53,11 +56,10 @@ const MAX_REMEMBERED_URLS = 1000;
 const MAX_REMEMBERED_POOLS = 1000;
 
 export const IDLE_TIMEOUT: Duration = 30 * SECOND;
+/** Names move to other addresses, and what egress allows changes: a new connection asks for both again. */
+export const MAX_CONNECTION_AGE: Duration = MINUTE;
 export const MAX_CONNECTIONS_PER_POOL = 512;
 export const MAX_CONNECTIONS = 8192;
-
-/** How late an idle connection may be closed. It is less than the margin to the time that receivers announce. */
-const IDLE_STEP: Duration = 250;
 
 /** Of a request that is refused. */
 const NO_HEAD = { fixedHead: Buffer.alloc(0), headRest: '' };
@@ -70,21 +72,10 @@ export const STOPPED: RequestFailure = { reason: 'connection_closed', detail: 't
  * one; nothing else is tried again. Each request goes to the pool of its endpoint, and the pool gives it a connection.
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
-  const { egress, lookup, ca, proxy, idleTimeout = IDLE_TIMEOUT } = options;
-  const { maxConnectionsPerPool: maximum = MAX_CONNECTIONS_PER_POOL, maxConnections = MAX_CONNECTIONS } =
-    options;
-  const connect = createConnector({
-    egress,
-    ...(lookup && { lookup }),
-    ...(ca !== undefined && { ca }),
-    ...(proxy !== undefined && { proxy: parseProxyUrl(proxy) }),
-  });
   const limits = new TimeoutQueue();
-  const idle = new TimeoutQueue(IDLE_STEP);
   const urls = new Map<string, UrlEntry | RequestFailure>();
-  const active = new Set<ConnectionPool>();
-  const budget = new ConnectionBudget(maxConnections, idle);
-  const poolOptions = { connect, idleTimeout, idle, writes: new WriteQueue(), maximum, budget, active };
+  const poolOptions = poolOptionsOf(options);
+  const { active } = poolOptions;
   let stopped: Promise<void> | undefined;
 
   const endpointOf = (entry: UrlEntry, { pool: name, fixedHeaders }: OutboundRequest): EndpointEntry => {
@@ -148,6 +139,25 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       });
       return stopped;
     },
+  };
+}
+
+/** What all pools share. */
+function poolOptionsOf(options: HttpClientOptions): ConnectionPoolOptions {
+  const { egress, lookup, ca, proxy, idleTimeout = IDLE_TIMEOUT } = options;
+  const { maxConnectionAge = MAX_CONNECTION_AGE, maxConnections = MAX_CONNECTIONS } = options;
+  const connect = createConnector({
+    egress,
+    ...(lookup && { lookup }),
+    ...(ca !== undefined && { ca }),
+    ...(proxy !== undefined && { proxy: parseProxyUrl(proxy) }),
+  });
+  const idle = new TimeoutQueue(IDLE_STEP);
+  return {
+    ...{ connect, idleTimeout, maxConnectionAge, idle, writes: new WriteQueue() },
+    maximum: options.maxConnectionsPerPool ?? MAX_CONNECTIONS_PER_POOL,
+    budget: new ConnectionBudget(maxConnections, idle),
+    active: new Set(),
   };
 }
 

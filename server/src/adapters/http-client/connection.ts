@@ -7,6 +7,12 @@ import { HttpClientError, type RequestFailure } from './errors.ts';
 import { RequestWriter } from './request-head.ts';
 import { type ResponseHandler, ResponseParser } from './response-parser.ts';
 
+/** How late an idle connection may be closed. It is less than the margin to the time that receivers announce. */
+export const IDLE_STEP: Duration = 250;
+
+/** Connections that were opened together end over this part of their age, and not at once. */
+const AGE_SPREAD = 0.25;
+
 /** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
 const KEEP_ALIVE_MARGIN: Duration = 500;
 
@@ -20,6 +26,8 @@ export interface ConnectionOptions {
   readonly connect: Connect;
   /** How long a connection may be idle. */
   readonly idleTimeout: Duration;
+  /** How long a connection may be used at most, from its beginning to the last request that it is given. */
+  readonly maxConnectionAge: Duration;
   /** The time limits of idle connections. */
   readonly idle: TimeoutQueue;
   /** Requests of all connections that are to be written. */
@@ -74,6 +82,8 @@ export class Connection implements TimeoutEntry {
   #socket: Socket | undefined;
   /** Start of the idle time that lasts or preceded the request; infinite when that came right behind an answer. */
   #idleSince = Number.POSITIVE_INFINITY;
+  /** No request is given to it from then on. */
+  readonly #usedUntil: number;
   #isClosed = false;
 
   constructor(
@@ -83,6 +93,9 @@ export class Connection implements TimeoutEntry {
   ) {
     this.#onEvent = onEvent;
     this.#options = options;
+    // An idle one may be given a request until it is closed, which may be late by one step.
+    const longest = options.maxConnectionAge - IDLE_STEP;
+    this.#usedUntil = performance.now() + longest * (1 - AGE_SPREAD * Math.random());
     this.#abortConnect = options.connect(
       target,
       (...[error, socket]) => {
@@ -221,7 +234,9 @@ export class Connection implements TimeoutEntry {
   }
 
   #idleTime(longestIdle: Duration): Duration {
-    const longest = Math.min(this.#options.idleTimeout, longestIdle);
+    // In steps, which keeps the number of different limits small.
+    const age = IDLE_STEP * Math.floor((this.#usedUntil - performance.now()) / IDLE_STEP);
+    const longest = Math.min(this.#options.idleTimeout, longestIdle, age);
     const announced = this.#parser.keepAliveSeconds;
     return Number.isNaN(announced) ? longest : Math.min(announced * SECOND - KEEP_ALIVE_MARGIN, longest);
   }

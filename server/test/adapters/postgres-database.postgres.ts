@@ -330,6 +330,21 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     for (const one of [member, next.member]) await one.stop(false);
   });
 
+  it('has lost its lease for good when it stood still too long, although a renewal succeeds after that', async () => {
+    let told = 0;
+    const { member } = await join('a', () => told++);
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 9000);
+    try {
+      expect(member.isLost).toBe(true);
+      await member.renew();
+      expect([member.isLost, told]).toEqual([true, 1]);
+      await member.stop(false);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
   it('tells of a lost lease whoever had it when the work began', async () => {
     const other = await open();
     const database = new Database({ url, connections: 1 });

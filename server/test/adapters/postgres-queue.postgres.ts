@@ -144,6 +144,31 @@ describe.skipIf(!HAS_POSTGRES)('the delivery queue of several nodes', () => {
     await c.stop();
   });
 
+  it('writes no result from before it lost its lease, also where it has claimed the same rows again', async () => {
+    const one = await join(url, 'one', 1);
+    const holdings = await one.owe('held', range(0, 4));
+    // Its only connection is in use: the first result waits for it, and the others for the first.
+    const goOn = Promise.withResolvers<void>();
+    const using = one.database.session(() => goOn.promise);
+    const first = one.queue.settle([dead(holdings[0]!)]);
+    first.catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    const late = one.queue.settle(holdings.slice(1).map((one) => dead(one)));
+    await lapse(one);
+    await b.queue.recoverOrphans();
+    const again = await join(url, 'one');
+    one.database.guardBy(again.member.id, () => undefined);
+    const claimed = await claim(again, START);
+    expect(claimed.map(({ set }) => set)).toEqual(holdings.map(({ set }) => set));
+    goOn.resolve();
+    await using;
+    await expect(first).rejects.toThrow(LostLeaseError);
+    expect(await late).toEqual({ ignored: 3 });
+    await again.queue.settle(claimed.map(delivered));
+    expect(await crm()).toMatchObject({ owed: 4, delivered: 4, pending: 0, dead: {} });
+    for (const node of [one, again]) await node.stop();
+  });
+
   it('owes an outage a row a second, and what grows can be claimed and goes on as another row', async () => {
     for (let n = 0; n < 20; n++) await a.owe('parked', range(n * 5, 5), START + n * 10);
     const rows = () => sql<{ n: number }>('select n from pending order by id');

@@ -142,7 +142,7 @@ export class Database {
   }
 
   /** The process whose lease guards what is written from now on; 0 before it has one. */
-  get #process(): number {
+  get process(): number {
     return this.#lease?.process ?? 0;
   }
 
@@ -173,7 +173,7 @@ export class Database {
   /** Runs statements outside of any transaction: each sees what was committed when it began. Rejects with a `StorageError`. */
   async read<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
     try {
-      return await this.#withClient((client) => work(new SentStatements(client, this.#process)));
+      return await this.#withClient((client) => work(new SentStatements(client, this.process)));
     } catch (error) {
       throw this.#asStorageError(error);
     }
@@ -237,7 +237,7 @@ export class Database {
     client: pg.PoolClient,
     work: (transaction: Transaction) => Promise<Answer>,
   ): Promise<Answer> {
-    const sent = new SentStatements(client, this.#process);
+    const sent = new SentStatements(client, this.process);
     try {
       sent.beginSnapshot();
       const answer = await work(sent);
@@ -327,7 +327,7 @@ export class Database {
     const client = await this.#pool.connect();
     const stuck = setTimeout(() => destroy(client as unknown as pg.Client), STUCK_AFTER);
     try {
-      const process = this.#process;
+      const process = this.process;
       const before = this.#ready.get(client);
       if (before === undefined && this.#hosts.length > 1) {
         const { rows } = await client.query<{ standby: boolean }>(IS_STANDBY);

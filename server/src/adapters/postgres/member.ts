@@ -206,7 +206,7 @@ export class Member {
     }
   }
 
-  /** Whether this process must not send any more. A lease that was told to be lost stays so, also when a late renewal still succeeds. */
+  /** Whether this process must not send any more. A lease that is lost once stays so, also when a late renewal still succeeds. */
   get isLost(): boolean {
     return this.#isTold || performance.now() - this.#renewedAt > STOP_AFTER;
   }
@@ -224,6 +224,8 @@ export class Member {
     this.#askedAt ??= begun;
     const rows = await this.#database.read((read) => read.rows(RENEW, [this.id]));
     if (rows.length === 0) this.#lose();
+    // After a stand-still the answer may be heard before the deadline, when others have acted on the loss already.
+    else if (this.isLost) this.#tell();
     else this.#renewed(begun);
     return rows.length > 0;
   }

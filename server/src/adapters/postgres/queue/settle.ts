@@ -29,6 +29,8 @@ const MOST_REPEATS = 3;
 
 /** What one caller wants written. */
 interface SettleRequest {
+  /** The process that held the deliveries. Under another lease the same rows may have been claimed again. */
+  readonly process: number;
   readonly results: readonly DeliveryResult[];
   readonly healths: readonly DestinationHealth[];
   readonly resolve: (result: SettleResult) => void;
@@ -65,7 +67,7 @@ export class ResultSettler {
   #ask(results: readonly DeliveryResult[], healths: readonly DestinationHealth[]): Promise<SettleResult> {
     if (results.length + healths.length === 0) return Promise.resolve({ ignored: 0 });
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ results, healths, resolve, reject });
+      this.#waiting.push({ process: this.#database.process, results, healths, resolve, reject });
       if (!this.#isBusy) void this.#work();
     });
   }
@@ -119,11 +121,14 @@ export class ResultSettler {
     requests: readonly SettleRequest[],
     urls: ReadonlyMap<string, number>,
   ): Promise<number[]> {
-    const results = requests.flatMap((request) => request.results);
+    const isOurs = ({ process }: SettleRequest) => process === transaction.process;
+    const results = requests.filter(isOurs).flatMap((request) => request.results);
     const sets = await readHeld(transaction, results);
     const newest = results.some(isDeadUntried) ? await newestArrival(transaction) : 0;
     const settled = new SettledResults(sets, newest);
-    const ignored = requests.map((request) => settled.add(request.results));
+    const ignored = requests.map((request) =>
+      isOurs(request) ? settled.add(request.results) : request.results.length,
+    );
     const touched = [...sets.values()].filter(({ isTouched }) => isTouched);
     leave(
       transaction,

@@ -23,11 +23,13 @@ const END_TO_END = [
 ];
 
 /**
- * Tests of the whole program about what stands beside the store and not in it: on PostgreSQL they run in the long run, and in the gate on the
- * embedded engine alone.
+ * Tests of the whole program that the gate runs on the embedded engine alone, and the long run on PostgreSQL too. Most are about what stands
+ * beside the store. What the others ask of the store, the conformance suites ask of PostgreSQL in the gate: of its log and queue, its
+ * profiles, its deletions (also killed at each step, server/test/faults/deletion.postgres.ts).
  */
-const BESIDE_THE_STORE = [
+const LONG_ON_POSTGRES = [
   'alerts',
+  'audiences',
   'bad-input',
   'cells',
   'changing-settings',
@@ -41,14 +43,19 @@ const BESIDE_THE_STORE = [
   'endpoints',
   'hostile-text',
   'metrics',
+  'profiles',
   'records',
   'refused-requests',
+  'regulations',
+  'removal',
+  'repair',
   'send',
   'send-file',
   'sender-threads',
   'start-cost',
   'start-errors',
   'tail',
+  'trace',
   'trusted-proxies',
   'url-secrets',
 ];
@@ -113,7 +120,7 @@ export default defineConfig({
       // files, take them away, look for its lock, or watch how it syncs.
       project('e2e-postgres', {
         include: ['server/test/e2e/**/*.test.ts'],
-        exclude: ['damage', 'data-folder', 'doctor', 'sync', ...(IS_LONG ? [] : BESIDE_THE_STORE)].map(
+        exclude: ['damage', 'data-folder', 'doctor', 'sync', ...(IS_LONG ? [] : LONG_ON_POSTGRES)].map(
           (name) => `server/test/e2e/${name}.test.ts`,
         ),
         isolate: false,

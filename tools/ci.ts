@@ -10,7 +10,7 @@
  *   node tools/ci.ts … --summary FILE        keeps the summary as JSON
  *   node tools/ci.ts durations FILE…         writes tools/test-durations.json from such summaries
  *
- * Suites that wait for servers, disks and browsers run side by side, one more than the machine has cores. Each step has a temporary folder of its own: what is
+ * Suites that wait for servers, disks and browsers run side by side, two more than the machine has cores. Each step has a temporary folder of its own: what is
  * left in it, and each process that still knows it, is a failure of that step's tests. The last line counts: "9 passed, 0 failed".
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
@@ -47,7 +47,6 @@ export const GATE: readonly Step[] = [
   { name: 'e2e-postgres', command: 'npm run test:e2e:postgres' },
   { name: 'go', command: 'npm run test:go' },
   { name: 'fuzz', command: 'npm run test:fuzz' },
-  { name: 'timing', command: 'npm run test:timing', isAlone: true, isReportOnly: true },
 ];
 
 /** Repeats the properties of fast-check with ten seeds. */
@@ -57,10 +56,11 @@ done`;
 
 /** The suites of the gate do more of each kind here: MILLRACE_TEST_LIST tells them (server/test/support/runs.ts). */
 export const LONG: readonly Step[] = [
-  ...GATE.filter(({ name }) => !['check', 'go', 'timing'].includes(name)),
+  ...GATE.filter(({ name }) => !['check', 'go'].includes(name)),
   { name: 'node-next', command: 'node tools/newest.ts node' },
   { name: 'postgres-next', command: 'node tools/newest.ts postgres' },
   { name: 'properties', command: PROPERTIES },
+  { name: 'timing', command: 'npm run test:timing', isAlone: true, isReportOnly: true },
   { name: 'soak', command: 'node bench/soak.ts', isAlone: true, env: { MINUTES: '15' } },
 ];
 
@@ -163,7 +163,7 @@ export function filesOf(report: string): Record<string, number> {
 async function runSteps(steps: readonly Step[], env: NodeJS.ProcessEnv): Promise<Ended[]> {
   const folder = mkdtempSync(join(tmpdir(), 'ci-'));
   chmodSync(folder, 0o755);
-  const most = availableParallelism() + 1;
+  const most = availableParallelism() + 2;
   const ended: Ended[] = [];
   const waiting = [...steps];
   const going = new Map<Step, Promise<void>>();

@@ -4,12 +4,14 @@ import { egressRules } from '../../src/adapters/http-client/egress.ts';
 import { createThreadedHttpClient, threadsFor } from '../../src/adapters/http-client/threads.ts';
 import { httpClientConformance } from '../conformance/http-client.ts';
 import { http, post, startRawServer } from '../support/raw-server.ts';
+import { IS_LONG } from '../support/runs.ts';
 
 const allow = ['127.0.0.0/8'];
 
 httpClientConformance('the HTTP client', () => createHttpClient({ egress: egressRules(allow) }));
 httpClientConformance('the HTTP client with a thread', () => createThreadedHttpClient({ allow }, 1));
-httpClientConformance('the HTTP client with three threads', () => createThreadedHttpClient({ allow }, 3));
+if (IS_LONG)
+  httpClientConformance('the HTTP client with three threads', () => createThreadedHttpClient({ allow }, 3));
 
 test('a thread that fails ends the process, as a mistake on the main thread would', async () => {
   const seen = new Promise((resolve) => process.prependOnceListener('uncaughtException', resolve));

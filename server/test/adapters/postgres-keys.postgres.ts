@@ -431,7 +431,7 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
 
   it('may be one key many times, each past the window of the one before', async () => {
     const other = await open('b');
-    const TIMES = amountOf({ gate: 40, long: 200 });
+    const TIMES = amountOf({ gate: 20, long: 200 });
     const at = (one: PostgresStore, ms: number) =>
       one.log.append(batch([{ ...event('same'), dedupeWindow: 10 }], { receivedAt: START + ms }));
     for (let nth = 0; nth < TIMES; nth++) {
@@ -480,7 +480,7 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
       await until('some more batches are stored', () => answered > before + 4);
     };
     const clients = `select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by pid`;
-    for (let nth = 0; nth < amountOf({ gate: 12, long: 100 }); nth++) {
+    for (let nth = 0; nth < amountOf({ gate: 6, long: 100 }); nth++) {
       await someMore();
       if (nth % 8 === 3) await own.crash();
       if (nth % 8 === 3) await own.restart();

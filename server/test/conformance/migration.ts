@@ -33,7 +33,7 @@ export interface MigrationEngine {
   removeAll(): Promise<void>;
 }
 
-const RUNS = amountOf({ gate: 6, long: 80 });
+const RUNS = amountOf({ gate: 4, long: 80 });
 
 /** Ends what hangs: a history takes a few seconds, and more where a failure is made shorter. */
 const TEST_LIMIT = Math.max(30, RUNS) * MINUTE;

@@ -11,7 +11,7 @@ import { histories, momentsOf } from './histories.ts';
 import type { Life } from './lives.ts';
 import { begin, drain, live } from './lives.ts';
 
-const RUNS = amountOf({ gate: 12, long: 300 });
+const RUNS = amountOf({ gate: 6, long: 300 });
 
 /** Ends what hangs: a history takes a second or two, and more where a failure is made shorter. */
 const TEST_LIMIT = Math.max(30, RUNS) * MINUTE;

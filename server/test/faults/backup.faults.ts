@@ -17,7 +17,7 @@ import { Traffic } from './traffic.ts';
 const CONNECTIONS = 6;
 
 /** Events stored beforehand: the copy then takes as long as hundreds of commits. */
-const EARLIER = amountOf({ gate: 20_000, long: 50_000 });
+const EARLIER = amountOf({ gate: 10_000, long: 50_000 });
 
 /** Events acknowledged before a backup begins: enough that some are delivered, some waiting and some dead. */
 const BEFORE = 1500;

@@ -35,7 +35,7 @@ describe.runIf(inject('clockShim') !== '')('a wall clock that is set in the midd
 
   it('loses nothing, holds nothing up, ends no window, and repeats no more than a kill does', async () => {
     let steps = 0;
-    for (const { nth, seed, chance } of roundsOf('clock', { gate: 3, long: 40 })) {
+    for (const { nth, seed, chance } of roundsOf('clock', { gate: 2, long: 40 })) {
       const by = STEPS[nth % STEPS.length]!;
       await setDuring(by, chance);
       steps++;

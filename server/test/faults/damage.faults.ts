@@ -258,7 +258,7 @@ async function expectRefusal(program: Instance, what: string, tally: Tally): Pro
 
 describe('damage', () => {
   it.each([
-    ['before a start', false, { gate: 5, long: 120 }],
+    ['before a start', false, { gate: 3, long: 120 }],
     ['under the running server', true, { gate: 2, long: 30 }],
   ] as const)(
     '%s never makes it deliver anything else, and nothing is lost without a word',

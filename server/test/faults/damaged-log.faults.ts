@@ -94,7 +94,7 @@ describe.runIf(HAS_DISK_FAULTS)('a write-ahead log torn at any byte that was not
     expect(tearable.length).toBeGreaterThan(CALLS / 2);
     const image = join(place.folder, 'image');
     let [rounds, bytes] = [0, 0];
-    for (const { chance, nth, seed } of roundsOf('torn log', { gate: 10, long: 200 })) {
+    for (const { chance, nth, seed } of roundsOf('torn log', { gate: 6, long: 200 })) {
       const moment = chance.one(tearable);
       const torn = new Disk(before, chance);
       torn.live(recorded, moment);

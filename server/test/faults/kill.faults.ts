@@ -38,7 +38,7 @@ describe('a program killed at any moment', () => {
     place = makePlace(config);
     const tally = { rounds: 0, midTraffic: 0, starting: 0, stopping: 0 };
 
-    for (const round of roundsOf('kill', { gate: 8, long: 200 })) {
+    for (const round of roundsOf('kill', { gate: 4, long: 200 })) {
       const mood = round.chance.one(MOODS);
       await endpoint.be(mood);
       const before = calls.acknowledged.size;

@@ -48,7 +48,7 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut', () => {
     const tally = { rounds: 0, moments: 0, unsynced: 0 };
     await endpoint.be('up');
 
-    for (const { nth, seed, chance } of roundsOf('power cut', { gate: 4, long: 100 })) {
+    for (const { nth, seed, chance } of roundsOf('power cut', { gate: 3, long: 100 })) {
       const before = certainly(place);
       const live = await start(place, { env: disk.env });
       const life = await traffic(live, chance);
@@ -110,7 +110,7 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut', () => {
     await live.kill();
     const recorded = readRecording(disk.recording);
     let [rounds, opened] = [0, 0];
-    for (const { nth, seed, chance } of roundsOf('first start', { gate: 6, long: 200 })) {
+    for (const { nth, seed, chance } of roundsOf('first start', { gate: 4, long: 200 })) {
       const { moment } = chance.one(recorded);
       const image = join(place.folder, 'image');
       const then = new Disk(before, chance);

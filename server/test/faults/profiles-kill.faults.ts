@@ -59,7 +59,7 @@ describe('profiles of a program killed at any moment', () => {
     const sent: Call[] = [];
     let open: readonly Call[] = [];
     let [rounds, behind] = [0, 0];
-    for (const round of roundsOf('profiles', { gate: 3, long: 40 })) {
+    for (const round of roundsOf('profiles', { gate: 2, long: 40 })) {
       const life = await liveAndDie(round, { sent, open });
       open = life.open;
       rounds++;

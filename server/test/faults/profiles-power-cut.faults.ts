@@ -39,7 +39,7 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut while profiles are written', () => 
 
   it('leaves states, identities, outbox and cursor of one and the same slice, the last one that was told or a later one', async () => {
     let [cuts, opened, last] = [0, 0, 0];
-    for (const { chance, seed } of roundsOf('power cut of profiles', { gate: 4, long: 100 })) {
+    for (const { chance, seed } of roundsOf('power cut of profiles', { gate: 2, long: 100 })) {
       const before = join(folder, 'before');
       rmSync(before, { recursive: true, force: true });
       cpSync(data, before, { recursive: true });

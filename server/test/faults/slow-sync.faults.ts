@@ -38,8 +38,8 @@ describe.runIf(HAS_DISK_FAULTS)('a disk that syncs slowly', () => {
 
   // How free it leaves the event loop is measured in slow-sync.timing.ts.
   it.each([
-    { ms: 10, connections: 16, syncs: amountOf({ gate: 100, long: 5000 }) },
-    { ms: 1000, connections: 40, syncs: amountOf({ gate: 4, long: 60 }) },
+    { ms: 10, connections: 16, syncs: amountOf({ gate: 50, long: 5000 }) },
+    { ms: 1000, connections: 40, syncs: amountOf({ gate: 3, long: 60 }) },
   ])(
     'of $ms ms holds back each answer until its sync, and no other work: the main thread makes no storage call',
     async ({ ms, connections, syncs }) => {

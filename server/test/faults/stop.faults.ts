@@ -33,7 +33,7 @@ describe('a program', () => {
     const calls = new Calls('stop');
     const tally = { rounds: 0, slowest: 0 };
     const moods: readonly Mood[] = ['up', 'slow', 'failing', 'down'];
-    for (const { nth, seed, chance } of roundsOf('stop', { gate: 3, long: 40 })) {
+    for (const { nth, seed, chance } of roundsOf('stop', { gate: 2, long: 40 })) {
       await endpoint.be(moods[nth % moods.length]!);
       const live = await start(place);
       const traffic = new Traffic(live.url, { calls, chance, connections: CONNECTIONS });

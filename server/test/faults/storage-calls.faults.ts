@@ -25,20 +25,20 @@ import { Traffic } from './traffic.ts';
 
 const APPENDS = 30;
 /** Number of lives of the program whose calls are counted beforehand. */
-const LIVES_COUNTED = amountOf({ gate: 2, long: 5 });
+const LIVES_COUNTED = amountOf({ gate: 1, long: 5 });
 /** Number of lives with one fault each: all of the first calls, and so many others. */
-const OTHERS = amountOf({ gate: 8, long: 150 });
+const OTHERS = amountOf({ gate: 4, long: 150 });
 /** Number of faults under one process, one after another. */
-const FAULTS_OF_A_SERIES = amountOf({ gate: 24, long: 1000 });
+const FAULTS_OF_A_SERIES = amountOf({ gate: 12, long: 1000 });
 const SERIES_KINDS = ['open', 'read', 'write', 'sync', 'truncate', 'unlink'] as const;
 /** Number of power cuts looked at after a series. */
-const CUTS = amountOf({ gate: 12, long: 200 });
+const CUTS = amountOf({ gate: 6, long: 200 });
 /** Number of commits that nobody can know the end of. */
-const IN_DOUBT = amountOf({ gate: 3, long: 60 });
+const IN_DOUBT = amountOf({ gate: 2, long: 60 });
 /** One for each core; more would only wait for each other. */
 const AT_ONCE = 2;
 /** The first calls of each kind fail one by one in every run; the others are drawn by lot. */
-const ALWAYS = amountOf({ gate: 2, long: 6 });
+const ALWAYS = amountOf({ gate: 1, long: 6 });
 
 const ERRORS: Readonly<Record<Kind, readonly ErrorName[]>> = {
   open: ['EIO', 'EROFS', 'ENOSPC'],

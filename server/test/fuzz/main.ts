@@ -22,8 +22,8 @@ import { attackOf } from './requests.ts';
 import { runSchemathesis } from './schemathesis.ts';
 
 const ONE = process.argv[2];
-const ATTACKS = amountOf({ gate: 1500, long: 40_000 });
-const CONTROL_REQUESTS = amountOf({ gate: 400, long: 6000 });
+const ATTACKS = amountOf({ gate: 1000, long: 40_000 });
+const CONTROL_REQUESTS = amountOf({ gate: 250, long: 6000 });
 /** Examples that schemathesis makes for each operation. */
 const EXAMPLES = amountOf({ gate: 2, long: 20 });
 const AT_ONCE = 64;

@@ -10,7 +10,7 @@ const NODE = '24.15';
 if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
   process.stderr.write(
     `millrace needs Node ${NODE} or newer, and this is ${process.version} (${process.execPath}).\n` +
-      'In a checkout, `npm ci` has installed the right one: run `npm start` or `npx millrace …` there.\n' +
+      'In a checkout, `npm ci` installs the right one (without --ignore-scripts): run `npm start` or `npx millrace …` there.\n' +
       'Elsewhere install Node 24, by your version manager or from https://nodejs.org, and start millrace with it.\n',
   );
   process.exit(1);

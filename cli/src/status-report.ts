@@ -344,18 +344,25 @@ function marked(n: number, draw: (text: string) => string): Cell {
 function stateOf(lane: Lane | undefined, paint: Paint): Cell {
   if (lane === undefined) return NONE;
   const { green, red, yellow } = paint;
-  const draw = { healthy: green, failing: red, paused: yellow, disabled: yellow }[lane.state];
-  return { text: lane.state, draw };
+  const draws = {
+    ...{ healthy: green, failing: red, refusing: red, paused: yellow, disabled: yellow },
+    ...{ no_source: yellow, never_asked: undefined },
+  } as const;
+  const draw = draws[lane.state];
+  return { text: lane.state.replace('_', ' '), ...(draw === undefined ? {} : { draw }) };
 }
 
 /** Start of a failure and the last error: `failing since 14:03 (status_503 at https://… 3 s ago)`. */
 function errorOf(lane: Lane | undefined, now: number): string {
-  if (lane?.state !== 'failing' || lane.lastError === undefined) return '';
+  if (lane?.state !== 'failing' && lane?.state !== 'refusing') return '';
+  if (lane.lastError === undefined) return '';
   const { reason, endpoint, at } = lane.lastError;
-  const error = `${reason} at ${endpoint} ${span(now - Date.parse(at))} ago`;
-  if (lane.failingSince === undefined) return error;
-  const since = sinceText(lane.failingSince, now);
-  return `failing ${since.includes(':') ? `since ${since}` : `for ${since}`} (${error})`;
+  const gone = reason === 'status_410' ? ', which says that it is gone for good' : '';
+  const error = `${reason} at ${endpoint} ${span(now - Date.parse(at))} ago${gone}`;
+  const begun = lane.state === 'failing' ? lane.failingSince : lane.refusingSince;
+  if (begun === undefined) return error;
+  const since = sinceText(begun, now);
+  return `${lane.state} ${since.includes(':') ? `since ${since}` : `for ${since}`} (${error})`;
 }
 
 /** A past time: `14:03`, or `3 d` when it is a day or more ago. */

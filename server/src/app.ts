@@ -254,8 +254,8 @@ interface DispatcherInputs extends StorageDependencies, Observation {
 }
 
 function createDispatcher(inputs: DispatcherInputs): Dispatcher {
-  const { store, clock, settings, options, httpClient, tail, registry, traceparents, sourceName, turns } =
-    inputs;
+  const { store, clock, settings, options, httpClient, tail, registry } = inputs;
+  const { traceparents, sourceName, turns } = inputs;
   const dispatcher = new Dispatcher({
     log: store.log,
     deliveryQueue: store.queue,
@@ -273,20 +273,17 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     maySend: sendingGate(store, inputs.config),
     probeTurns: store.nodes,
   });
-  settings.follow(({ destinations, gone }) =>
-    dispatcher.configure([...destinations, ...gone.destinations.map(withoutEndpoints)]),
-  );
+  settings.follow(({ destinations, audiences, traits, gone }) => {
+    const named = new Set([...audiences, ...traits].flatMap((computation) => computation.destinations));
+    dispatcher.configure([...destinations, ...gone.destinations.map(withoutEndpoints)], named);
+  });
   return dispatcher;
 }
 
 /** A removed destination has nowhere to send to: its pending deliveries are given up. */
 function withoutEndpoints(destination: Destination): Destination {
-  return {
-    ...destination,
-    enabled: true,
-    paused: false,
-    settings: { ...destination.settings, endpoints: [] },
-  };
+  const settings = { ...destination.settings, endpoints: [] };
+  return { ...destination, enabled: true, paused: false, settings };
 }
 
 /** A start does not wait for these warnings and does not fail on them: a name may resolve later. */

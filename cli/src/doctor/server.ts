@@ -188,14 +188,22 @@ function ledger({ balanced, differences }: Overview): Finding {
 
 /** Destinations that have problems. `millrace status` shows the reason. */
 function destinations({ lanes, destinations: counts }: Overview, now: number): Finding[] {
-  return Object.entries(lanes).flatMap(([name, { state, failingSince, lastError }]): Finding[] => {
+  return Object.entries(lanes).flatMap(([name, lane]): Finding[] => {
+    const { state, failingSince, refusingSince, lastError } = lane;
     const { pending = 0, dead = {} } = counts[name] ?? {};
     const check = `destination ${name}`;
-    if (state === 'failing') {
-      const since = failingSince === undefined ? '' : ` for ${span(now - Date.parse(failingSince))}`;
+    if (state === 'failing' || state === 'refusing') {
+      const begun = state === 'failing' ? failingSince : refusingSince;
+      const since = begun === undefined ? '' : ` for ${span(now - Date.parse(begun))}`;
       const why = lastError === undefined ? '' : `: ${lastError.reason} at ${lastError.endpoint}`;
-      const found = `fails${since}${why}; ${count(pending)} wait`;
+      const died = Object.values(dead).reduce((sum, n) => sum + n, 0);
+      const what = state === 'failing' ? `${count(pending)} wait` : `${count(died)} dead letters`;
+      const found = `${state === 'failing' ? 'fails' : 'refuses'}${since}${why}; ${what}`;
       return [{ check, verdict: 'warn', found, advice: `millrace status` }];
+    }
+    if (state === 'no_source') {
+      const advice = 'name a source, an audience or a computed trait for it, or remove it';
+      return [{ check, verdict: 'warn', found: 'has no source: nothing will be sent to it', advice }];
     }
     if ((state === 'paused' || state === 'disabled') && pending > 0) {
       const found = `is ${state}, and ${count(pending)} deliveries wait for it`;

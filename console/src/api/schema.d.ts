@@ -2672,7 +2672,7 @@ export interface operations {
                         lanes: {
                             [key: string]: {
                                 /** @enum {string} */
-                                state: "healthy" | "failing" | "paused" | "disabled";
+                                state: "disabled" | "paused" | "failing" | "refusing" | "no_source" | "never_asked" | "healthy";
                                 held: number;
                                 onDisk: number;
                                 retrying: number;
@@ -2681,6 +2681,7 @@ export interface operations {
                                 nextDueAt?: string;
                                 nextProbeAt?: string;
                                 failingSince?: string;
+                                refusingSince?: string;
                                 lastError?: {
                                     reason: string;
                                     endpoint: string;
@@ -3902,7 +3903,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        state: "healthy" | "failing" | "paused" | "disabled";
+                        state: "disabled" | "paused" | "failing" | "refusing" | "no_source" | "never_asked" | "healthy";
                         pending: number;
                         retrying: number;
                         dead: number;
@@ -3911,6 +3912,7 @@ export interface operations {
                         oldestKeptUntil?: string;
                         nextAttemptAt?: string;
                         failingSince?: string;
+                        refusingSince?: string;
                         lastError?: {
                             reason: string;
                             endpoint: string;

@@ -3,7 +3,6 @@ import { useNavigate } from '@tanstack/react-router';
 import { Fragment, type KeyboardEvent, useState } from 'react';
 import { destinationsQuery, sourcesQuery, statusQuery } from '../api/queries.ts';
 import { useMay } from '../api/roles.ts';
-import { stateOf } from '../features/destinations/destination-state.tsx';
 import { own, sum } from '../features/destinations/rows.ts';
 import { computationsQuery } from '../features/users/queries.ts';
 import { Dialog } from '../ui/dialog.tsx';
@@ -109,7 +108,7 @@ function usePaletteRecords(): PaletteRecords {
     destinations: destinations.map(({ name }) => {
       const lane = own(status?.lanes, name);
       const dead = sum(own(status?.destinations, name)?.dead ?? {});
-      return { name, dead, ...(lane === undefined ? {} : { state: stateOf(lane) }) };
+      return { name, dead, ...(lane === undefined ? {} : { state: lane.state }) };
     }),
     sources,
     audiences,

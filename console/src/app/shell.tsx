@@ -3,6 +3,7 @@ import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router';
 import { type ComponentType, useEffect, useState } from 'react';
 import { type Status, statusQuery } from '../api/queries.ts';
 import { sessionQuery } from '../api/session.ts';
+import { isTroubled } from '../features/destinations/destination-state.tsx';
 import { duration } from '../ui/format.ts';
 import { Icon, type IconName } from '../ui/icons.tsx';
 import { useShortcut } from '../ui/shortcuts.ts';
@@ -84,7 +85,7 @@ export function StartingShell() {
 
 function Rail() {
   const { data: status } = useQuery(statusQuery);
-  const troubled = Object.values(status?.lanes ?? {}).filter(({ state }) => state === 'failing').length;
+  const troubled = Object.values(status?.lanes ?? {}).filter(isTroubled).length;
   return (
     <nav className="rail" aria-label="Sections">
       <Link to="/" className="brand">

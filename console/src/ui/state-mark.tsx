@@ -30,9 +30,16 @@ const STATES = {
   cancelled: ['skip', 'mute'],
   paused: ['pause', 'mute'],
   duplicate: ['duplicate', 'mute'],
+  never_asked: ['pending', 'mute'],
+  no_source: ['look', 'warn'],
 } as const satisfies Record<string, readonly [IconName, Tone]>;
 
 export type State = keyof typeof STATES;
+
+/** The word of a state for people. */
+export function wordOf(state: State): string {
+  return state.replace('_', ' ');
+}
 
 interface StateMarkProps {
   readonly state: State;
@@ -48,12 +55,12 @@ export function toneOf(state: State, count: number): Tone | '' {
 }
 
 /** Mark and word of a state, in the line. */
-export function StateMark({ state, label = state, isNone = false }: StateMarkProps) {
+export function StateMark({ state, label = wordOf(state), isNone = false }: StateMarkProps) {
   const [icon, tone] = STATES[state];
   return (
-    <span className={`st ${isNone ? 'mute' : tone}`} title={label ?? state}>
+    <span className={`st ${isNone ? 'mute' : tone}`} title={label ?? wordOf(state)}>
       <Icon name={icon} />
-      {label ?? <span className="sr">{state}</span>}
+      {label ?? <span className="sr">{wordOf(state)}</span>}
     </span>
   );
 }
@@ -68,7 +75,7 @@ export function CountOf({ state, count }: { readonly state: State; readonly coun
 }
 
 /** The same as a pill, for the head of a page. */
-export function Badge({ state, label = state }: { readonly state: State; readonly label?: string }) {
+export function Badge({ state, label = wordOf(state) }: { readonly state: State; readonly label?: string }) {
   const [icon, tone] = STATES[state];
   return (
     <span className={`st pill ${tone}`}>

@@ -42,18 +42,19 @@ function failingDestination(name: string, lane: LaneOverview, { at, explain }: F
   if (!isFailing(lane)) return [];
   const [endpoint] = lane.endpoints.filter(({ lastError }) => lastError !== undefined);
   const lastError = lane.lastError ?? (endpoint && { ...endpoint.lastError!, endpoint: endpoint.endpoint });
-  const begun = lane.failingSince ?? endpoint?.since;
+  const begun = lane.failingSince ?? lane.refusingSince ?? endpoint?.since;
+  const is = lane.state === 'refusing' ? 'refuses deliveries' : 'is failing';
   const waiting = lane.held + lane.onDisk;
   const waits = waiting === 0 ? '' : `, ${waiting} ${waiting === 1 ? 'delivery waits' : 'deliveries wait'}`;
   const key = { condition: 'destination_failing', destination: name } as const;
   const since = begun === undefined ? at : Date.parse(begun);
-  if (lastError === undefined) return [{ ...key, since, text: `${name} is failing${waits}` }];
+  if (lastError === undefined) return [{ ...key, since, text: `${name} ${is}${waits}` }];
   const { message, hint } = explain(lastError.reason);
   return [
     {
       ...key,
       since,
-      text: `${name} is failing: ${lastError.reason} from ${lastError.endpoint}${waits}`,
+      text: `${name} ${is}: ${lastError.reason} from ${lastError.endpoint}${waits}`,
       hint: `${message} ${hint.replace(/\.$/, '')}`,
     },
   ];
@@ -64,7 +65,8 @@ function failingDestination(name: string, lane: LaneOverview, { at, explain }: F
  * state of its endpoints is kept over restarts: while every last request to them failed, nothing has recovered.
  */
 function isFailing({ state, endpoints }: LaneOverview): boolean {
-  if (state !== 'healthy') return state === 'failing';
+  if (state === 'disabled' || state === 'paused') return false;
+  if (state === 'failing' || state === 'refusing') return true;
   return endpoints.length > 0 && endpoints.every((endpoint) => endpoint.state === 'failing');
 }
 
@@ -142,5 +144,7 @@ function ending({ condition, destination = '' }: TroubleKey, { lanes }: Facts['o
 function stateOf(destination: string, lanes: Overview['lanes']): string {
   const state = Object.hasOwn(lanes, destination) ? lanes[destination]!.state : undefined;
   if (state === undefined) return `${destination} was removed`;
-  return state === 'healthy' ? `${destination} accepts events again` : `${destination} is ${state}`;
+  return state === 'healthy'
+    ? `${destination} accepts events again`
+    : `${destination} is ${state.replace('_', ' ')}`;
 }

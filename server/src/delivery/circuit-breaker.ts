@@ -1,3 +1,4 @@
+import type { Outcome } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 
@@ -6,7 +7,8 @@ import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts'
  * (`decide`).
  *
  * ```
- *              20 deliveries in a row failed               the probe is due
+ *              20 deliveries in a row failed,
+ *              or all endpoints rest                       the probe is due
  *   closed ───────────────────────────────────▶ open ──────────────────────────▶ probing
  *     ▲                                          ▲ │                              │   │
  *     │                                          │ │ a late answer shows life     │   │
@@ -40,6 +42,8 @@ interface BreakerOutage {
   readonly openedAt: Monotonic;
   /** How often the back-off has doubled. */
   readonly failedProbes: number;
+  /** The endpoints have asked to be left alone until the probe. They are alive, so only the probe tells that they take events again. */
+  readonly isRest: boolean;
 }
 
 /** Failures with no sign of life between them. */
@@ -61,6 +65,8 @@ export interface FailedRound {
   readonly now: Monotonic;
   /** The wish of the endpoint, from `Retry-After`. */
   readonly notBefore?: Monotonic | undefined;
+  /** When the first endpoint may be asked again, where all of them rest (`EndpointRest`). */
+  readonly restsUntil?: Monotonic | undefined;
   /** From 0 (inclusive) to 1 (exclusive); spreads the probes. */
   readonly random: number;
 }
@@ -89,10 +95,10 @@ export const FIRST_PROBE_DELAY: Duration = 2 * SECOND;
 export const MAX_PROBE_DELAY: Duration = 7 * SECOND;
 
 /** Shortest time between two probes: an outage costs less than a request a second. */
-const MIN_PROBE_DELAY: Duration = SECOND;
+export const MIN_PROBE_DELAY: Duration = SECOND;
 
-/** Longest delay of a probe by `Retry-After`. The wish may be wrong, and everything waits for the probe. */
-export const MAX_PROBE_RETRY_AFTER: Duration = 10 * MINUTE;
+/** Longest rest of an endpoint, and longest delay of a probe by `Retry-After`. The wish may be wrong, and everything waits for it. */
+export const MAX_REST: Duration = 10 * MINUTE;
 
 /** An endpoint that fails this soon after a recovery has not recovered. */
 export const RELAPSE_WINDOW: Duration = MINUTE;
@@ -117,7 +123,11 @@ export function afterFailedRound(breaker: CircuitBreaker, round: FailedRound): C
   if (breaker.state === 'probing' && round.isProbe) {
     return openBreaker({ ...breaker, failedProbes: breaker.failedProbes + 1 }, round);
   }
+  if (breaker.state === 'open' && round.restsUntil !== undefined)
+    return { ...breaker, nextProbeAt: Math.max(breaker.nextProbeAt, round.restsUntil) };
   if (breaker.state !== 'closed') return breaker;
+  if (round.restsUntil !== undefined)
+    return openBreaker({ failingSince: round.now, openedAt: round.now, failedProbes: 0 }, round);
   const streak = extendStreak(breaker.streak, round);
   if (streak.failures.length < FAILURE_THRESHOLD) return { ...breaker, streak };
   const { relapse } = breaker;
@@ -136,12 +146,15 @@ function extendStreak(
 }
 
 function openBreaker(
-  { failingSince, openedAt, failedProbes }: BreakerOutage,
-  { now, notBefore, random }: FailedRound,
+  { failingSince, openedAt, failedProbes }: Omit<BreakerOutage, 'isRest'>,
+  { now, notBefore, restsUntil, random }: FailedRound,
 ): OpenBreaker {
-  const delay = probeDelay(failedProbes, random);
-  const wish = Math.min(notBefore ?? 0, now + MAX_PROBE_RETRY_AFTER);
-  return { state: 'open', failingSince, openedAt, failedProbes, nextProbeAt: Math.max(now + delay, wish) };
+  const outage = { state: 'open', failingSince, openedAt, failedProbes } as const;
+  if (restsUntil !== undefined)
+    return { ...outage, isRest: true, nextProbeAt: Math.max(now + MIN_PROBE_DELAY, restsUntil) };
+  const wish = Math.min(notBefore ?? 0, now + MAX_REST);
+  const nextProbeAt = Math.max(now + probeDelay(failedProbes, random), wish);
+  return { ...outage, isRest: false, nextProbeAt };
 }
 
 /** Delay of the next probe. `random` from 0 (inclusive) to 1 (exclusive). */
@@ -151,8 +164,8 @@ export function probeDelay(failedProbes: number, random: number): Duration {
 }
 
 /** The delivery that serves as probe is about to be claimed. */
-export function beginProbe({ failingSince, openedAt, failedProbes }: OpenBreaker): ProbingBreaker {
-  return { state: 'probing', failingSince, openedAt, failedProbes };
+export function beginProbe({ nextProbeAt: _, ...outage }: OpenBreaker): ProbingBreaker {
+  return { ...outage, state: 'probing' };
 }
 
 /** Another process has the turn to probe; see `ProbeTurns`. */
@@ -160,12 +173,9 @@ export function postponeProbe(breaker: OpenBreaker, until: Monotonic): OpenBreak
   return { ...breaker, nextProbeAt: until };
 }
 
-/** No delivery was there to probe with. The next one that is due probes at once. */
-export function cancelProbe(
-  { failingSince, openedAt, failedProbes }: ProbingBreaker,
-  now: Monotonic,
-): OpenBreaker {
-  return { state: 'open', failingSince, openedAt, failedProbes, nextProbeAt: now };
+/** No delivery was there to probe with. The next one that is due probes from `at` on. */
+export function cancelProbe(breaker: ProbingBreaker, at: Monotonic): OpenBreaker {
+  return { ...breaker, state: 'open', nextProbeAt: at };
 }
 
 /** A change of the settings may have repaired the destination: it is probed at once, and the back-off begins again. */
@@ -173,4 +183,49 @@ export function afterSettingsChange(breaker: CircuitBreaker, now: Monotonic): Ci
   if (breaker.state === 'closed') return breaker;
   const reset = { ...breaker, failedProbes: 0 };
   return reset.state === 'open' ? { ...reset, nextProbeAt: now } : reset;
+}
+
+/** The statuses by which an endpoint asks to be left alone, where `Retry-After` comes with them. */
+const REST_STATUSES: ReadonlySet<number | undefined> = new Set([429, 503]);
+
+/** When the endpoint may be asked again, by an answer that asks for a rest; undefined for every other answer. */
+export function restOf({ kind, status, notBefore }: Outcome): Monotonic | undefined {
+  return kind === 'retryable' && REST_STATUSES.has(status) ? notBefore : undefined;
+}
+
+/**
+ * The rest of one endpoint that has answered 429 or 503 with `Retry-After`: nobody asks it before that time. Then one request is its trial,
+ * and whatever answers it ends the rest or begins the next. Answers to earlier requests, which were under way when it began, end nothing.
+ */
+export class EndpointRest {
+  #until: Monotonic | undefined;
+  #isTried = false;
+
+  /** When it may be asked again; undefined when it may be asked now. */
+  until(now: Monotonic): Monotonic | undefined {
+    if (this.#until === undefined) return undefined;
+    if (now < this.#until) return this.#until;
+    return this.#isTried ? now + MIN_PROBE_DELAY : undefined;
+  }
+
+  /** A request begins. Returns whether it is the trial after a rest. */
+  beginRequest(): boolean {
+    if (this.#until === undefined) return false;
+    this.#isTried = true;
+    return true;
+  }
+
+  endRequest(outcome: Outcome, isTrial: boolean, now: Monotonic): void {
+    const until = restOf(outcome);
+    if (until === undefined && !isTrial) return;
+    this.#until =
+      until === undefined ? undefined : Math.max(this.#until ?? 0, Math.min(until, now + MAX_REST));
+    if (isTrial) this.#isTried = false;
+  }
+
+  /** A change of the settings may have repaired it. */
+  end(): void {
+    this.#until = undefined;
+    this.#isTried = false;
+  }
 }

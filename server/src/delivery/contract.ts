@@ -1,4 +1,5 @@
 import type { Attempt, EndpointHealth } from '../model/delivery.ts';
+import type { DestinationStateName } from '../model/destination.ts';
 import type { Time } from '../model/time.ts';
 import type { OutboundRequest } from '../ports/http-client.ts';
 
@@ -8,8 +9,6 @@ import type { OutboundRequest } from '../ports/http-client.ts';
 export interface WorkerState {
   /** Id of the destination. */
   readonly destination: number;
-  /** `failing`: nothing was delivered since the last failure. */
-  readonly state: 'healthy' | 'failing' | 'paused' | 'disabled';
   /** Deliveries in memory, including those in flight. */
   readonly held: number;
   readonly inFlight: number;
@@ -19,8 +18,10 @@ export interface WorkerState {
   readonly breaker: 'closed' | 'open' | 'probing';
   /** Present while the breaker is open. The probe also waits until a delivery is due. */
   readonly nextProbeAt?: Time;
-  /** Time of the first failure since the last success; absent while there is none. */
+  /** Time of the first failure since the endpoint last showed life; absent while there is none. */
   readonly failingSince?: Time;
+  /** Since when deliveries die for good, all or some (`RefusalTracker`); absent while they do not. */
+  readonly refusingSince?: Time;
   readonly lastError?: LastError;
 }
 
@@ -34,6 +35,7 @@ export interface LastError {
 
 /** All workers of a destination as one, and each of its endpoints in the order of the settings. */
 export interface DestinationState extends WorkerState {
+  readonly state: DestinationStateName;
   readonly endpoints: readonly EndpointState[];
 }
 

@@ -92,22 +92,23 @@ describe('the totals of a destination', () => {
     ]);
   });
 
-  it('have the worst state of its workers, the newest error and the next probe', () => {
+  it('have the worst breaker of its workers, the first failure, the newest error and the next probe', () => {
     const worker = (destination: number, more: Partial<WorkerState>): WorkerState => ({
-      ...{ destination, state: 'healthy', held: 1, inFlight: 1, limit: 16, breaker: 'closed' },
+      ...{ destination, held: 1, inFlight: 1, limit: 16, breaker: 'closed' },
       ...more,
     });
     const error = (at: number) => ({ reason: 'timeout', endpoint: `http://${at}/`, at });
     expect(
       statesByDestination([
         worker(first, {}),
-        worker(second, { state: 'failing', breaker: 'open', nextProbeAt: 9, lastError: error(3) }),
-        worker(third, { state: 'failing', breaker: 'probing', nextProbeAt: 8, lastError: error(4) }),
+        worker(second, { failingSince: 3, breaker: 'open', nextProbeAt: 9, lastError: error(3) }),
+        worker(third, { refusingSince: 2, breaker: 'probing', nextProbeAt: 8, lastError: error(4) }),
       ]),
     ).toEqual([
       {
         destination: 7,
-        state: 'failing',
+        failingSince: 3,
+        refusingSince: 2,
         held: 3,
         inFlight: 3,
         limit: 48,

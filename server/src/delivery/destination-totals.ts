@@ -14,28 +14,28 @@ export function byDestination(deliveryQueue: DeliveryQueue): Pick<DeliveryQueue,
   };
 }
 
-/** The workers of each destination as one: with the worst state among them and the newest error. */
+/** The workers of each destination as one: with the worst breaker among them and the newest error. */
 export function statesByDestination(states: readonly WorkerState[]): readonly WorkerState[] {
   return foldByDestination(states, (one, other) => {
     const lastError = newest(one.lastError, other.lastError);
     const nextProbeAt = earliest(one.nextProbeAt, other.nextProbeAt);
     const failingSince = earliest(one.failingSince, other.failingSince);
+    const refusingSince = earliest(one.refusingSince, other.refusingSince);
     return {
       destination: one.destination,
-      state: worse(STATES, one.state, other.state),
       held: one.held + other.held,
       inFlight: one.inFlight + other.inFlight,
       limit: one.limit + other.limit,
       breaker: worse(BREAKERS, one.breaker, other.breaker),
       ...(nextProbeAt === undefined ? {} : { nextProbeAt }),
       ...(failingSince === undefined ? {} : { failingSince }),
+      ...(refusingSince === undefined ? {} : { refusingSince }),
       ...(lastError === undefined ? {} : { lastError }),
     };
   });
 }
 
-/** From good to bad. The workers of a destination are paused or disabled together. */
-const STATES: readonly WorkerState['state'][] = ['healthy', 'failing', 'paused', 'disabled'];
+/** From good to bad. */
 const BREAKERS: readonly WorkerState['breaker'][] = ['closed', 'probing', 'open'];
 
 function worse<Word>(order: readonly Word[], one: Word, other: Word): Word {

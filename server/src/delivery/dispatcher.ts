@@ -18,7 +18,8 @@ import type {
 import type { DestinationType } from '../ports/destination-type.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
-import type { DestinationState } from './contract.ts';
+import type { DestinationState, WorkerState } from './contract.ts';
+import { destinationStateOf } from './destination-state.ts';
 import { statesByDestination } from './destination-totals.ts';
 import { EndpointRegistry } from './endpoint-health.ts';
 import { type NodeShare, WHOLE_SHARE } from './health.ts';
@@ -52,6 +53,8 @@ export class Dispatcher implements LiveDelivery {
   readonly #endpoints: EndpointRegistry;
   readonly #workers = new Map<number, DestinationWorker>();
   readonly #destinations = new Map<number, Destination>();
+  /** Names of destinations that audiences and computed traits owe their changes to. */
+  #named: ReadonlySet<string> = new Set();
   /** A running total, because every commit asks for it once for each destination. */
   readonly #total = { held: 0 };
   readonly #reading: SocketReading;
@@ -75,8 +78,13 @@ export class Dispatcher implements LiveDelivery {
     this.#resultWriter = new ResultWriter({ settle, clock, logger, onWritten });
   }
 
-  /** Makes a worker for each new destination and passes the current settings to the others. */
-  configure(destinations: readonly Destination[]): void {
+  /**
+   * Makes a worker for each new destination and passes the current settings to the others.
+   *
+   * @param named names of destinations that audiences and computed traits owe their changes to
+   */
+  configure(destinations: readonly Destination[], named: ReadonlySet<string> = new Set()): void {
+    this.#named = named;
     for (const destination of destinations) {
       this.#destinations.set(destination.id, destination);
       this.#endpoints.configure(destination);
@@ -141,6 +149,7 @@ export class Dispatcher implements LiveDelivery {
 
   /** The lease is lost: forgets every delivery that is not in flight. Resolves when no claim is under way. */
   async forget(): Promise<void> {
+    this.#resultWriter.forget();
     await Promise.all([...this.#workers.values()].map((worker) => worker.forget()));
   }
 
@@ -160,10 +169,24 @@ export class Dispatcher implements LiveDelivery {
   /** State of every destination, for status screens and metrics. */
   states(): readonly DestinationState[] {
     const workers = [...this.#workers.values()].map((worker) => worker.state());
-    return statesByDestination(workers).map((state) => ({
-      ...state,
-      endpoints: this.#endpoints.states(state.destination),
+    return statesByDestination(workers).map((merged) => ({
+      ...merged,
+      state: this.#stateOf(merged),
+      endpoints: this.#endpoints.states(merged.destination),
     }));
+  }
+
+  #stateOf({ destination: id, failingSince, refusingSince }: WorkerState): DestinationState['state'] {
+    const { name, enabled, paused = false, sources } = this.#destinations.get(id)!;
+    const { trackers } = this.#endpoints.endpointsOf(id);
+    return destinationStateOf({
+      enabled,
+      paused,
+      failingSince,
+      refusingSince,
+      isFed: sources.length > 0 || this.#named.has(name),
+      wasAsked: trackers.some(({ state }) => state !== undefined),
+    });
   }
 
   /** Forgets deliveries in memory whose events were erased. */
@@ -279,9 +302,10 @@ export class ResultWriter {
   #oldestAt: Monotonic | undefined;
   #pendingSince: Monotonic | undefined;
   #writing: Promise<void> | undefined;
-  /** Results that were added and that were written, since the start. */
+  /** Results that were added and that were written or forgotten, since the start. */
   #added = 0;
   #written = 0;
+  #lostLeases = 0;
   /** Why the last group could not be written; undefined after one that could. */
   #failure: unknown;
   #cancelTimer: (() => void) | undefined;
@@ -300,6 +324,15 @@ export class ResultWriter {
     if (this.#writing !== undefined) return;
     if (this.#pending.length >= GROUP_SIZE) this.#write();
     else this.#cancelTimer ??= this.#dependencies.clock.after(GROUP_DELAY, () => this.#write());
+  }
+
+  /** The lease is lost: the results added before are of deliveries that belong to others, or to a later claim of this process. */
+  forget(): void {
+    this.#lostLeases++;
+    this.#written += this.#pending.length;
+    this.#pending = [];
+    this.#pendingSince = undefined;
+    if (this.#writing === undefined) this.#oldestAt = undefined;
   }
 
   /** Resolves when the results added before are on stable storage. Rejects when a write fails, which is repeated later. */
@@ -354,6 +387,7 @@ export class ResultWriter {
   /** @returns the delay before the next group */
   async #writeGroup(group: readonly DeliveryResult[]): Promise<Duration> {
     const { settle, logger, onWritten } = this.#dependencies;
+    const lostLeases = this.#lostLeases;
     try {
       const { ignored } = await settle(group);
       if (ignored > 0) logger.warn({ ignored }, 'delivery.settled_twice');
@@ -365,9 +399,14 @@ export class ResultWriter {
       return this.#pending.length >= GROUP_SIZE ? 0 : GROUP_DELAY;
     } catch (error) {
       logger.error({ error, results: group.length }, 'delivery.settle_failed');
-      this.#pending = [...group, ...this.#pending];
       this.#failure = error;
-      return RETRY_DELAY;
+      if (lostLeases === this.#lostLeases) {
+        this.#pending = [...group, ...this.#pending];
+        return RETRY_DELAY;
+      }
+      this.#written += group.length;
+      this.#oldestAt = this.#pendingSince;
+      return 0;
     }
   }
 }

@@ -14,6 +14,7 @@ import type { EndpointHealthStore } from '../ports/delivery-queue.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { HttpResult } from '../ports/http-client.ts';
 import type { Logger } from '../ports/logger.ts';
+import { EndpointRest } from './circuit-breaker.ts';
 import type { EndpointState } from './contract.ts';
 
 /** Length of the history of state changes. */
@@ -31,6 +32,8 @@ const ANSWER_EXCERPT = 200;
  */
 export class EndpointTracker {
   readonly url: string;
+  /** Not kept over a restart: the endpoint is asked once more, and may ask for a rest again. */
+  readonly rest = new EndpointRest();
   readonly #onChange: (isTurned: boolean) => void;
   /** Requests by result, in the order of `REQUEST_RESULTS`: since this program started, and before. */
   readonly #counts = new Float64Array(REQUEST_RESULTS.length);

@@ -13,18 +13,22 @@ import {
   type CircuitBreaker,
   CLOSED_BREAKER,
   cancelProbe,
+  MIN_PROBE_DELAY,
   type OpenBreaker,
   postponeProbe,
 } from './circuit-breaker.ts';
 import type { LastError } from './contract.ts';
+import { RefusalTracker } from './destination-state.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 import {
   type EndpointOutcome,
+  isFinal,
   latestRetryAfter,
   type OpenRequests,
   type Outage,
   outageFrom,
   signOfLife,
+  wasResting,
 } from './round.ts';
 
 /** A round under way. Its end is judged by the state at its beginning. */
@@ -41,6 +45,8 @@ interface RoundReport {
   readonly round: RoundTicket;
   readonly position: Position;
   readonly outcomes: readonly EndpointOutcome[];
+  /** When the first endpoint may be asked again, where all of them rest. */
+  readonly restsUntil: Monotonic | undefined;
   /** Latency of the first answer; 0 when there was none. */
   readonly latencyMs: number;
   /** The part of it in which the answer may have waited to be read. */
@@ -54,7 +60,8 @@ interface RoundReport {
 type BreakerTransition =
   | { readonly kind: 'none' }
   | { readonly kind: 'opened'; readonly breaker: OpenBreaker; readonly outage: Outage }
-  | { readonly kind: 'closed' };
+  /** `wasRest`: the endpoints had asked for a rest. */
+  | { readonly kind: 'closed'; readonly wasRest: boolean };
 
 const NO_TRANSITION: BreakerTransition = { kind: 'none' };
 
@@ -99,8 +106,11 @@ export class HealthTracker {
   record(report: RoundReport): BreakerTransition {
     const sign = signOfLife(report.outcomes);
     if (sign === 'alive') return this.#recordAlive(report);
-    if (sign === 'failing') return this.#recordFailure(report);
-    if (report.round.isProbe) this.cancelProbe(report.now);
+    if (sign === 'failing') this.#concurrency = afterFailure(this.#concurrency, report.round.limit);
+    if (sign === 'failing' || report.restsUntil !== undefined) return this.#recordFailure(report);
+    // It could ask nobody, because the endpoint that its delivery still has to reach rests.
+    const pause = report.outcomes.some(wasResting) ? MIN_PROBE_DELAY : 0;
+    if (report.round.isProbe) this.cancelProbe(report.now + pause);
     return NO_TRANSITION;
   }
 
@@ -112,17 +122,21 @@ export class HealthTracker {
     if (this.#breaker.state === 'open') this.#breaker = postponeProbe(this.#breaker, until);
   }
 
-  cancelProbe(now: Monotonic): void {
-    if (this.#breaker.state === 'probing') this.#breaker = cancelProbe(this.#breaker, now);
+  /** The next delivery that is due probes from `at` on. */
+  cancelProbe(at: Monotonic): void {
+    if (this.#breaker.state === 'probing') this.#breaker = cancelProbe(this.#breaker, at);
   }
 
   settingsChanged(now: Monotonic): void {
     this.#breaker = afterSettingsChange(this.#breaker, now);
   }
 
-  #recordAlive({ now, latencyMs, unreadMs }: RoundReport): BreakerTransition {
+  #recordAlive({ round, now, latencyMs, unreadMs }: RoundReport): BreakerTransition {
     const wasClosed = this.isClosed;
+    const wasRest = this.#breaker.state !== 'closed' && this.#breaker.isRest;
     this.#hasBeenAlive = true;
+    // What was under way when the rest began may well be accepted.
+    if (wasRest && !round.isProbe) return NO_TRANSITION;
     if (!wasClosed) this.#roundsBeforeRecovery = this.#roundsBegun;
     if (this.#breaker !== CLOSED_BREAKER) this.#breaker = afterSignOfLife(this.#breaker, now);
     this.#congestion.record(latencyMs, unreadMs);
@@ -130,17 +144,17 @@ export class HealthTracker {
       ? afterSuccess(this.#concurrency, this.#congestion.isCongested)
       : SLOW_START;
     if (this.#concurrency.successes === 0) this.#congestion.startSample(now);
-    return wasClosed ? NO_TRANSITION : { kind: 'closed' };
+    return wasClosed ? NO_TRANSITION : { kind: 'closed', wasRest };
   }
 
-  #recordFailure({ round, position, outcomes, now, random }: RoundReport): BreakerTransition {
+  #recordFailure({ round, position, outcomes, restsUntil, now, random }: RoundReport): BreakerTransition {
     const wasClosed = this.isClosed;
     const notBefore = latestRetryAfter(outcomes.map(({ outcome }) => outcome.notBefore));
-    const failed = { ...round, position, begun: this.#roundsBegun, now, notBefore, random };
+    const failed = { ...round, position, begun: this.#roundsBegun, now, notBefore, restsUntil, random };
     this.#breaker = afterFailedRound(this.#breaker, failed);
-    this.#concurrency = afterFailure(this.#concurrency, round.limit);
     if (!wasClosed || this.#breaker.state !== 'open') return NO_TRANSITION;
-    const outage = outageFrom(this.#breaker.failingSince, this.#hasBeenAlive);
+    const { failingSince, isRest } = this.#breaker;
+    const outage = outageFrom(failingSince, this.#hasBeenAlive || isRest);
     return { kind: 'opened', breaker: this.#breaker, outage };
   }
 }
@@ -151,7 +165,7 @@ const REPORT_INTERVAL: Duration = 60 * SECOND;
 type EndpointSummary = Pick<EndpointTracker, 'url' | 'state' | 'since' | 'lastError'>;
 
 /**
- * Logs the health of one destination in few lines: it fails (at most once a minute), its breaker has opened, it has
+ * Logs the health of one destination in few lines: it fails (at most once a minute), its breaker has opened, it refuses, it has
  * recovered. While the breaker is open nothing is logged.
  */
 export class HealthReporter {
@@ -165,6 +179,7 @@ export class HealthReporter {
   /** A recovery is logged only after a failure was. */
   #isReported = false;
   #isBreakerOpen = false;
+  readonly #refusals = new RefusalTracker();
   #lastFailed: { readonly attempt: Attempt; readonly at: Time } | undefined;
 
   constructor(destination: string, logger: Logger, clock: Clock) {
@@ -173,12 +188,13 @@ export class HealthReporter {
     this.#clock = clock;
   }
 
-  /**
-   * Time of the first failure since the last success; absent while there is none. An endpoint that refuses everything
-   * fails too, although its breaker stays closed.
-   */
+  /** Time of the first failure since the endpoint last showed life; absent while there is none. An endpoint that refuses is alive. */
   get failingSince(): Time | undefined {
     return this.#failing?.since;
+  }
+
+  get refusingSince(): Time | undefined {
+    return this.#refusals.since;
   }
 
   get lastError(): LastError | undefined {
@@ -188,8 +204,8 @@ export class HealthReporter {
   }
 
   /**
-   * Restores the state from the health of the endpoints: the destination fails when none of them has accepted its last
-   * request.
+   * Restores the state from the health of the endpoints: the destination fails, or refuses, when none of them has accepted its
+   * last request.
    */
   restore(endpoints: readonly EndpointSummary[]): void {
     for (const { url, lastError } of endpoints) {
@@ -206,7 +222,9 @@ export class HealthReporter {
     const asked = endpoints.filter(({ state }) => state !== undefined);
     if (asked.length === 0 || asked.some(({ state }) => state === 'healthy')) return;
     const since = Math.max(...asked.map((one) => one.since));
-    this.#failing = { since, from: this.#clock.monotonic() - Math.max(0, this.#clock.now() - since) };
+    if (asked.every(({ lastError }) => lastError !== undefined && isFinal(lastError)))
+      this.#refusals.restore(since);
+    else this.#failing = { since, from: this.#clock.monotonic() - Math.max(0, this.#clock.now() - since) };
     // The earlier process has logged the failure.
     this.#isReported = true;
   }
@@ -218,25 +236,42 @@ export class HealthReporter {
     if (answer !== undefined && mentions(answer)) this.#lastFailed = { ...this.#lastFailed, attempt };
   }
 
-  record(decision: Decision, attempts: readonly Attempt[]): void {
+  /** A round has ended, at `from` of the monotonic clock. */
+  record(decision: Decision, attempts: readonly Attempt[], from: Monotonic): void {
+    // Nothing was tried, because the endpoints rest.
+    if (decision.kind === 'retry' && attempts.length === 0) return;
     if (decision.kind === 'delivered') {
-      if (this.#failing !== undefined && !this.#isBreakerOpen) this.#recover({});
+      const hasEnded = this.#refusals.accepted(from);
+      if ((hasEnded || this.#failing !== undefined) && !this.#isBreakerOpen) this.#recover({});
       return;
     }
     const now = this.#clock.now();
     this.#failures++;
     if (decision.kind === 'dead') this.#dead++;
-    const from = this.#clock.monotonic();
-    this.#failing ??= { since: now, from };
     const attempt = attempts.findLast(({ outcome }) => outcome.kind !== 'accepted');
     if (attempt !== undefined) this.#lastFailed = { attempt, at: now };
+    if (decision.kind === 'dead' && decision.reason !== 'retry_window_over') {
+      this.#recordRefusal(attempts, from, now);
+      return;
+    }
+    this.#failing ??= { since: now, from };
     if (this.#isBreakerOpen || from - this.#reportedAt < REPORT_INTERVAL) return;
     this.#report({ nextAttemptAt: decision.kind === 'retry' ? this.#timestamp(decision.at) : undefined });
   }
 
+  #recordRefusal(attempts: readonly Attempt[], from: Monotonic, now: Time): void {
+    const isAlive = attempts.some(({ outcome }) => outcome.status !== undefined);
+    if (isAlive && !this.#isBreakerOpen) this.#failing = undefined;
+    if (!this.#refusals.died(from, now)) return;
+    this.#isReported = true;
+    this.#logger.warn({ ...this.#facts(), ...this.#lastFailure() }, 'destination.refusing');
+  }
+
   /** Logs that only probes are sent from now on. */
-  breakerOpened({ nextProbeAt }: OpenBreaker): void {
+  breakerOpened({ nextProbeAt, isRest }: OpenBreaker): void {
     this.#isBreakerOpen = true;
+    // An endpoint that is asked too often may rest every few seconds.
+    if (isRest && this.#clock.monotonic() - this.#reportedAt < REPORT_INTERVAL) return;
     this.#report({ breaker: 'open', nextProbeAt: this.#timestamp(nextProbeAt) });
   }
 
@@ -249,17 +284,16 @@ export class HealthReporter {
   #report(more: Readonly<Record<string, unknown>>): void {
     this.#reportedAt = this.#clock.monotonic();
     this.#isReported = true;
+    this.#logger.warn({ ...this.#facts(), ...this.#lastFailure(), ...more }, 'destination.failing');
+  }
+
+  #lastFailure(): Readonly<Record<string, unknown>> {
     const attempt = this.#lastFailed?.attempt;
-    this.#logger.warn(
-      {
-        ...this.#facts(),
-        reason: attempt?.outcome.reason,
-        endpoint: attempt && maskUrl(attempt.endpoint),
-        answer: attempt?.answer?.slice(0, 200),
-        ...more,
-      },
-      'destination.failing',
-    );
+    return {
+      reason: attempt?.outcome.reason,
+      endpoint: attempt && maskUrl(attempt.endpoint),
+      answer: attempt?.answer?.slice(0, 200),
+    };
   }
 
   #recover(more: Readonly<Record<string, unknown>>): void {
@@ -439,6 +473,8 @@ export class DestinationRateLimiter implements OpenRequests {
   #openRounds = 0;
   /** When the rate limit allows the next round. */
   #nextRoundAt = 0;
+  /** When the endpoints came back from a rest, while their rate still grows. */
+  #restedAt: Monotonic | undefined;
   /** A round waits for a request to end. */
   #isWaiting = false;
   #cancelTimer: (() => void) | undefined;
@@ -463,15 +499,20 @@ export class DestinationRateLimiter implements OpenRequests {
     return this.#settings.concurrency !== 0;
   }
 
+  /** The endpoints have asked for a rest, and it is over: what waited comes back at a rate that grows. */
+  restEnded(): void {
+    this.#restedAt = this.#clock.monotonic();
+  }
+
   /** Whether another round may begin now. If not, `onAvailable` is called once it may. Runs for every delivery. */
   canBeginRound(): boolean {
     // Without a limit of the settings the worker's own concurrency counts. That does not wait for late answers.
-    const { rateLimit, concurrency = Number.POSITIVE_INFINITY } = this.#settings;
+    const { concurrency = Number.POSITIVE_INFINITY } = this.#settings;
     if (this.#openRequests >= MAX_OPEN_REQUESTS || this.#openRounds >= concurrency) {
       this.#isWaiting = true;
       return false;
     }
-    if (rateLimit === undefined) return true;
+    if (this.#rate() === undefined) return true;
     const now = this.#clock.monotonic();
     if (this.#nextRoundAt <= now) return true;
     this.#cancelTimer ??= this.#clock.after(Math.ceil(this.#nextRoundAt - now), () => {
@@ -490,9 +531,18 @@ export class DestinationRateLimiter implements OpenRequests {
     this.#openByPlace[place] = (this.#openByPlace[place] ?? 0) + 1;
     if (!isFirst) return;
     this.#openRounds++;
+    const rate = this.#rate();
+    if (rate !== undefined)
+      this.#nextRoundAt = nextRequestAt(this.#nextRoundAt, this.#clock.monotonic(), rate);
+  }
+
+  /** Rounds a second; undefined without a limit. */
+  #rate(): number | undefined {
     const { rateLimit } = this.#settings;
-    if (rateLimit !== undefined)
-      this.#nextRoundAt = nextRequestAt(this.#nextRoundAt, this.#clock.monotonic(), rateLimit);
+    if (this.#restedAt === undefined) return rateLimit;
+    const rate = rateAfterRest(this.#clock.monotonic() - this.#restedAt);
+    if (rate === undefined) this.#restedAt = undefined;
+    return rate === undefined ? rateLimit : Math.min(rate, rateLimit ?? rate);
   }
 
   requestEnded(place: number, isLast: boolean, isLate: boolean): void {
@@ -504,6 +554,16 @@ export class DestinationRateLimiter implements OpenRequests {
     this.#isWaiting = false;
     this.#onAvailable();
   }
+}
+
+/** Rounds a second at the end of a rest. It doubles every second until it would bound nothing any more. */
+const RATE_AFTER_REST = 10;
+const UNBOUNDED_RATE = 10_000;
+
+/** The rate so long after a rest, in rounds a second; undefined when it is bounded no more. */
+function rateAfterRest(sinceEnd: Duration): number | undefined {
+  const rate = RATE_AFTER_REST * 2 ** (sinceEnd / SECOND);
+  return rate < UNBOUNDED_RATE ? rate : undefined;
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   type OutboundRequest,
 } from '../ports/http-client.ts';
 import type { Activity, CurrentObserver, TraceContexts } from '../ports/telemetry.ts';
+import { restOf } from './circuit-breaker.ts';
 import type { TestAttempt } from './contract.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 
@@ -49,8 +50,9 @@ export function replayOf({ origin }: Pick<ReadyDelivery, 'origin'>): string | un
   return origin === undefined || isComputationId(origin) ? undefined : origin;
 }
 
-/** Outcome of an endpoint that was left out of a round. There is no attempt, and a later round may ask it. */
+/** Outcomes of endpoints that were left out of a round. There is no attempt, and a later round may ask them. */
 const ENDPOINT_BUSY: Outcome = { kind: 'retryable', reason: 'endpoint_busy' };
+const ENDPOINT_RESTS = 'endpoint_rests';
 
 /**
  * Sends one round: the same bytes to every endpoint that is still to be tried, all at once.
@@ -58,7 +60,7 @@ const ENDPOINT_BUSY: Outcome = { kind: 'retryable', reason: 'endpoint_busy' };
  * `onEnd` is called once: at the first acceptance, because that delivers, or when all endpoints have answered. The round
  * does not wait for later answers, so a hanging endpoint does not delay its siblings. A late answer counts for the health
  * of its endpoint. It is not recorded as an attempt: it changes nothing, and would cost a write of its own after the
- * delivery is settled. A round without a request ends at once, without an outcome.
+ * delivery is settled. A round without a request ends at once: there is no endpoint to ask, or each of them rests.
  */
 export function sendRound(
   ready: ReadyDelivery,
@@ -75,7 +77,8 @@ export function sendRound(
   });
   const outcomes: EndpointOutcome[] = [];
   const attempts: Attempt[] = [];
-  const chosen = all.length > 1 ? leaveOutBusy(all, openRequests, outcomes) : all;
+  const awake = leaveOutResting(all, startedAt, dependencies.endpointAt, outcomes);
+  const chosen = awake.length > 1 ? leaveOutBusy(awake, openRequests, outcomes) : awake;
   const requests = withTraceparent(dependencies.traceparents?.get(ready.delivery.position), chosen);
   let isOver = false;
   let open = requests.length;
@@ -85,10 +88,12 @@ export function sendRound(
     const { endpoint: place, request } = endpointRequest;
     const endpoint = dependencies.endpointAt?.(place);
     openRequests.requestBegan(place, endpointRequest === requests[0]);
+    const isTrial = endpoint?.rest.beginRequest() === true;
     dependencies.transport.send(request, (answer) => {
       open--;
       const outcome = outcomeOf(answer, clock);
       endpoint?.record(outcome, answer, clock.now());
+      endpoint?.rest.endRequest(outcome, isTrial, clock.monotonic());
       openRequests.requestEnded(place, open === 0, isOver);
       if (isOver) return;
       outcomes.push({ place, outcome });
@@ -98,6 +103,26 @@ export function sendRound(
     });
   }
 }
+
+/** Leaves out the endpoints that rest. Each counts as retryable, so that the delivery waits for it if its siblings do not accept. */
+function leaveOutResting(
+  all: readonly EndpointRequest[],
+  now: Monotonic,
+  endpointAt: RoundDependencies['endpointAt'],
+  outcomes: EndpointOutcome[],
+): readonly EndpointRequest[] {
+  const restOfPlace = (place: number) => endpointAt?.(place)?.rest.until(now);
+  if (all.every(({ endpoint }) => restOfPlace(endpoint) === undefined)) return all;
+  return all.filter(({ endpoint: place }) => {
+    const notBefore = restOfPlace(place);
+    if (notBefore === undefined) return true;
+    outcomes.push({ place, outcome: { kind: 'retryable', reason: ENDPOINT_RESTS, notBefore } });
+    return false;
+  });
+}
+
+/** The endpoint was left out of the round because it rests. */
+export const wasResting = ({ outcome }: EndpointOutcome): boolean => outcome.reason === ENDPOINT_RESTS;
 
 /**
  * Leaves out the busy endpoints, as long as another one is left: an endpoint that does not answer must not hold up events
@@ -268,7 +293,7 @@ interface DecisionInput {
  *
  * One accepted request completes it; the other endpoints are not tried again (spec/specification.md, "Several endpoints").
  * Otherwise only the retryable endpoints are tried again. `Retry-After` lengthens a delay within the retry window, and
- * never shortens one.
+ * never shortens one. Where every one of these endpoints rested, nothing was tried and nothing has failed.
  */
 export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const { outcomes, now, pauses = [] } = round;
@@ -278,15 +303,16 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
 
   const firstFailedAt = delivery.firstFailedAt ?? now;
   const deadline = firstFailedAt + RETRY_WINDOW + pausedTimeWithin(pauses, firstFailedAt, now);
-  const rounds = delivery.rounds + 1;
+  const isTried = !outcomes.every(wasResting);
+  const rounds = delivery.rounds + (isTried ? 1 : 0);
   // Of an endpoint that is back everything is due at once (spec/specification.md, "Endpoints that are down").
-  const scheduled = round.isOutdated === true ? now : now + backoff(rounds, round.random);
+  const scheduled = round.isOutdated === true || !isTried ? now : now + backoff(rounds, round.random);
   // A probe is made for the whole backlog. It ends its delivery only when the retry window is over now, not when the next try
   // would be too late.
   if ((round.isProbe === true ? now : scheduled) > deadline)
     return { kind: 'dead', reason: 'retry_window_over' };
 
-  const wish = latestRetryAfter(retryable.map(({ outcome }) => outcome.notBefore)) ?? 0;
+  const wish = retryAfterOf(retryable, round.random);
   const endpoints = retryable.reduce((bits, { place }) => bits | (1 << place), 0);
   return {
     kind: 'retry',
@@ -338,6 +364,21 @@ function withJitter(delay: Duration, random: number): Duration {
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 
+/** What waits for an endpoint that rests comes back within this time after the rest, and not at once. */
+const REST_SPREAD: Duration = 5 * SECOND;
+
+/**
+ * When the endpoints wish the next round; 0 where they have no wish. A rest keeps nobody from asking the siblings, so it counts only where
+ * all of them rest, and then that which ends first.
+ */
+function retryAfterOf(retryable: readonly EndpointOutcome[], random: number): Monotonic {
+  const rests = retryable.map((one) => (wasResting(one) ? one.outcome.notBefore : restOf(one.outcome)));
+  const first = Math.min(...rests.map((until) => until ?? 0));
+  if (first > 0) return first + (retryable.some(wasResting) ? Math.round(REST_SPREAD * random) : 0);
+  const others = retryable.filter((_, index) => rests[index] === undefined);
+  return latestRetryAfter(others.map(({ outcome }) => outcome.notBefore)) ?? 0;
+}
+
 /** The latest wish among the endpoints' `Retry-After`; absent when there is none. */
 export function latestRetryAfter(wishes: readonly (Monotonic | undefined)[]): Monotonic | undefined {
   const times = wishes.filter((time) => time !== undefined);
@@ -356,9 +397,8 @@ const PERMANENT_FAILURES: ReadonlySet<FailureReason> = new Set(['egress_refused'
  * spec/specification.md, "Outcomes".
  */
 export function outcomeOf(answer: HttpResult, clock: Pick<Clock, 'now' | 'monotonic'>): Outcome {
-  if (answer.kind === 'failed') {
-    return { kind: PERMANENT_FAILURES.has(answer.reason) ? 'refused' : 'retryable', reason: answer.reason };
-  }
+  if (answer.kind === 'failed')
+    return { kind: isFinal(answer) ? 'refused' : 'retryable', reason: answer.reason };
   const { status } = answer;
   const reason = `status_${status}`;
   if (status >= 200 && status < 300) return { kind: 'accepted', reason, status };
@@ -367,6 +407,11 @@ export function outcomeOf(answer: HttpResult, clock: Pick<Clock, 'now' | 'monoto
   const wait = parseRetryAfter(answer.retryAfter, clock.now());
   const wish = wait === undefined ? {} : { notBefore: clock.monotonic() + wait };
   return { kind: 'retryable', reason, status, ...wish };
+}
+
+/** Whether a failed request is not tried again. */
+export function isFinal({ status, reason }: Pick<Outcome, 'status' | 'reason'>): boolean {
+  return status === undefined ? PERMANENT_FAILURES.has(reason as FailureReason) : !isRetryableStatus(status);
 }
 
 function isRetryableStatus(status: number): boolean {
@@ -409,7 +454,7 @@ const RESTART_GRACE: Duration = 10 * MINUTE;
 /** How late a try within the window may be: stores merge due times, and expiry is checked once a minute. */
 const LATENESS: Duration = MINUTE;
 
-/** `hasBeenAlive`: the endpoint has shown life since this program started, so the start of the outage is known. */
+/** `hasBeenAlive`: the endpoint has shown life since this program started, so the start of the outage is known. A wish to rest is life. */
 export function outageFrom(failingSince: Monotonic, hasBeenAlive: boolean): Outage {
   return { since: hasBeenAlive ? failingSince : failingSince - (RETRY_WINDOW - RESTART_GRACE) };
 }
@@ -445,13 +490,14 @@ export function datedFromOutage({ since }: Outage, delivery: Delivery, arrivedAt
 
 /**
  * Judges the endpoints by one round. An answer that settles the delivery shows life, also a refusal. A refusal without a
- * request (by our own egress rules) says nothing. A round in which one endpoint is retryable and the others refuse is a
+ * request (by our own egress rules) says nothing, nor does an endpoint that rests. A round in which one endpoint is retryable and the others refuse is a
  * failure, because the retryable endpoint is the only one that can still accept.
  */
 export function signOfLife(outcomes: readonly EndpointOutcome[]): 'alive' | 'failing' | 'none' {
   let sign: 'alive' | 'failing' | 'none' = 'none';
   for (const { outcome } of outcomes) {
     if (outcome.kind === 'accepted') return 'alive';
+    if (outcome.reason === ENDPOINT_RESTS) continue;
     if (outcome.kind === 'retryable') sign = 'failing';
     else if (sign === 'none' && outcome.status !== undefined) sign = 'alive';
   }

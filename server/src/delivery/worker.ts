@@ -7,7 +7,7 @@ import {
   retryWindowStart,
 } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
-import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
@@ -28,8 +28,11 @@ import {
   type LoaderAction,
   type LoaderDependencies,
   nextAction,
+  roomForNew,
+  roomToClaim,
+  type TotalInMemory,
 } from './backlog.ts';
-import type { CircuitBreaker } from './circuit-breaker.ts';
+import { type CircuitBreaker, MIN_PROBE_DELAY } from './circuit-breaker.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
 import {
@@ -111,6 +114,8 @@ export class DestinationWorker {
   #backlog = EMPTY_BACKLOG;
   /** Deliveries in memory: reserved, ready or in flight. */
   #held = 0;
+  /** Leases that were lost. What began under one of them belongs to others, or to a later claim of this process. */
+  #lostLeases = 0;
   readonly rounds = new RoundsInFlight();
   /** The action under way. */
   #loading: Promise<void> | undefined;
@@ -138,11 +143,10 @@ export class DestinationWorker {
   }
 
   state(): WorkerState {
-    const { lastError, failingSince } = this.#reporter;
+    const { lastError, failingSince, refusingSince } = this.#reporter;
     const { breaker, limit } = this.#tracker;
     return {
       destination: this.#destination.id,
-      state: workerStateOf(this.#destination, failingSince),
       held: this.#held,
       inFlight: this.rounds.count,
       limit,
@@ -151,6 +155,7 @@ export class DestinationWorker {
         ? { nextProbeAt: wallTimeOf(breaker.nextProbeAt, this.#dependencies.clock) }
         : {}),
       ...(failingSince === undefined ? {} : { failingSince }),
+      ...(refusingSince === undefined ? {} : { refusingSince }),
       ...(lastError === undefined ? {} : { lastError }),
     };
   }
@@ -160,6 +165,7 @@ export class DestinationWorker {
     const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
     if (isChanged) this.#rateLimiter.configure(destination.settings, this.#share);
+    if (isChanged) this.#endRests();
     if (isChanged) this.#tracker.settingsChanged(this.#dependencies.clock.monotonic());
     if (isChanged && !this.#tracker.isClosed) this.#giveBackProbe(0);
     this.#sendReady();
@@ -223,6 +229,7 @@ export class DestinationWorker {
    * way. Requests in flight go on; their results change nothing.
    */
   async forget(): Promise<void> {
+    this.#lostLeases++;
     this.#addHeld(-this.#queue.drain().length);
     this.#backlog = afterFallingBehind(this.#backlog);
     this.#loader.wake();
@@ -278,9 +285,26 @@ export class DestinationWorker {
     return this.#dependencies.endpoints.trackers[endpointIndexOfLane(this.#destination.id) + place];
   }
 
+  /** When the first endpoint may be asked again, where all of them rest; undefined where one may be asked now. */
+  #restsUntil(now: Monotonic): Monotonic | undefined {
+    const rests = this.#destination.settings.endpoints.map((_, place) =>
+      this.#endpointAt(place)?.rest.until(now),
+    );
+    const known = rests.filter((until) => until !== undefined);
+    return known.length === 0 || known.length < rests.length ? undefined : Math.min(...known);
+  }
+
+  #endRests(): void {
+    for (const place of this.#destination.settings.endpoints.keys()) this.#endpointAt(place)?.rest.end();
+  }
+
   #isServing(): boolean {
     const isAllowed = isDelivering(this.#destination) && this.#rateLimiter.hasShare;
     return this.#stopping === undefined && isAllowed && this.#maySend();
+  }
+
+  #areResultsLate(): boolean {
+    return this.#dependencies.areResultsWritten?.() === false;
   }
 
   #maySend(): boolean {
@@ -296,7 +320,7 @@ export class DestinationWorker {
       this.#queue.size > 0 &&
       this.rounds.count < this.#tracker.limit &&
       this.#rateLimiter.canBeginRound() &&
-      this.#dependencies.areResultsWritten?.() !== false
+      !this.#areResultsLate()
     )
       this.#send(this.#queue.shift()!, false);
   }
@@ -328,10 +352,11 @@ export class DestinationWorker {
     const destination = this.#destination;
     const ticket = this.#tracker.beginRound(isProbe);
     const begun = this.rounds.begin();
+    const lostLeases = this.#lostLeases;
     sendRound(ready, destination, this.#roundDependencies, (round) => {
       const startedAt = performance.now();
       this.rounds.end(begun);
-      this.#finishRound(ready, round, { destination, ticket });
+      this.#finishRound(ready, round, { destination, ticket, isOurs: lostLeases === this.#lostLeases });
       if (this.rounds.count === 0) this.#onIdle?.();
       this.#sendReady();
       this.#load();
@@ -342,7 +367,7 @@ export class DestinationWorker {
   #finishRound(
     ready: ReadyDelivery,
     { outcomes, attempts }: RoundResult,
-    { destination, ticket }: RoundContext,
+    { destination, ticket, isOurs }: RoundContext,
   ): void {
     const { clock, measures, random, unreadFor } = this.#dependencies;
     const now = clock.monotonic();
@@ -355,14 +380,16 @@ export class DestinationWorker {
       isOutdated: this.#tracker.isOutdated(ticket),
       random: random(),
     });
-    this.#reporter.record(decision, attempts);
+    this.#reporter.record(decision, attempts, now);
     const arrivedAt = replayOf(ready) === undefined ? ready.serialized.arrivedAt : undefined;
     measures?.attemptEnded(arrivedAt, attempts, decision, now);
-    this.#settle(ready, attempts, decision);
+    if (isOurs) this.#settle(ready, attempts, decision);
+    else this.#addHeld(-1);
     const transition = this.#tracker.record({
       round: ticket,
       position: ready.delivery.position,
       outcomes,
+      restsUntil: decision.kind === 'delivered' ? undefined : this.#restsUntil(now),
       latencyMs: attempts[0]?.latencyMs ?? 0,
       unreadMs: unreadFor(now),
       now,
@@ -370,6 +397,7 @@ export class DestinationWorker {
     });
     if (ticket.isProbe) this.#giveBackProbe(pauseOf(this.#tracker.breaker, now));
     if (transition.kind === 'closed') {
+      if (transition.wasRest) this.#rateLimiter.restEnded();
       this.#backlog = afterBreakerClosed(this.#backlog);
       this.#load();
     } else if (transition.kind === 'opened') {
@@ -453,7 +481,8 @@ export class DestinationWorker {
     const { ready, dead } = batchOf(deliveries, events, outage, this.#windowStart());
     for (const { held, reason } of dead) this.#deadLetter(held, reason);
     const [probe] = ready;
-    const isProbeSent = this.#tracker.isProbing && this.#isServing() && probe !== undefined;
+    const mayProbe = this.#tracker.isProbing && this.#isServing() && !this.#areResultsLate();
+    const isProbeSent = mayProbe && probe !== undefined;
     if (isProbeSent) this.#send(probe, true);
     else this.deliver(ready);
     return isProbeSent;
@@ -468,6 +497,7 @@ export class DestinationWorker {
   /** Expiry goes first, because the probe would take the delivery that has waited longest. */
   async #probe(): Promise<void> {
     const { clock, probeTurns } = this.#dependencies;
+    if (this.#areResultsLate()) return this.#tracker.postponeProbe(clock.monotonic() + MIN_PROBE_DELAY);
     const wait = (await probeTurns?.takeProbe(this.#destination.id)) ?? 0;
     if (wait > 0) return this.#tracker.postponeProbe(clock.monotonic() + wait);
     this.#tracker.beginProbe();
@@ -526,70 +556,12 @@ function pauseOf(breaker: CircuitBreaker, now: Monotonic): Duration {
   return breaker.state === 'open' ? Math.max(0, breaker.nextProbeAt - now) : 0;
 }
 
-/** Disabled takes precedence over paused: new events are skipped. */
-function workerStateOf(
-  { enabled, paused }: Destination,
-  failingSince: Time | undefined,
-): WorkerState['state'] {
-  if (!enabled) return 'disabled';
-  if (paused === true) return 'paused';
-  return failingSince === undefined ? 'healthy' : 'failing';
-}
-
 const NO_PAUSES: NonNullable<Destination['pauses']> = [];
 
 /** The settings a round was sent with, and its ticket. */
 interface RoundContext {
   readonly destination: Destination;
   readonly ticket: RoundTicket;
-}
-
-/** Deliveries that a worker holds in memory: enough for a fast endpoint between two claims. The rest waits on disk. */
-const PREFETCH_LIMIT = 2000;
-
-/** New deliveries that all workers hold in memory. A worker's own limit is a tenth of it. */
-const TOTAL_PREFETCH_LIMIT = 20_000;
-
-/** Each worker may claim this many even when the total is used up: ten workers that hang must not starve the others. */
-const GUARANTEED_CLAIM = 200;
-
-const MAX_CLAIM = 1000;
-
-/**
- * A worker that is behind prefetches what it sends in 16 round trips. At a high concurrency two round trips and one claim
- * are enough. It never prefetches fewer than 32, because a claim costs a commit.
- */
-const ROUNDS_AHEAD = 16;
-const MIN_ROUNDS_AHEAD = 2;
-const MIN_PREFETCH = 32;
-
-/** Deliveries in the memory of all workers: reserved, ready or in flight. */
-interface TotalInMemory {
-  held: number;
-}
-
-/** How many new deliveries fit into memory. */
-function roomForNew(held: number, total: TotalInMemory): number {
-  return Math.max(0, Math.min(PREFETCH_LIMIT - held, TOTAL_PREFETCH_LIMIT - total.held));
-}
-
-interface PrefetchState {
-  readonly held: number;
-  /** Something due waits on disk, and new deliveries are parked behind it. */
-  readonly isBehind: boolean;
-  /** The concurrency of the worker. */
-  readonly limit: number;
-}
-
-/**
- * How many deliveries may be claimed from disk; 0 when so few would fit that a claim is not worth its commit. The limit of
- * a worker that is behind goes by its concurrency: after an outage, or at an endpoint that hangs, it claims a few, not
- * hundreds that it could only return.
- */
-function roomToClaim({ held, isBehind, limit }: PrefetchState, total: TotalInMemory): number {
-  const ahead = Math.min(ROUNDS_AHEAD * limit, MIN_ROUNDS_AHEAD * limit + MAX_CLAIM);
-  const useful = isBehind ? Math.max(MIN_PREFETCH, ahead) : PREFETCH_LIMIT;
-  const limitNow = Math.min(useful, total.held < TOTAL_PREFETCH_LIMIT ? PREFETCH_LIMIT : GUARANTEED_CLAIM);
-  const room = limitNow - held;
-  return room >= limitNow / 4 ? Math.min(room, MAX_CLAIM) : 0;
+  /** The delivery is still that of this process. */
+  readonly isOurs: boolean;
 }

@@ -53,6 +53,23 @@ export interface Destination {
   readonly version: number;
 }
 
+/** The states of a destination. It is in the first that holds. spec/specification.md, "State of a destination". */
+export const DESTINATION_STATES = [
+  'disabled',
+  'paused',
+  /** Requests fail in a way that is tried again, and none has shown life since. */
+  'failing',
+  /** Deliveries die for good, all or some (`RefusalTracker`). */
+  'refusing',
+  /** Nothing can be owed: it has no source, and no audience or computed trait names it. */
+  'no_source',
+  /** No request to it has ended yet. */
+  'never_asked',
+  'healthy',
+] as const;
+
+export type DestinationStateName = (typeof DESTINATION_STATES)[number];
+
 /** Whether the destination is sent anything. */
 export function isDelivering({ enabled, paused = false }: Pick<Destination, 'enabled' | 'paused'>): boolean {
   return enabled && !paused;

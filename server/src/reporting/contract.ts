@@ -190,7 +190,6 @@ export interface LogOverview {
 }
 
 export interface LaneOverview {
-  /** `failing`: no delivery has succeeded since the last failure. */
   readonly state: DestinationState['state'];
   /** Deliveries in memory, those in flight included. */
   readonly held: number;
@@ -205,8 +204,10 @@ export interface LaneOverview {
   readonly nextDueAt?: string;
   /** When the circuit breaker sends its next probe; no other request is sent before. */
   readonly nextProbeAt?: string;
-  /** When the first failure happened after the last success. */
+  /** When the first failure happened since an endpoint last showed life. */
   readonly failingSince?: string;
+  /** Since when deliveries die for good, all or some. */
+  readonly refusingSince?: string;
   readonly lastError?: DestinationErrorView;
   /** In the order of the settings. */
   readonly endpoints: readonly EndpointOverview[];
@@ -246,8 +247,10 @@ export interface DestinationStatus {
   /** When that event reaches the end of its retention. */
   readonly oldestKeptUntil?: string;
   readonly nextAttemptAt?: string;
-  /** When the first failure happened after the last success. */
+  /** When the first failure happened since an endpoint last showed life. */
   readonly failingSince?: string;
+  /** Since when deliveries die for good, all or some. */
+  readonly refusingSince?: string;
   readonly lastError?: DestinationErrorView;
   /** In the order of the settings. */
   readonly endpoints: readonly EndpointStatus[];

@@ -176,6 +176,7 @@ export class ReportService {
       ...(lane.oldestKeptUntil === undefined ? {} : { oldestKeptUntil: lane.oldestKeptUntil }),
       ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
       ...(lane.failingSince === undefined ? {} : { failingSince: lane.failingSince }),
+      ...(lane.refusingSince === undefined ? {} : { refusingSince: lane.refusingSince }),
       ...(lane.lastError === undefined ? {} : { lastError: lane.lastError }),
       endpoints: (current?.endpoints ?? []).map(endpointStatus),
     };
@@ -283,7 +284,8 @@ function laneOverview(
   retention: Duration,
 ): LaneOverview {
   const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
-  const { state = 'disabled', nextProbeAt, failingSince, lastError, endpoints = [] } = current ?? {};
+  const { state = 'disabled', nextProbeAt, lastError, endpoints = [] } = current ?? {};
+  const { failingSince, refusingSince } = current ?? {};
   return {
     state,
     held,
@@ -298,6 +300,7 @@ function laneOverview(
     ...(nextDueAt === undefined ? {} : { nextDueAt: isoTime(nextDueAt) }),
     ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoTime(nextProbeAt) }),
     ...(failingSince === undefined ? {} : { failingSince: isoTime(failingSince) }),
+    ...(refusingSince === undefined ? {} : { refusingSince: isoTime(refusingSince) }),
     ...(lastError === undefined ? {} : { lastError: lastErrorView(lastError) }),
     endpoints: endpoints.map(endpointOverview),
   };

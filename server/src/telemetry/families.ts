@@ -1,6 +1,7 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { AlertHealth } from '../alerts/contract.ts';
 import type { DestinationState } from '../delivery/contract.ts';
+import { DESTINATION_STATES } from '../model/destination.ts';
 import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
@@ -133,7 +134,6 @@ export function gauge(name: string, help: string, samples: readonly MetricSample
 
 type NamedState = readonly [name: string, state: DestinationState];
 
-const STATES: readonly DestinationState['state'][] = ['healthy', 'failing', 'paused', 'disabled'];
 const ENDPOINT_STATES: readonly DestinationState['endpoints'][number]['state'][] = ['healthy', 'failing'];
 const BREAKER_STATES: readonly DestinationState['breaker'][] = ['closed', 'open', 'probing'];
 
@@ -150,7 +150,7 @@ export function destinationMetrics(destinations: readonly NamedState[], now: Tim
     gauge(
       'millrace_destination_state',
       '1 for the state the destination is in.',
-      statesOf(STATES, ({ state }) => state),
+      statesOf(DESTINATION_STATES, ({ state }) => state),
     ),
     gauge(
       'millrace_breaker_state',
@@ -159,8 +159,13 @@ export function destinationMetrics(destinations: readonly NamedState[], now: Tim
     ),
     gauge(
       'millrace_failing_seconds',
-      'For how long nothing has been answered for; 0 while it is.',
+      'For how long requests to it have failed without a sign of life; 0 while it is alive.',
       valuesOf(({ failingSince = now }) => Math.max(0, now - failingSince) / SECOND),
+    ),
+    gauge(
+      'millrace_refusing_seconds',
+      'For how long deliveries to it have died for good, all or some; 0 while they do not.',
+      valuesOf(({ refusingSince = now }) => Math.max(0, now - refusingSince) / SECOND),
     ),
     gauge(
       'millrace_lane_concurrency',

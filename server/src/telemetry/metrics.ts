@@ -217,9 +217,10 @@ export class MetricsPage {
   #correctedStates(): readonly DestinationState[] {
     const { destinationStates, clock } = this.#dependencies;
     const corrected = (since: Time) => clock.now() - elapsedSince(since, clock);
-    return destinationStates().map(({ failingSince, endpoints, ...state }) => ({
+    return destinationStates().map(({ failingSince, refusingSince, endpoints, ...state }) => ({
       ...state,
       ...(failingSince === undefined ? {} : { failingSince: corrected(failingSince) }),
+      ...(refusingSince === undefined ? {} : { refusingSince: corrected(refusingSince) }),
       endpoints: endpoints.map(({ since, ...endpoint }) =>
         since === undefined ? endpoint : { ...endpoint, since: corrected(since) },
       ),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RETRY_DELAYS } from '../../src/delivery/round.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
-import { DOWN, OK } from './fake-endpoints.ts';
+import { DOWN, OK, type Reply } from './fake-endpoints.ts';
 import { CRM, destination, START, World } from './world.ts';
 
 const POISON = { status: 500 };
@@ -152,7 +152,7 @@ describe('a worker', () => {
     await world.accept(100);
     await world.clock.pass(500);
     expect(world.dispatcher.states()).toMatchObject([
-      { destination: 1, state: 'healthy', held: 100, inFlight: 16, limit: 16, breaker: 'closed' },
+      { destination: 1, state: 'never_asked', held: 100, inFlight: 16, limit: 16, breaker: 'closed' },
     ]);
     world.endpoints.behave = () => ({ status: 503 });
     await world.clock.pass(SECOND);
@@ -170,17 +170,37 @@ describe('a worker', () => {
     expect(world.clock.now()).toBe(START + 1500);
   });
 
-  it('is failing while its endpoint refuses everything, and healthy with the first delivery', async () => {
+  it('refuses while its endpoint refuses everything, and is healthy with the third delivery in a row', async () => {
     const world = await World.open({ behave: () => ({ status: 401 }) });
     await world.accept(3);
     await world.clock.pass(SECOND);
     const refusing = world.stateOf(CRM);
-    expect(refusing).toMatchObject({ state: 'failing', breaker: 'closed', failingSince: START + 1 });
+    expect(refusing).toMatchObject({ state: 'refusing', breaker: 'closed', refusingSince: START + 1 });
     expect(refusing.lastError).toMatchObject({ reason: 'status_401' });
+    expect(world.linesOf('destination.refusing')).toMatchObject([
+      { facts: { dead: 3, reason: 'status_401' } },
+    ]);
     world.endpoints.behave = () => ({ status: 200 });
+    await world.accept(2);
+    await world.clock.pass(SECOND);
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'refusing' });
     await world.accept(1);
     await world.clock.pass(SECOND);
     expect(world.stateOf(CRM)).toMatchObject({ state: 'healthy' });
-    expect(world.stateOf(CRM)).not.toHaveProperty('failingSince');
+    expect(world.stateOf(CRM)).not.toHaveProperty('refusingSince');
+    expect(world.linesOf('destination.recovered')).toHaveLength(1);
+  });
+
+  it('keeps refusing over a restart, and is failing where a later try may still be accepted', async () => {
+    let reply: Reply = { status: 403 };
+    const world = await World.open({ behave: () => reply });
+    await world.accept(5);
+    await world.clock.pass(11 * SECOND);
+    await world.crash();
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'refusing', refusingSince: START + 1 });
+    reply = { status: 503 };
+    await world.accept(5);
+    await world.clock.pass(SECOND);
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'failing' });
   });
 });

@@ -1,5 +1,5 @@
 import { wallClockStore } from '../../src/adapters/system/wall-clock-store.ts';
-import type { WorkerState } from '../../src/delivery/contract.ts';
+import type { DestinationState } from '../../src/delivery/contract.ts';
 import { byDestination } from '../../src/delivery/destination-totals.ts';
 import { Dispatcher, type DispatcherDependencies } from '../../src/delivery/dispatcher.ts';
 import { webhooks } from '../../src/destinations/webhooks/destination.ts';
@@ -56,6 +56,8 @@ export interface WorldOptions {
   readonly measures?: DispatcherDependencies['measures'];
   /** Other processes that deliver to the same endpoints. */
   readonly probeTurns?: ProbeTurns;
+  /** Whether the lease of this process is good. */
+  readonly maySend?: () => boolean;
 }
 
 /**
@@ -154,7 +156,7 @@ export class World {
   }
   #planned: readonly Destination[] = [];
 
-  stateOf({ id }: Destination): WorkerState {
+  stateOf({ id }: Destination): DestinationState {
     return this.dispatcher.states().find((state) => state.destination === id)!;
   }
 
@@ -203,6 +205,7 @@ export class World {
       measures: this.#options.measures,
       random: this.#options.random ?? (() => 0.5),
       probeTurns: this.#options.probeTurns,
+      maySend: this.#options.maySend,
       types: { webhooks },
     });
     dispatcher.configure(this.#destinations);

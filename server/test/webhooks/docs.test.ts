@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   IDLE_TIMEOUT,
+  MAX_CONNECTION_AGE,
   MAX_CONNECTIONS,
   MAX_CONNECTIONS_PER_POOL,
 } from '../../src/adapters/http-client/client.ts';
@@ -13,7 +14,7 @@ import {
   FAILURE_WINDOW,
   FIRST_PROBE_DELAY,
   MAX_PROBE_DELAY,
-  MAX_PROBE_RETRY_AFTER,
+  MAX_REST,
   RELAPSE_WINDOW,
 } from '../../src/delivery/circuit-breaker.ts';
 import {
@@ -106,7 +107,13 @@ describe('docs/reference/delivery.md', () => {
 
   it('has the bounds of connections', () => {
     const bounds = table(delivery, 'bound', 'value').map(([, value]) => amount(value!));
-    expect(bounds).toEqual([MAX_CONNECTIONS_PER_POOL, MAX_CONNECTIONS, IDLE_TIMEOUT, MAX_INTERIM_RESPONSES]);
+    expect(bounds).toEqual([
+      MAX_CONNECTIONS_PER_POOL,
+      MAX_CONNECTIONS,
+      MAX_CONNECTION_AGE,
+      IDLE_TIMEOUT,
+      MAX_INTERIM_RESPONSES,
+    ]);
   });
 
   it('has the numbers of the retry window, and how often an endpoint is asked in it', () => {
@@ -135,7 +142,7 @@ describe('docs/reference/delivery.md', () => {
       FAILURE_WINDOW,
       FIRST_PROBE_DELAY,
       MAX_PROBE_DELAY,
-      MAX_PROBE_RETRY_AFTER,
+      MAX_REST,
       RELAPSE_WINDOW,
     ]);
   });

@@ -127,7 +127,7 @@ function Day({ row: { name, state } }: { readonly row: DestinationRow }) {
       <Sparkline
         values={day?.delivered ?? []}
         failing={day?.failing ?? []}
-        tone={state === 'healthy' || state === 'failing' ? 'water' : 'mute'}
+        tone={state === 'paused' || state === 'disabled' ? 'mute' : 'water'}
       />
       {words !== undefined && <span className="sr">{words}</span>}
     </span>

@@ -6,7 +6,7 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import { Num, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { adviceFor } from '../events/reasons.ts';
-import { stateOf } from './destination-state.tsx';
+import { endpointStateOf } from './destination-state.tsx';
 import type { Destination } from './form.ts';
 import { type Bar, barsText, type EndpointBars, endpointBarsQuery } from './history.ts';
 import type { DestinationStatus } from './queries.ts';
@@ -72,7 +72,7 @@ function EndpointRow({ endpoint: given, day }: EndpointRowProps) {
         </span>
       </td>
       <td>
-        <StateMark state={stateOf({ state, endpoints: [given] })} />
+        <StateMark state={endpointStateOf(given)} />
         {since !== undefined && (
           <span className="dim below">
             <RelativeTime at={since} />

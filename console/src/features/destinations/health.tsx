@@ -27,6 +27,18 @@ export function Health({ destination, status }: HealthProps) {
     <div className="stack">
       <DestinationSum name={destination.name} />
       <Waiting status={status} />
+      {status.state === 'no_source' && (
+        <Notice tone="warn">
+          It has no source, and no audience or computed trait names it: nothing will be sent to it. Give it a
+          source in its settings.
+        </Notice>
+      )}
+      {status.lastError?.reason === 'status_410' && status.state === 'refusing' && (
+        <Notice tone="bad">
+          The endpoint says that it is gone for good. Remove it, or correct its URL, then redeliver the dead
+          letters.
+        </Notice>
+      )}
       <Endpoints destination={destination} status={status} />
       <WhatGoesWrong name={destination.name} status={status} />
       <NewestDeliveries name={destination.name} />
@@ -59,7 +71,8 @@ function NewestDeliveries({ name }: { readonly name: string }) {
 function Waiting({ status }: { readonly status: DestinationStatus }) {
   const { state, pending, retrying, oldestPendingAt, oldestKeptUntil, nextAttemptAt } = status;
   const now = useNow();
-  if (pending === 0 || state === 'healthy') return null;
+  // They are on their way.
+  if (pending === 0 || state === 'healthy' || state === 'refusing' || state === 'never_asked') return null;
   return (
     <Notice tone="warn">
       {plural(pending, 'delivery waits', 'deliveries wait')}

@@ -6,6 +6,7 @@ import { useMay } from '../../api/roles.ts';
 import { Segmented, TextInput } from '../../ui/controls.tsx';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page } from '../../ui/page.tsx';
+import { wordOf } from '../../ui/state-mark.tsx';
 import { DestinationTable } from './destination-table.tsx';
 import { NewDestination } from './new-destination.tsx';
 import { filterRows, rowsOf } from './rows.ts';
@@ -56,7 +57,7 @@ export function DestinationsPage() {
             ...LIST_STATES.filter((one) => one === state || rows.some((row) => row.state === one)).map(
               (one) => ({
                 value: one,
-                label: `${one[0]!.toUpperCase()}${one.slice(1)} ${rows.filter((row) => row.state === one).length}`,
+                label: `${one[0]!.toUpperCase()}${wordOf(one).slice(1)} ${rows.filter((row) => row.state === one).length}`,
               }),
             ),
           ]}

@@ -35,7 +35,7 @@ describe('rows of destinations', () => {
     expect(rows.map(({ name, state }) => `${name} ${state}`)).toEqual([
       'crm failing',
       'ads healthy',
-      'constructor healthy',
+      'constructor never_asked',
       'zoo disabled',
     ]);
   });

@@ -15,12 +15,15 @@ export interface DestinationRow extends DestinationHealth {
 
 const RANKS: Readonly<Record<DestinationRow['state'], number>> = {
   failing: 0,
-  healthy: 1,
-  paused: 1,
-  disabled: 2,
+  refusing: 0,
+  no_source: 1,
+  healthy: 2,
+  never_asked: 2,
+  paused: 2,
+  disabled: 3,
 };
 
-/** Destinations with their numbers: failing ones first, then by name, disabled ones last. */
+/** Destinations with their numbers: those in trouble first, then those without a source, then by name, disabled ones last. */
 export function rowsOf(destinations: readonly Destination[], status: Status | undefined): DestinationRow[] {
   return destinations
     .map((destination) => rowOf(destination, status))
@@ -40,9 +43,9 @@ function rowOf(
     host: (first?.url ?? '').replace(/^https?:\/\//i, ''),
     more: others.length,
     sources,
-    state: lane?.state ?? (enabled ? (paused === true ? 'paused' : 'healthy') : 'disabled'),
-    endpoints: lane?.endpoints ?? [],
+    state: lane?.state ?? (enabled ? (paused === true ? 'paused' : 'never_asked') : 'disabled'),
     ...(lane?.failingSince === undefined ? {} : { failingSince: lane.failingSince }),
+    ...(lane?.refusingSince === undefined ? {} : { refusingSince: lane.refusingSince }),
     delivered,
     pending,
     dead: sum(dead),

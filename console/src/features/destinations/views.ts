@@ -1,5 +1,13 @@
 /** States that the list can be narrowed to, as the URL writes them. */
-export const LIST_STATES = ['failing', 'healthy', 'paused', 'disabled'] as const;
+export const LIST_STATES = [
+  'failing',
+  'refusing',
+  'no_source',
+  'healthy',
+  'never_asked',
+  'paused',
+  'disabled',
+] as const;
 export type ListState = (typeof LIST_STATES)[number];
 
 /** Views of one destination, as the URL writes them. */

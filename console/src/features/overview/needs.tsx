@@ -10,21 +10,21 @@ import { StateMark, toneOf } from '../../ui/state-mark.tsx';
 import { useNow } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { stateOf } from '../destinations/destination-state.tsx';
+import { isTroubled, troubledSince } from '../destinations/destination-state.tsx';
 import { reasonSentence } from '../events/reasons.ts';
 import { reasons } from './ledger-terms.ts';
 import '../../ui/need.css';
 
 type Lane = Status['lanes'][string];
 
-/** Destinations that fail, what they answer, how much waits, and what to do. */
+/** Destinations that fail or refuse, what they answer, how much waits, and what to do. */
 export function NeedsAPerson({ status }: { readonly status: Status }) {
   const lanes = Object.entries(status.lanes);
-  const failing = lanes.filter(([, { state }]) => state === 'failing');
+  const troubled = lanes.filter(([, lane]) => isTroubled(lane));
   return (
     <Section
       title="Needs a person"
-      about={`${failing.length} of ${plural(lanes.length, 'destination')}`}
+      about={`${troubled.length} of ${plural(lanes.length, 'destination')}`}
       aside={
         <Link to="/destinations" className="link">
           All destinations
@@ -32,12 +32,12 @@ export function NeedsAPerson({ status }: { readonly status: Status }) {
       }
     >
       <div className="box bleed">
-        {failing.length === 0 ? (
+        {troubled.length === 0 ? (
           <p className="soft need-none">
             <StateMark state="healthy" label="Nothing does." /> Every destination takes what it is sent.
           </p>
         ) : (
-          failing.map(([name, lane]) => (
+          troubled.map(([name, lane]) => (
             <Need key={name} name={name} lane={lane} dead={reasons(status.destinations[name]?.dead ?? {})} />
           ))
         )}
@@ -54,11 +54,11 @@ interface NeedProps {
 }
 
 function Need({ name, lane, dead }: NeedProps) {
-  const { failingSince, lastError, held, onDisk, nextProbeAt, oldestKeptUntil } = lane;
-  const endpoint = lane.endpoints.find(({ state }) => state === 'failing') ?? lane.endpoints[0];
+  const { state, lastError, held, onDisk, nextProbeAt, oldestKeptUntil } = lane;
+  const since = troubledSince(lane);
+  const endpoint = lane.endpoints.find((one) => one.state === 'failing') ?? lane.endpoints[0];
   const status = endpoint?.lastError?.status;
   const said = endpoint?.lastError?.answer;
-  const state = stateOf(lane);
   return (
     <article className="need">
       <StateMark state={state} label={null} />
@@ -66,9 +66,9 @@ function Need({ name, lane, dead }: NeedProps) {
         {visibleLine(name, 60)} <span className="mono soft">{visibleLine(endpoint?.endpoint ?? '', 80)}</span>
       </h3>
       <div className="facts">
-        {failingSince !== undefined && (
+        {since !== undefined && (
           <span className={toneOf(state, 1)}>
-            {state} for <Span from={failingSince} />
+            {state} for <Span from={since} />
           </span>
         )}
         <span>

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Destination } from '../../model/destination.ts';
+import { DESTINATION_STATES, type Destination } from '../../model/destination.ts';
 import type { JsonObject } from '../../model/json.ts';
 import type { DestinationRecord } from '../../model/settings.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
@@ -64,7 +64,7 @@ const destinationInput = recordInput.meta({
 });
 
 const destinationStatusSchema = z.object({
-  state: z.enum(['healthy', 'failing', 'paused', 'disabled']),
+  state: z.enum(DESTINATION_STATES),
   pending: z.int(),
   retrying: z.int(),
   dead: z.int(),
@@ -73,6 +73,7 @@ const destinationStatusSchema = z.object({
   oldestKeptUntil: z.string().exactOptional(),
   nextAttemptAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
+  refusingSince: z.string().exactOptional(),
   lastError: destinationErrorSchema.exactOptional(),
   endpoints: z.array(
     z.object({

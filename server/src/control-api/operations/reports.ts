@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { DESTINATION_STATES } from '../../model/destination.ts';
 import type { DestinationCounts, SourceCounts } from '../../model/ledger.ts';
 import type { DiskParts } from '../../ports/disk-use.ts';
 import { VALUE_CHANGES, type ValueChanges } from '../../ports/telemetry.ts';
@@ -96,7 +97,7 @@ export const destinationErrorSchema = z.object({
 } satisfies Shape<DestinationErrorView>);
 
 const laneSchema = z.object({
-  state: z.enum(['healthy', 'failing', 'paused', 'disabled']),
+  state: z.enum(DESTINATION_STATES),
   held: z.int(),
   onDisk: z.int(),
   retrying: z.int(),
@@ -105,6 +106,7 @@ const laneSchema = z.object({
   nextDueAt: z.string().exactOptional(),
   nextProbeAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
+  refusingSince: z.string().exactOptional(),
   lastError: destinationErrorSchema.exactOptional(),
   endpoints: z.array(z.object(endpointFields)),
 } satisfies Shape<LaneOverview>);

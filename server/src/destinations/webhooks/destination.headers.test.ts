@@ -12,10 +12,20 @@ const endpoint = {
 describe('headers', () => {
   it('of every request are the product, the content type and what the endpoint adds', () => {
     expect(fixedHeaders(endpoint)).toEqual({
+      Accept: '*/*',
       'User-Agent': 'Millrace/1.0',
       'Content-Type': 'application/json',
       'X-Team': 'growth',
       Authorization: 'Bearer t',
+    });
+  });
+
+  it('take any answer, unless the endpoint names what it gives, in any case', () => {
+    const headers = { accept: 'application/json' };
+    expect(fixedHeaders({ url: endpoint.url, headers })).toEqual({
+      accept: 'application/json',
+      'User-Agent': 'Millrace/1.0',
+      'Content-Type': 'application/json',
     });
   });
 
@@ -49,6 +59,7 @@ describe('headers', () => {
       'content-length': '7',
     };
     expect(fixedHeaders({ url: endpoint.url, headers: { ...forged, 'X-Team': 'growth' } })).toEqual({
+      Accept: '*/*',
       'User-Agent': 'Millrace/1.0',
       'Content-Type': 'application/json',
       'X-Team': 'growth',

@@ -118,7 +118,10 @@ export function fixedHeaders(endpoint: Endpoint): RequestHeaders {
   let headers = fixedHeadersOf.get(endpoint);
   if (headers === undefined) {
     const own = Object.entries(endpoint.headers).filter(([name]) => !isReservedHeader(name));
+    const namesAccept = own.some(([name]) => name.toLowerCase() === 'accept');
     headers = {
+      // Frameworks that negotiate answer 406 to a request that takes nothing.
+      ...(namesAccept ? {} : { Accept: '*/*' }),
       ...Object.fromEntries(own),
       'User-Agent': 'Millrace/1.0',
       'Content-Type': 'application/json',

@@ -76,8 +76,8 @@ export class RefusalTracker {
     return true;
   }
 
-  /** A delivery has died for good, at a time of both clocks. Returns whether it refuses from now on. */
-  died(now: Monotonic, at: Time): boolean {
+  /** A delivery has died for good, at a time of both clocks. */
+  died(now: Monotonic, at: Time): void {
     const bucket = this.#advance(now);
     this.#ended[bucket]!++;
     this.#died[bucket]!++;
@@ -85,10 +85,9 @@ export class RefusalTracker {
     this.#acceptedInRow = 0;
     const isAbove = this.#isAbove();
     if (isAbove) this.#aboveAt = now;
-    if (this.#since !== undefined || !(isAbove || this.#diedInRow >= IN_A_ROW)) return false;
+    if (this.#since !== undefined || !(isAbove || this.#diedInRow >= IN_A_ROW)) return;
     this.#since = at;
     this.#isComplete = sumOf(this.#ended) === sumOf(this.#died);
-    return true;
   }
 
   #isAbove(): boolean {

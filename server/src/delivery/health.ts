@@ -262,7 +262,9 @@ export class HealthReporter {
   #recordRefusal(attempts: readonly Attempt[], from: Monotonic, now: Time): void {
     const isAlive = attempts.some(({ outcome }) => outcome.status !== undefined);
     if (isAlive && !this.#isBreakerOpen) this.#failing = undefined;
-    if (!this.#refusals.died(from, now)) return;
+    this.#refusals.died(from, now);
+    if (from - this.#reportedAt < REPORT_INTERVAL) return;
+    this.#reportedAt = from;
     this.#isReported = true;
     this.#logger.warn({ ...this.#facts(), ...this.#lastFailure() }, 'destination.refusing');
   }

@@ -178,7 +178,7 @@ describe('a worker', () => {
     expect(refusing).toMatchObject({ state: 'refusing', breaker: 'closed', refusingSince: START + 1 });
     expect(refusing.lastError).toMatchObject({ reason: 'status_401' });
     expect(world.linesOf('destination.refusing')).toMatchObject([
-      { facts: { dead: 3, reason: 'status_401' } },
+      { facts: { dead: 1, reason: 'status_401' } },
     ]);
     world.endpoints.behave = () => ({ status: 200 });
     await world.accept(2);

@@ -80,6 +80,7 @@ describe('the requests of a delivery', () => {
         method: 'POST',
         url: `${receiver.url}/in?key=…`,
         headers: {
+          Accept: '*/*',
           'User-Agent': 'Millrace/1.0',
           'Content-Type': 'application/json',
           'X-Team': 'growth',

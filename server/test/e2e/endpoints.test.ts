@@ -82,7 +82,7 @@ describe('an endpoint', () => {
     await send(program.url, '/v1/track', track('m1'));
     const [line] = await program.saw(/.*status_410.*/);
     expect(JSON.parse(line)).toMatchObject({
-      event: 'destination.failing',
+      event: 'destination.refusing',
       dead: 1,
       answer: 'gone for good',
     });

@@ -79,8 +79,8 @@ async function api<Answer>(method: string, path: string, body?: object): Promise
 }
 
 describe('destinations', () => {
-  it('a failing endpoint is found, repaired and its dead letters are delivered', async () => {
-    await signIn(page, server, '/destinations?state=failing');
+  it('an endpoint that refuses is found, repaired and its dead letters are delivered', async () => {
+    await signIn(page, server, '/destinations?state=refusing');
     await page.getByRole('grid', { name: 'Destinations' }).getByRole('link', { name: 'newsletter' }).click();
     await heading('newsletter');
     await page.getByText('gone for good').first().waitFor();

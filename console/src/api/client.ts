@@ -1,11 +1,17 @@
 import createClient from 'openapi-fetch';
 import type { paths } from './schema.d.ts';
+import { timedFetch } from './server-time.ts';
 
 /** Sent with every request: the server takes a cookie for an unsafe method only beside this header. */
 export const CONSOLE_HEADER = { 'X-Millrace-Console': '1' };
 
 /** The control API, typed by its OpenAPI document. Wrap each call in `answer`. */
-export const api = createClient<paths>({ baseUrl: '', credentials: 'same-origin', headers: CONSOLE_HEADER });
+export const api = createClient<paths>({
+  baseUrl: '',
+  credentials: 'same-origin',
+  headers: CONSOLE_HEADER,
+  fetch: timedFetch,
+});
 
 /** The schema of a successful JSON answer: `Answer<'/api/v1/status', 'get'>`. */
 export type Answer<Path extends keyof paths, Method extends keyof paths[Path]> = paths[Path][Method] extends {
@@ -61,6 +67,20 @@ export async function answer<Data>(call: Promise<ClientResult<Data>>): Promise<D
   const { data, error, response } = await reached(call);
   if (!response.ok) throw problem(error, response.status);
   return data as Data;
+}
+
+/** A record with the version that it was read with. */
+export interface Tagged<Data> {
+  readonly record: Data;
+  /** Sent back as `If-Match`, it keeps a change of somebody else from being undone unseen. */
+  readonly tag: string;
+}
+
+/** As `answer`, with the ETag. */
+export async function taggedAnswer<Data>(call: Promise<ClientResult<Data>>): Promise<Tagged<Data>> {
+  const { data, error, response } = await reached(call);
+  if (!response.ok) throw problem(error, response.status);
+  return { record: data as Data, tag: response.headers.get('etag') ?? '' };
 }
 
 /** A failed connection rejects with a TypeError in every browser. */

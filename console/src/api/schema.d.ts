@@ -3074,6 +3074,8 @@ export interface operations {
     getTimeline: {
         parameters: {
             query?: {
+                /** @description How long before `to` it begins, such as `15m` or `7d`; in place of `from`. */
+                range?: string;
                 /** @description An hour before `to` when absent; at most 7 days. */
                 from?: string;
                 /** @description Now when absent. */
@@ -3138,6 +3140,8 @@ export interface operations {
     getDestinationsNameFailures: {
         parameters: {
             query?: {
+                /** @description How long before `to` it begins, such as `15m` or `7d`; in place of `from`. */
+                range?: string;
                 /** @description An hour before `to` when absent; at most 7 days. */
                 from?: string;
                 /** @description Now when absent. */

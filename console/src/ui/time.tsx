@@ -1,12 +1,13 @@
 import { useEffect, useState } from 'react';
+import { serverNow } from '../api/server-time.ts';
 import { clock, dateTime, exactNumber, relative, shortNumber } from './format.ts';
 import { usePreferences } from './preferences.ts';
 
-/** The time now, in milliseconds, read again every `interval`. */
+/** The time now at the server, in milliseconds, read again every `interval`. */
 export function useNow(interval = 1000): number {
-  const [now, setNow] = useState(Date.now);
+  const [now, setNow] = useState(serverNow);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), interval);
+    const timer = setInterval(() => setNow(serverNow()), interval);
     return () => clearInterval(timer);
   }, [interval]);
   return now;

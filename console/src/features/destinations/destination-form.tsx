@@ -26,14 +26,23 @@ interface DestinationFormProps {
   /** Rejects with what the server finds wrong. */
   readonly onSave: (draft: DestinationDraft) => Promise<unknown>;
   readonly onCancel?: () => void;
+  /** Told what stands in it when that changes. */
+  readonly onChange?: (draft: DestinationDraft) => void;
+  /** What it begins with, where that is not `initial`. */
+  readonly begun?: DestinationDraft;
 }
 
 /** Every setting of a destination; the server's objections stand beside the fields they are about. */
-export function DestinationForm({ initial, isNew, onSave, onCancel }: DestinationFormProps) {
-  const [draft, setDraft] = useState(initial);
+export function DestinationForm(props: DestinationFormProps) {
+  const { initial, isNew, onSave, onCancel, onChange, begun = initial } = props;
+  const [draft, setDraft] = useState(begun);
   const [failure, setFailure] = useState<unknown>();
   const [isSaving, setIsSaving] = useState(false);
-  const change = (part: Partial<DestinationDraft>) => setDraft((before) => ({ ...before, ...part }));
+  const put = (next: DestinationDraft) => {
+    setDraft(next);
+    onChange?.(next);
+  };
+  const change = (part: Partial<DestinationDraft>) => put({ ...draft, ...part });
   const faults = failure instanceof ApiError ? failure.fields : [];
   const isChanged = JSON.stringify(draft) !== JSON.stringify(initial);
   const save = async (event: FormEvent) => {
@@ -77,7 +86,7 @@ export function DestinationForm({ initial, isNew, onSave, onCancel }: Destinatio
           {isNew ? 'Create destination' : 'Save changes'}
         </Button>
         {onCancel !== undefined && <Button onClick={onCancel}>Cancel</Button>}
-        {!isNew && isChanged && <Button onClick={() => setDraft(initial)}>Discard changes</Button>}
+        {!isNew && isChanged && <Button onClick={() => put(initial)}>Discard changes</Button>}
       </div>
     </form>
   );

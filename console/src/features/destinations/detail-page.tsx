@@ -1,28 +1,21 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import type { Tagged } from '../../api/client.ts';
 import { useMay } from '../../api/roles.ts';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { RecordChanges } from '../../ui/record-changes.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
-import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { DestinationActions } from './actions.tsx';
 import { Deliveries } from './deliveries.tsx';
-import { DestinationForm } from './destination-form.tsx';
 import { DestinationState } from './destination-state.tsx';
-import { type Destination, draftOf, patchOf } from './form.ts';
+import type { Destination } from './form.ts';
 import { Health } from './health.tsx';
-import {
-  type DestinationStatus,
-  destinationQuery,
-  destinationStatusQuery,
-  replaysQuery,
-  useSaveDestination,
-} from './queries.ts';
+import { type DestinationStatus, destinationQuery, destinationStatusQuery, replaysQuery } from './queries.ts';
 import { Replays } from './replays.tsx';
+import { SettingsForm } from './settings-form.tsx';
 import { StoredSettings } from './stored-settings.tsx';
-import { VerifySnippets } from './verify.tsx';
 import type { Tab } from './views.ts';
 
 const route = getRouteApi('/shell/destinations/$name');
@@ -45,13 +38,13 @@ export function DestinationPage() {
       about={status.data !== undefined && <DestinationState health={status.data} isBadge />}
       actions={
         destination.data !== undefined && (
-          <DestinationActions destination={destination.data} pending={status.data?.pending ?? 0} />
+          <DestinationActions destination={destination.data.record} pending={status.data?.pending ?? 0} />
         )
       }
     >
       {failure !== null && <Failure error={failure} />}
       {destination.data !== undefined && status.data !== undefined ? (
-        <DestinationTabs destination={destination.data} status={status.data} />
+        <DestinationTabs stored={destination.data} status={status.data} />
       ) : (
         failure === null && <SkeletonRows />
       )}
@@ -60,11 +53,12 @@ export function DestinationPage() {
 }
 
 interface DestinationTabsProps {
-  readonly destination: Destination;
+  readonly stored: Tagged<Destination>;
   readonly status: DestinationStatus;
 }
 
-function DestinationTabs({ destination, status }: DestinationTabsProps) {
+function DestinationTabs({ stored, status }: DestinationTabsProps) {
+  const { record: destination } = stored;
   const { name } = destination;
   const { tab = 'health' } = route.useSearch();
   const navigate = useNavigate();
@@ -88,11 +82,7 @@ function DestinationTabs({ destination, status }: DestinationTabsProps) {
         {
           value: 'settings',
           label: 'Settings',
-          content: mayEdit ? (
-            <Settings destination={destination} />
-          ) : (
-            <StoredSettings destination={destination} />
-          ),
+          content: mayEdit ? <SettingsForm stored={stored} /> : <StoredSettings destination={destination} />,
         },
         {
           value: 'replays',
@@ -102,25 +92,5 @@ function DestinationTabs({ destination, status }: DestinationTabsProps) {
         { value: 'changes', label: 'Changes', content: <RecordChanges kind="destination" name={name} /> },
       ]}
     />
-  );
-}
-
-function Settings({ destination }: { readonly destination: Destination }) {
-  const save = useSaveDestination();
-  const draft = draftOf(destination);
-  return (
-    <div className="side">
-      {/* A record that was saved begins a form of its own. */}
-      <DestinationForm
-        key={JSON.stringify(draft)}
-        initial={draft}
-        isNew={false}
-        onSave={async (changed) => {
-          await save.mutateAsync({ name: destination.name, body: patchOf(changed) });
-          toast('Saved. The next request is made with it.');
-        }}
-      />
-      <VerifySnippets />
-    </div>
   );
 }

@@ -5,6 +5,7 @@ import {
   type DestinationDraft,
   draftOf,
   faultOf,
+  mergeDrafts,
   NEW_DESTINATION,
   newSharedSecret,
   newSigningSecret,
@@ -30,11 +31,25 @@ const STORED: Destination = {
 };
 
 describe('the form of a destination', () => {
+  const stored = draftOf(STORED);
+
   it('that nobody touches changes nothing', () => {
-    expect(patchOf(draftOf(STORED))).toEqual({
-      sources: STORED.sources,
-      settings: { ...STORED.settings, concurrency: null },
+    expect(patchOf(stored, draftOf(STORED))).toEqual({});
+  });
+
+  it('sends what was changed, and not the whole record', () => {
+    expect(patchOf(stored, { ...stored, rateLimit: '5' })).toEqual({ settings: { rateLimit: 5 } });
+    expect(patchOf(stored, { ...stored, sources: ['app'] })).toEqual({ sources: ['app'] });
+  });
+
+  it('puts what was changed upon what others have changed meanwhile, and says what both have', () => {
+    const theirs = { ...stored, rateLimit: '7', concurrency: '3', success: 'each' as const };
+    const mine = { ...stored, rateLimit: '5', format: 'canonical' as const, success: 'each' as const };
+    expect(mergeDrafts(stored, mine, theirs)).toEqual({
+      draft: { ...theirs, rateLimit: '5', format: 'canonical' },
+      disputed: ['rateLimit'],
     });
+    expect(mergeDrafts(stored, stored, theirs)).toEqual({ draft: theirs, disputed: [] });
   });
 
   it('takes away what is emptied', () => {
@@ -46,7 +61,7 @@ describe('the form of a destination', () => {
       events: ' \n',
       rateLimit: '',
     };
-    expect(patchOf(emptied)['settings']).toMatchObject({
+    expect(patchOf(stored, emptied)['settings']).toMatchObject({
       sharedSecret: null,
       signingSecrets: null,
       filter: null,
@@ -55,7 +70,7 @@ describe('the form of a destination', () => {
   });
 
   it('keeps one half of a filter when the other is emptied', () => {
-    expect(patchOf({ ...draftOf(STORED), types: [] })['settings']).toMatchObject({
+    expect(patchOf(stored, { ...stored, types: [] })['settings']).toMatchObject({
       filter: { types: null, events: ['Order Placed', 'Checkout *'] },
     });
   });

@@ -87,9 +87,39 @@ export function creationOf(draft: DestinationDraft): Body {
   return { name, type: 'webhooks', sources, settings: withoutNulls(settingsOf(draft)) };
 }
 
-/** The merge patch that makes a stored destination what the form says. */
-export function patchOf(draft: DestinationDraft): Body {
-  return { sources: draft.sources, settings: settingsOf(draft) };
+/** The merge patch with what the form has changed: the rest of the record stays as it is, whoever changes it meanwhile. */
+export function patchOf(initial: DestinationDraft, draft: DestinationDraft): Body {
+  const before = settingsOf(initial);
+  const changed = Object.entries(settingsOf(draft)).filter(([key, value]) => !isSame(value, before[key]));
+  return {
+    ...(isSame(initial.sources, draft.sources) ? {} : { sources: draft.sources }),
+    ...(changed.length === 0 ? {} : { settings: Object.fromEntries(changed) }),
+  };
+}
+
+export interface MergedDraft {
+  readonly draft: DestinationDraft;
+  /** Fields that both have changed, in two ways: the draft has them as `mine`. */
+  readonly disputed: readonly (keyof DestinationDraft)[];
+}
+
+/** What `mine` has changed since `base`, upon what others have made of it meanwhile. */
+export function mergeDrafts(
+  base: DestinationDraft,
+  mine: DestinationDraft,
+  theirs: DestinationDraft,
+): MergedDraft {
+  const keys = Object.keys(base) as (keyof DestinationDraft)[];
+  const changed = keys.filter((key) => !isSame(base[key], mine[key]));
+  const kept = Object.fromEntries(changed.map((key) => [key, mine[key]]));
+  const disputed = changed.filter(
+    (key) => !isSame(base[key], theirs[key]) && !isSame(mine[key], theirs[key]),
+  );
+  return { draft: { ...theirs, ...kept }, disputed };
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** Null stands for what is to be taken away. */

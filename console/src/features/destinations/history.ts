@@ -4,7 +4,6 @@ import { type Answer, answer, api } from '../../api/client.ts';
 type Timeline = Answer<'/api/v1/timeline', 'get'>;
 export type Failures = Answer<'/api/v1/destinations/{name}/failures', 'get'>;
 
-const DAY = 86_400_000;
 /** Seconds of a point in a list, and of a bar of an endpoint. */
 const HALF_HOUR = 1800;
 const TWENTY_MINUTES = 1200;
@@ -32,7 +31,7 @@ export const destinationDaysQuery = queryOptions({
         api.GET('/api/v1/timeline', {
           params: {
             query: {
-              from: new Date(Date.now() - DAY).toISOString(),
+              range: '24h',
               step: HALF_HOUR,
               series: 'delivered,failed,deliveryP99',
               by: 'destination',
@@ -89,7 +88,7 @@ export const endpointBarsQuery = (name: string) =>
           api.GET('/api/v1/timeline', {
             params: {
               query: {
-                from: new Date(Date.now() - DAY).toISOString(),
+                range: '24h',
                 step: TWENTY_MINUTES,
                 series: 'requests,failed',
                 by: 'endpoint',

@@ -1,12 +1,17 @@
 import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { DestinationForm } from './destination-form.tsx';
 import { creationOf, NEW_DESTINATION } from './form.ts';
-import { useSaveDestination } from './queries.ts';
+import { useCreateDestination } from './queries.ts';
+
+const NO_SOURCE =
+  'It has no source, so nothing would be sent to it. Choose one, or press again: an audience or a computed trait may name it later.';
 
 export function NewDestination() {
-  const save = useSaveDestination();
+  const create = useCreateDestination();
+  const [isSure, setIsSure] = useState(false);
   const navigate = useNavigate();
   return (
     <Page
@@ -22,8 +27,16 @@ export function NewDestination() {
         initial={NEW_DESTINATION}
         isNew
         onSave={async (draft) => {
-          await save.mutateAsync({ body: creationOf(draft) });
-          toast(`${draft.name} is made. What arrives from now on is sent to it.`);
+          const hasSource = draft.sources.length > 0;
+          if (!hasSource && !isSure) {
+            setIsSure(true);
+            throw new Error(NO_SOURCE);
+          }
+          await create.mutateAsync(creationOf(draft));
+          const what = hasSource
+            ? 'What arrives from now on is sent to it.'
+            : 'Nothing is sent to it until it has a source.';
+          toast(`${draft.name} is made. ${what}`);
           await navigate({ to: '/destinations/$name', params: { name: draft.name } });
         }}
         onCancel={() => void navigate({ to: '/destinations' })}

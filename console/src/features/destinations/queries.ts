@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
-import { type Answer, answer, api } from '../../api/client.ts';
+import { type Answer, ApiError, answer, api, taggedAnswer } from '../../api/client.ts';
 import { REFRESH } from '../../api/queries.ts';
 import type { paths } from '../../api/schema.d.ts';
 
@@ -16,7 +16,9 @@ export const destinationQuery = (name: string) =>
   queryOptions({
     queryKey: ['destinations', name],
     queryFn: async ({ signal }) =>
-      await answer(api.GET('/api/v1/destinations/{name}', { params: { path: { name } }, signal })),
+      await taggedAnswer(api.GET('/api/v1/destinations/{name}', { params: { path: { name } }, signal })),
+    // Somebody else may change it meanwhile.
+    refetchInterval: 2 * REFRESH,
   });
 
 export const destinationStatusQuery = (name: string) =>
@@ -95,14 +97,35 @@ type Creation = NonNullable<
   paths['/api/v1/destinations']['post']['requestBody']
 >['content']['application/json'];
 
-export function useSaveDestination() {
+export function useCreateDestination() {
   const refresh = useRefresh();
   return useMutation({
-    mutationFn: async ({ name, body }: { readonly name?: string; readonly body: RecordBody }) =>
-      name === undefined
-        ? await answer(api.POST('/api/v1/destinations', { body: body as unknown as Creation }))
-        : await answer(api.PATCH('/api/v1/destinations/{name}', { params: { path: { name } }, body })),
+    mutationFn: async (body: RecordBody) =>
+      await answer(api.POST('/api/v1/destinations', { body: body as unknown as Creation })),
     onSuccess: refresh,
+  });
+}
+
+interface Change {
+  /** Of the record that the form was filled from. */
+  readonly tag: string;
+  /** What was changed, and nothing else. */
+  readonly body: RecordBody;
+}
+
+/** Rejects with status 412, and reads the record again, where somebody else has changed it meanwhile. */
+export function useChangeDestination(name: string) {
+  const refresh = useRefresh();
+  return useMutation({
+    mutationFn: async ({ tag, body }: Change) => {
+      const params = { path: { name }, header: { 'If-Match': tag } };
+      return await answer(api.PATCH('/api/v1/destinations/{name}', { params, body }));
+    },
+    onSuccess: refresh,
+    onError: (error) => {
+      if (error instanceof ApiError && error.status === 412) return refresh();
+      return undefined;
+    },
   });
 }
 

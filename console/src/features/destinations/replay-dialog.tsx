@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
+import { serverNow } from '../../api/server-time.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Failure, Notice } from '../../ui/empty-state.tsx';
@@ -19,7 +20,7 @@ interface ReplayDialogProps {
 
 /** Delivers the stored events of a range once more. It counts them first, and asks. */
 export function ReplayDialog({ name, isPaused, onClose }: ReplayDialogProps) {
-  const [range, setRange] = useState(() => lastHour(Date.now()));
+  const [range, setRange] = useState(() => lastHour(serverNow()));
   const [types, setTypes] = useState<readonly CallType[]>([]);
   const [rate, setRate] = useState('1000');
   const navigate = useNavigate();

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { statusQuery } from '../../api/queries.ts';
+import { serverNow } from '../../api/server-time.ts';
 import { Chart } from '../../ui/chart.tsx';
 import { clock, dateTime, duration, shortNumber, type Zone } from '../../ui/format.ts';
 import { usePreferences } from '../../ui/preferences.ts';
@@ -83,7 +84,7 @@ function Outages({ outages }: { readonly outages: readonly Outage[] }) {
   return (
     <p className="soft">
       <StateMark state="failing" label="Shaded:" /> requests failed and nothing was delivered to{' '}
-      {outageText(outages, (time) => timeText(time, zone, Date.now() - first > DAY))}.
+      {outageText(outages, (time) => timeText(time, zone, serverNow() - first > DAY))}.
     </p>
   );
 }

@@ -22,7 +22,7 @@ export function outagesQuery(search: RangeSearch) {
   return queryOptions({
     queryKey: ['timeline', 'outages', key],
     queryFn: async ({ signal }): Promise<readonly Outage[]> => {
-      const params = { query: { ...query(), series: 'delivered,failed', by: 'destination' as const } };
+      const params = { query: { ...query, series: 'delivered,failed', by: 'destination' as const } };
       return outagesOf(await answer(api.GET('/api/v1/timeline', { params, signal })));
     },
     refetchInterval: isFixed ? false : 10_000,

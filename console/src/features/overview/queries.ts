@@ -1,5 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
+import { serverNow } from '../../api/server-time.ts';
 
 /** Numbers over time of everything: the one group of a timeline that is not divided. */
 export interface Numbers {
@@ -16,7 +17,7 @@ export interface Numbers {
 type Report = Answer<'/api/v1/timeline', 'get'>;
 type Group = Report['groups'][number];
 
-/** Ranges that end now, in milliseconds, and their steps, in seconds. */
+/** Ranges that end now, as the server takes them and in milliseconds, and their steps, in seconds. */
 export const RANGES = [
   { value: '15m', label: '15 min', length: 15 * 60_000, step: 10 },
   { value: '1h', label: '1 h', length: 3_600_000, step: 60 },
@@ -35,15 +36,14 @@ export interface RangeSearch {
 /** The server samples every ten seconds. */
 const REFRESH = 5_000;
 
-/** A range as a query of the timeline. One that ends now has another query each time. */
+/** A range as a query of the timeline. The server computes when one that ends now begins. */
 export function timelineRange({ range = '1h', from, to }: RangeSearch) {
   const isFixed = from !== undefined && to !== undefined;
-  const { length, step } = RANGES.find(({ value }) => value === range) ?? RANGES[1];
+  const { value, step } = RANGES.find((one) => one.value === range) ?? RANGES[1];
   return {
     isFixed,
     key: isFixed ? `${from} ${to}` : range,
-    query: () =>
-      isFixed ? { from, to } : { from: new Date(Date.now() - length).toISOString(), step: Number(step) },
+    query: isFixed ? { from, to } : { range: value, step: Number(step) },
   };
 }
 
@@ -53,10 +53,7 @@ export function numbersQuery(search: RangeSearch) {
   return queryOptions({
     queryKey: ['timeline', key],
     queryFn: async ({ signal }): Promise<Numbers> =>
-      numbersOf(
-        await answer(api.GET('/api/v1/timeline', { params: { query: query() }, signal })),
-        Date.now(),
-      ),
+      numbersOf(await answer(api.GET('/api/v1/timeline', { params: { query }, signal })), serverNow()),
     refetchInterval: isFixed ? false : REFRESH,
     placeholderData: keepPreviousData,
   });

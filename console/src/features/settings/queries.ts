@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
 import type { paths } from '../../api/schema.d.ts';
+import { serverNow } from '../../api/server-time.ts';
 import { type Numbers, numbersOf } from '../overview/queries.ts';
 import type { RecordKind } from './record-kinds.ts';
 
@@ -143,8 +144,8 @@ const LATENCIES = 'commitP50,commitP99,acceptanceP50,acceptanceP99,deliveryP50,d
 export const latenciesQuery = queryOptions({
   queryKey: ['timeline', 'latencies'],
   queryFn: async ({ signal }): Promise<Numbers> => {
-    const query = { from: new Date(Date.now() - 3_600_000).toISOString(), step: 60, series: LATENCIES };
-    return numbersOf(await answer(api.GET('/api/v1/timeline', { params: { query }, signal })), Date.now());
+    const query = { range: '1h', step: 60, series: LATENCIES };
+    return numbersOf(await answer(api.GET('/api/v1/timeline', { params: { query }, signal })), serverNow());
   },
   refetchInterval: 10_000,
 });

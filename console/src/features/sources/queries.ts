@@ -21,7 +21,6 @@ export interface SourceDay {
   readonly rate: number;
 }
 
-const DAY = 86_400_000;
 /** Seconds of a point. */
 const HALF_HOUR = 1800;
 
@@ -29,8 +28,7 @@ const HALF_HOUR = 1800;
 export const sourceDaysQuery = queryOptions({
   queryKey: ['timeline', 'sources'],
   queryFn: async ({ signal }): Promise<ReadonlyMap<string, SourceDay>> => {
-    const from = new Date(Date.now() - DAY).toISOString();
-    const query = { from, step: HALF_HOUR, series: 'received', by: 'source' } as const;
+    const query = { range: '24h', step: HALF_HOUR, series: 'received', by: 'source' } as const;
     const { groups } = await answer(api.GET('/api/v1/timeline', { params: { query }, signal }));
     return new Map(
       groups.map(({ source = '', series, now }) => [

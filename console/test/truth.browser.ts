@@ -1,0 +1,121 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LONGEST, launchBrowser, signIn } from './support/browser.ts';
+import { type RunningServer, startServer } from './support/running-server.ts';
+
+/** What the console says and does is so, whatever the clock of the browser shows and whoever else is at it. */
+
+const CONFIG = `
+sources:
+  - { name: website, writeKeys: [wk] }
+destinations:
+  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/crm }] } }
+`;
+
+const HOUR = 3_600_000;
+
+let server: RunningServer;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([startServer(CONFIG), launchBrowser()]);
+  for (const userId of ['ann', 'bob']) await server.call('track', { userId, event: 'Order Completed' });
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+beforeEach(async () => {
+  context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
+  context.setDefaultTimeout(LONGEST);
+  page = await context.newPage();
+});
+
+afterEach(async () => await context.close());
+
+const button = (name: string | RegExp) => page.getByRole('button', { name });
+
+async function api(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+  const response = await fetch(`${server.url}/api/v1/${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${server.token}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Record<string, unknown>;
+}
+
+describe('a browser whose clock', () => {
+  it.each([
+    ['is right', 0],
+    ['is an hour ahead', HOUR],
+    ['is an hour behind', -HOUR],
+  ])('%s gets every range, and ages that are true', async (_, ahead) => {
+    const refused: string[] = [];
+    page.on('response', (response) => {
+      if (response.status() >= 400 && response.status() !== 401)
+        refused.push(`${response.status()} ${response.url()}`);
+    });
+    await page.clock.install({ time: Date.now() + ahead });
+    await signIn(page, server);
+    for (const range of ['15 min', '1 h', '24 h', '7 d']) {
+      const answered = page.waitForResponse((response) => response.url().includes('/api/v1/timeline'));
+      await button(range).click();
+      expect([range, (await answered).status()]).toEqual([range, 200]);
+      await page.getByText('Both sums come out').waitFor();
+    }
+    expect(refused).toEqual([]);
+    await page.goto(`${server.url}/settings/system`);
+    // It runs for seconds or a few minutes, and neither for an hour nor since tomorrow.
+    const facts = page.locator('section', { hasText: 'Millrace' }).locator('dl').first();
+    await facts.getByText('Since').waitFor();
+    expect(await facts.innerText()).toMatch(/Up\s+(\d+(\.\d)?\ss|\d+\smin)/);
+  });
+});
+
+describe('a destination that two change at once', () => {
+  it('keeps what each has changed', async () => {
+    await signIn(page, server, '/destinations/crm?tab=settings');
+    const rate = page.getByRole('textbox', { name: /Requests a second/ });
+    await rate.fill('50');
+    await api('PATCH', 'destinations/crm', { settings: { concurrency: 7 } });
+    await button('Save changes').click();
+    await page.getByText('Somebody else has changed this destination').waitFor();
+    expect((await api('GET', 'destinations/crm'))['settings']).not.toHaveProperty('rateLimit');
+    await button('Keep my changes on top of theirs').click();
+    expect(await rate.inputValue()).toBe('50');
+    await button('Save changes').click();
+    await page.getByText('Saved. The next request is made with it.').waitFor();
+    expect((await api('GET', 'destinations/crm'))['settings']).toMatchObject({
+      rateLimit: 50,
+      concurrency: 7,
+    });
+  });
+
+  it('shows what somebody else has made of it while nothing is typed', async () => {
+    await signIn(page, server, '/destinations/crm?tab=settings');
+    await page.getByRole('textbox', { name: /Requests a second/ }).waitFor();
+    await api('PATCH', 'destinations/crm', { settings: { rateLimit: 77 } });
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll('input')].some((input) => input.value === '77'),
+    );
+  });
+});
+
+describe('a destination without a source', () => {
+  it('is asked about before it is made, and says so afterwards', async () => {
+    await signIn(page, server, '/destinations?new=true');
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('lonely');
+    await page.getByRole('textbox', { name: 'URL', exact: true }).fill(`${server.receiver}/lonely`);
+    await button('Create destination').click();
+    await page.getByText('It has no source').waitFor();
+    await button('Create destination').click();
+    await page.getByText('Nothing is sent to it until it has a source').waitFor();
+    await page.getByText('no source').first().waitFor();
+    await page.getByText('nothing will be sent to it').waitFor();
+  });
+});

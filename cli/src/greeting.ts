@@ -35,6 +35,10 @@ export function greeting(facts: Greeting, paint: Paint): string {
     '',
     `  ${paint.bold(curlLine(facts.url, facts.writeKey))}`,
     '',
+    'Send from a page in a browser, with the library that it has:',
+    '',
+    `  ${paint.bold(browserLine(facts.url, facts.writeKey))}`,
+    '',
     'Look at them in a browser (this link signs you in, once):',
     '',
     `  ${paint.cyan(facts.consoleUrl)}`,
@@ -50,6 +54,11 @@ export function curlLine(url: string, writeKey: string): string {
   const target = url.includes('[') ? `'${url}/v1/track'` : `${url}/v1/track`;
   const body = '{"event":"Order Placed","userId":"u1","properties":{"total":9}}';
   return `curl -u ${writeKey}: ${target} -d '${body}'`;
+}
+
+/** The settings of this server tell the library where to send. */
+function browserLine(url: string, writeKey: string): string {
+  return `AnalyticsBrowser.load({ writeKey: '${writeKey}', cdnURL: '${url}' })`;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { visibleOnScreen } from '@millrace/server/visible-text';
 import { type Command, CommanderError } from 'commander';
 import { grammar } from './grammar.ts';
 import type { Run } from './grammar-options.ts';
-import { type Stopping, stopOnSignals } from './stopping.ts';
+import { guarded, watchOutput } from './output.ts';
+import { stopOnSignals } from './stopping.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 /** Milliseconds that forgotten open handles may keep the process alive after its work. */
@@ -20,18 +20,26 @@ export async function main(argv: readonly string[]): Promise<void> {
     now: () => performance.now(),
     abandon: () => process.exit(1),
   });
-  tolerateGoneReaders(stopping);
-  process.exitCode = await runCommandLine(argv.slice(2), {
+  const output = watchOutput(process.stdout, stopping.request);
+  // A closed log must not end a server.
+  process.stderr.on('error', () => {});
+  const code = await runCommandLine(argv.slice(2), {
     env: process.env,
     version: version(),
     // Created on first use: a server does not need stdin.
     get in() {
       return process.stdin;
     },
-    out: process.stdout,
+    out: output.stream,
     err: process.stderr,
     stopping: stopping.requested,
   });
+  const failure = await output.finished();
+  if (failure !== undefined)
+    process.stderr.write(
+      `millrace: the output could not be written, and is not complete: ${failure.message}\n`,
+    );
+  process.exitCode = failure === undefined ? code : Math.max(1, code);
   // By default, Node restores the system's signal handlers while it tears its heap down. A second SIGINT of the same key
   // press would then end the process with the signal instead of the code. `exit` keeps our handlers to the end.
   process.on('beforeExit', () => process.exit());
@@ -86,27 +94,6 @@ function confess(error: unknown): void {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   guarded(process.stderr).write(`millrace: unexpected error, please report it: ${message}\n${stack ?? ''}\n`);
   process.exit(1);
-}
-
-/** `millrace listen | head -1` ends when the reader of results is gone. A closed log must not end a server. */
-function tolerateGoneReaders(stopping: Stopping): void {
-  process.stdout.on('error', () => stopping.request());
-  process.stderr.on('error', () => {});
-}
-
-/**
- * Makes control characters in all output visible. It is the last defence, and the only one for JSON and messages. Cells of
- * tables and lines have passed `printable` before, which keeps their columns aligned.
- */
-function guarded(stream: NodeJS.WriteStream): NodeJS.WriteStream {
-  const write = (text: string) => stream.write(visibleOnScreen(text));
-  return new Proxy(stream, {
-    get(target, key) {
-      if (key === 'write') return write;
-      const value: unknown = Reflect.get(target, key, target);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
 }
 
 /**

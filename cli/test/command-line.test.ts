@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
+import { MILLRACE } from '../../server/test/support/program.ts';
 import { millrace as launch, type Program } from './program.ts';
 
 const running: Program[] = [];
@@ -35,6 +37,39 @@ describe('millrace', () => {
     const { code, out, err } = await millrace(['--version']).ended;
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it.skipIf(!existsSync('/dev/full')).each([['completion', 'bash'], ['--help'], ['--version']])(
+    'ends with 1 and says so where its output cannot be written: %s',
+    async (...args) => {
+      const full = openSync('/dev/full', 'w');
+      try {
+        const { status, stderr } = spawnSync(process.execPath, [MILLRACE, ...args], {
+          stdio: ['ignore', full, 'pipe'],
+          encoding: 'utf8',
+        });
+        expect([status, stderr]).toEqual([
+          1,
+          expect.stringMatching(/^millrace: the output could not be written.*ENOSPC/),
+        ]);
+      } finally {
+        closeSync(full);
+      }
+    },
+  );
+
+  it('ends with 0 where nobody reads on', () => {
+    const { status, stdout } = spawnSync(
+      'bash',
+      [
+        '-c',
+        'set -o pipefail; "$0" "$1" completion bash | head -1 >/dev/null; echo $?',
+        process.execPath,
+        MILLRACE,
+      ],
+      { encoding: 'utf8' },
+    );
+    expect([status, stdout]).toEqual([0, '0\n']);
   });
 
   it('takes a command line it does not understand for wrong usage, says so on stderr, and ends with 2', async () => {

@@ -125,6 +125,19 @@ describe('a data folder whose store has vanished', () => {
     await expectRefused(folder, /has lost its last \d+ commits.*restore a backup/s);
   });
 
+  it('of a newer version says so, also where this version counts fewer commits in it', async () => {
+    const folder = await stopped();
+    cpSync(join(folder, DB), inPlace('older'));
+    const store = await openStore({ folder });
+    await store.log.append(owedBatch(events(1, 'later'), 'parked'));
+    await store.stop();
+    cpSync(inPlace('older'), join(folder, DB));
+    const newer = new DatabaseSync(join(folder, DB));
+    newer.exec('pragma user_version = 99');
+    newer.close();
+    await expectRefused(folder, /written by a newer Millrace \(format 99.*start the newer version/);
+  });
+
   it('says how many commits are lost, and opens as it was when the log is brought back', async () => {
     const folder = await crashed();
     renameSync(join(folder, WAL), inPlace('away'));

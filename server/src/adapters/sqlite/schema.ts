@@ -202,28 +202,32 @@ export const FORMAT = MIGRATIONS.length;
 /** The first format whose rows carry checksums. */
 export const FORMAT_WITH_CHECKSUMS = 3;
 
-/** Refuses a database with somebody else's tables. Changes nothing. */
+/**
+ * Refuses a database with somebody else's tables, and one that a newer version has written. Comes before anything else is judged: what
+ * this version makes of a newer file is wrong. Changes nothing.
+ */
 export function refuseForeign(database: DatabaseSync): void {
   const application = pragma(database, 'application_id');
-  if (application === APPLICATION_ID) return;
-  const { tables } = database.prepare('select count(*) as tables from sqlite_schema').get() as {
-    tables: number;
-  };
-  if (application === 0 && pragma(database, 'user_version') === 0 && tables === 0) return;
-  throw new StorageError(
-    'the data folder holds a millrace.db that Millrace did not write: choose another data folder',
-  );
-}
-
-/** Brings a new or older file to the current format; refuses a newer one. */
-export function migrate(database: DatabaseSync): void {
   const version = pragma(database, 'user_version');
-  if (version > MIGRATIONS.length) {
+  if (application === APPLICATION_ID && version <= MIGRATIONS.length) return;
+  if (application === APPLICATION_ID) {
     throw new StorageError(
       `the data folder was written by a newer Millrace (format ${version}, this one knows ${MIGRATIONS.length}): ` +
         'start the newer version, or restore a backup made before the upgrade',
     );
   }
+  const { tables } = database.prepare('select count(*) as tables from sqlite_schema').get() as {
+    tables: number;
+  };
+  if (application === 0 && version === 0 && tables === 0) return;
+  throw new StorageError(
+    'the data folder holds a millrace.db that Millrace did not write: choose another data folder',
+  );
+}
+
+/** Brings a new or older file, which is not refused, to the current format. */
+export function migrate(database: DatabaseSync): void {
+  const version = pragma(database, 'user_version');
   for (let step = version; step < MIGRATIONS.length; step++) {
     database.exec('begin immediate');
     const migration = MIGRATIONS[step]!;

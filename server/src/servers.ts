@@ -68,7 +68,7 @@ function serverOptions({ host, port, tls, publicUrl, limits, trustedProxies }: C
   return {
     ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
     ...(tls === undefined ? {} : { tls }),
-    ...(publicUrl === undefined ? {} : { publicUrl }),
+    ...(publicUrl === undefined ? {} : { publicUrls: [publicUrl].flat() }),
     ...(trustedProxies.length === 0 ? {} : { trustedProxies }),
   };
 }

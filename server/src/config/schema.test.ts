@@ -15,6 +15,13 @@ function problem(text: string): string {
 }
 
 describe('the keys of the listener', () => {
+  it('may be several public addresses', () => {
+    const { config } = load('publicUrl: [https://a.example, http://b.example/in]');
+    expect(config.publicUrl).toEqual(['https://a.example', 'http://b.example/in']);
+    expect(problem('publicUrl: []')).toMatch(/1:12 {2}publicUrl/);
+    expect(problem('publicUrl: [a.example]')).toMatch(/must be an absolute http or https URL/);
+  });
+
   it('are taken as they are written', () => {
     const { config, warnings } = load(`
 publicUrl: https://example.com/events
@@ -37,7 +44,8 @@ sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
 
   const THREADS = 'must be auto or a whole number from 0 to 16';
   const COUNT = 'must be a whole number from 1 to 1000000';
-  const URL = 'must be an absolute http or https URL without a query, such as https://collect.example.com';
+  const URL =
+    'must be an absolute http or https URL without a query, such as https://collect.example.com, or a list of such';
 
   it.each([
     ['limits: { requests: 0 }', `1:21  limits.requests  ${COUNT}, found the number 0`],

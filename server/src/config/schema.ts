@@ -40,20 +40,25 @@ const addressRanges = () => z.array(addressRange, 'must be a list of address ran
 /** The keys that say how the port listens and how much it takes at once. */
 
 const PUBLIC_URL_RULE =
-  'must be an absolute http or https URL without a query, such as https://collect.example.com';
+  'must be an absolute http or https URL without a query, such as https://collect.example.com, or a list of such';
 
-const publicUrl = () =>
+const onePublicUrl = () =>
   z
     .string(PUBLIC_URL_RULE)
     .refine((url) => urlProblem(url) === undefined && !/[?#]/.test(url), {
       error: PUBLIC_URL_RULE,
       params: { found: true },
     })
+    .meta({ pattern: '^[hH][tT][tT][pP][sS]?://[^?#]+$' });
+
+const publicUrl = () =>
+  z
+    .union([onePublicUrl(), z.array(onePublicUrl()).min(1).max(100)], PUBLIC_URL_RULE)
     .exactOptional()
     .meta({
       description:
-        'Where clients reach this server; the settings endpoint tells browsers and mobile clients.',
-      pattern: '^[hH][tT][tT][pP][sS]?://[^?#]+$',
+        'Where clients reach this server, one address or several: the settings endpoint tells browsers and mobile clients the one ' +
+        'whose host they asked, else the first.',
     });
 
 const trustedProxies = () =>

@@ -175,8 +175,9 @@ export class NodeHttpExchange implements HttpExchange {
     if (shutdown.isClosing || this.contentLength > MAX_DRAINED_BYTES) this.closeAfterResponse();
     const isReceiving = isReceivingPath(this.target);
     if (isReceiving) recorder?.requestAnswered(answer.status, answer.code);
-    const toBrowser = isReceiving && this.request.headers.origin !== undefined;
-    writeResponse(this.#response, toBrowser ? withCorsHeaders(answer) : answer);
+    const { origin } = this.request.headers;
+    const isToPage = isReceiving && origin !== undefined;
+    writeResponse(this.#response, isToPage ? withCorsHeaders(answer, origin) : answer);
   }
 
   /** Lets another part write the response. `target` replaces the target of the request. */
@@ -346,29 +347,42 @@ export function serializeResponse(
   return `${head}${after}\r\n${body}`;
 }
 
-/** Any page may send events and read the answer; there are no cookies here that another site could abuse. */
-const ANY_ORIGIN = ['Access-Control-Allow-Origin', '*'];
+/** The answers of one address differ by these, where caches may keep them. */
+export const VARY = ['Vary', 'Origin, Host, Access-Control-Request-Headers'];
 
-const CORS_HEADERS = [...ANY_ORIGIN, 'Access-Control-Expose-Headers', 'Retry-After, X-RateLimit-Reset'];
+const TOKENS = /^[\w!#$%&'*+.^`|~-]+( *, *[\w!#$%&'*+.^`|~-]+)*$/;
 
-const PREFLIGHT_HEADERS = [
-  ...ANY_ORIGIN,
-  // By name: a * does not cover Authorization under the Fetch standard.
-  // Traced pages put `traceparent` on every request; a browser would otherwise block all of them.
-  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, X-Retry-Count, traceparent'],
-  // A day, so that a page asks once and not before every call; browsers cut it to what they allow.
-  ...['Access-Control-Max-Age', '86400'],
-];
+/** A preflight that asks for no headers, or in a way that no browser does, gets those that client libraries send. */
+const USUAL_HEADERS = 'Authorization, Content-Type, X-Retry-Count, traceparent';
 
-/** The answer with the CORS headers that let a script read it. spec/specification.md, "Browsers". */
-export function withCorsHeaders({ status, headers, body }: PreparedResponse): PreparedResponse {
-  // A browser rejects a repeated header, and the answer to a preflight has it already.
-  const more = headers.includes(ANY_ORIGIN[0]!) ? CORS_HEADERS.slice(ANY_ORIGIN.length) : CORS_HEADERS;
+/**
+ * The answer with the CORS headers that let a script of this origin read it. Any page may send events, also with credentials, which
+ * `sendBeacon` cannot leave out: no cookie is read here that another site could abuse. spec/specification.md, "Browsers".
+ */
+export function withCorsHeaders(
+  { status, headers, body }: PreparedResponse,
+  origin: string,
+): PreparedResponse {
+  const more = [
+    ...['Access-Control-Allow-Origin', origin, 'Access-Control-Allow-Credentials', 'true'],
+    ...['Access-Control-Expose-Headers', 'Retry-After, X-RateLimit-Reset'],
+    ...(headers.includes('Vary') ? [] : ['Vary', 'Origin']),
+  ];
   return { status, headers: [...headers, ...more], body };
 }
 
-/** The answer to OPTIONS: preflights of browsers, and any other client that asks for the methods. */
-export function optionsResponse(allow: string, isReceiving: boolean): PreparedResponse {
-  const preflight = isReceiving ? ['Access-Control-Allow-Methods', allow, ...PREFLIGHT_HEADERS] : [];
+/**
+ * The answer to OPTIONS: preflights of browsers, and any other client that asks for the methods. `wanted`: the headers that a preflight
+ * asks for; undefined where no calls are taken. They are allowed by name, as a * covers neither Authorization nor requests with credentials.
+ */
+export function optionsResponse(allow: string, wanted: string | undefined): PreparedResponse {
+  if (wanted === undefined) return { status: 204, headers: ['Allow', allow], body: '' };
+  const preflight = [
+    ...['Access-Control-Allow-Methods', allow],
+    ...['Access-Control-Allow-Headers', TOKENS.test(wanted) ? wanted : USUAL_HEADERS],
+    // A day, so that a page asks once and not before every call; browsers cut it to what they allow.
+    ...['Access-Control-Max-Age', '86400'],
+    ...VARY,
+  ];
   return { status: 204, headers: ['Allow', allow, ...preflight], body: '' };
 }

@@ -80,7 +80,7 @@ const PIXEL_RESPONSE: PreparedResponse = {
   // A cached image would cost the next call: the browser would not send it.
   headers: [
     ...['Content-Type', 'image/gif', 'Content-Length', String(GIF.length)],
-    ...['Cache-Control', 'no-store, no-cache, must-revalidate, private', 'Access-Control-Allow-Origin', '*'],
+    ...['Cache-Control', 'no-store, no-cache, must-revalidate, private'],
   ],
   body: GIF,
 };

@@ -12,10 +12,8 @@ import {
   type HttpExchange,
   INCOMING_BODY,
   ingestResponse,
-  jsonResponse,
   MAX_DRAINED_BYTES,
   type NodeHttpExchange,
-  type PreparedResponse,
   type TrackedSocket,
 } from './exchange.ts';
 import type { CallAction } from './routes.ts';
@@ -268,35 +266,6 @@ const OVERLOADED_RESULT: IngestResult = { kind: 'unavailable', code: 'overloaded
 
 function errorCodeOf(refusal: BodyError, action: CallAction): ErrorCode {
   return refusal === 'too_large' ? action.tooLarge : refusal;
-}
-
-/** Browsers ask at every page load. A change of the public address reaches them within five minutes. */
-const CACHE_HEADERS = ['Cache-Control', 'public, max-age=300', 'Access-Control-Allow-Origin', '*'];
-
-/**
- * The settings that browsers and mobile clients ask for before they send. There is exactly one integration: without it a
- * client accepts calls and sends none, and with a second one it loads code from elsewhere (spec/specification.md, "Project
- * settings"). Every key gets the same answer, so that keys cannot be guessed here; a wrong key is refused with its first call.
- *
- * `publicUrl` is the address by which clients reach this server. Without it the answer names none, and clients use their own
- * setting: an address guessed from the request could be the internal one of a proxy.
- */
-export function projectSettingsResponse(writeKey: string, publicUrl: string | undefined): PreparedResponse {
-  const own = { apiKey: writeKey, ...(publicUrl === undefined ? {} : apiAddress(publicUrl)) };
-  const settings = {
-    integrations: { 'Segment.io': own },
-    plan: { track: { __default: { enabled: true, integrations: {} } } },
-    // Switches off the clients' own telemetry, which is not used here.
-    metrics: { sampleRate: 0 },
-  };
-  const { status, headers, body } = jsonResponse(200, JSON.stringify(settings));
-  return { status, headers: [...headers, ...CACHE_HEADERS], body };
-}
-
-function apiAddress(publicUrl: string): { apiHost: string; protocol: string } {
-  const { protocol, host, pathname } = new URL(publicUrl);
-  const path = pathname.replace(/\/+$/, '');
-  return { apiHost: `${host}${path}/v1`, protocol: protocol.slice(0, -1) };
 }
 
 /** The longest `traceparent` accepted; no known version has a longer one. */

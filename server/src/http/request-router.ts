@@ -11,13 +11,8 @@ import {
   successResponse,
 } from './exchange.ts';
 import { handlePixel } from './pixel.ts';
-import {
-  drainRequest,
-  handleCall,
-  projectSettingsResponse,
-  type RequestDependencies,
-  rejectOverloaded,
-} from './receiving-api.ts';
+import { type PublicAddress, projectSettingsResponse } from './project-settings.ts';
+import { drainRequest, handleCall, type RequestDependencies, rejectOverloaded } from './receiving-api.ts';
 import {
   type CallAction,
   findRoutes,
@@ -43,7 +38,7 @@ export interface RequestRouterOptions extends RequestDependencies {
   /** Problems that do not keep calls from being accepted. */
   readonly degraded?: (() => readonly string[]) | undefined;
   /** The address by which clients reach this server. The settings endpoint announces it. */
-  readonly publicUrl: string | undefined;
+  readonly publicAddress: PublicAddress;
 }
 
 /** Paths that are answered at once. */
@@ -123,7 +118,7 @@ export class RequestRouter {
     try {
       const found = await console?.respond(exchange.target, headers);
       if (found === undefined) this.#replyNotFound(exchange);
-      else if (method === 'OPTIONS') exchange.reply(optionsResponse(FILE_METHODS.join(', '), false));
+      else if (method === 'OPTIONS') exchange.reply(optionsResponse(FILE_METHODS.join(', '), undefined));
       else exchange.reply(found);
     } catch (error) {
       logger.error({ error, path: targetPath(exchange.target) }, 'request.failed');
@@ -159,6 +154,19 @@ export class RequestRouter {
     else exchange.reply(this.#responseOf(exchange, action, allow));
   }
 
+  /** The headers that a preflight of the receiving API asks for. */
+  #wantedHeaders({ request, target }: NodeHttpExchange): string | undefined {
+    return isReceivingPath(target)
+      ? String(request.headers['access-control-request-headers'] ?? '')
+      : undefined;
+  }
+
+  #publicAddressFor({ request }: NodeHttpExchange): ReturnType<PublicAddress['of']> {
+    const { proxies, publicAddress } = this.#options;
+    const isFromProxy = proxies?.includes(request.socket.remoteAddress ?? '') === true;
+    return publicAddress.of({ headers: request.headers, isFromProxy });
+  }
+
   #responseOf(
     exchange: NodeHttpExchange,
     action: ImmediateAction | undefined,
@@ -168,9 +176,9 @@ export class RequestRouter {
       case undefined:
         return methodNotAllowed(allow);
       case 'options':
-        return optionsResponse(allow, isReceivingPath(exchange.target));
+        return optionsResponse(allow, this.#wantedHeaders(exchange));
       case 'settings':
-        return projectSettingsResponse(action.writeKey, this.#options.publicUrl);
+        return projectSettingsResponse(action.writeKey, this.#publicAddressFor(exchange));
       case 'swallow':
         return successResponse();
       case 'alive':

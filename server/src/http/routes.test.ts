@@ -161,10 +161,9 @@ describe('GET /v1/projects/<write key>/settings', () => {
   test('has exactly one integration, which browsers need to send anything', async () => {
     const answer = await settings('/v1/projects/a%20b%2Fc/settings');
     expect(answer.status).toBe(200);
-    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
     expect(answer.headers.get('content-type')).toBe('application/json');
     expect(answer.settings).toEqual({
-      integrations: { 'Segment.io': { apiKey: 'a b/c' } },
+      integrations: { 'Segment.io': { apiKey: 'a b/c', apiHost: 'test/v1', protocol: 'http' } },
       plan: { track: { __default: { enabled: true, integrations: {} } } },
       metrics: { sampleRate: 0 },
     });
@@ -175,9 +174,63 @@ describe('GET /v1/projects/<write key>/settings', () => {
     ['http://127.0.0.1:8080/', '127.0.0.1:8080/v1', 'http'],
     ['https://example.com/events/', 'example.com/events/v1', 'https'],
   ])('tells clients to send to %s', async (publicUrl, apiHost, protocol) => {
-    const answer = await settings('/v1/projects/wk/settings/?x=1', { publicUrl });
+    const answer = await settings('/v1/projects/wk/settings/?x=1', { publicUrls: [publicUrl] });
     expect(answer.settings.integrations).toEqual({ 'Segment.io': { apiKey: 'wk', apiHost, protocol } });
+    expect(answer.headers.get('cache-control')).toBe('public, max-age=300');
+    expect(answer.headers.get('vary')).toBe('Origin, Host, Access-Control-Request-Headers');
   });
+
+  const asked = async (headers: readonly string[], options?: TestServerOptions) => {
+    const connection = await start(options);
+    await connection.send(
+      `GET /v1/projects/wk/settings HTTP/1.1\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n`,
+    );
+    const { headers: got, body } = await connection.nextResponse();
+    const { apiHost, protocol } = JSON.parse(body).integrations['Segment.io'];
+    return [protocol, apiHost, got.get('cache-control')?.split(',')[0]];
+  };
+
+  test('tells clients the public address whose host they asked for, else the first', async () => {
+    const publicUrls = ['https://one.example', 'https://two.example/in'];
+    expect(await asked(['Host: TWO.example'], { publicUrls })).toEqual([
+      'https',
+      'two.example/in/v1',
+      'public',
+    ]);
+    expect(await asked(['Host: 10.0.0.7:8080'], { publicUrls })).toEqual([
+      'https',
+      'one.example/v1',
+      'public',
+    ]);
+  });
+
+  test.each([
+    [['Host: h.example:8080'], 'http'],
+    [['Host: h.example:8080', 'Origin: https://shop.example'], 'https'],
+    [['Host: h.example:8080', 'Referer: https://shop.example/cart'], 'https'],
+    [['Host: h.example:8080', 'Origin: http://shop.example', 'Referer: https://other.example'], 'http'],
+    [['Host: h.example:8080', 'X-Forwarded-Proto: https'], 'http'],
+  ])('tells clients the host that they asked for where no other is known: %j', async (headers, protocol) => {
+    expect(await asked(headers)).toEqual([protocol, 'h.example:8080/v1', 'private']);
+  });
+
+  test.each([
+    ['https', 'https'],
+    ['HTTPS, http', 'https'],
+    ['http', 'http'],
+    ['gopher', 'http'],
+  ])('believes a trusted proxy that says it was asked over %s', async (said, protocol) => {
+    const headers = ['Host: h.example', `X-Forwarded-Proto: ${said}`];
+    const answer = await asked(headers, { trustedProxies: ['127.0.0.0/8'] });
+    expect(answer).toEqual([protocol, 'h.example/v1', 'private']);
+  });
+
+  test.each(['Host: ', 'Host: a/b', 'Host: a@b', 'Host: a:99999'])(
+    'names no host that is none: %s',
+    async (host) => {
+      expect((await asked([host]))[1]).toBeUndefined();
+    },
+  );
 
   test('does not exist for what is no key', async () => {
     const connection = await start();

@@ -19,6 +19,7 @@ import type { ConsoleFiles } from './console.ts';
 import { type ExchangeContext, NodeHttpExchange, ServerShutdown } from './exchange.ts';
 import { FastPathConnections, ResponseWriter } from './fast-path/connection.ts';
 import { LingeringConnections, type LingerLimits } from './lingering-close.ts';
+import { PublicAddress } from './project-settings.ts';
 import { RequestRouter } from './request-router.ts';
 import { CertificateReloader, type KeyPair, readKeyPair, type TlsFiles } from './tls.ts';
 import { TrustedProxies } from './trusted-proxies.ts';
@@ -84,8 +85,8 @@ export interface HttpServerOptions {
   readonly portKey?: string;
   /** Certificate and key. With them the server speaks only https. */
   readonly tls?: TlsFiles;
-  /** The address by which clients reach this server, such as `https://collect.example.com`. */
-  readonly publicUrl?: string;
+  /** The addresses by which clients reach this server, such as `https://collect.example.com`. */
+  readonly publicUrls?: readonly string[];
   /** Address ranges in CIDR form of the proxies whose `X-Forwarded-For` is trusted; none by default. */
   readonly trustedProxies?: readonly string[];
   readonly bounds?: ServerBounds;
@@ -182,7 +183,7 @@ function attachHandlers(
   options: ResolvedServerOptions,
   shutdown: ServerShutdown,
 ): OpenServer {
-  const { bounds = DEFAULT_SERVER_BOUNDS, clock, logger, discards, control, publicUrl, adminPort } = options;
+  const { bounds = DEFAULT_SERVER_BOUNDS, clock, logger, discards, control, adminPort } = options;
   const { receiver = noReceiver, recorder, limits, trustedProxies, turns = new TurnScheduler() } = options;
   const isTls = options.tls !== undefined;
   const lingering = new LingeringConnections(limits);
@@ -202,7 +203,11 @@ function attachHandlers(
     ...options,
     ...dependencies,
     control,
-    publicUrl,
+    publicAddress: new PublicAddress({
+      publicUrls: options.publicUrls ?? [],
+      isTls,
+      onGuess: (address) => logger.info({ ...address, setting: 'publicUrl' }, 'settings.host_guessed'),
+    }),
     adminPort,
     isReceiving,
   });

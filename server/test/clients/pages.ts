@@ -16,8 +16,8 @@ import { WAYS, type Way } from './client.ts';
 const TLS = join(ROOT, 'server/test/support/tls');
 
 /**
- * Pages that are told one thing: where the settings are. The server tells them the rest (`publicUrl`), with nothing
- * between the browser and it. Defines its tests; `chromium` and `site` are asked for when they run.
+ * Pages that are told one thing: where the settings are. The server, whose configuration says nothing of it, tells them the rest, with
+ * nothing between the browser and it. Defines its tests; `chromium` and `site` are asked for when they run.
  */
 export function describePages(chromium: () => Chromium, site: () => Site): void {
   describe.each([
@@ -31,7 +31,7 @@ export function describePages(chromium: () => Chromium, site: () => Site): void 
     beforeAll(async () => {
       receiver = await startReceiver();
       const port = await freePort();
-      const yaml = `publicUrl: ${scheme}://127.0.0.1:${port}\n${more}\n${oneDestination([receiver.url])}`;
+      const yaml = `${more}\n${oneDestination([receiver.url])}`;
       place = makePlace(yaml);
       const args = [
         '--config',

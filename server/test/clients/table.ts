@@ -79,9 +79,9 @@ const INTRODUCTION = `# Compatibility with client libraries
 | --- | --- |
 | analytics-node | \`new Analytics(writeKey, { host: 'https://events.example.com' })\` |
 | @segment/analytics-node | \`new Analytics({ writeKey, host: 'https://events.example.com' })\` |
-| @segment/analytics-next | \`AnalyticsBrowser.load({ writeKey, cdnURL: 'https://events.example.com' })\`, and \`publicUrl: https://events.example.com\` in the server's configuration: the settings the library asks for at \`cdnURL\` name it |
+| @segment/analytics-next | \`AnalyticsBrowser.load({ writeKey, cdnURL: 'https://events.example.com' })\`: the settings that the library asks for there tell it where to send |
 
-Without \`publicUrl\` the page itself says where calls go, as the second argument of \`load\`:
+A page can also say itself where calls go, as the second argument of \`load\`:
 \`{ integrations: { 'Segment.io': { apiHost: 'events.example.com/v1' } } }\`, with \`protocol: 'http'\` beside it where there is
 no https. Before 1.84, batches go to https whatever is said.
 
@@ -94,7 +94,7 @@ signature, every byte of its body, and that each call arrives.
 
 Beyond the tables, each client for Node makes sixty calls under a storm of faults, up to three to a request: each call
 arrives once. At the end of a run the server's ledger must count exactly what the proxies have seen: every call sent again
-is a duplicate, every other one was delivered once. Pages that know \`cdnURL\` alone send to a server with \`publicUrl\`, over
+is a duplicate, every other one was delivered once. Pages that know \`cdnURL\` alone send to a server that is told nothing, over
 http and over https, single calls, batches and an image (the pixel).
 
 This page is made by that suite: \`npm run test:clients\` fails when a fact here is no longer true, and

@@ -335,16 +335,28 @@ describe('rule 7: browsers may send and read from any origin', () => {
     ];
     const { status, headers, body } = await askWithout('OPTIONS', path, [ORIGIN, ...asked]);
     expect([status, body]).toEqual([204, '']);
-    expect(headers.get('access-control-allow-origin')).toBe('*');
+    expect(headers.get('access-control-allow-origin')).toBe('https://shop.example');
+    // `sendBeacon` with JSON always sends credentials.
+    expect(headers.get('access-control-allow-credentials')).toBe('true');
     expect(listOf(headers.get('access-control-allow-methods'))).toContain('POST');
     // A * would not cover Authorization.
-    expect(listOf(headers.get('access-control-allow-headers'))).toEqual([
-      'Authorization',
-      'Content-Type',
-      'X-Retry-Count',
-      'traceparent',
-    ]);
+    expect(headers.get('access-control-allow-headers')).toBe('authorization,content-type');
+    expect(headers.get('vary')).toBe('Origin, Host, Access-Control-Request-Headers');
     expect(Number(headers.get('access-control-max-age'))).toBeGreaterThan(0);
+  });
+
+  test('a preflight may ask for any header that has a name, and is asked for nothing that is none', async () => {
+    const allowed = async (wanted: string) => {
+      const asked = `Access-Control-Request-Headers: ${wanted}`;
+      const { headers } = await askWithout('OPTIONS', '/v1/t', [
+        ORIGIN,
+        'Access-Control-Request-Method: POST',
+        asked,
+      ]);
+      return headers.get('access-control-allow-headers');
+    };
+    expect(await allowed('x-of-our-own, sentry-trace,baggage')).toBe('x-of-our-own, sentry-trace,baggage');
+    expect(await allowed('a b; c')).toBe('Authorization, Content-Type, X-Retry-Count, traceparent');
   });
 
   test('every answer, also a refusal, can be read', async () => {
@@ -358,8 +370,11 @@ describe('rule 7: browsers may send and read from any origin', () => {
       await askWithout('GET', '/v1/projects/wk/settings', [ORIGIN]),
       await askWithout('GET', '/v1/pixel/track?x=1', [ORIGIN]),
     ];
-    for (const { status, headers } of answers)
-      expect([status, headers.get('access-control-allow-origin')]).toEqual([status, '*']);
+    for (const { status, headers } of answers) {
+      expect([status, headers.get('access-control-allow-origin')]).toEqual([status, 'https://shop.example']);
+      expect([status, headers.get('access-control-allow-credentials')]).toEqual([status, 'true']);
+      expect([status, headers.get('vary')]).toEqual([status, expect.stringMatching(/^Origin\b/)]);
+    }
     expect(listOf(answers[0]!.headers.get('access-control-expose-headers'))).toEqual([
       'Retry-After',
       'X-RateLimit-Reset',

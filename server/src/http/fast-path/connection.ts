@@ -162,7 +162,8 @@ export class FastPathConnection implements HttpExchange {
     recorder?.requestAnswered(answer.status, answer.code);
     if (this.#state === 'released') return;
     this.#isResponseSent = true;
-    const full = this.#request!.hasOrigin ? withCorsHeaders(answer) : answer;
+    const { origin } = this.#request!;
+    const full = origin === undefined ? answer : withCorsHeaders(answer, origin);
     const isLast = this.#closesAfterResponse || this.contentLength > MAX_DRAINED_BYTES;
     if (isLast || shutdown.isClosing) {
       this.#state = 'released';

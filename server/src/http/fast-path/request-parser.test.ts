@@ -26,12 +26,12 @@ describe('a plain request', () => {
       authorization: 'Basic d2s6',
       traceparent: '00-a-b-01',
       forwardedFor: '203.0.113.9, 10.0.0.1',
-      hasOrigin: true,
+      origin: 'https://shop.example',
     });
   });
 
   test('needs nothing but a length', () => {
-    expect(read(head(['Content-Length: 0']))).toMatchObject({ contentLength: 0, hasOrigin: false });
+    expect(read(head(['Content-Length: 0']))).toMatchObject({ contentLength: 0, origin: undefined });
   });
 
   test.each([

@@ -19,8 +19,8 @@ export interface FastPathRequest {
   readonly authorization: string | undefined;
   readonly traceparent: string | undefined;
   readonly forwardedFor: string | undefined;
-  /** Whether a page of a browser sends it. */
-  readonly hasOrigin: boolean;
+  /** Present where a page of a browser sends it. */
+  readonly origin: string | undefined;
 }
 
 /** The result for a head that is not plain. */
@@ -104,6 +104,7 @@ interface HeadState {
   authorization: string | undefined;
   traceparent: string | undefined;
   forwardedFor: string | undefined;
+  origin: string | undefined;
 }
 
 /** The endpoints that take calls, by path. */
@@ -129,11 +130,11 @@ export function parseFastPathRequest(bytes: Buffer): FastPathRequest | undefined
     authorization: undefined,
     traceparent: undefined,
     forwardedFor: undefined,
+    origin: undefined,
   };
   const bodyAt = readHead(bytes, targetEnd + VERSION.length, head);
   if (bodyAt === UNSUPPORTED || (head.seen & CONTENT_LENGTH) === 0) return undefined;
-  const { contentLength, contentEncoding, authorization, traceparent, forwardedFor } = head;
-  const hasOrigin = (head.seen & ORIGIN) !== 0;
+  const { contentLength, contentEncoding, authorization, traceparent, forwardedFor, origin } = head;
   return {
     action,
     bodyAt,
@@ -142,7 +143,7 @@ export function parseFastPathRequest(bytes: Buffer): FastPathRequest | undefined
     authorization,
     traceparent,
     forwardedFor,
-    hasOrigin,
+    origin,
   };
 }
 
@@ -207,6 +208,9 @@ function readValue(bytes: Buffer, field: number, head: HeadState): boolean {
       return true;
     case FORWARDED_FOR:
       head.forwardedFor = bytes.toString('latin1', from, to);
+      return true;
+    case ORIGIN:
+      head.origin = bytes.toString('latin1', from, to);
       return true;
     default:
       return true;

@@ -144,7 +144,7 @@ export default defineConfig({
       project('console', {
         include: ['console/test/**/*.browser.ts'],
         isolate: false,
-        fileParallelism: false,
+        maxWorkers: availableParallelism(),
       }),
       // Client libraries against the real server: published ones, and ours.
       project('clients', {
@@ -161,7 +161,7 @@ export default defineConfig({
           NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)),
         },
         maxConcurrency: 16,
-        fileParallelism: false,
+        maxWorkers: availableParallelism(),
         // Omissions and their reasons are printed as they come.
         disableConsoleIntercept: true,
       }),

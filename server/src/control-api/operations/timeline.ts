@@ -24,6 +24,7 @@ export interface TimelineOperationDependencies {
 
 /** Rows are kept so long. */
 const LONGEST: Duration = 7 * DAY;
+const RANGE_UNITS = { s: SECOND, m: MINUTE, h: HOUR, d: DAY } as const;
 const MAX_STEPS = 1500;
 
 /** The first that makes at most 90 steps is taken where the request names none. */
@@ -33,7 +34,16 @@ const USUAL_NUMBER = 90;
 const STEP_RULE = 'must be a number of seconds that is a multiple of 10';
 const SERIES_RULE = `must be names with commas between them, out of ${TIMELINE_SERIES.join(', ')}`;
 
+const RANGE_RULE = 'must be a whole number with s, m, h or d behind it, such as 15m or 7d, of at most 7 days';
+
 const rangeFields = {
+  range: z
+    .string()
+    .regex(/^[1-9]\d{0,6}[smhd]$/, RANGE_RULE)
+    .transform((text) => Number(text.slice(0, -1)) * RANGE_UNITS[text.at(-1) as keyof typeof RANGE_UNITS])
+    .refine((range) => range <= LONGEST, RANGE_RULE)
+    .exactOptional()
+    .meta({ description: 'How long before `to` it begins, such as `15m` or `7d`; in place of `from`.' }),
   from: timeParameter
     .exactOptional()
     .meta({ description: 'An hour before `to` when absent; at most 7 days.' }),
@@ -111,10 +121,10 @@ export function timelineOperations({
       query: timelineQuery,
       answer: timelineSchema,
       problems: ['unknown_name'],
-      run: async ({ query: { from, to, step, series = TIMELINE_SERIES, ...wish } }) => {
+      run: async ({ query: { range, from, to, step, series = TIMELINE_SERIES, ...wish } }) => {
         refuseUnknownNames(wish, settings.now());
-        const range = rangeOf({ from, to }, clock.now());
-        return await timeline({ ...wish, ...range, series, step: stepOf(step, range) });
+        const times = timesOf({ range, from, to }, clock.now());
+        return await timeline({ ...wish, ...times, series, step: stepOf(step, times) });
       },
     }),
     defineOperation({
@@ -129,11 +139,11 @@ export function timelineOperations({
       problems: ['unknown_name'],
       run: async ({ names, query }) => {
         const { name } = destinationByName(names['name'] ?? '', settings.now());
-        const range = rangeOf(query, clock.now());
+        const times = timesOf(query, clock.now());
         const series: TimelineSeries[] = ['requests', 'failed'];
-        const report = await timeline({ ...range, step: MINUTE, by: 'endpoint', destination: name, series });
+        const report = await timeline({ ...times, step: MINUTE, by: 'endpoint', destination: name, series });
         const requests = report.groups.reduce((sum, { totals }) => sum + (totals['requests'] ?? 0), 0);
-        return { from: isoTime(range.from), to: isoTime(range.to), requests, data: failureGroups(report) };
+        return { from: isoTime(times.from), to: isoTime(times.to), requests, data: failureGroups(report) };
       },
     }),
   ];
@@ -144,21 +154,23 @@ interface TimeRange {
   readonly to: Time;
 }
 
-function rangeOf(
-  asked: { readonly from?: Time | undefined; readonly to?: Time | undefined },
-  now: Time,
-): TimeRange {
+interface AskedTimes extends Partial<Record<keyof TimeRange, Time | undefined>> {
+  readonly range?: Duration | undefined;
+}
+
+function timesOf({ range, ...asked }: AskedTimes, now: Time): TimeRange {
   const to = asked.to ?? now;
-  const from = asked.from ?? to - HOUR;
-  const message =
-    from >= to
-      ? 'must be before `to`'
-      : to - from > LONGEST
-        ? 'must be at most 7 days before `to`'
-        : undefined;
+  const from = asked.from ?? to - (range ?? HOUR);
+  const message = faultOf({ from, to }, asked.from !== undefined && range !== undefined);
   if (message !== undefined)
     throw new Problem('invalid_parameters', { errors: [{ path: 'query.from', message }] });
   return { from, to };
+}
+
+function faultOf({ from, to }: TimeRange, hasBoth: boolean): string | undefined {
+  if (hasBoth) return 'must be absent beside `range`, which says the same';
+  if (from >= to) return 'must be before `to`';
+  return to - from > LONGEST ? 'must be at most 7 days before `to`' : undefined;
 }
 
 function stepOf(asked: number | undefined, { from, to }: TimeRange): Duration {

@@ -61,6 +61,8 @@ export interface ShownPreview {
   readonly enters: number;
   readonly leaves: number;
   readonly eventsSince?: string;
+  /** Events that are not counted yet; absent when all are. */
+  readonly eventsBehind?: number;
   readonly warnings: readonly { readonly message: string }[];
 }
 
@@ -271,6 +273,18 @@ function previewReport(shown: ShownPreview, list: ComputationList, name: string 
     eventsSince === undefined
       ? 'No events are stored yet.'
       : `Events since ${minuteOf(eventsSince)} are stored and counted.`;
+  const behind = soFar(shown);
   const some = sample.length === 0 ? [] : [`Some of them: ${atMost(sample.map(printable).join(', '), 200)}`];
-  return `${[`${count(members)} ${members === 1 ? 'user' : 'users'} ${who}.${compared}`, ...some, since].join('\n')}\n`;
+  const lines = [
+    `${count(members)} ${members === 1 ? 'user' : 'users'} ${who}${behind}.${compared}`,
+    ...some,
+    since,
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** What is said behind a number that is not complete; empty behind one that is. */
+export function soFar({ eventsBehind = 0 }: Pick<ShownPreview, 'eventsBehind'>): string {
+  if (eventsBehind === 0) return '';
+  return ` so far (${count(eventsBehind)} ${eventsBehind === 1 ? 'event is' : 'events are'} not counted yet)`;
 }

@@ -1,5 +1,5 @@
 import { count, printable } from './column.ts';
-import { PREVIEW_PATIENCE, type ShownPreview } from './computations.ts';
+import { PREVIEW_PATIENCE, type ShownPreview, soFar } from './computations.ts';
 import { askControl, type ControlAddress } from './control-api.ts';
 import type { Plan } from './plan-report.ts';
 
@@ -28,10 +28,11 @@ export async function memberEffects({ changes }: Plan, address: ControlAddress):
       patience: PREVIEW_PATIENCE,
     });
     if (reply.kind === 'failed') continue;
-    const { members, enters, leaves } = reply.value as ShownPreview;
+    const shown = reply.value as ShownPreview;
+    const { members, enters, leaves } = shown;
     const users = `${count(members)} ${members === 1 ? 'user' : 'users'}`;
     const moves = action === 'created' ? '' : `: ${count(enters)} enter, ${count(leaves)} leave`;
-    lines.push(`${kind} ${printable(name)} would have ${users}${moves}`);
+    lines.push(`${kind} ${printable(name)} would have ${users}${moves}${soFar(shown)}`);
   }
   return lines;
 }

@@ -2454,7 +2454,8 @@ export interface operations {
             200: {
                 headers: {
                     "Cache-Control": string;
-                    "Access-Control-Allow-Origin": string;
+                    /** @description The origin of the request, where it has one. */
+                    "Access-Control-Allow-Origin"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2478,7 +2479,9 @@ export interface operations {
             200: {
                 headers: {
                     "Cache-Control": string;
-                    "Access-Control-Allow-Origin": string;
+                    /** @description The origin of the request, where it has one. */
+                    "Access-Control-Allow-Origin"?: string;
+                    Vary: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5001,6 +5004,10 @@ export interface operations {
                         leaves: number;
                         /** @description Earlier events cannot count. */
                         eventsSince?: string;
+                        /** @description Whether every event counts that was stored when it was asked for. */
+                        complete: boolean;
+                        /** @description How many do not count yet, because profiles are behind. */
+                        eventsBehind?: number;
                         /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
                         warnings: {
                             path: string;
@@ -5436,6 +5443,10 @@ export interface operations {
                         leaves: number;
                         /** @description Earlier events cannot count. */
                         eventsSince?: string;
+                        /** @description Whether every event counts that was stored when it was asked for. */
+                        complete: boolean;
+                        /** @description How many do not count yet, because profiles are behind. */
+                        eventsBehind?: number;
                         /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
                         warnings: {
                             path: string;

@@ -93,6 +93,8 @@ export interface Preview {
   readonly leaves: number;
   /** When the oldest stored event arrived: earlier ones cannot count. Absent when there is none. */
   readonly eventsSince?: Time;
+  /** Events that were stored when it was asked for, and are not counted yet because profiles are behind. */
+  readonly eventsBehind: number;
 }
 
 export interface RebuildReport {

@@ -339,11 +339,13 @@ function compileTest<S>(condition: NonNullable<Use>, read: Read<S>): Test<S> {
 
 /**
  * Compares texts with texts, numbers with numbers and booleans with booleans. False for a value that is absent, also with `!=`; a
- * list or an object has nothing but `contains`.
+ * list or an object has nothing but `contains`. A number that no double holds is stored as the text of its digits, and compared as a number.
  */
 function compare(op: Comparison, value: Json | undefined, to: Scalar): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === 'object') return op === 'contains' && Array.isArray(value) && value.includes(to);
+  const large = typeof value === 'string' && typeof to === 'number' ? largeNumberOf(value) : undefined;
+  if (large !== undefined && typeof to === 'number') return compareLarge(op, large, to);
   switch (op) {
     case '=':
       return value === to;
@@ -357,6 +359,41 @@ function compare(op: Comparison, value: Json | undefined, to: Scalar): boolean {
       return typeof value === 'string' && typeof to === 'string' && value.endsWith(to);
     default:
       return typeof value === typeof to && typeof to !== 'boolean' && isOrdered(op, value, to);
+  }
+}
+
+const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
+const INTEGER = /^-?\d+$/;
+
+/**
+ * The number that a text is the digits of, where receiving keeps it as text (spec/specification.md, "Values"): an integer beyond 2^53, or
+ * what is infinite as a double. Undefined for every other text, such as "100", which a client has sent as text.
+ */
+function largeNumberOf(text: string): number | bigint | undefined {
+  if (!NUMBER.test(text)) return undefined;
+  const double = Number(text);
+  if (INTEGER.test(text) && !Number.isSafeInteger(double)) return BigInt(text);
+  return Number.isFinite(double) ? undefined : double;
+}
+
+function compareLarge(op: Comparison, value: number | bigint, to: number): boolean {
+  switch (op) {
+    case '=':
+      // biome-ignore lint/suspicious/noDoubleEquals: a bigint equals a number of the same value by this operator alone.
+      return value == to;
+    case '!=':
+      // biome-ignore lint/suspicious/noDoubleEquals: as above.
+      return value != to;
+    case '<':
+      return value < to;
+    case '<=':
+      return value <= to;
+    case '>':
+      return value > to;
+    case '>=':
+      return value >= to;
+    default:
+      return false;
   }
 }
 

@@ -1,6 +1,6 @@
 import { hash as digest } from 'node:crypto';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { emptyContents } from '../../test/memory-store/contents.ts';
 import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
 import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
@@ -384,7 +384,7 @@ describe('a preview', () => {
     };
     const request = { definition: refunds, includeAnonymous: false };
     expect(await world.processor.preview({ ...request, replaces: BUYERS })).toEqual({
-      ...{ members: 2, sample: ['ann', 'cleo'], enters: 1, leaves: 1, eventsSince: START },
+      ...{ members: 2, sample: ['ann', 'cleo'], enters: 1, leaves: 1, eventsSince: START, eventsBehind: 0 },
     });
     expect(await world.processor.preview({ ...request, includeAnonymous: true })).toMatchObject({
       ...{ members: 3, enters: 3, leaves: 0 },
@@ -413,6 +413,24 @@ describe('a preview', () => {
 });
 
 describe('a question', () => {
+  it('that profiles are too far behind for says how many events its preview does not count', async () => {
+    const world = await new World().restart();
+    await world.configure([BUYERS]);
+    for (let n = 0; n < 3; n++) world.order(`u${n}`);
+    await world.settle();
+    for (let n = 0; n < 5; n++) world.order('late');
+    // The two seconds that it waits are over at once.
+    const monotonic = vi.spyOn(world.clock, 'monotonic');
+    let now = 0;
+    monotonic.mockImplementation(() => (now += 3000));
+    const request = { definition: atLeast(1), includeAnonymous: false };
+    expect(await world.processor.preview(request)).toMatchObject({ members: 3, eventsBehind: 5 });
+    monotonic.mockRestore();
+    expect(await world.processor.preview(request)).toMatchObject({ members: 4, eventsBehind: 0 });
+    // What a question has brought up to date counts as done with the next slice, which the progress is told of.
+    expect((await world.processor.slice()).done).toBeGreaterThanOrEqual(5);
+  });
+
   it('finds the calls that were stored before it was asked', async () => {
     const world = await new World().restart();
     await world.configure([BUYERS]);

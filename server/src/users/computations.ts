@@ -175,7 +175,7 @@ export class Computations implements ProfileComputations {
     request: PreviewRequest,
     identityReader: IdentityReader,
     check: () => void,
-  ): Promise<Preview> {
+  ): Promise<Omit<Preview, 'eventsBehind'>> {
     const { reader, clock } = this.#dependencies;
     const { active, slots, jobs } = this.#record;
     const unfinished = new Set(jobs.flatMap((job) => job.slots));

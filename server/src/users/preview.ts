@@ -45,7 +45,7 @@ const FIRST_FRESH_SLOT = 2 ** 32;
 export async function previewComputation(
   request: PreviewRequest,
   dependencies: PreviewSources,
-): Promise<Preview> {
+): Promise<Omit<Preview, 'eventsBehind'>> {
   const { store, reader } = dependencies;
   const draft = draftOf(request, dependencies.active);
   const fresh = new Map<string, number>();

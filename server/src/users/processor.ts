@@ -88,6 +88,8 @@ export class Processor implements UsersProcessor {
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
   #isPreviewCancelled = false;
+  /** What was done before answers that want to be up to date, and no slice has told of yet. */
+  #doneForCalls = 0;
   /** Events that are left out; the cursor has not come to them yet. */
   readonly #skipped = new Set<Position>();
 
@@ -106,6 +108,13 @@ export class Processor implements UsersProcessor {
   }
 
   async slice(): Promise<SliceOutcome> {
+    const outcome = await this.#slice();
+    const done = outcome.done + this.#doneForCalls;
+    this.#doneForCalls = 0;
+    return { ...outcome, done };
+  }
+
+  async #slice(): Promise<SliceOutcome> {
     const cursor = await this.#current();
     try {
       return await this.#applySlice(cursor);
@@ -160,16 +169,17 @@ export class Processor implements UsersProcessor {
   }
 
   async preview(request: PreviewRequest) {
-    await this.#catchUp();
+    const eventsBehind = await this.#catchUp();
     await this.#current();
     const { hash, clock, computations } = this.#options;
     const reader = new IdentityReader(hash, this.#settings.identities);
     const until = clock.monotonic() + PREVIEW_TIME;
     this.#isPreviewCancelled = false;
-    return computations.preview(request, reader, () => {
+    const preview = await computations.preview(request, reader, () => {
       if (this.#isPreviewCancelled) throw new StorageError('nobody waits for this preview any more');
       if (clock.monotonic() > until) throw new StorageError(PREVIEW_ADVICE);
     });
+    return { ...preview, eventsBehind };
   }
 
   cancelPreview(): void {
@@ -208,17 +218,23 @@ export class Processor implements UsersProcessor {
 
   /**
    * Applies what the log holds by now, so that a question finds the calls that were answered before it was asked. Far behind, or
-   * while something fails, the answer is that of the last commit.
+   * while something fails, the answer is that of the last commit. Resolves to the number of events that it does not know.
    */
-  async #catchUp(): Promise<void> {
+  async #catchUp(): Promise<number> {
     const { reader, clock } = this.#options;
+    let behind = 0;
     try {
       const { end } = await reader.bounds();
       const until = clock.monotonic() + CATCH_UP_TIME;
-      while ((await this.#current()).position < end && clock.monotonic() < until) await this.slice();
+      for (;;) {
+        behind = Math.max(0, end - (await this.#current()).position);
+        if (behind === 0 || clock.monotonic() >= until) break;
+        this.#doneForCalls += (await this.#slice()).done;
+      }
     } catch {
       // The next slice of the loop meets the same error, and tells of it.
     }
+    return behind;
   }
 
   /** Removes what is remembered of ids while all profiles are made anew. */

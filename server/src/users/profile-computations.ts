@@ -35,7 +35,11 @@ export interface ProfileComputations {
   documents(): Record<string, Json>;
 
   /** Between slices. `identityReader` reads ids as the next slice will. `check` is called after every step, and throws when the preview is to end. */
-  preview(request: PreviewRequest, identityReader: IdentityReader, check: () => void): Promise<Preview>;
+  preview(
+    request: PreviewRequest,
+    identityReader: IdentityReader,
+    check: () => void,
+  ): Promise<Omit<Preview, 'eventsBehind'>>;
 }
 
 export interface RestoreTerms {

@@ -76,6 +76,36 @@ describe('an audience', () => {
   });
 });
 
+describe('a number that no double holds, which is kept as the text of its digits', () => {
+  const ofTrait = (op: '=' | '!=' | '<' | '<=' | '>' | '>=', to: number): Condition => ({
+    op,
+    value: { op: 'trait', name: 'n' },
+    to,
+  });
+
+  test.each([
+    ['9007199254740993', '>=', 100, true],
+    ['9007199254740993', '>', 2 ** 53, true],
+    ['9007199254740993', '<=', 2 ** 53, false],
+    ['-9007199254740993', '<', 0, true],
+    ['9007199254740992', '=', 2 ** 53, true],
+    ['9007199254740993', '=', 2 ** 53, false],
+    ['9007199254740993', '!=', 2 ** 53, true],
+    ['1e400', '>', Number.MAX_VALUE, true],
+    ['-1e400', '<', -Number.MAX_VALUE, true],
+    ['1e400', '<', 0, false],
+    // What a client has sent as text is no number.
+    ['500', '>=', 100, false],
+    ['9007199254740991', '>=', 100, false],
+    ['90071992547409930x', '>=', 100, false],
+  ] as const)('%s %s %d is %s', (value, op, to, isMember) => {
+    const engine = engineOf(audience('a', ofTrait(op, to)));
+    const user = userOf('u1');
+    setTrait(user, 'n', { value, at: NOON, messageId: 'm1' });
+    expect(engine.evaluate(user, NOON)).toEqual(isMember ? [{ computation: 1, value: true }] : []);
+  });
+});
+
 describe('a computed trait', () => {
   test('is absent until the first event, and 0 when a window has passed over the last one', () => {
     const engine = engineOf(trait('t', orders({ within: DAY })));

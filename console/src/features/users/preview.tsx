@@ -29,6 +29,11 @@ export function PreviewBox({ preview, isStale, isCompared }: PreviewBoxProps) {
           ) : (
             <Share members={preview.members} />
           )}
+          {preview?.eventsBehind !== undefined && (
+            <div className="warn">
+              So far: {plural(preview.eventsBehind, 'event is', 'events are')} not counted yet.
+            </div>
+          )}
         </div>
       </div>
       {preview !== undefined && (

@@ -84,6 +84,8 @@ export const previewQuery = (kind: Kind, request: PreviewRequest) =>
     enabled: request.definition !== '',
     retry: false,
     placeholderData: keepPreviousData,
+    // While profiles are behind, the number is one so far.
+    refetchInterval: ({ state }) => (state.data?.complete === false ? REFRESH : false),
   });
 
 /** How many of the newest events are looked at for names. */

@@ -111,6 +111,13 @@ const previewSchema = z.object({
   enters: z.int().meta({ description: 'Users who would enter, compared with the one it replaces.' }),
   leaves: z.int(),
   eventsSince: z.string().exactOptional().meta({ description: 'Earlier events cannot count.' }),
+  complete: z
+    .boolean()
+    .meta({ description: 'Whether every event counts that was stored when it was asked for.' }),
+  eventsBehind: z
+    .int()
+    .exactOptional()
+    .meta({ description: 'How many do not count yet, because profiles are behind.' }),
   warnings: warningsSchema,
 });
 
@@ -223,10 +230,12 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
           client.gone,
         ),
       );
-      const { members, sample, enters, leaves, eventsSince } = preview;
+      const { members, sample, enters, leaves, eventsSince, eventsBehind } = preview;
       return {
         ...{ definition: text, json: definition, members, sample, enters, leaves },
         ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
+        complete: eventsBehind === 0,
+        ...(eventsBehind === 0 ? {} : { eventsBehind }),
         warnings: windowWarnings(definition, dependencies),
       };
     },

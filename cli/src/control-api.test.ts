@@ -51,6 +51,18 @@ describe('where the server is', () => {
   });
 });
 
+describe('an address as the pages about the API write it', () => {
+  it.each([
+    ['http://h:1/api/v1', 'http://h:1/'],
+    ['http://h:1/api/v1/', 'http://h:1/'],
+    ['http://h:1/api', 'http://h:1/'],
+    ['http://h:1/below/api/v1', 'http://h:1/below/'],
+    ['http://h:1/apiary', 'http://h:1/apiary'],
+  ])('%s is that of the server', (url, server) => {
+    expect(controlAddress({ url }, {})).toMatchObject({ url: new URL(server) });
+  });
+});
+
 describe('the token', () => {
   it('is the flag, else the variable, else the file in the data folder', () => {
     writeFileSync(join(folder, 'admin-token'), 'from-file\n');

@@ -70,6 +70,8 @@ export function controlAddress(flags: ControlFlags, env: NodeJS.ProcessEnv): Con
   if (url === null || !/^https?:$/.test(url.protocol)) {
     return `${namedBy} is no URL of a server, such as ${DEFAULT_URL}`;
   }
+  // As the pages about the API write it. Its paths would be looked for below it, and a server that is up be said to have none.
+  url.pathname = url.pathname.replace(/\/api(\/v1)?\/?$/, '/');
   const given = givenToken(flags, env);
   if (given.token !== undefined && !/^[!-~]+$/.test(given.token)) {
     return `the token from ${given.tokenFrom} is not one word of visible ASCII, as every token is`;

@@ -25,6 +25,10 @@ export function addServers(program: Command, run: Run): void {
       .description('the server')
       .option('--config <file>', 'configuration file, YAML (MILLRACE_CONFIG)')
       .option('--database <url>', 'postgres:// address, instead of the embedded engine (MILLRACE_DATABASE)')
+      .option(
+        '--no-delivery',
+        'send nothing to anybody, neither deliveries nor alerts: for a look into a restored copy',
+      )
       .addHelpText('after', '\nExample:\n  millrace start --config millrace.yaml --data /var/lib/millrace')
       .action(run(async () => (await import('./start.ts')).start)),
   );

@@ -7,11 +7,12 @@ import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface StartOptions extends ServerFlags {
   readonly config?: string;
+  readonly delivery: boolean;
 }
 
 /** `millrace start`: runs the server, configured by file, environment and flags; later ones take precedence. */
 export async function start(options: StartOptions, place: Surroundings): Promise<ExitCode> {
-  const { config: path, ...flags } = options;
+  const { config: path, delivery: isSending, ...flags } = options;
   const file = fileOf(path, place.env);
   const wanted: Wanted = { flags, defaultHost: '0.0.0.0', ...(file ? { file } : {}) };
   const settings = readConfiguration(wanted, place);
@@ -30,9 +31,13 @@ export async function start(options: StartOptions, place: Surroundings): Promise
     }
     const admin = adminUrl === undefined ? '' : ` and its control API on ${adminUrl}`;
     place.err.write(`millrace: the console is at ${localUrl(adminUrl ?? url)}/\n`);
+    if (!isSending) place.err.write('millrace: nothing is sent to anybody (--no-delivery)\n');
     place.err.write(`millrace is ready on ${url}${admin}\n`);
   };
-  return serve({ config, app: { logger: createLogger(config.log, place.err), lineAt }, onReady }, place);
+  return serve(
+    { config, app: { logger: createLogger(config.log, place.err), lineAt, isSending }, onReady },
+    place,
+  );
 }
 
 /** The configuration file and who named it. An empty variable counts as unset: container setups unset variables so. */

@@ -99,6 +99,8 @@ export interface AppOptions {
   readonly observer?: Observer;
   /** Formats a problem with the settings; `LoadedConfig.lineAt` names its line in the file. */
   readonly lineAt?: ProblemFormatter | undefined;
+  /** False: nothing is sent to anybody, neither deliveries nor alerts. For a look into a copy. */
+  readonly isSending?: boolean;
 }
 
 /** The program cannot start. The message is one line for the operator and says what to do. */
@@ -214,7 +216,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const mailer = createEgressMailer(config.egress);
   const { version } = manifest;
   const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
-  await jobs.add('alerts', alerts);
+  if (options.isSending !== false) await jobs.add('alerts', alerts);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
   started.add(new IdleCollector({ store: storage.store.memory, httpClient }));
   const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations, alerts };
@@ -270,7 +272,7 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     random: Math.random,
     worked: turns.delivered,
     types: { webhooks },
-    maySend: sendingGate(store, inputs.config),
+    maySend: sendingGate(store, inputs.config, options),
     probeTurns: store.nodes,
   });
   settings.follow(({ destinations, audiences, traits, gone }) => {

@@ -25,7 +25,9 @@ export function rolesOf({ roles }: Pick<Config, 'roles'>): readonly NodeRole[] {
 export function sendingGate(
   { nodes }: Pick<ProgramStore, 'nodes'>,
   config: Pick<Config, 'roles'>,
+  { isSending = true }: { readonly isSending?: boolean },
 ): (() => boolean) | undefined {
+  if (!isSending) return () => false;
   if (nodes === undefined) return undefined;
   return rolesOf(config).includes('deliver') ? nodes.maySend : () => false;
 }

@@ -1,6 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, oneDestination, type Place, startServer } from '../support/program.ts';
+import {
+  makePlace,
+  oneDestination,
+  type Place,
+  startArguments,
+  startProgram,
+  startServer,
+} from '../support/program.ts';
 import { freePort, startReceiver } from '../support/receiver.ts';
 
 const CALLS = 2000;
@@ -45,6 +52,31 @@ describe('a crash', () => {
     console.log(`${answered.size} answered 200, ${arrived.length} arrived, ${duplicates} of them duplicates`);
     // Nothing was delivered before the crash, so nothing may arrive twice after it.
     expect(duplicates).toBe(0);
+  });
+});
+
+describe('a start with --no-delivery', () => {
+  it('takes calls and sends nothing, neither what waited nor what comes, and the next start sends all of it', async () => {
+    const port = await freePort();
+    const place = makePlace(oneDestination([`http://127.0.0.1:${port}/in`]));
+    const before = await startServer(place);
+    for (const id of ['a', 'b']) expect((await send(before.url, '/v1/track', track(id))).status).toBe(200);
+    await before.kill();
+    const receiver = await startReceiver({ port });
+    try {
+      const looking = await startProgram({ args: [...startArguments(place), '--no-delivery'] });
+      await looking.saw(/nothing is sent to anybody/);
+      expect((await send(looking.url, '/v1/track', track('c'))).status).toBe(200);
+      expect(await looking.stop()).toBe(0);
+      expect(receiver.arrivals).toHaveLength(0);
+      const after = await startServer(place);
+      await receiver.until(() => receiver.arrivals.length === 3);
+      expect(await after.stop()).toBe(0);
+      expect(receiver.arrivals.map(({ headers }) => headers['webhook-id']).sort()).toEqual(['a', 'b', 'c']);
+    } finally {
+      await receiver.stop();
+      place.remove();
+    }
   });
 });
 

@@ -177,7 +177,7 @@ describe.each(tried)('the $name client', (library) => {
     quoted(
       'Its user ids are stored until it has ended, then only their keyed hashes.',
       'The receipt and the audit trail never have them.',
-      'When every delivery has ended, the notifications are erased too, and no file holds a byte of any of it.',
+      'When every delivery has ended, the notifications are erased too, and no file of the data folder holds a byte of any of it; on PostgreSQL no table does, and its write-ahead log, archives, standbys and base backups keep it until they are recycled.',
     ),
     async () => {
       const userId = 'dan-who-is-erased';

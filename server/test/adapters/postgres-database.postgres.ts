@@ -84,6 +84,15 @@ describe.skipIf(!HAS_POSTGRES)('the database of several processes', () => {
     await expect(database.session(migrate)).rejects.toThrow(/tables that Millrace did not write/);
   });
 
+  it('refuses a database that cannot hold every text', async () => {
+    const name = `latin_${process.pid}`;
+    await server.administrate(`create database ${name} encoding 'LATIN1' locale 'C' template template0`);
+    const latin = new Database({ url: url.replace(nameOf(url), name) });
+    await expect(latin.session(migrate)).rejects.toThrow(/encoding LATIN1.*encoding 'UTF8'/);
+    await latin.stop();
+    await server.administrate(`drop database ${name}`);
+  });
+
   it('says what to do when no server answers, and when the database does not exist', async () => {
     const nowhere = new Database({ url: 'postgres:///x?host=/nonexistent&user=x' });
     await expect(nowhere.session(migrate)).rejects.toThrow(/is the server running/);

@@ -490,11 +490,12 @@ export interface Installation {
 
 /**
  * Brings a new or older database to the current format, one process at a time, and reads the facts about the store. Throws a
- * `StorageError` when the database is too old, belongs to somebody else, or was written by a newer version.
+ * `StorageError` when the database is too old, cannot hold every text, belongs to somebody else, or was written by a newer version.
  */
 export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): Promise<Installation> {
-  const [server] = await session.query<{ version: number; standby: boolean }>(
-    `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby`,
+  const [server] = await session.query<{ version: number; standby: boolean; encoding: string }>(
+    `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby,
+      current_setting('server_encoding') as encoding`,
   );
   if (server!.version < OLDEST_POSTGRES)
     throw new StorageError(
@@ -502,6 +503,12 @@ export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): 
     );
   if (server!.standby)
     throw new StorageError('the database is a standby and takes no writes: name the primary in "database"');
+  if (server!.encoding !== 'UTF8') {
+    throw new StorageError(
+      `the database has the encoding ${server!.encoding}, which cannot hold every text that clients send: make one with ` +
+        "create database … encoding 'UTF8' template template0",
+    );
+  }
   await session.query(`begin; select pg_advisory_xact_lock(${LOCKS.schema})`);
   const version = await formatOf(session);
   if (version > FORMAT) {

@@ -23,6 +23,12 @@ const END_TO_END = [
 ];
 
 /**
+ * Tests of the whole program that the long run alone does. In the gate their promises are held by smaller tests: audiences by
+ * clients/e2e/sentences and profiles-kill.faults.ts, cells by cli/test/cells.test.ts, threads that send by adapters/http-client.test.ts.
+ */
+const LONG_ALONE = ['audiences', 'cells', 'sender-threads'].map((name) => `server/test/e2e/${name}.test.ts`);
+
+/**
  * Tests of the whole program that the gate runs on the embedded engine alone, and the long run on PostgreSQL too. Most are about what stands
  * beside the store. What the others ask of the store, the conformance suites ask of PostgreSQL in the gate: of its log and queue, its
  * profiles, its deletions (also killed at each step, server/test/faults/deletion.postgres.ts).
@@ -111,6 +117,7 @@ export default defineConfig({
       // as it is published, in a browser and under every Node of the machine.
       project('e2e', {
         include: END_TO_END,
+        exclude: [...configDefaults.exclude, ...(IS_LONG ? [] : LONG_ALONE)],
         isolate: false,
         globalSetup: BUNDLE,
         setupFiles: [SEEDS, LEAVE_AS_FOUND],
@@ -144,7 +151,7 @@ export default defineConfig({
       project('console', {
         include: ['console/test/**/*.browser.ts'],
         isolate: false,
-        maxWorkers: availableParallelism(),
+        fileParallelism: false,
       }),
       // Client libraries against the real server: published ones, and ours.
       project('clients', {
@@ -161,7 +168,7 @@ export default defineConfig({
           NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)),
         },
         maxConcurrency: 16,
-        maxWorkers: availableParallelism(),
+        fileParallelism: false,
         // Omissions and their reasons are printed as they come.
         disableConsoleIntercept: true,
       }),

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { send, track } from '../support/calls.ts';
-import { ROOT } from '../support/program.ts';
+import { COMPILE_CACHE, MILLRACE, ROOT } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { GIVE_UP_AFTER } from '../support/until.ts';
 import { type Block, blocksOf, fileNameOf } from './pages.ts';
@@ -211,7 +211,8 @@ function failureOf({ code, said }: Ended): string | undefined {
 
 /** `npx millrace` is the program of this repository. `npm ci` ran before any test, and is not repeated. */
 function writeShims(folder: string): void {
-  const program = `exec node ${join(ROOT, 'cli/bin/millrace.js')}`;
+  const cache = Object.entries(COMPILE_CACHE).map(([name, value]) => `${name}='${value}' `);
+  const program = `${cache.join('')}exec node '${MILLRACE}'`;
   const shims = {
     millrace: `${program} "$@"`,
     npx: `[ "$1" = millrace ] || { echo "npx $1 is not run here" >&2; exit 1; }\nshift\n${program} "$@"`,

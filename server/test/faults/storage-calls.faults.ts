@@ -38,7 +38,7 @@ const IN_DOUBT = amountOf({ gate: 2, long: 60 });
 /** One for each core; more would only wait for each other. */
 const AT_ONCE = 2;
 /** The first calls of each kind fail one by one in every run; the others are drawn by lot. */
-const ALWAYS = amountOf({ gate: 1, long: 6 });
+const ALWAYS = amountOf({ gate: 2, long: 6 });
 
 const ERRORS: Readonly<Record<Kind, readonly ErrorName[]>> = {
   open: ['EIO', 'EROFS', 'ENOSPC'],

@@ -86,7 +86,10 @@ describe('destinations', () => {
     await page.getByText('gone for good').first().waitFor();
     await button('Send test').click();
     await button('Send test').last().click();
-    await page.getByRole('dialog').getByText('410').waitFor();
+    await page
+      .getByRole('dialog')
+      .getByText(/^410 in/)
+      .waitFor();
     await page.getByRole('group', { name: 'Answer' }).getByText('This endpoint was removed').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
 

@@ -410,6 +410,24 @@ describe('the check of the ledger', () => {
 });
 
 describe('the overview', () => {
+  it('does not say that a destination was never asked to which another node has delivered', async () => {
+    const watched = await Watched.open();
+    const state = {
+      destination: CRM,
+      held: 0,
+      inFlight: 0,
+      limit: 16,
+      breaker: 'closed',
+      endpoints: [],
+    } as const;
+    watched.states = [{ ...state, state: 'never_asked' }];
+    const shown = async () => (await watched.reports.overview()).lanes['crm']?.state;
+    expect(await shown()).toBe('never_asked');
+    for (const name of ['owed', 'delivered'])
+      watched.sql(`insert into ledger(scope, id, name, value) values ('destination', ${CRM}, '${name}', 1)`);
+    expect(await shown()).toBe('healthy');
+  });
+
   it('has the ledger, what waits where, what belongs to no source, deletions, and the size on disk', async () => {
     const watched = await Watched.open();
     const parked = { destination: CRM, state: 'parked', indexes: [0] } as const;

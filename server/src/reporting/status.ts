@@ -142,7 +142,7 @@ export class ReportService {
       nodeVersion: process.versions.node,
       storeId,
       ...ledger,
-      lanes: this.#laneOverviews(stats, settings()),
+      lanes: this.#laneOverviews(stats, settings(), ledger),
       callsOfNoSource: this.discardCounters.read(),
       changedValues: this.discardCounters.changedValues(),
       discards: latestByReason(this.discardSamples.read()),
@@ -164,7 +164,7 @@ export class ReportService {
     const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
     const stat = stats.find(({ destination }) => destination === id);
     const current = destinationStates().find(({ destination }) => destination === id);
-    const lane = laneOverview(stat, current, retention);
+    const lane = laneOverview(stat, asOfAllNodes(current, delivered), retention);
     const nextAttemptAt = lane.nextProbeAt ?? lane.nextDueAt;
     return {
       state: lane.state,
@@ -182,14 +182,22 @@ export class ReportService {
     };
   };
 
-  #laneOverviews(stats: readonly QueueStats[], settings: SettingsSnapshot): Record<string, LaneOverview> {
+  #laneOverviews(
+    stats: readonly QueueStats[],
+    settings: SettingsSnapshot,
+    { destinations }: LedgerReport,
+  ): Record<string, LaneOverview> {
     const { destinationStates, retention } = this.#dependencies;
     const statsById = new Map(stats.map((stat) => [stat.destination, stat]));
     const statesById = new Map(destinationStates().map((state) => [state.destination, state]));
     return Object.fromEntries(
       settings.destinations.map(({ id, name }) => [
         name,
-        laneOverview(statsById.get(id), statesById.get(id), retention),
+        laneOverview(
+          statsById.get(id),
+          asOfAllNodes(statesById.get(id), destinations[name]?.delivered ?? 0),
+          retention,
+        ),
       ]),
     );
   }
@@ -272,6 +280,11 @@ function damageView({
     ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }),
     ...(others === undefined ? {} : { others }),
   };
+}
+
+/** Where several nodes deliver, this one may never have asked a destination that has taken events from others. */
+function asOfAllNodes(state: DestinationState | undefined, delivered: number): DestinationState | undefined {
+  return state?.state === 'never_asked' && delivered > 0 ? { ...state, state: 'healthy' } : state;
 }
 
 /** The last time that a `Date` can hold; `retention` may be any length. */

@@ -102,7 +102,7 @@ export async function filesWith(url: string, text: string): Promise<string[]> {
     `select current_setting('data_directory') || '/base/' || oid as folder from pg_database where datname = current_database()`,
   );
   const { folder } = rows[0]!;
-  const files = readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text));
+  const files = readdirSync(folder).filter((name) => contentOf(join(folder, name)).includes(text));
   const relation = `select coalesce(pg_filenode_relation(0, nullif($1, '')::oid)::regclass::text, $2) as name`;
   const names: string[] = [];
   for (const file of files) {
@@ -111,6 +111,16 @@ export async function filesWith(url: string, text: string): Promise<string[]> {
   }
   await client.end();
   return names;
+}
+
+/** Empty where the server has removed the file since it was listed: it throws caches away at any moment. */
+function contentOf(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0);
+    throw error;
+  }
 }
 
 /** The data folder of a server that has never run: servers may be copies of it, which cost less than `initdb`. */

@@ -7,6 +7,7 @@ import { Chart } from '../../ui/chart.tsx';
 import { clock, dateTime, duration, shortNumber, type Zone } from '../../ui/format.ts';
 import { usePreferences } from '../../ui/preferences.ts';
 import { StateMark } from '../../ui/state-mark.tsx';
+import { isTroubled } from '../destinations/destination-state.tsx';
 import { type Outage, outagesQuery, outagesUntil, outageText, shadesOf } from './failures.ts';
 import { type Numbers, perSecond } from './queries.ts';
 
@@ -71,7 +72,7 @@ function useOutages(end: number): readonly Outage[] {
   const isFixed = search.to !== undefined;
   return useMemo(() => {
     const lanes = Object.entries(isFixed ? {} : (status?.lanes ?? {}));
-    const failing = new Set(lanes.filter(([, { state }]) => state === 'failing').map(([name]) => name));
+    const failing = new Set(lanes.filter(([, lane]) => isTroubled(lane)).map(([name]) => name));
     return outagesUntil(found ?? [], { end, failing });
   }, [found, status, end, isFixed]);
 }

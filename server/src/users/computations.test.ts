@@ -300,6 +300,44 @@ describe('a lost file of profiles', () => {
   });
 });
 
+describe('the messageId of a change', () => {
+  /** The part that is drawn by lot, of each change that is told of a user who orders. */
+  async function lots(world: World, user: string): Promise<string[]> {
+    world.order(user);
+    await world.settle();
+    const events = await world.publish();
+    return events.map(({ messageId }) => /^aud_4_v1_([^.]+)\.\d+\.\d+$/.exec(messageId)?.[1] ?? messageId);
+  }
+
+  it('cannot be foretold from that of another installation, and stays what it is over a restart', async () => {
+    const worlds = [new World(), new World()];
+    const seen = new Set<string>();
+    for (const world of worlds) {
+      await world.restart();
+      await world.configure([audience(atLeast(1))]);
+      const [lot, ...more] = await lots(world, 'ann');
+      expect(lot).toMatch(/^[0-9a-f]{16}$/);
+      expect(more).toEqual([]);
+      await world.restart();
+      expect(await lots(world, 'bob')).toEqual([lot]);
+      seen.add(lot!);
+    }
+    expect(seen.size).toBe(2);
+  });
+
+  it('is drawn anew for profiles of an earlier program, whose number could be guessed', async () => {
+    const world = await new World().restart();
+    await world.configure([audience(atLeast(1))]);
+    await lots(world, 'ann');
+    world.profiles.documents.set('lineage', '"1"');
+    await world.restart();
+    const [lot] = await lots(world, 'bob');
+    expect(lot).toMatch(/^[0-9a-f]{16}$/);
+    await world.restart();
+    expect(await lots(world, 'cat')).toEqual([lot]);
+  });
+});
+
 describe('a changed audience', () => {
   async function live(): Promise<World> {
     const world = await new World().restart();

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Computation } from '../model/definition.ts';
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
@@ -35,8 +36,9 @@ import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
 /** Names of the documents: definitions with their slots, and the work under way. */
 const RECORD = 'computations';
 const JOBS = 'computation-jobs';
-/** The number of the first outbox entry of this file of profiles. */
+/** Drawn by lot for this file of profiles: a part of each messageId, so that nobody can foretell one and use it first. */
 const LINEAGE = 'lineage';
+const LINEAGE_SHAPE = /^[0-9a-f]{16}$/;
 
 /** Events read from the log at once; events that one slice adds to a new definition; the time it may take, in milliseconds. */
 const PAGE = 2000;
@@ -92,20 +94,22 @@ export class Computations implements ProfileComputations {
   /** Reads what is stored, and plans the work that these definitions ask for. */
   async restore(
     definitions: readonly Computation[],
-    { store, position, bounds, nextOutbox }: RestoreTerms,
+    { store, position, bounds }: RestoreTerms,
   ): Promise<void> {
     this.#store = store;
     const record = (await store.document(RECORD)) as unknown as Omit<ComputationRecord, 'jobs'> | undefined;
     const jobs = (await store.document(JOBS)) as unknown as readonly ComputationJob[] | undefined;
     const members = (await store.document(MEMBERS_DOCUMENT)) as Record<string, number> | undefined;
     const held = (await store.document(HELD_DOCUMENT)) as readonly ProfileId[] | undefined;
-    const lineage = await store.document(LINEAGE);
+    const stored = await store.document(LINEAGE);
+    // Earlier programs stored a number that could be guessed: such a file gets a new one with its next change.
+    const lineage = typeof stored === 'string' && LINEAGE_SHAPE.test(stored) ? stored : undefined;
     const { nextProfile } = await store.cursor();
-    this.#isLineageStored = typeof lineage === 'string';
+    this.#isLineageStored = lineage !== undefined;
     this.#lastProfile = nextProfile - 1;
     this.#stored = record === undefined ? NO_COMPUTATIONS : { ...record, jobs: jobs ?? [] };
     this.#sync = new MembershipSync({
-      lineage: typeof lineage === 'string' ? lineage : String(nextOutbox),
+      lineage: lineage ?? randomBytes(8).toString('hex'),
       isSynced: (id, profile) => isSynced(this.#record, id, profile),
       recall: (profile) => this.#recall(profile),
       ...(members === undefined ? {} : { members }),

@@ -277,7 +277,8 @@ export class Processor implements UsersProcessor {
       // A new file of profiles, or an older copy, must not use numbers that the log knows already.
       const nextOutbox = Math.max(cursor.nextOutbox, (await reader.producedTo(PRODUCER)) + 1);
       await computations.restore(this.#settings.computations, {
-        ...{ store, nextOutbox, position: cursor.position },
+        store,
+        position: cursor.position,
         bounds: await reader.bounds(),
       });
       this.#cursor = { ...cursor, nextOutbox };

@@ -48,6 +48,4 @@ export interface RestoreTerms {
   readonly position: Position;
   /** The oldest stored position, and the one behind the newest. */
   readonly bounds: { readonly first: Position; readonly end: Position };
-  /** The number that the next event for destinations gets. */
-  readonly nextOutbox: number;
 }

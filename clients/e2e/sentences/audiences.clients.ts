@@ -219,7 +219,8 @@ describe.each(tried)('the $name client', (library) => {
   it(
     quoted(
       'A changed definition sends those who enter and leave.',
-      'A new destination, and one that is enabled again, gets every member.',
+      'A destination that is added to an audience or trait gets every member, and so does each destination of an audience or trait that is enabled again.',
+      'A destination that was itself disabled gets what changes from then on: what changed meanwhile was skipped.',
       'Disabled and removed audiences and traits send nothing.',
     ),
     async () => {
@@ -250,6 +251,15 @@ describe.each(tried)('the $name client', (library) => {
         () => `${scene.told('paying', 'lea', 'mia')}` === 'true,false,true,true,true',
       );
       await scene.crm.until(() => toldCrm().length === 3);
+
+      await scene.api('POST', 'destinations/crm/disable');
+      await scene.send(website, did('Paid', 'nia'), did('Paid', 'nia'));
+      await scene.untilTold('paying', ['nia', true]);
+      await scene.api('POST', 'destinations/crm/enable');
+      await scene.send(website, did('Paid', 'oli'), did('Paid', 'oli'));
+      await scene.crm.until(() => toldCrm().length === 4);
+      await scene.settle(website);
+      expect(toldCrm().slice(3)).toMatchObject([{ userId: 'oli', traits: { paying: true } }]);
     },
   );
 

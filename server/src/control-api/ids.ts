@@ -22,6 +22,11 @@ export const idInBody = z
 /** An id in a query, as it is: any characters but halves of surrogate pairs, which a URL cannot carry. */
 export const idInQuery = z.string().min(1, EMPTY);
 
+/** Any other text in a query: a name, a reason, a cursor. None of them has U+0000 in it, and PostgreSQL compares no text that does. */
+export const textInQuery = z
+  .string()
+  .refine((text) => !text.includes('\0'), 'must not have the character U+0000 (%00) in it');
+
 /** An id in a query as JSON text, for those that a URL cannot carry otherwise. */
 export const idAsJson = z.string().transform((text, context): string => {
   try {

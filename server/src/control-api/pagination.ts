@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import type { PageStart } from '../reporting/contract.ts';
+import { textInQuery } from './ids.ts';
 import { Problem } from './problem.ts';
 
 /**
@@ -54,7 +55,7 @@ export const pageQuery = {
     .max(MAX_PAGE)
     .default(100)
     .meta({ description: 'Entries of a page at most.' }),
-  cursor: z.string().min(1).exactOptional().meta({ description: '`next` of the page before.' }),
+  cursor: textInQuery.min(1).exactOptional().meta({ description: '`next` of the page before.' }),
 };
 
 /** A page of a list: `next` is the cursor of the page that follows, and null at the end. */

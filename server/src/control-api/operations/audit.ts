@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { isObject, type Json, type JsonObject } from '../../model/json.ts';
 import { maskUrl } from '../../model/secrets.ts';
 import type { AuditEntry } from '../../ports/settings-store.ts';
+import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import type { RecordDependencies } from '../records.ts';
@@ -38,7 +39,7 @@ export function auditOperations({ settings }: Pick<RecordDependencies, 'settings
       query: z.object({
         ...pageQuery,
         kind: z.enum(KINDS).exactOptional(),
-        name: z.string().exactOptional(),
+        name: textInQuery.exactOptional(),
       }),
       answer: pageSchema(entrySchema),
       run: async ({ query: { limit, cursor, ...query } }) => {

@@ -7,6 +7,7 @@ import type {
   PageRequest,
   PageStart,
 } from '../../reporting/contract.ts';
+import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation, type Shape } from '../operation.ts';
 import {
   decodeCursor,
@@ -33,9 +34,9 @@ export interface DeliveryOperationDependencies {
 const deliveryState = z.enum(['pending', 'retrying', 'delivered', 'dead']);
 
 const deliveryQuery = z.object({
-  destination: z.string().exactOptional().meta({ description: 'Name of the destination.' }),
+  destination: textInQuery.exactOptional().meta({ description: 'Name of the destination.' }),
   state: deliveryState.exactOptional(),
-  reason: z.string().min(1).exactOptional().meta({
+  reason: textInQuery.min(1).exactOptional().meta({
     description:
       'Why it is dead (`state=dead`), or what its last request came to (`state=retrying`); such as `status_410`.',
   }),

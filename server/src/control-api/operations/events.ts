@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { CALL_TYPES } from '../../model/event.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { EventQuery, EventTrace, Page, PageRequest, PageStart } from '../../reporting/contract.ts';
-import { idAsJson, idInQuery } from '../ids.ts';
+import { idAsJson, idInQuery, textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import {
   decodeCursor,
@@ -25,7 +25,7 @@ export interface EventOperationDependencies {
 
 /** The filters that both searches share. */
 export const eventFilterFields = {
-  source: z.string().exactOptional().meta({ description: 'Name of the source.' }),
+  source: textInQuery.exactOptional().meta({ description: 'Name of the source.' }),
   type: z.enum(CALL_TYPES).exactOptional(),
   userId: idInQuery.exactOptional(),
   anonymousId: idInQuery.exactOptional(),
@@ -61,7 +61,7 @@ const eventQuery = z.object({
     .exactOptional()
     .meta({ description: 'An anonymousId as JSON text, in its quotes.' }),
   messageId: idInQuery.exactOptional(),
-  event: z.string().min(1).exactOptional().meta({
+  event: textInQuery.min(1).exactOptional().meta({
     description: 'Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest.',
   }),
   from: timeParameter.exactOptional().meta({ description: 'Arrived at this time or later.' }),

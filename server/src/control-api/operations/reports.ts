@@ -28,6 +28,7 @@ import type {
   Trace,
   UnattributedCalls,
 } from '../../reporting/contract.ts';
+import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation, type Shape } from '../operation.ts';
 
 /** The reports on the server. They change nothing. */
@@ -337,7 +338,7 @@ export function reportOperations(reports: Reports): ApiOperation[] {
       path: 'events/:messageId',
       role: 'viewer',
       summary: "Shows an event's whole life: received, planned, every attempt, what happens next",
-      query: z.object({ source: z.string().exactOptional() }),
+      query: z.object({ source: textInQuery.exactOptional() }),
       answer: z.object({ data: z.array(tracedCallSchema) }),
       run: ({ names, query }) => reports.trace(names['messageId'] ?? '', query.source),
     }),

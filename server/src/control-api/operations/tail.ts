@@ -10,6 +10,7 @@ import type {
   TailEvents,
   TailFilter,
 } from '../../reporting/contract.ts';
+import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation, type Shape, StreamResult } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
@@ -31,8 +32,8 @@ const booleanParameter = z
 const MAX_RULE = 'must be a whole number from 1 to 1000';
 
 const tailQuery = z.object({
-  source: z.string().min(1).exactOptional().meta({ description: 'Only what this source sent.' }),
-  destination: z.string().min(1).exactOptional().meta({ description: 'Only deliveries to this one.' }),
+  source: textInQuery.min(1).exactOptional().meta({ description: 'Only what this source sent.' }),
+  destination: textInQuery.min(1).exactOptional().meta({ description: 'Only deliveries to this one.' }),
   type: z.enum(CALL_TYPES).exactOptional().meta({ description: 'Only events of this type.' }),
   failed: booleanParameter.meta({
     description: 'Only deliveries that failed, and calls that were discarded.',

@@ -10,6 +10,7 @@ import {
   type TimelineReport,
   type TimelineSeries,
 } from '../../reporting/contract.ts';
+import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation, type Shape } from '../operation.ts';
 import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
@@ -73,8 +74,8 @@ const timelineQuery = z.object({
   by: z.enum(['source', 'destination', 'endpoint']).exactOptional().meta({
     description: 'One group for each of them; one group for everything when absent.',
   }),
-  source: z.string().min(1).exactOptional().meta({ description: 'Only calls of this source.' }),
-  destination: z.string().min(1).exactOptional().meta({ description: 'Only deliveries to this one.' }),
+  source: textInQuery.min(1).exactOptional().meta({ description: 'Only calls of this source.' }),
+  destination: textInQuery.min(1).exactOptional().meta({ description: 'Only deliveries to this one.' }),
 });
 
 const numberOrNull = z.number().nullable();

@@ -426,6 +426,7 @@ describe('the overview', () => {
     for (const name of ['owed', 'delivered'])
       watched.sql(`insert into ledger(scope, id, name, value) values ('destination', ${CRM}, '${name}', 1)`);
     expect(await shown()).toBe('healthy');
+    await watched.close();
   });
 
   it('has the ledger, what waits where, what belongs to no source, deletions, and the size on disk', async () => {

@@ -283,7 +283,7 @@ function previewReport(shown: ShownPreview, list: ComputationList, name: string 
   return `${lines.join('\n')}\n`;
 }
 
-/** What is said behind a number that is not complete; empty behind one that is. */
+/** The words behind a number that is not complete yet; empty for a complete one. */
 export function soFar({ eventsBehind = 0 }: Pick<ShownPreview, 'eventsBehind'>): string {
   if (eventsBehind === 0) return '';
   return ` so far (${count(eventsBehind)} ${eventsBehind === 1 ? 'event is' : 'events are'} not counted yet)`;

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { LONGEST, launchBrowser, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
-/** What the console says and does is so, whatever the clock of the browser shows and whoever else is at it. */
+/** The console tells the truth with a browser clock that is wrong, and while somebody else edits the same record. */
 
 const CONFIG = `
 sources:

@@ -1,7 +1,7 @@
 import type { DestinationStateName } from '../model/destination.ts';
 import { MINUTE, type Monotonic, type Time } from '../model/time.ts';
 
-/** What the state of a destination follows from. */
+/** The facts that decide the state of a destination. */
 export interface StateFacts {
   readonly enabled: boolean;
   readonly paused?: boolean;
@@ -47,7 +47,7 @@ export class RefusalTracker {
   #diedInRow = 0;
   #acceptedInRow = 0;
   #since: Time | undefined;
-  /** Nothing was accepted in the window in which it began. */
+  /** True when no delivery was accepted in the window in which the refusals began. */
   #isComplete = false;
   /** When the window last was above the bound. */
   #aboveAt: Monotonic = 0;

@@ -28,7 +28,7 @@ interface DestinationFormProps {
   readonly onCancel?: () => void;
   /** Told what stands in it when that changes. */
   readonly onChange?: (draft: DestinationDraft) => void;
-  /** What it begins with, where that is not `initial`. */
+  /** The first values of the fields; `initial` when absent. */
   readonly begun?: DestinationDraft;
 }
 

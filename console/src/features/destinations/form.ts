@@ -103,7 +103,7 @@ export interface MergedDraft {
   readonly disputed: readonly (keyof DestinationDraft)[];
 }
 
-/** What `mine` has changed since `base`, upon what others have made of it meanwhile. */
+/** Applies the changes of `mine` since `base` to the record as others have left it meanwhile. */
 export function mergeDrafts(
   base: DestinationDraft,
   mine: DestinationDraft,

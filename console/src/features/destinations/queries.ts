@@ -109,7 +109,7 @@ export function useCreateDestination() {
 interface Change {
   /** Of the record that the form was filled from. */
   readonly tag: string;
-  /** What was changed, and nothing else. */
+  /** The changed fields only. */
   readonly body: RecordBody;
 }
 

@@ -142,7 +142,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   };
 }
 
-/** What all pools share. */
+/** The options that all connection pools share. */
 function poolOptionsOf(options: HttpClientOptions): ConnectionPoolOptions {
   const { egress, lookup, ca, proxy, idleTimeout = IDLE_TIMEOUT } = options;
   const { maxConnectionAge = MAX_CONNECTION_AGE, maxConnections = MAX_CONNECTIONS } = options;

@@ -94,7 +94,7 @@ async function made(
     }
     const stopped = await Promise.race([setTimeout(EVERY), place.stopping.then(() => true)]);
     if (stopped === true) {
-      return `not waited for its end: the server goes on with it, and GET /api/v1/backups/${progress.id} tells of it`;
+      return 'not waited for its end: the server goes on with it, and says in its log how it ended';
     }
     reply = await readControl(address, `backups/${progress.id}`);
   }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError, type LoadedConfig, loadConfig } from '@millrace/server/config';
+import { type Notices, sentences } from './notices.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** Server settings from the command line. The environment, the file and the defaults supply absent ones. */
@@ -26,38 +27,44 @@ export interface Wanted {
   readonly defaultHost: string;
 }
 
-/** Reads the settings of the server. For wrong settings, writes the errors to stderr and returns `undefined`. */
-export function readConfiguration(wanted: Wanted, place: Surroundings): Settings | undefined {
-  const file = wanted.file && readSettingsFile(wanted.file, 'the configuration file', place);
+/** Reads the settings of the server. Says what is wrong with them, and returns `undefined` then. */
+export function readConfiguration(
+  wanted: Wanted,
+  { env, err }: Pick<Surroundings, 'env' | 'err'>,
+  notices: Notices = sentences(err),
+): Settings | undefined {
+  const file = wanted.file && readSettingsFile(wanted.file, 'the configuration file', notices);
   if (wanted.file && !file) return undefined;
   try {
     const { config, warnings, lineAt } = loadConfig({
       ...(file ? { file } : {}),
-      env: place.env,
+      env,
       flags: wanted.flags,
       defaults: { host: wanted.defaultHost },
     });
-    for (const warning of warnings) place.err.write(`millrace: warning: ${warning}\n`);
+    for (const msg of warnings) notices.warn({ event: 'settings.doubtful', msg });
     return { config, lineAt };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    place.err.write(`millrace: these settings cannot be used:\n${error.message}\n`);
+    const msg = `these settings cannot be used:\n${error.message}`;
+    notices.error({ event: 'settings.refused', msg });
     return undefined;
   }
 }
 
-/** Reads the text of a file. Undefined, with the reason on stderr, when it cannot be read. */
+/** Reads the text of a file. Says why it cannot be read, and returns `undefined` then. */
 export function readSettingsFile(
   { path, namedBy }: NamedFile,
   what: string,
-  place: Surroundings,
+  notices: Notices,
 ): { path: string; text: string } | undefined {
   try {
     return { path, text: readFileSync(path, 'utf8') };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
-    place.err.write(`millrace: ${what} ${resolve(path)}, named by ${namedBy}, ${reason}.\n`);
+    const msg = `${what} ${resolve(path)}, named by ${namedBy}, ${reason}`;
+    notices.error({ event: 'settings.refused', msg });
     return undefined;
   }
 }

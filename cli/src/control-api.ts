@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { visible } from '@millrace/server/visible-text';
 import { answerText, LongAnswerError } from './answer-text.ts';
+import { spoken } from './spoken.ts';
 
 /** Flags that name the server to ask. The environment and the defaults supply absent ones. */
 export interface ControlFlags {
@@ -296,12 +297,14 @@ function problemIn(value: unknown): ControlProblem | undefined {
 
 function messageOf({ code, detail, errors }: ControlProblem): string {
   if (code !== 'invalid_parameters' || errors.length === 0) return lineOf(detail);
-  return errors.map(({ path, message }) => `${path.replace(/^(body|query)\.?/, '')}: ${message}`).join('; ');
+  return errors
+    .map(({ path, message }) => `${path.replace(/^(body|query)\.?/, '')}: ${spoken(message)}`)
+    .join('; ');
 }
 
-/** A sentence as a part of one of our lines. */
+/** A sentence of the API as a part of one of our lines. */
 function lineOf(detail: string): string {
-  return detail.replace(/\.$/, '');
+  return spoken(detail).replace(/\.$/, '');
 }
 
 /** The hint with which a receiving port names the control API's address. */

@@ -7,6 +7,7 @@ import { greeting, localUrl } from './greeting.ts';
 import { happeningLine, isFailure } from './happening-line.ts';
 import { createLineLogger } from './line-logger.ts';
 import { type LocalReceiver, startLocalReceiver } from './local-receiver.ts';
+import { sentences } from './notices.ts';
 import { paintFor } from './paint.ts';
 import { serve } from './serving.ts';
 import type { SignatureVerdict } from './signature.ts';
@@ -52,7 +53,7 @@ export async function dev(options: DevOptions, place: Surroundings): Promise<Exi
     if (options.demo) void sendDemo(localUrl(app.url), WRITE_KEY);
   };
   try {
-    return await serve({ config, app: { logger, observer }, onReady }, place);
+    return await serve({ config, app: { logger, observer }, notices: sentences(place.err), onReady }, place);
   } finally {
     // The receiver stops after the server: the last deliveries still need it.
     await receiver.stop();

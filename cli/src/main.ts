@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, CommanderError } from 'commander';
 import { grammar } from './grammar.ts';
 import type { Run } from './grammar-options.ts';
+import { type Notices, noticesOf, sentences } from './notices.ts';
 import { guarded, watchOutput } from './output.ts';
 import { stopOnSignals } from './stopping.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
@@ -14,7 +15,12 @@ const LINGER_MS = 1000;
  * the whole process.
  */
 export async function main(argv: readonly string[]): Promise<void> {
-  process.on('uncaughtException', confess);
+  const notices = (argv[2] === 'start' ? noticesOf : sentences)(guarded(process.stderr));
+  process.on('uncaughtException', (error) => confess(error, notices));
+  // Node would print them as text.
+  process.removeAllListeners('warning').on('warning', ({ name, message }) => {
+    notices.warn({ event: 'process.warning', msg: `${name}: ${message}` });
+  });
   const stopping = stopOnSignals({
     signals: process,
     now: () => performance.now(),
@@ -70,7 +76,11 @@ export async function runCommandLine(typed: readonly string[], place: Surroundin
   try {
     const program = grammar(run, place.version, {
       writeOut: (text) => out.write(text),
-      writeErr: (text) => err.write(text),
+      // A log has no other lines than JSON, also where a server does not understand its own command line.
+      writeErr: (text) =>
+        typed[0] === 'start' && !err.isTTY
+          ? noticesOf(err).error({ event: 'server.not_started', msg: text.trim() })
+          : err.write(text),
     });
     await program.parseAsync(typed[0] === 'help' ? await helpFor(program, typed.slice(1)) : typed, {
       from: 'user',
@@ -90,9 +100,12 @@ function version(): string {
 }
 
 /** Reports a bug in this program and exits. Data on disk is safe at every moment. */
-function confess(error: unknown): void {
+function confess(error: unknown, notices: Notices): void {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  guarded(process.stderr).write(`millrace: unexpected error, please report it: ${message}\n${stack ?? ''}\n`);
+  notices.error({
+    event: 'server.crashed',
+    msg: `unexpected error, please report it: ${message}\n${stack ?? ''}`,
+  });
   process.exit(1);
 }
 

@@ -10,6 +10,9 @@ const replay: ShownReplay = {
 it('says how much there is, and whether that was counted', () => {
   expect(previewText(replay)).toBe('2,000 events, 3 MB, 3 min');
   expect(previewText({ ...replay, exact: false })).toBe('about 2,000 events, 3 MB, 3 min');
+  expect(previewText({ ...replay, deliveries: 2000 })).toBe('2,000 events, 3 MB, 3 min');
+  expect(previewText({ ...replay, deliveries: 4000 })).toBe('2,000 events (4,000 deliveries), 3 MB, 3 min');
+  expect(previewText({ ...replay, count: 1 })).toBe('1 event, 3 MB, 3 min');
 });
 
 it('shows how far it has come and how long it will take, or what it waits for', () => {

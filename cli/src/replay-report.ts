@@ -1,4 +1,4 @@
-import { count, size, span } from './column.ts';
+import { count, counted, size, span } from './column.ts';
 
 /** The answer of `GET /api/v1/replays/{id}`. */
 export interface ShownReplay extends Preview {
@@ -17,6 +17,8 @@ export interface ShownReplay extends Preview {
 /** The answer of a dry run. */
 export interface Preview {
   readonly count: number;
+  /** Absent for replays that an earlier version made. */
+  readonly deliveries?: number;
   readonly bytes: number;
   readonly exact: boolean;
   readonly expectedSeconds: number;
@@ -32,9 +34,10 @@ const WAITS: Readonly<Record<string, string>> = {
 
 const BAR = 24;
 
-/** `about 12,000 events, 8.1 MB, 12 s` */
-export function previewText({ count: events, bytes, exact, expectedSeconds }: Preview): string {
-  return `${exact ? '' : 'about '}${count(events)} events, ${size(bytes)}, ${span(expectedSeconds * 1000)}`;
+/** `about 12,000 events, 8.1 MB, 12 s`, and the number of deliveries where it is another. */
+export function previewText({ count: events, deliveries, bytes, exact, expectedSeconds }: Preview): string {
+  const sent = deliveries === undefined || deliveries === events ? '' : ` (${count(deliveries)} deliveries)`;
+  return `${exact ? '' : 'about '}${counted(events, 'event')}${sent}, ${size(bytes)}, ${span(expectedSeconds * 1000)}`;
 }
 
 /** `[######------------------]  25 %  125 of 500 events  2 s left`, and the reason for a wait. */

@@ -1,10 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
 import { type App, type AppOptions, type Config, StartError, startApp } from '@millrace/server';
+import type { Notices } from './notices.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface Serving {
   readonly config: Config;
   readonly app: AppOptions;
+  readonly notices: Notices;
   /** Called once, when the server accepts calls. */
   onReady(app: App): void;
 }
@@ -12,11 +14,11 @@ export interface Serving {
 /** Milliseconds that an interrupted start may take to end. */
 const START_GRACE = 5000;
 
-/** Runs the server until a stop is requested, then stops it in order. A failed start prints one line on stderr. */
+/** Runs the server until a stop is requested, then stops it in order. Says why a start fails. */
 export async function serve(serving: Serving, place: Surroundings): Promise<ExitCode> {
-  const starting = started(serving, place);
+  const starting = started(serving);
   if ((await Promise.race([starting, place.stopping.then(() => STOPPING)])) === STOPPING) {
-    return await stopStarting(starting, place);
+    return await stopStarting(starting, serving.notices);
   }
   const app = await starting;
   if (typeof app === 'number') return app;
@@ -28,27 +30,28 @@ export async function serve(serving: Serving, place: Surroundings): Promise<Exit
 
 const STOPPING = Symbol('stopping');
 
-async function stopStarting(starting: Promise<App | ExitCode>, place: Surroundings): Promise<ExitCode> {
+async function stopStarting(starting: Promise<App | ExitCode>, notices: Notices): Promise<ExitCode> {
   const app = await Promise.race([starting, setTimeout(START_GRACE, STOPPING, { ref: false })]);
   if (app !== STOPPING) {
     if (typeof app === 'number') return app;
     await app.stop();
     return 0;
   }
-  place.err.write(
-    'millrace: the start does not come to an end, so the process is ended: see the disk of the data folder\n',
-  );
+  notices.error({
+    event: 'server.not_started',
+    msg: 'the start does not come to an end, so the process is ended: see the disk of the data folder',
+  });
   // Only this signal ends a thread that waits for a disk. The data on disk is as after a crash.
   process.kill(process.pid, 'SIGKILL');
   return 1;
 }
 
-async function started(serving: Serving, place: Surroundings): Promise<App | ExitCode> {
+async function started({ config, app, notices }: Serving): Promise<App | ExitCode> {
   try {
-    return await startApp(serving.config, serving.app);
+    return await startApp(config, app);
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    place.err.write(`millrace: ${error.message}\n`);
+    notices.error({ event: 'server.not_started', msg: error.message });
     return error.isOfSettings ? 2 : 1;
   }
 }

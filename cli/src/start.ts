@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
-import { type App, createLogger } from '@millrace/server';
+import { type App, type Config, createLogger } from '@millrace/server';
 import { readConfiguration, type ServerFlags, type Wanted } from './configuration.ts';
 import { localUrl } from './greeting.ts';
+import { type Notices, noticesOf } from './notices.ts';
 import { serve } from './serving.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -13,31 +14,65 @@ export interface StartOptions extends ServerFlags {
 /** `millrace start`: runs the server, configured by file, environment and flags; later ones take precedence. */
 export async function start(options: StartOptions, place: Surroundings): Promise<ExitCode> {
   const { config: path, delivery: isSending, ...flags } = options;
+  const notices = noticesOf(place.err);
   const file = fileOf(path, place.env);
   const wanted: Wanted = { flags, defaultHost: '0.0.0.0', ...(file ? { file } : {}) };
-  const settings = readConfiguration(wanted, place);
+  const settings = readConfiguration(wanted, place, notices);
   if (!settings) return 2;
   const { config, lineAt } = settings;
   if (!file) {
-    place.err.write(
-      'millrace: no configuration file is named (--config FILE or MILLRACE_CONFIG), so the sources and destinations ' +
-        `are those the ${config.database === undefined ? 'data folder' : 'database'} has.\n`,
-    );
+    notices.info({
+      event: 'settings.no_file',
+      msg:
+        'no configuration file is named (--config FILE or MILLRACE_CONFIG), so the sources and destinations ' +
+        `are those the ${config.database === undefined ? 'data folder' : 'database'} has`,
+    });
   }
-  const onReady = ({ url, adminUrl, adminTokenFile }: App) => {
-    // Shown at every start: the first one may have failed after it created the token.
-    if (adminTokenFile !== undefined) {
-      place.err.write(`millrace: the token of the control API is in ${resolve(adminTokenFile)}\n`);
-    }
-    const admin = adminUrl === undefined ? '' : ` and its control API on ${adminUrl}`;
-    place.err.write(`millrace: the console is at ${localUrl(adminUrl ?? url)}/\n`);
-    if (!isSending) place.err.write('millrace: nothing is sent to anybody (--no-delivery)\n');
-    place.err.write(`millrace is ready on ${url}${admin}\n`);
-  };
   return serve(
-    { config, app: { logger: createLogger(config.log, place.err), lineAt, isSending }, onReady },
+    {
+      config,
+      app: { logger: createLogger(config.log, place.err), lineAt, isSending },
+      notices,
+      onReady: (app) => announce(notices, { app, config, isSending, version: place.version }),
+    },
     place,
   );
+}
+
+/** Says at every start where the server is found, and from which version and store. */
+function announce(
+  notices: Notices,
+  { app, config, isSending, version }: { app: App; config: Config; isSending: boolean; version: string },
+): void {
+  const { url, adminUrl, adminTokenFile, storeFormat } = app;
+  const { node } = config;
+  // Shown at every start: the first one may have failed after it created the token.
+  if (adminTokenFile !== undefined) {
+    const path = resolve(adminTokenFile);
+    notices.info({
+      event: 'server.token_file',
+      msg: `the token of the control API is in ${path}`,
+      facts: { path },
+    });
+  }
+  const consoleUrl = `${localUrl(adminUrl ?? url)}/`;
+  notices.info({
+    event: 'server.console',
+    msg: `the console is at ${consoleUrl}`,
+    facts: { url: consoleUrl },
+  });
+  if (!isSending) {
+    notices.warn({ event: 'server.not_sending', msg: 'nothing is sent to anybody (--no-delivery)' });
+  }
+  const admin = adminUrl === undefined ? '' : ` and its control API on ${adminUrl}`;
+  notices.info({
+    event: 'server.started',
+    msg: `ready on ${url}${admin} (version ${version}, store format ${storeFormat}, node ${node})`,
+    facts: {
+      ...{ version, storeFormat, node, url, port: Number(new URL(url).port) },
+      ...(adminUrl === undefined ? {} : { adminUrl, adminPort: Number(new URL(adminUrl).port) }),
+    },
+  });
 }
 
 /** The configuration file and who named it. An empty variable counts as unset: container setups unset variables so. */

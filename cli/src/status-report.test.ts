@@ -17,6 +17,7 @@ const NOTHING: Overview = {
   lanes: {},
   callsOfNoSource: { discarded: {}, refused: {} },
   changedValues: {},
+  rateLimitedRequests: {},
   discards: [],
   log: { events: 0, bytes: 86_016 },
   commits: { count: 0 },

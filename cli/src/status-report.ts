@@ -168,7 +168,7 @@ function changesText({ counts, unreadableTime }: Changes): string {
 }
 
 function factLines(overview: Overview, now: number, paint: Paint): string[] {
-  const { callsOfNoSource, changedValues, log, balanced, differences } = overview;
+  const { callsOfNoSource, changedValues, rateLimitedRequests, log, balanced, differences } = overview;
   const { refused, discarded } = callsOfNoSource;
   const stray = [
     reasonsOf(refused, `${count(sumOf(refused))} refused: `),
@@ -190,6 +190,10 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
     const also = others.map((other) => `, ${other}`).join('');
     const lost = `${count(events)} events and ${count(deliveries)} deliveries cannot be read${also}: check the disk`;
     facts.splice(2, 0, ['damage', paint.red(paint.bold(lost))]);
+  }
+  for (const [source, requests] of Object.entries(rateLimitedRequests)) {
+    const text = `${printable(source)}: ${counted(requests, 'request')} answered 429, to be sent again later`;
+    facts.splice(1, 0, ['over rate limit', text]);
   }
   for (const [source, changes] of Object.entries(changedValues))
     facts.splice(1, 0, ['changed values', `${printable(source)}: ${changesText(changes)}`]);

@@ -4,12 +4,9 @@ import manifest from '../package.json' with { type: 'json' };
 import { readDiskUse } from './adapters/files/disk-use.ts';
 import { TimelineFiles } from './adapters/files/timeline-files.ts';
 import { TokenUseFile } from './adapters/files/token-use-file.ts';
-import { createSocketOpener, readAuthorities } from './adapters/http-client/connector.ts';
-import { egressRules } from './adapters/http-client/egress.ts';
+import { readAuthorities } from './adapters/http-client/connector.ts';
 import { endpointProblems, judgeEndpoints } from './adapters/http-client/egress-report.ts';
-import { parseProxyUrl } from './adapters/http-client/proxy-tunnel.ts';
 import { createSendingClient } from './adapters/http-client/threads.ts';
-import { createMailer } from './adapters/smtp/mailer.ts';
 import { IdleCollector } from './adapters/system/memory.ts';
 import type { AlertService } from './alerts/service.ts';
 import { createAlerts } from './alerts-wiring.ts';
@@ -41,7 +38,6 @@ import {
 } from './nodes-wiring.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
-import type { Mailer } from './ports/mailer.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { Observer } from './ports/telemetry.ts';
 import { RegulationService } from './regulations/service.ts';
@@ -88,6 +84,8 @@ export interface App {
   readonly adminUrl?: string;
   /** The file that holds the token of the control API; absent when the configuration gave the token. */
   readonly adminTokenFile?: string;
+  /** The number of the format of the store. */
+  readonly storeFormat: number;
   /** A URL that signs a browser in to the console as the admin, once and within an hour. */
   createSignInLink(): string;
   /** Answers received calls, settles the deliveries in flight and closes the store. Idempotent. */
@@ -126,7 +124,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const storage = await startStorage(config, options, started);
     const pipeline = await startPipeline({ ...storage, config, options }, started);
     const urls = await startInterfaces({ ...pipeline, config, options }, started);
-    return { ...urls, stop: () => started.stop() };
+    return { ...urls, storeFormat: storage.store.format, stop: () => started.stop() };
   } catch (error) {
     await started.stop();
     throw new StartError(error instanceof Error ? error.message : String(error), { cause: error });
@@ -213,9 +211,8 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const regulations = createRegulations({ ...receiving, ingest, publisher });
   await jobs.add('users', regulations);
   reports.include({ users: users.health, regulations: regulations.health, commits: timeline.recentCommits });
-  const mailer = createEgressMailer(config.egress);
   const { version } = manifest;
-  const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
+  const alerts = createAlerts({ ...storage, reports, httpClient, version });
   if (options.isSending !== false) await jobs.add('alerts', alerts);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
   started.add(new IdleCollector({ store: storage.store.memory, httpClient }));
@@ -239,16 +236,6 @@ function permanentObserver({ log }: Config, { logger, observer }: AppOptions): O
 function createEgressClient({ egress: { allow, proxy, ca }, threads }: Config): HttpClient {
   const authorities = ca === undefined ? {} : { ca: readAuthorities(ca) };
   return createSendingClient({ allow, ...(proxy === undefined ? {} : { proxy }), ...authorities }, threads);
-}
-
-function createEgressMailer({ allow, proxy, ca }: Config['egress']): Mailer {
-  return createMailer(
-    createSocketOpener({
-      egress: egressRules(allow),
-      ...(proxy === undefined ? {} : { proxy: parseProxyUrl(proxy) }),
-      ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
-    }),
-  );
 }
 
 interface DispatcherInputs extends StorageDependencies, Observation {
@@ -480,7 +467,7 @@ interface InterfaceInputs extends Pipeline {
   readonly options: AppOptions;
 }
 
-type InterfaceUrls = Omit<App, 'stop'>;
+type InterfaceUrls = Omit<App, 'stop' | 'storeFormat'>;
 
 /** Starts the servers: receiving API, control API and metrics page, on one port or two. */
 async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): Promise<InterfaceUrls> {
@@ -561,6 +548,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
     destinationStates: () => dispatcher.states(),
     callsOfNoSource: () => reports.discardCounters.read(),
     changedValues: () => reports.discardCounters.changedValues(),
+    rateLimitedRequests: () => reports.discardCounters.rateLimitedRequests(),
     users: users.health,
     regulations: regulations.health,
     alerts: inputs.alerts.health,

@@ -20,6 +20,8 @@ import type { ProfilesPlace } from './users/contract.ts';
 export interface ProgramStore extends Store {
   /** Tells this store from every other, and the secret of its key hash. */
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
+  /** The number of the format in which this version writes it. */
+  readonly format: number;
   /** Why nothing can be stored or read now; empty otherwise. */
   readonly problems: () => readonly string[];
   /** Why another node had better take the calls for now. */

@@ -7,7 +7,7 @@ const LEVELS = ['debug', 'info', 'warn', 'error'];
 
 describe('docs/reference/logs.md', () => {
   it('has every line the server can log, at its level, and no other', () => {
-    expect(documented()).toEqual([...new Set(logged())].sort());
+    expect(documented()).toEqual([...new Set([...logged(), ...noticed()])].sort());
   });
 });
 
@@ -22,6 +22,20 @@ function logged(): string[] {
         /'([a-z_]+\.[a-z_]+)',?\s*$/.exec(inParentheses(text, found.index + found[0].length)) ?? [];
       expect([path, LEVELS.includes(level), event]).toEqual([path, true, expect.any(String)]);
       return `${level} ${event}`;
+    });
+  });
+}
+
+/** `level event` of every notice of `millrace start`. */
+function noticed(): string[] {
+  const files = globSync('cli/src/*.ts', { cwd: ROOT }).filter((path) => !path.endsWith('.test.ts'));
+  return files.flatMap((path) => {
+    const text = readFileSync(join(ROOT, path), 'utf8');
+    return Array.from(text.matchAll(/\bnotices(?:Of\(err\))?\s*\.(\w+)\(/g), (found) => {
+      const [, event] =
+        /\bevent: '([a-z_]+\.[a-z_]+)'/.exec(inParentheses(text, found.index + found[0].length)) ?? [];
+      expect([path, event]).toEqual([path, expect.any(String)]);
+      return `${found[1]} ${event}`;
     });
   });
 }

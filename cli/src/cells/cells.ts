@@ -10,6 +10,7 @@ import {
   exitCodeOf,
   WHERE_TOKENS_ARE,
 } from '../control-api.ts';
+import { sentences } from '../notices.ts';
 import type { Surroundings } from '../surroundings.ts';
 
 /** Options of every verb that asks all cells. */
@@ -50,7 +51,7 @@ export function cellsOf(flags: CellsFlags, place: Surroundings): NamedCells | un
     place.err.write('millrace: name the file of your cells with --cells or MILLRACE_CELLS.\n');
     return undefined;
   }
-  const text = readSettingsFile({ path, namedBy }, 'the file of cells', place);
+  const text = readSettingsFile({ path, namedBy }, 'the file of cells', sentences(place.err));
   if (text === undefined) return undefined;
   try {
     const file = readCells(text, place.env);

@@ -2725,6 +2725,10 @@ export interface operations {
                                 unreadableTime?: string;
                             };
                         };
+                        /** @description Requests answered 429 because a source is over its `rateLimit`, by source, since the start. */
+                        rateLimitedRequests: {
+                            [key: string]: number;
+                        };
                         discards: {
                             source?: string;
                             reason: string;
@@ -5631,6 +5635,8 @@ export interface operations {
                             rate: number;
                             /** @description Events. */
                             count: number;
+                            /** @description What is sent: more than events where each endpoint gets its own (`success: each`). Absent for replays that an earlier version made. */
+                            deliveries?: number;
                             /** @description Of their JSON. */
                             bytes: number;
                             /** @description Every event of the range was looked at. */
@@ -5706,6 +5712,8 @@ export interface operations {
                     "application/json": {
                         /** @description Events. */
                         count: number;
+                        /** @description What is sent: more than events where each endpoint gets its own (`success: each`). Absent for replays that an earlier version made. */
+                        deliveries?: number;
                         /** @description Of their JSON. */
                         bytes: number;
                         /** @description Every event of the range was looked at. */
@@ -5739,6 +5747,8 @@ export interface operations {
                         rate: number;
                         /** @description Events. */
                         count: number;
+                        /** @description What is sent: more than events where each endpoint gets its own (`success: each`). Absent for replays that an earlier version made. */
+                        deliveries?: number;
                         /** @description Of their JSON. */
                         bytes: number;
                         /** @description Every event of the range was looked at. */
@@ -5808,6 +5818,8 @@ export interface operations {
                         rate: number;
                         /** @description Events. */
                         count: number;
+                        /** @description What is sent: more than events where each endpoint gets its own (`success: each`). Absent for replays that an earlier version made. */
+                        deliveries?: number;
                         /** @description Of their JSON. */
                         bytes: number;
                         /** @description Every event of the range was looked at. */

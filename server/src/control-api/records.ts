@@ -21,12 +21,12 @@ import type {
   SettingsStore,
 } from '../ports/settings-store.ts';
 import { type Fault, Problem } from './problem.ts';
+import { unknownName } from './unknown-name.ts';
 
 export function destinationByName(name: string, { destinations }: SettingsSnapshot): Destination {
   const destination = destinations.find((one) => one.name === name);
   if (destination !== undefined) return destination;
-  const hint = `${JSON.stringify(name)} is no destination; GET /api/v1/destinations lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(name, 'destination', destinations);
 }
 
 /** RFC 7396: keys of the patch replace, `null` removes, objects are merged, lists are replaced whole. */

@@ -21,7 +21,8 @@ function limitsOf(...sources: Source[]) {
   return {
     clock,
     limits,
-    admit: (...calls: [number, number][]) => limits.admit(calls.map(([id, n]) => ({ source: id, calls: n }))),
+    admit: (...calls: [number, number][]) =>
+      limits.admit(calls.map(([id, n]) => ({ source: id, calls: n })))?.retryAfter ?? 0,
   };
 }
 

@@ -3,7 +3,7 @@ import { Fifo, LinkedList, type ListEntry } from '../model/containers.ts';
 import type { Source } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { SourceCalls } from '../ports/ingest.ts';
+import type { OverRateLimit, SourceCalls } from '../ports/ingest.ts';
 import type { LogFields, Logger } from '../ports/logger.ts';
 
 /** Bounds on the requests in flight, over all connections. spec/specification.md, "Overload". */
@@ -254,15 +254,15 @@ export class SourceRateLimiter {
   }
 
   /** A `RateLimitCheck` of ports/ingest.ts: all sources of a request, or none. */
-  readonly admit = (calls: readonly SourceCalls[]): number => {
-    if (this.#perSecond.size === 0) return 0;
+  readonly admit = (calls: readonly SourceCalls[]): OverRateLimit | undefined => {
+    if (this.#perSecond.size === 0) return undefined;
     for (let nth = 0; nth < calls.length; nth++) {
-      const wait = this.#take(calls[nth]!);
-      if (wait === 0) continue;
+      const retryAfter = this.#take(calls[nth]!);
+      if (retryAfter === 0) continue;
       for (const taken of calls.slice(0, nth)) this.#refund(taken);
-      return wait;
+      return { source: calls[nth]!.source, retryAfter };
     }
-    return 0;
+    return undefined;
   };
 
   #take({ source, calls }: SourceCalls): number {

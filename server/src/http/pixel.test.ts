@@ -121,7 +121,12 @@ describe('GET /v1/pixel', () => {
       verdict: () => {
         throw new Error('bug');
       },
-      discards: { discarded: (reasons) => discarded.push(reasons), refused() {}, changed() {} },
+      discards: {
+        discarded: (reasons) => discarded.push(reasons),
+        refused() {},
+        changed() {},
+        rateLimited() {},
+      },
     });
     await connection.send(get('/v1/pixel/delete?event=E'), get('/v1/pixel/track'));
     expect((await connection.nextResponse()).headers.get('content-type')).toBe('image/gif');

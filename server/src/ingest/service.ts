@@ -81,15 +81,16 @@ export class IngestService {
   }
 
   readonly handle: IngestHandler = (request, answer) => {
-    const { current, newMessageId, suppression, checkRateLimit, discardCounters, logsCalls } =
+    const { current, newMessageId, suppression, checkRateLimit, discardCounters, logsCalls, sourceName } =
       this.#dependencies;
     const read = parseRequest(request, current.writeKeys, newMessageId);
     const parsed = suppression?.isEmpty === false ? withoutSuppressed(read, suppression) : read;
     const isUnread = parsed.kind === 'refused' && parsed.isUnread === true;
-    const wait = isUnread ? 0 : (checkRateLimit?.(parsed.counts) ?? 0);
-    if (wait > 0) {
-      discardCounters.refused('rate_limited');
-      answer({ kind: 'unavailable', code: 'rate_limited', retryAfter: wait });
+    const over = isUnread ? undefined : checkRateLimit?.(parsed.counts);
+    if (over !== undefined) {
+      const name = sourceName(over.source);
+      if (name !== undefined) discardCounters.rateLimited(name);
+      answer({ kind: 'unavailable', code: 'rate_limited', retryAfter: over.retryAfter });
       return;
     }
     this.#publishDiscards(parsed);
@@ -410,5 +411,9 @@ class RefusalCounters implements DiscardCounters {
 
   changed(source: string, changes: ValueChanges): void {
     this.#dependencies.discardCounters.changed(source, changes);
+  }
+
+  rateLimited(source: string): void {
+    this.#dependencies.discardCounters.rateLimited(source);
   }
 }

@@ -52,6 +52,8 @@ export type ReplayRequest = Pick<Replay, 'destination' | 'source' | 'types' | 'r
 export interface ReplayPreview {
   /** Events. */
   readonly count: number;
+  /** What is sent: more than events where each endpoint gets its own. Replays that an earlier version made have none. */
+  readonly deliveries?: number;
   /** Bytes of JSON. */
   readonly bytes: number;
   /** False when only a part of the range was read and the rest was estimated from that part. */

@@ -52,10 +52,16 @@ export interface SourceCalls {
 
 /**
  * Checks the rate limits of sources. Called once for every request whose calls are known by source, before anything is stored or
- * counted. 0 admits the request. Otherwise it is refused as `rate_limited`, and the client may try again after so many whole
- * seconds.
+ * counted. Undefined admits the request. Otherwise it is refused as `rate_limited`.
  */
-export type RateLimitCheck = (calls: readonly SourceCalls[]) => number;
+export type RateLimitCheck = (calls: readonly SourceCalls[]) => OverRateLimit | undefined;
+
+export interface OverRateLimit {
+  /** Id of the source that sends more than it may. */
+  readonly source: number;
+  /** Whole seconds after which the client may try again. */
+  readonly retryAfter: number;
+}
 
 /**
  * Tells whether calls are of suppressed users. Asked for every call while anybody is suppressed: it must be quick.

@@ -113,6 +113,8 @@ export interface DiscardCounters {
   refused(code: string, request?: RefusedRequest): void;
   /** Values of accepted calls of a source were changed. */
   changed(source: string, changes: ValueChanges): void;
+  /** A request was refused because a source sends more than it may; the client sends it again later. */
+  rateLimited(source: string): void;
 }
 
 /** A request that was refused before its calls were read. */

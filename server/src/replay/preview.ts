@@ -19,21 +19,22 @@ const PREVIEW_TIME_LIMIT: Duration = SECOND;
 export interface PreviewDependencies {
   readonly log: Pick<EventLog, 'rangeSize'>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Reads the slice at a cursor, as the replay itself will. */
-  readonly readSlice: (cursor: number) => Promise<EventSlice>;
+  /** Reads the slice at a cursor, as the replay itself will, and counts the deliveries that it makes. */
+  readonly readSlice: (cursor: number) => Promise<EventSlice & { readonly deliveries: number }>;
 }
 
-/** Counts the wanted events of a range, and their bytes. */
+/** Counts the wanted events of a range, their deliveries and their bytes. */
 export async function previewReplay(
   range: CursorRange,
   { log, clock, readSlice }: PreviewDependencies,
 ): Promise<ReplayPreview> {
   const end = clock.monotonic() + PREVIEW_TIME_LIMIT;
-  const seen = { count: 0, bytes: 0 };
+  const seen = { count: 0, deliveries: 0, bytes: 0 };
   for (let cursor = 0; cursor !== CURSOR_END; ) {
     const slice = await readSlice(cursor);
     cursor = slice.to;
     seen.count += slice.events.length;
+    seen.deliveries += slice.deliveries;
     seen.bytes += bytesOf(slice);
     if (cursor !== CURSOR_END && clock.monotonic() >= end) {
       const [whole, left] = [await storedFrom(log, range, 0), await storedFrom(log, range, cursor)];
@@ -55,7 +56,7 @@ export async function previewRedelivery(
   const { clock, deadLetters } = dependencies;
   const query = deadLetterQuery(request, destination);
   const whole = await countDeadLetters(query, deadLetters);
-  if (takesEveryEvent(request)) return { count: whole, bytes: 0, isExact: true };
+  if (takesEveryEvent(request)) return { count: whole, deliveries: whole, bytes: 0, isExact: true };
   const end = clock.monotonic() + PREVIEW_TIME_LIMIT;
   let [scanned, count] = [0, 0];
   let from: string | undefined;
@@ -66,22 +67,25 @@ export async function previewRedelivery(
     from = page.next;
     if (from !== undefined && clock.monotonic() >= end) {
       const rest = Math.round((Math.max(0, whole - scanned) * count) / Math.max(1, scanned));
-      return { count: count + rest, bytes: 0, isExact: false };
+      return { count: count + rest, deliveries: count + rest, bytes: 0, isExact: false };
     }
   } while (from !== undefined);
-  return { count, bytes: 0, isExact: true };
+  return { count, deliveries: count, bytes: 0, isExact: true };
 }
 
 /** Assumes that the share of wanted events stays the same. Never more than is stored. */
 export function estimate(
-  seen: { readonly count: number; readonly bytes: number },
+  seen: Required<Pick<ReplayPreview, 'count' | 'deliveries' | 'bytes'>>,
   { scanned, left }: { readonly scanned: number; readonly left: Pick<RangeSize, 'events' | 'bytes'> },
 ): ReplayPreview {
   const share = Math.min(1, seen.count / Math.max(1, scanned));
   const count = Math.round(left.events * share);
-  const bytes = seen.count === 0 ? 0 : Math.round((seen.bytes / seen.count) * count);
+  const [deliveries, bytes] = [seen.deliveries, seen.bytes].map((sum) =>
+    seen.count === 0 ? 0 : Math.round((sum / seen.count) * count),
+  ) as [number, number];
   return {
     count: seen.count + count,
+    deliveries: seen.deliveries + deliveries,
     bytes: seen.bytes + Math.min(bytes, left.bytes),
     isExact: false,
   };

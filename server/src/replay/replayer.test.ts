@@ -212,6 +212,8 @@ it('enqueues for every endpoint that is a delivery of its own', async () => {
   const [crm] = settings.now().destinations;
   const each = { ...crm!, settings: { ...crm!.settings, success: 'each' as const } };
   await change({ destinations: [each] });
+  const wish = { from: 0, to: clock.now() + 1 };
+  expect(await replays.preview({ ...wish, destination: 'crm' })).toMatchObject({ count: 3, deliveries: 6 });
   const id = await begin();
   await untilItEnds(id);
   expect(await replays.status(stateOf(id))).toEqual({ events: 3, pending: 6 });

@@ -62,16 +62,22 @@ export class Replayer {
     const { settings, filterFor, log, clock, history } = this.#dependencies;
     const snapshot = settings.now();
     const destination = snapshot.destinations.find(({ name }) => name === request.destination);
-    if (destination === undefined) return { count: 0, bytes: 0, isExact: true };
+    if (destination === undefined) return { count: 0, deliveries: 0, bytes: 0, isExact: true };
     if (request.redelivers?.state === 'dead')
       return await previewRedelivery(request, destination, this.#dependencies);
     const logCursor = new LogCursor(log, cursorRangeOf(request, snapshot));
-    const readSlice = async (cursor: number): Promise<EventSlice> => {
+    const lanes = lanesOf(destination).length;
+    const readSlice = async (cursor: number): Promise<EventSlice & { readonly deliveries: number }> => {
       const slice = await logCursor.next(cursor, Number.POSITIVE_INFINITY, filterFor(request, snapshot));
-      if (request.redelivers === undefined) return slice;
+      if (request.redelivers === undefined) return { ...slice, deliveries: slice.events.length * lanes };
       const all = slice.events.map(({ position }) => position);
-      const delivered = new Set((await selectDelivered(all, destination, history)).positions);
-      return { ...slice, events: slice.events.filter(({ position }) => delivered.has(position)) };
+      const { positions, only } = await selectDelivered(all, destination, history);
+      const delivered = new Set(positions);
+      return {
+        to: slice.to,
+        events: slice.events.filter(({ position }) => delivered.has(position)),
+        deliveries: [...only.values()].reduce((sum, { length }) => sum + length, 0),
+      };
     };
     return await previewReplay(request, { log, clock, readSlice });
   };

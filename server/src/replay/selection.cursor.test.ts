@@ -68,15 +68,18 @@ it('ends at once where there is nothing', async () => {
 /** Reads slices as `Replayer.preview` does. */
 const sliceReader = (log: EventLog, isWanted: ReplayFilter) => {
   const reader = new LogCursor(log, RANGE);
-  return (cursor: number) => reader.next(cursor, Number.POSITIVE_INFINITY, isWanted);
+  return async (cursor: number) => {
+    const slice = await reader.next(cursor, Number.POSITIVE_INFINITY, isWanted);
+    return { ...slice, deliveries: 2 * slice.events.length };
+  };
 };
 
 it('previews a range by reading all of it', async () => {
   const log = await logOf(20);
   const isPage: ReplayFilter = ({ event }) => event.type === 'page';
   const dependencies = { log, clock: { monotonic: () => 0 }, readSlice: sliceReader(log, isPage) };
-  const { count, bytes, isExact } = await previewReplay(RANGE, dependencies);
-  expect({ count, isExact }).toEqual({ count: 10, isExact: true });
+  const { count, deliveries, bytes, isExact } = await previewReplay(RANGE, dependencies);
+  expect({ count, deliveries, isExact }).toEqual({ count: 10, deliveries: 20, isExact: true });
   const { events } = await new LogCursor(log, RANGE).next(0, 1, isPage);
   expect(bytes).toBeGreaterThanOrEqual(10 * JSON.stringify(events[0]!.stored.event).length);
 });
@@ -107,10 +110,19 @@ it('estimates the rest of a range that takes too long to read, and never more th
 });
 
 it('estimates by what is stored, however unevenly it arrived', () => {
-  const seen = { count: 10, bytes: 1000 };
+  const seen = { count: 10, deliveries: 20, bytes: 1000 };
   const left = { events: 30, bytes: 2500 };
-  expect(estimate(seen, { scanned: 20, left })).toEqual({ count: 25, bytes: 2500, isExact: false });
-  expect(estimate(seen, { scanned: 10, left })).toEqual({ count: 40, bytes: 3500, isExact: false });
+  expect(estimate(seen, { scanned: 20, left })).toEqual({
+    ...{ count: 25, deliveries: 50, bytes: 2500 },
+    isExact: false,
+  });
+  expect(estimate(seen, { scanned: 10, left })).toEqual({
+    ...{ count: 40, deliveries: 80, bytes: 3500 },
+    isExact: false,
+  });
   expect(estimate(seen, { scanned: 0, left })).toMatchObject({ count: 40 });
-  expect(estimate({ count: 0, bytes: 0 }, { scanned: 20, left })).toMatchObject({ count: 0, bytes: 0 });
+  expect(estimate({ count: 0, deliveries: 0, bytes: 0 }, { scanned: 20, left })).toMatchObject({
+    count: 0,
+    bytes: 0,
+  });
 });

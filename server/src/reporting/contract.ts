@@ -82,6 +82,8 @@ export interface Overview extends LedgerReport {
   readonly callsOfNoSource: UnattributedCalls;
   /** Values that were changed, by source, since the start of the process. */
   readonly changedValues: Readonly<Record<string, ValueChanges>>;
+  /** Requests that were answered 429 because a source is over its rate limit, by source, since the start of the process. */
+  readonly rateLimitedRequests: Readonly<Record<string, number>>;
   /** The latest discarded call of every source and reason; `GET discards` has more of them. */
   readonly discards: readonly DiscardSample[];
   readonly log: LogOverview;

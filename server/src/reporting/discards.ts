@@ -12,13 +12,14 @@ import {
 import type { DiscardSample, UnattributedCalls } from './contract.ts';
 
 /**
- * In-memory counters of calls without a source, and of changed values by source. They start at zero with every start and are no part of
+ * In-memory counters of calls without a source, and of changed values and requests over the rate limit by source. They start at zero with every start and are no part of
  * the ledger. Reasons and codes come from `spec/errors.json` and never from a client, so their number is bounded.
  */
 export class UnattributedCallCounters implements DiscardCounters {
   readonly #discarded = new Map<string, number>();
   readonly #refused = new Map<string, number>();
   readonly #changes = new Map<string, ValueChanges>();
+  readonly #rateLimited = new Map<string, number>();
 
   discarded(reasons: Readonly<Record<string, number>>): void {
     for (const reason in reasons) addCount(this.#discarded, reason, reasons[reason]!);
@@ -30,6 +31,15 @@ export class UnattributedCallCounters implements DiscardCounters {
 
   changed(source: string, changes: ValueChanges): void {
     this.#changes.set(source, addChanges(this.#changes.get(source), changes));
+  }
+
+  rateLimited(source: string): void {
+    addCount(this.#rateLimited, source, 1);
+  }
+
+  /** By the name of the source. */
+  rateLimitedRequests(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#rateLimited);
   }
 
   /** By the name of the source. */

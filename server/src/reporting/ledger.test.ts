@@ -474,6 +474,7 @@ describe('the overview', () => {
         refused: { invalid_write_key: 1 },
       },
       changedValues: {},
+      rateLimitedRequests: {},
       log: { events: 2, bytes: expect.any(Number), oldestAt: '2025-12-31T23:59:55.000Z' },
       version: '1.2.3',
       nodeVersion: process.versions.node,

@@ -145,6 +145,7 @@ export class ReportService {
       lanes: this.#laneOverviews(stats, settings(), ledger),
       callsOfNoSource: this.discardCounters.read(),
       changedValues: this.discardCounters.changedValues(),
+      rateLimitedRequests: this.discardCounters.rateLimitedRequests(),
       discards: latestByReason(this.discardSamples.read()),
       log: logOverview(size),
       ...diskOverview(disk, diskLimit),

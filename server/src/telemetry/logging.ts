@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { isoTime } from '../model/time.ts';
 import { visibleJson } from '../model/visible-text.ts';
-import type { Logger, LogLevel } from '../ports/logger.ts';
+import type { LogFields, Logger, LogLevel } from '../ports/logger.ts';
 import type { Observer } from '../ports/telemetry.ts';
 
 /**
@@ -12,13 +12,12 @@ export function createLogger(
   level: LogLevel,
   destination: { write(line: string): void } = process.stderr,
 ): Logger {
-  return pino(
+  const lines = pino(
     {
       level,
       base: null,
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
-      messageKey: 'event',
       errorKey: 'error',
       // A last line of defence: no log line should have these fields.
       redact: {
@@ -28,6 +27,20 @@ export function createLogger(
     },
     { write: (line) => void destination.write(visibleJson(line)) },
   );
+  const lineAt = (level: LogLevel): Logger[LogLevel] =>
+    lines.isLevelEnabled(level)
+      ? (facts, event) => lines[level]({ ...facts, event }, messageOf(facts, event))
+      : () => {};
+  return { debug: lineAt('debug'), info: lineAt('info'), warn: lineAt('warn'), error: lineAt('error') };
+}
+
+/** What programs that collect logs show of a line: the event in words, and its reason. */
+function messageOf({ error, reason, message }: LogFields, event: string): string {
+  const why = [error instanceof Error ? error.message : undefined, reason, message].find(
+    (one) => typeof one === 'string' && one !== '',
+  );
+  const words = event.replaceAll(/[._]/g, ' ');
+  return why === undefined ? words : `${words}: ${String(why)}`;
 }
 
 /** Logs a line at the level `debug` for each round of attempts and passes every activity on to `next`. */

@@ -28,6 +28,7 @@ function page(more: Partial<MetricsPageDependencies> = {}) {
     destinationStates: () => [],
     callsOfNoSource: () => ({ discarded: {}, refused: {} }),
     changedValues: () => ({}),
+    rateLimitedRequests: () => ({}),
     users: () => ({ isFailed: false, isLate: false, restarts: 0 }),
     readiness: () => [],
     ...more,

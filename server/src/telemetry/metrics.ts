@@ -88,6 +88,7 @@ export interface MetricsPageDependencies {
   readonly destinationStates: () => readonly DestinationState[];
   readonly callsOfNoSource: () => UnattributedCalls;
   readonly changedValues: () => Readonly<Record<string, ValueChanges>>;
+  readonly rateLimitedRequests: () => Readonly<Record<string, number>>;
   readonly users: () => UsersHealth;
   readonly regulations?: () => RegulationHealth;
   readonly alerts?: () => readonly AlertHealth[];
@@ -134,8 +135,7 @@ export class MetricsPage {
   };
 
   async #make(): Promise<string> {
-    const { registry, readiness, callsOfNoSource, changedValues, users, regulations, clock } =
-      this.#dependencies;
+    const { registry, readiness, callsOfNoSource, users, regulations, clock } = this.#dependencies;
     const { alerts = () => [] } = this.#dependencies;
     const [stored, disk] = await Promise.all([this.#readStore(), this.#dependencies.disk()]);
     const destinations = this.#named(this.#correctedStates());
@@ -145,7 +145,8 @@ export class MetricsPage {
       ...destinationMetrics(destinations, now),
       ...endpointMetrics(destinations, now),
       ...deliveryMetrics(this.#namedMetrics()),
-      ...requestMetrics(registry, callsOfNoSource(), changedValues()),
+      ...requestMetrics(registry, callsOfNoSource()),
+      ...sourceMetrics(this.#dependencies),
       ...userMetrics(users()),
       ...(regulations === undefined ? [] : regulationMetrics(regulations(), clock.now())),
       ...alertMetrics(alerts()),
@@ -281,11 +282,7 @@ interface StoreReading {
   readonly nodes: readonly MetricFamily[];
 }
 
-function requestMetrics(
-  registry: MetricsRegistry,
-  { discarded }: UnattributedCalls,
-  changedValues: Readonly<Record<string, ValueChanges>>,
-): MetricFamily[] {
+function requestMetrics(registry: MetricsRegistry, { discarded }: UnattributedCalls): MetricFamily[] {
   const reasons = Object.entries(discarded).map(([reason, value]) => ({ labels: { reason }, value }));
   return [
     counter(
@@ -303,13 +300,6 @@ function requestMetrics(
       'Calls that were discarded and no source can be named for, by reason.',
       reasons,
     ),
-    counter(
-      'millrace_changed_values_total',
-      'Values of accepted calls that were changed, by source and kind of change.',
-      Object.entries(changedValues).flatMap(([source, { counts }]) =>
-        Object.entries(counts).map(([change, value]) => ({ labels: { source, change }, value })),
-      ),
-    ),
     {
       name: 'millrace_commit_duration_seconds',
       type: 'histogram',
@@ -319,6 +309,27 @@ function requestMetrics(
     counter('millrace_failed_commits_total', 'Groups of calls that could not be stored.', [
       { labels: {}, value: registry.failedCommits },
     ]),
+  ];
+}
+
+/** What no ledger counts, by source. */
+function sourceMetrics({
+  changedValues,
+  rateLimitedRequests,
+}: Pick<MetricsPageDependencies, 'changedValues' | 'rateLimitedRequests'>): MetricFamily[] {
+  return [
+    counter(
+      'millrace_changed_values_total',
+      'Values of accepted calls that were changed, by source and kind of change.',
+      Object.entries(changedValues()).flatMap(([source, { counts }]) =>
+        Object.entries(counts).map(([change, value]) => ({ labels: { source, change }, value })),
+      ),
+    ),
+    counter(
+      'millrace_rate_limited_requests_total',
+      'Requests that were answered 429 because a source is over its rate limit, by source.',
+      Object.entries(rateLimitedRequests()).map(([source, value]) => ({ labels: { source }, value })),
+    ),
   ];
 }
 

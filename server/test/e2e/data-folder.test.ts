@@ -2,7 +2,14 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
+import {
+  failuresOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  runProgram,
+  startProgram,
+} from '../support/program.ts';
 
 /** What only the embedded engine keeps in its data folder can be missing or in use there. */
 describe('millrace start on a data folder', () => {
@@ -12,7 +19,6 @@ describe('millrace start on a data folder', () => {
     ...more,
   ];
   const start = (...more: string[]) => runProgram({ args: args(...more) });
-  const lines = (text: string) => text.split('\n').filter((line) => line.startsWith('millrace:'));
 
   beforeEach(() => {
     place = makePlace(oneDestination(['http://127.0.0.1:9/in']));
@@ -23,7 +29,7 @@ describe('millrace start on a data folder', () => {
     writeFileSync(place.data, 'a file, not a folder');
     const { code, stderr } = await start('--port', '0');
     expect(code).toBe(1);
-    expect(lines(stderr)).toEqual([expect.stringMatching(/data folder .*data.*--data/)]);
+    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/data folder .*data.*--data/)]);
   });
 
   it.runIf(process.platform === 'linux').each(['start', 'dev'])(
@@ -33,7 +39,7 @@ describe('millrace start on a data folder', () => {
         args: [verb, '--data', '/proc/millrace/data', '--port', '0'],
       });
       expect(code).toBe(1);
-      expect(lines(stderr)).toEqual(
+      expect(failuresOf(stderr)).toEqual(
         expect.arrayContaining([expect.stringMatching(/cannot make the data folder .*--data/)]),
       );
     },
@@ -45,7 +51,7 @@ describe('millrace start on a data folder', () => {
     rmSync(join(place.data, 'millrace.db'));
     const { code, stderr } = await start('--port', '0');
     expect(code).toBe(1);
-    expect(lines(stderr)).toEqual([expect.stringMatching(/millrace\.db is missing.*restore a backup/)]);
+    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/millrace\.db is missing.*restore a backup/)]);
     expect(existsSync(join(place.data, 'millrace.db'))).toBe(false);
   });
 
@@ -53,7 +59,7 @@ describe('millrace start on a data folder', () => {
     const first = await startProgram({ args: args('--port', '0') });
     const { code, stderr } = await start('--port', '0');
     expect(code).toBe(1);
-    expect(lines(stderr)).toEqual([
+    expect(failuresOf(stderr)).toEqual([
       expect.stringMatching(
         new RegExp(`in use by another running Millrace \\(process ${first.pid}\\).*--data`),
       ),
@@ -69,6 +75,6 @@ describe('millrace start on a data folder', () => {
     database.close();
     const { code, stderr } = await start('--port', '0');
     expect(code).toBe(1);
-    expect(lines(stderr)).toEqual([expect.stringMatching(/newer Millrace \(format 999.*newer version/)]);
+    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/newer Millrace \(format 999.*newer version/)]);
   });
 });

@@ -254,7 +254,10 @@ describe('the admin token', () => {
     const program = await bench.start();
     const file = join(bench.place.data, 'admin-token');
     const [line] = await program.saw(/^.*admin-token.*$/m);
-    expect(line).toBe(`millrace: the token of the control API is in ${file}`);
+    expect(JSON.parse(line)).toMatchObject({
+      ...{ level: 'info', event: 'server.token_file', path: file },
+      msg: `the token of the control API is in ${file}`,
+    });
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const { token } = bench;
     expect(await bench.statusWith(token)).toBe(200);

@@ -18,7 +18,9 @@ const yaml = (receiver: TestReceiver, down: number, head: string) => `
 ${head}
 unknownWriteKeys: discard
 egress: { allow: [127.0.0.0/8] }
-sources: [{ name: website, writeKeys: [wk_website_key] }]
+sources:
+  - { name: website, writeKeys: [wk_website_key] }
+  - { name: limited, writeKeys: [wk_limited], rateLimit: 1 }
 destinations:
   - name: crm
     type: webhooks
@@ -126,6 +128,10 @@ describe('a server with metrics', () => {
     await send(program.url, '/v1/track', track('c', strange), { writeKey });
     await send(program.url, '/v1/track', track('d'), { writeKey: 'unknown' });
     await send(program.url, '/v1/track', '{', { writeKey });
+    // The batch takes the calls of a minute.
+    const batch = Array.from({ length: 60 }, (_, nth) => track(`limited-${nth}`));
+    await send(program.url, '/v1/batch', { batch }, { writeKey: 'wk_limited' });
+    await send(program.url, '/v1/track', track('too much'), { writeKey: 'wk_limited' });
     const value = (families: Map<string, MetricFamily>, name: string, labels: object = {}) =>
       families
         .get(name.replace(/_count$/, ''))
@@ -146,8 +152,10 @@ describe('a server with metrics', () => {
       ['millrace_changed_values_total', { source: 'website', change: 'unreadable_times' }, 1],
       ['millrace_discarded_total', { source: 'website', reason: 'no_user_anon_id' }, 1],
       ['millrace_unattributed_calls_total', { reason: 'unknown_write_key' }, 1],
-      ['millrace_requests_total', { status: '2xx' }, 6],
-      ['millrace_requests_total', { status: '4xx' }, 2],
+      ['millrace_requests_total', { status: '2xx' }, 7],
+      ['millrace_requests_total', { status: '4xx' }, 3],
+      ['millrace_rate_limited_requests_total', { source: 'limited' }, 1],
+      ['millrace_refused_requests_total', { code: 'rate_limited' }, 1],
       ['millrace_refused_requests_total', { code: 'no_user_anon_id' }, 1],
       ['millrace_discarded_total', { source: 'website', reason: 'invalid_json' }, 1],
       ['millrace_refused_requests_total', { code: 'invalid_json' }, 1],
@@ -184,7 +192,7 @@ describe('a server with metrics', () => {
     debug.remove();
     const shown = await get(`${program.url}/metrics`);
     const counts = parseMetrics(await shown.text());
-    expect(counts.get('millrace_accepted_total')?.series).toMatchObject([{ value: 3 }]);
+    expect(counts.get('millrace_accepted_total')?.series).toMatchObject([{ value: 3 }, { value: 60 }]);
     expect(
       counts.get('millrace_attempts_total')?.series.filter(({ labels }) => labels['destination'] === 'crm'),
     ).toEqual([]);

@@ -4,7 +4,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
+import {
+  failuresOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  runProgram,
+  startProgram,
+} from '../support/program.ts';
 
 const GOOD = oneDestination(['http://127.0.0.1:9/in']);
 
@@ -21,7 +28,6 @@ describe('millrace start', () => {
     ...more,
   ];
   const start = (...more: string[]) => runProgram({ args: args(...more) });
-  const lines = (text: string) => text.split('\n').filter((line) => line.startsWith('millrace:'));
 
   beforeEach(() => {
     place = makePlace(GOOD);
@@ -53,7 +59,7 @@ describe('millrace start', () => {
     writeFileSync(place.config, GOOD.replace('sources: [website]', 'sources: [webiste]'));
     const { code, stderr } = await start();
     expect(code).toBe(2);
-    expect(stderr).toMatch(
+    expect(failuresOf(stderr)[0]).toMatch(
       /millrace\.yaml:9:15 {2}destinations\[0\]\.sources\[0\] {2}names the source "webiste", which does not exist; did you mean "website"\?/,
     );
     // A source that only an earlier start has made counts as well.
@@ -107,7 +113,7 @@ describe('millrace start', () => {
     const { code, stderr } = await start('--port', String(port));
     other.close();
     expect(code).toBe(1);
-    expect(lines(stderr)).toEqual([
+    expect(failuresOf(stderr)).toEqual([
       expect.stringMatching(new RegExp(`port ${port}.*already in use.*--port`)),
     ]);
   });
@@ -128,6 +134,6 @@ describe('millrace start', () => {
       env: { MILLRACE_DATABASE: database },
     });
     expect(code).toBe(1);
-    expect(lines(stderr)).toEqual([expect.stringMatching(/database/)]);
+    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/database/)]);
   });
 });

@@ -74,7 +74,7 @@ async function askUntil(status: number, body?: Uint8Array): Promise<WireResponse
 
 function tallied(): DiscardCounters & { readonly codes: string[] } {
   const codes: string[] = [];
-  return { codes, refused: (code) => void codes.push(code), discarded() {}, changed() {} };
+  return { codes, refused: (code) => void codes.push(code), discarded() {}, changed() {}, rateLimited() {} };
 }
 
 describe('the bound on requests', () => {

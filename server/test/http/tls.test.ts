@@ -14,7 +14,7 @@ import {
   TestConnection,
   type TestServer,
 } from '../support/http-server.ts';
-import { ROOT, runProgram, startArguments, startProgram } from '../support/program.ts';
+import { failuresOf, ROOT, runProgram, startArguments, startProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 /** https on the listener's own port: `tls` of the configuration. spec/contract.md, "Paths of the server". */
@@ -298,7 +298,7 @@ describe('millrace start', () => {
   test('ends with 1 and one line when it cannot', async () => {
     const { code, stderr } = await runProgram({ args: configure({ ...files, key: join(folder, 'none') }) });
     expect(code).toBe(1);
-    expect(stderr.split('\n').filter((line) => line.startsWith('millrace:'))).toEqual([
+    expect(failuresOf(stderr)).toEqual([
       expect.stringContaining(`tls.key: ${join(folder, 'none')} does not exist`),
     ]);
   });

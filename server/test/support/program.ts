@@ -75,6 +75,26 @@ export async function runProgram(
   return { code, ...out };
 }
 
+/** One line of the log of a program. */
+export interface LogLine {
+  readonly level: string;
+  readonly event: string;
+  readonly msg: string;
+  readonly [fact: string]: unknown;
+}
+
+/** The log of a program: everything that `start` writes to a stderr that is no terminal. Throws where a line is no JSON. */
+export function logOf(stderr: string): LogLine[] {
+  const lines = stderr.split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line) as LogLine);
+}
+
+/** What a program said of its failed start. */
+export function failuresOf(stderr: string): string[] {
+  const events = ['server.not_started', 'settings.refused'];
+  return logOf(stderr).flatMap(({ event, msg }) => (events.includes(event) ? [msg] : []));
+}
+
 function launch({ args, env, under = [] }: ProgramOptions) {
   const [command, ...rest] = [...under, process.execPath, ...OPTIONS, MILLRACE, ...args];
   const child = spawn(command!, rest, {

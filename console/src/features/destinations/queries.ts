@@ -6,7 +6,7 @@ import type { paths } from '../../api/schema.d.ts';
 export type DestinationStatus = Answer<'/api/v1/destinations/{name}/status', 'get'>;
 export type Delivery = Answer<'/api/v1/deliveries', 'get'>['data'][number];
 export type Replay = Answer<'/api/v1/replays/{id}', 'get'>;
-export type ReplayPreview = Pick<Replay, 'count' | 'bytes' | 'exact' | 'expectedSeconds'>;
+export type ReplayPreview = Pick<Replay, 'count' | 'deliveries' | 'bytes' | 'exact' | 'expectedSeconds'>;
 export type TestResult = Answer<'/api/v1/destinations/{name}/test', 'post'>['data'][number];
 
 export const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'dead'] as const;

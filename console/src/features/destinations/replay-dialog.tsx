@@ -41,6 +41,7 @@ export function ReplayDialog({ name, isPaused, onClose }: ReplayDialogProps) {
     enabled: request !== undefined,
   });
   const count = preview.data?.count ?? 0;
+  const deliveries = preview.data?.deliveries ?? count;
   const begin = async (wanted: ReplayRequest): Promise<void> => {
     await replay.mutateAsync(wanted);
     toast(`The replay of ${plural(count, 'event')} to ${name} has begun.`);
@@ -92,6 +93,7 @@ export function ReplayDialog({ name, isPaused, onClose }: ReplayDialogProps) {
         <div className="big num">{preview.data === undefined ? '…' : plural(count, 'event')}</div>
         {preview.data !== undefined && (
           <div className="soft num">
+            {deliveries !== count && `${plural(deliveries, 'delivery', 'deliveries')} · `}
             {bytes(preview.data.bytes)} · about {duration(preview.data.expectedSeconds * 1000)} at this rate ·{' '}
             {preview.data.exact ? 'counted exactly' : `an estimate, never more than ${exactNumber(count)}`}
           </div>

@@ -63,7 +63,7 @@ function SystemHealth({ status }: { readonly status: Status }) {
 
 /** What runs, and for how long. */
 function Program({ status }: { readonly status: Status }) {
-  const { version, nodeVersion, startedAt, nodes, callsOfNoSource, changedValues } = status;
+  const { version, nodeVersion, startedAt, nodes, callsOfNoSource, changedValues, rateLimitedRequests } = status;
   const { discarded, refused } = callsOfNoSource;
   const now = useNow();
   const facts: Fact[] = [
@@ -77,6 +77,7 @@ function Program({ status }: { readonly status: Status }) {
     ...Object.entries(changedValues).flatMap(([source, { counts }]) =>
       countFacts(`Values changed, ${source}`, counts),
     ),
+    ...countFacts('Requests over the rate limit', rateLimitedRequests),
   ];
   return (
     <Section title="Server" about={location.hostname}>

@@ -12,7 +12,7 @@ import { databaseClockMark, type NodeOptions, PostgresNodes } from './nodes.ts';
 import { PendingSets } from './queue/pending.ts';
 import { queueOf } from './queue/queue.ts';
 import { PostgresRegulations } from './regulations/regulation-store.ts';
-import { migrate } from './schema.ts';
+import { FORMAT, migrate } from './schema.ts';
 import { PostgresSettings } from './settings/settings-store.ts';
 import { hasProfiles, PostgresProfileStore } from './users/profile-store.ts';
 
@@ -35,6 +35,8 @@ const MIGRATE_WITHIN = 3_600_000;
 export interface PostgresStore extends Store {
   /** Tells this store from every other, and the secret of its key hash. */
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
+  /** The number of its format. */
+  readonly format: number;
   /** This process among those of the database. */
   readonly nodes: PostgresNodes;
   readonly database: Database;
@@ -76,6 +78,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const log = new PostgresEventLog({ database, pending, hash, ...keys });
     return {
       identity: { id, keySecret },
+      format: FORMAT,
       nodes,
       database,
       hasProfiles: await hasProfiles(database),

@@ -32,6 +32,7 @@ import type { ClaimAnswer } from './queue/pending.ts';
 import { encodeResults } from './queue/settle.ts';
 import { decodeHashes, encodeHashes, type JournalEntry, RegulationJournal } from './regulations/journal.ts';
 import { Arena } from './rpc.ts';
+import { FORMAT } from './schema.ts';
 import type { WriterOptions } from './writer.ts';
 import { startThread, type WriterHandle, WriterThread } from './writer-thread.ts';
 
@@ -53,6 +54,8 @@ export interface SqliteStoreOptions {
 export interface SqliteStore extends Store {
   /** The id and the secret of the key hash. No other store has the same. */
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
+  /** The number of its format. */
+  readonly format: number;
   /** Why nothing can be stored or read while the files are not in their place; empty otherwise. */
   readonly problems: () => readonly string[];
   /**
@@ -85,6 +88,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   await completeJournal(thread, journal);
   return {
     identity: { id, keySecret },
+    format: FORMAT,
     problems,
     log: eventLogOf(thread, keyHash(keySecret), dedupeWindow),
     queue: deliveryQueueOf(thread),

@@ -20,6 +20,7 @@ import {
   refuseStale,
   warningsSchema,
 } from '../records.ts';
+import { unknownName } from '../unknown-name.ts';
 import { alertView, toJson, unmaskAlert } from '../views.ts';
 import { refuseRenaming } from './sources.ts';
 
@@ -262,6 +263,5 @@ function tagged(alert: AlertRecord, dependencies: Pick<AlertOperationDependencie
 function alertByName(name: string | undefined, { alerts }: Pick<SettingsSnapshot, 'alerts'>): AlertRecord {
   const alert = alerts.find((one) => one.name === name);
   if (alert !== undefined) return alert;
-  const hint = `${JSON.stringify(name)} is no alert; GET /api/v1/alerts lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(name ?? '', 'alert', alerts);
 }

@@ -32,6 +32,7 @@ import {
   refuseStale,
   warningsSchema,
 } from '../records.ts';
+import { unknownName } from '../unknown-name.ts';
 import { computationView, toJson } from '../views.ts';
 import { flagParameter } from './destinations.ts';
 import { refuseRenaming } from './sources.ts';
@@ -371,8 +372,7 @@ function computationByName(
 ): AudienceDefinition | TraitDefinition {
   const found: Computation | undefined = now[list].find((one) => one.name === name);
   if (found !== undefined) return found;
-  const hint = `${JSON.stringify(name)} is no ${noun}; GET /api/v1/${list} lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(name ?? '', noun, now[list], list);
 }
 
 /** A name that no record has and whose key is free. */

@@ -18,6 +18,7 @@ import {
   timeParameter,
 } from '../pagination.ts';
 import { Problem } from '../problem.ts';
+import { unknownName } from '../unknown-name.ts';
 import { eventFilterFields, searchPageSchema, searchPageView, sourceFilter } from './events.ts';
 import { attemptSchema } from './reports.ts';
 import { namingFields } from './tail.ts';
@@ -115,6 +116,5 @@ function destinationFilter(
   if (name === undefined) return {};
   const destination = [...destinations, ...gone.destinations].find((one) => one.name === name);
   if (destination !== undefined) return { destination: destination.id };
-  const hint = `${JSON.stringify(name)} is no destination; GET /api/v1/destinations lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(name, 'destination', destinations);
 }

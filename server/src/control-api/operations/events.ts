@@ -13,7 +13,7 @@ import {
   parsePageStart,
   timeParameter,
 } from '../pagination.ts';
-import { Problem } from '../problem.ts';
+import { unknownName } from '../unknown-name.ts';
 import { tracedCallSchema } from './reports.ts';
 
 export interface EventOperationDependencies {
@@ -108,6 +108,5 @@ export function sourceFilter(
   if (name === undefined) return {};
   const source = [...sources, ...gone.sources].find((one) => one.name === name);
   if (source !== undefined) return { source: source.id };
-  const hint = `${JSON.stringify(name)} is no source; GET /api/v1/sources lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(name, 'source', sources);
 }

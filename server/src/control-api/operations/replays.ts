@@ -8,6 +8,7 @@ import { pageQuery, pageSchema, timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import type { RecordDependencies } from '../records.ts';
 import { destinationByName } from '../records.ts';
+import { unknownName } from '../unknown-name.ts';
 
 export interface ReplayOperationDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
   /** Gives ids in rising order. */
@@ -36,6 +37,10 @@ const replayInput = z.strictObject({
 
 const previewFields = {
   count: z.int().meta({ description: 'Events.' }),
+  deliveries: z.int().exactOptional().meta({
+    description:
+      'What is sent: more than events where each endpoint gets its own (`success: each`). Absent for replays that an earlier version made.',
+  }),
   bytes: z.int().meta({ description: 'Of their JSON.' }),
   exact: z.boolean().meta({ description: 'Every event of the range was looked at.' }),
   estimated: z.boolean().meta({
@@ -160,8 +165,7 @@ function checkReplay({ destination: name, source, from, to }: ReplayRequest, now
   }
   const known = [...now.sources, ...now.gone.sources].some((one) => one.name === source);
   if (source === undefined || known) return;
-  const hint = `${JSON.stringify(source)} is no source; GET /api/v1/sources lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(source, 'source', now.sources);
 }
 
 /** Stores a new replay, and forgets the oldest ended ones. */
@@ -214,9 +218,10 @@ function parseIdCursor(cursor: string): string {
   throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
 }
 
-function previewView({ count, bytes, isExact }: ReplayPreview, perSecond: number) {
+function previewView({ count, deliveries, bytes, isExact }: ReplayPreview, perSecond: number) {
   return {
     count,
+    ...(deliveries === undefined ? {} : { deliveries }),
     bytes,
     exact: isExact,
     estimated: !isExact,

@@ -138,6 +138,10 @@ const overviewSchema = z.object({
       } satisfies Shape<ValueChanges>),
     )
     .meta({ description: 'Values of accepted calls that were changed, by source, since the start.' }),
+  rateLimitedRequests: z.record(z.string(), z.int()).meta({
+    description:
+      'Requests answered 429 because a source is over its `rateLimit`, by source, since the start.',
+  }),
   discards: z.array(discardSchema),
   log: z.object({
     events: z.int(),

@@ -14,6 +14,7 @@ import {
   recordInput,
   refuseStale,
 } from '../records.ts';
+import { unknownName } from '../unknown-name.ts';
 import { sourceView, toJson } from '../views.ts';
 
 const sourceSchema = z.object({
@@ -152,8 +153,7 @@ function taggedSource(source: Source): TaggedResult {
 function sourceByName(name: string | undefined, sources: readonly Source[]): Source {
   const source = sources.find((one) => one.name === name);
   if (source !== undefined) return source;
-  const hint = `${JSON.stringify(name)} is no source; GET /api/v1/sources lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(name ?? '', 'source', sources);
 }
 
 function newWriteKey(): string {

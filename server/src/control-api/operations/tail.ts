@@ -14,6 +14,7 @@ import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation, type Shape, StreamResult } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
+import { unknownName } from '../unknown-name.ts';
 import { attemptSchema } from './reports.ts';
 
 export interface TailOperationDependencies {
@@ -128,6 +129,5 @@ export function tailOperations({ settings, open }: TailOperationDependencies): A
 function refuseUnknownNames({ source, destination }: TailFilter, now: SettingsSnapshot) {
   if (destination !== undefined) destinationByName(destination, now);
   if (source === undefined || now.sources.some(({ name }) => name === source)) return;
-  const hint = `${JSON.stringify(source)} is no source; GET /api/v1/sources lists them.`;
-  throw new Problem('unknown_name', { hint });
+  throw unknownName(source, 'source', now.sources);
 }

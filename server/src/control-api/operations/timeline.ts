@@ -15,6 +15,7 @@ import { type ApiOperation, defineOperation, type Shape } from '../operation.ts'
 import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
+import { unknownName } from '../unknown-name.ts';
 
 export interface TimelineOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
@@ -191,12 +192,10 @@ function refuseUnknownNames(
   { source, destination }: Pick<TimelineQuery, 'source' | 'destination'>,
   { sources, destinations, gone }: SettingsSnapshot,
 ): void {
-  const isIn = (name: string | undefined, records: readonly { readonly name: string }[]) =>
-    name === undefined || records.some((record) => record.name === name);
-  if (!isIn(source, [...sources, ...gone.sources])) {
-    throw new Problem('unknown_name', { hint: 'GET /api/v1/sources lists the sources.' });
-  }
-  if (!isIn(destination, [...destinations, ...gone.destinations])) {
-    throw new Problem('unknown_name', { hint: 'GET /api/v1/destinations lists the destinations.' });
-  }
+  const isIn = (name: string, records: readonly { readonly name: string }[]) =>
+    records.some((record) => record.name === name);
+  if (source !== undefined && !isIn(source, [...sources, ...gone.sources]))
+    throw unknownName(source, 'source', sources);
+  if (destination !== undefined && !isIn(destination, [...destinations, ...gone.destinations]))
+    throw unknownName(destination, 'destination', destinations);
 }

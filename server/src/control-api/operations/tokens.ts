@@ -8,6 +8,7 @@ import { type ApiOperation, defineOperation } from '../operation.ts';
 import { pageByName, pageQuery, pageSchema } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import type { RecordDependencies } from '../records.ts';
+import { unknownName } from '../unknown-name.ts';
 import { tokenView } from '../views.ts';
 
 const tokenSchema = z.object({
@@ -97,16 +98,11 @@ export function tokenOperations({ settings, clock, lastUse }: TokenOperationDepe
       run: async ({ names, by }) => {
         const name = names['name'] ?? '';
         await settings.change((now) => {
-          if (!now.tokens.some((one) => one.name === name)) throw unknownToken(name);
+          if (!now.tokens.some((one) => one.name === name)) throw unknownName(name, 'token', now.tokens);
           return diffRecords({ removed: [{ kind: 'token', name }] }, now, { by, clock });
         });
         return undefined;
       },
     }),
   ];
-}
-
-function unknownToken(name: string): Problem {
-  const hint = `${JSON.stringify(name)} is no token; GET /api/v1/tokens lists them.`;
-  return new Problem('unknown_name', { hint });
 }

@@ -1,8 +1,4 @@
 import { uuidv7 } from 'uuidv7';
-import { createSocketOpener, readAuthorities } from './adapters/http-client/connector.ts';
-import { egressRules } from './adapters/http-client/egress.ts';
-import { parseProxyUrl } from './adapters/http-client/proxy-tunnel.ts';
-import { createMailer } from './adapters/smtp/mailer.ts';
 import { AlertSender } from './alerts/sender.ts';
 import { AlertService } from './alerts/service.ts';
 import type { Config } from './config/load.ts';
@@ -25,6 +21,7 @@ interface AlertParts {
   readonly settings: SettingsService;
   readonly reports: Pick<ReportService, 'overview'>;
   readonly httpClient: HttpClient;
+  readonly mailer: Mailer;
   readonly config: Config;
   readonly version: string;
   readonly clock: Clock;
@@ -33,11 +30,11 @@ interface AlertParts {
 
 /** Alerts look at the same reports as people do. */
 export function createAlerts(parts: AlertParts): AlertService {
-  const { settings, reports, httpClient, config, version, clock, options } = parts;
+  const { settings, reports, httpClient, mailer, config, version, clock, options } = parts;
   const { limits, node } = config;
   const sender = new AlertSender({
     transport: httpClient,
-    mailer: createEgressMailer(config.egress),
+    mailer,
     headersFor: alertHeaders,
     speaker: { node, version },
     clock,
@@ -70,14 +67,4 @@ function alertHeaders(
   const signed =
     signingSecrets.length === 0 ? {} : { standardWebhooks: standardWebhooksHeaders(message, signingSecrets) };
   return { fixedHeaders: fixedHeaders({ url, headers }), headers: requestHeaders(message.id, signed) };
-}
-
-function createEgressMailer({ allow, proxy, ca }: Config['egress']): Mailer {
-  return createMailer(
-    createSocketOpener({
-      egress: egressRules(allow),
-      ...(proxy === undefined ? {} : { proxy: parseProxyUrl(proxy) }),
-      ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
-    }),
-  );
 }

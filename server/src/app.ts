@@ -4,9 +4,12 @@ import manifest from '../package.json' with { type: 'json' };
 import { readDiskUse } from './adapters/files/disk-use.ts';
 import { TimelineFiles } from './adapters/files/timeline-files.ts';
 import { TokenUseFile } from './adapters/files/token-use-file.ts';
-import { readAuthorities } from './adapters/http-client/connector.ts';
+import { createSocketOpener, readAuthorities } from './adapters/http-client/connector.ts';
+import { egressRules } from './adapters/http-client/egress.ts';
 import { endpointProblems, judgeEndpoints } from './adapters/http-client/egress-report.ts';
+import { parseProxyUrl } from './adapters/http-client/proxy-tunnel.ts';
 import { createSendingClient } from './adapters/http-client/threads.ts';
+import { createMailer } from './adapters/smtp/mailer.ts';
 import { IdleCollector } from './adapters/system/memory.ts';
 import type { AlertService } from './alerts/service.ts';
 import { createAlerts } from './alerts-wiring.ts';
@@ -26,7 +29,7 @@ import { SourceRateLimiter, TurnScheduler } from './http/admission.ts';
 import { indexWriteKeys } from './ingest/calls.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
-import type { Destination } from './model/destination.ts';
+import { type Destination, withoutEndpoints } from './model/destination.ts';
 import { DAY } from './model/time.ts';
 import {
   callsStored,
@@ -38,6 +41,7 @@ import {
 } from './nodes-wiring.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
+import type { Mailer } from './ports/mailer.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { Observer } from './ports/telemetry.ts';
 import { RegulationService } from './regulations/service.ts';
@@ -211,8 +215,9 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const regulations = createRegulations({ ...receiving, ingest, publisher });
   await jobs.add('users', regulations);
   reports.include({ users: users.health, regulations: regulations.health, commits: timeline.recentCommits });
+  const mailer = createEgressMailer(config.egress);
   const { version } = manifest;
-  const alerts = createAlerts({ ...storage, reports, httpClient, version });
+  const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
   if (options.isSending !== false) await jobs.add('alerts', alerts);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
   started.add(new IdleCollector({ store: storage.store.memory, httpClient }));
@@ -236,6 +241,16 @@ function permanentObserver({ log }: Config, { logger, observer }: AppOptions): O
 function createEgressClient({ egress: { allow, proxy, ca }, threads }: Config): HttpClient {
   const authorities = ca === undefined ? {} : { ca: readAuthorities(ca) };
   return createSendingClient({ allow, ...(proxy === undefined ? {} : { proxy }), ...authorities }, threads);
+}
+
+function createEgressMailer({ allow, proxy, ca }: Config['egress']): Mailer {
+  return createMailer(
+    createSocketOpener({
+      egress: egressRules(allow),
+      ...(proxy === undefined ? {} : { proxy: parseProxyUrl(proxy) }),
+      ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
+    }),
+  );
 }
 
 interface DispatcherInputs extends StorageDependencies, Observation {
@@ -267,12 +282,6 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     dispatcher.configure([...destinations, ...gone.destinations.map(withoutEndpoints)], named);
   });
   return dispatcher;
-}
-
-/** A removed destination has nowhere to send to: its pending deliveries are given up. */
-function withoutEndpoints(destination: Destination): Destination {
-  const settings = { ...destination.settings, endpoints: [] };
-  return { ...destination, enabled: true, paused: false, settings };
 }
 
 /** A start does not wait for these warnings and does not fail on them: a name may resolve later. */

@@ -262,3 +262,9 @@ export const EMPTY_PLAN: Plan = { owed: [], skipped: [] };
 
 /** See `spec/errors.json`. */
 export type SkipReason = 'destination_disabled' | 'integrations' | 'filtered';
+
+/** A removed destination has nowhere to send to: its pending deliveries are given up. */
+export function withoutEndpoints(destination: Destination): Destination {
+  const settings = { ...destination.settings, endpoints: [] };
+  return { ...destination, enabled: true, paused: false, settings };
+}

@@ -63,7 +63,8 @@ function SystemHealth({ status }: { readonly status: Status }) {
 
 /** What runs, and for how long. */
 function Program({ status }: { readonly status: Status }) {
-  const { version, nodeVersion, startedAt, nodes, callsOfNoSource, changedValues, rateLimitedRequests } = status;
+  const { version, nodeVersion, startedAt, nodes, callsOfNoSource, changedValues, rateLimitedRequests } =
+    status;
   const { discarded, refused } = callsOfNoSource;
   const now = useNow();
   const facts: Fact[] = [

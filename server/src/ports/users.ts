@@ -93,8 +93,21 @@ export interface Preview {
   readonly leaves: number;
   /** When the oldest stored event arrived: earlier ones cannot count. Absent when there is none. */
   readonly eventsSince?: Time;
+  /** Values that are text where the definition wants numbers, and so never fit. */
+  readonly textForNumbers: readonly TextForNumber[];
   /** Events that were stored when it was asked for, and are not counted yet because profiles are behind. */
   readonly eventsBehind: number;
+}
+
+/** Values of one trait or property of which a definition wants numbers. */
+export interface TextForNumber {
+  readonly kind: 'trait' | 'property';
+  readonly name: string;
+  /** `reduced`: by a sum, an average, the least or the greatest. */
+  readonly use: 'compared' | 'reduced';
+  /** Those that are text, among all that were looked at. */
+  readonly texts: number;
+  readonly values: number;
 }
 
 export interface RebuildReport {

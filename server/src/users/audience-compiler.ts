@@ -369,7 +369,7 @@ const INTEGER = /^-?\d+$/;
  * The number that a text is the digits of, where receiving keeps it as text (spec/specification.md, "Values"): an integer beyond 2^53, or
  * what is infinite as a double. Undefined for every other text, such as "100", which a client has sent as text.
  */
-function largeNumberOf(text: string): number | bigint | undefined {
+export function largeNumberOf(text: string): number | bigint | undefined {
   if (!NUMBER.test(text)) return undefined;
   const double = Number(text);
   if (INTEGER.test(text) && !Number.isSafeInteger(double)) return BigInt(text);
@@ -411,7 +411,8 @@ function isOrdered(op: '<' | '<=' | '>' | '>=', value: Scalar, to: Scalar): bool
   }
 }
 
-function traitReader(name: string): Read<EvaluationScope> {
+/** Reads a trait by its name, or else along the dots of the name. */
+export function traitReader(name: string): Read<Pick<EvaluationScope, 'state'>> {
   const dot = name.indexOf('.');
   if (dot < 0) return ({ state }) => state.traits.get(name)?.value;
   const first = name.slice(0, dot);
@@ -425,7 +426,7 @@ function traitReader(name: string): Read<EvaluationScope> {
 }
 
 /** Reads a property by its name, or else along the dots of the name. */
-function pathReader(name: string): Read<JsonObject> {
+export function pathReader(name: string): Read<JsonObject> {
   const path = name.split('.');
   return (properties) => {
     if (Object.hasOwn(properties, name)) return properties[name];

@@ -423,6 +423,7 @@ describe('a preview', () => {
     const request = { definition: refunds, includeAnonymous: false };
     expect(await world.processor.preview({ ...request, replaces: BUYERS })).toEqual({
       ...{ members: 2, sample: ['ann', 'cleo'], enters: 1, leaves: 1, eventsSince: START, eventsBehind: 0 },
+      textForNumbers: [],
     });
     expect(await world.processor.preview({ ...request, includeAnonymous: true })).toMatchObject({
       ...{ members: 3, enters: 3, leaves: 0 },
@@ -433,6 +434,41 @@ describe('a preview', () => {
     await world.catchUp();
     expect(JSON.stringify([...world.profiles.states, ...world.profiles.documents])).toBe(before);
     expect(await world.told()).toEqual([]);
+  });
+
+  it('tells of values that are text where numbers are wanted', async () => {
+    const world = await new World().restart();
+    const values = [1, '2', 300, 'three', 18014398509481984, '18014398509481985'];
+    values.forEach((total, nth) => {
+      world.store('track', { userId: `u${nth}`, event: 'Order', properties: { total } });
+      world.store('identify', { userId: `u${nth}`, traits: { age: total } });
+    });
+    await world.settle();
+    const total = { op: 'property', name: 'total' } as const;
+    const order = { op: 'event', type: 'track', name: 'Order' } as const;
+    const definition: Condition = {
+      op: 'or',
+      conditions: [
+        { op: '>', value: { op: 'trait', name: 'age' }, to: 5 },
+        { op: '>', value: { ...order, reduce: { op: 'sum', property: 'total' } }, to: 5 },
+        { op: 'not', condition: { op: '=', value: { op: 'trait', name: 'age' }, to: 'three' } },
+        {
+          op: '>=',
+          value: { ...order, where: { op: '<', value: total, to: 5 }, reduce: { op: 'count' } },
+          to: 1,
+        },
+      ],
+    };
+    const { textForNumbers } = await world.processor.preview({ definition, includeAnonymous: false });
+    expect(textForNumbers).toHaveLength(3);
+    expect(textForNumbers).toEqual(
+      expect.arrayContaining([
+        // The digits of a number that no double holds are compared as that number.
+        { kind: 'trait', name: 'age', use: 'compared', texts: 2, values: 6 },
+        { kind: 'property', name: 'total', use: 'compared', texts: 2, values: 6 },
+        { kind: 'property', name: 'total', use: 'reduced', texts: 3, values: 6 },
+      ]),
+    );
   });
 
   it('ends when nobody waits for it, and after two minutes', async () => {

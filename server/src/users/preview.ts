@@ -10,6 +10,7 @@ import { arrivalIn, StoredEventFinder } from './backfill.ts';
 import type { IdentityReader } from './identity-graph.ts';
 import { addresseeOf, isMember } from './membership-sync.ts';
 import { decodeProfile, newProfile, type ProfileState } from './profile-state.ts';
+import { TextForNumbers } from './text-for-numbers.ts';
 import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
 
 export interface PreviewSources {
@@ -54,17 +55,22 @@ export async function previewComputation(
     (key) => dependencies.slots[key] ?? freshSlot(fresh, key),
   );
   const counts = new PreviewCounts(draft, request.replaces);
+  const texts = new TextForNumbers(request.definition);
   const { first } = await reader.bounds();
   const { nextProfile } = await store.cursor();
   for (let from = 0; from < nextProfile; from += PROFILES) {
     const range = { after: from - 1, to: from + PROFILES - 1 };
-    const states = await collectSlots(new Set(fresh.values()), { engine, draft, range, ...dependencies });
-    await evaluateAll(range, { ...dependencies, states, engine, counts });
+    const states = await collectSlots(new Set(fresh.values()), {
+      ...{ engine, draft, range, texts },
+      ...dependencies,
+    });
+    await evaluateAll(range, { ...dependencies, states, engine, counts, texts });
   }
   const failure = engine.failures.reasonOf(draft);
   if (failure !== undefined) throw new StorageError(failure);
   const eventsSince = arrivalIn(await reader.page(first, 1));
-  return { ...counts.result(), ...(eventsSince === undefined ? {} : { eventsSince }) };
+  const textForNumbers = texts.read();
+  return { ...counts.result(), textForNumbers, ...(eventsSince === undefined ? {} : { eventsSince }) };
 }
 
 function freshSlot(fresh: Map<string, number>, key: string): number {
@@ -107,12 +113,13 @@ interface Collection extends PreviewSources {
   readonly engine: TraitEngine;
   readonly draft: Computation;
   readonly range: ProfileRange;
+  readonly texts: TextForNumbers;
 }
 
 /** The slots of the definition, from the stored events, of the profiles of a range. */
 async function collectSlots(
   only: ReadonlySet<number>,
-  { engine, draft, range, reader, identityReader, store, position, check }: Collection,
+  { engine, draft, range, texts, reader, identityReader, store, position, check }: Collection,
 ): Promise<Map<ProfileId, ProfileState>> {
   const states = new Map<ProfileId, ProfileState>();
   if (only.size === 0) return states;
@@ -129,6 +136,7 @@ async function collectSlots(
       const state = states.get(id) ?? newProfile(id);
       states.set(id, state);
       engine.apply(state, event, only);
+      texts.ofEvent(event);
     });
     if (page.next <= next) break;
     next = page.next;
@@ -142,11 +150,12 @@ interface Evaluation extends PreviewSources {
   readonly engine: TraitEngine;
   readonly states: ReadonlyMap<ProfileId, ProfileState>;
   readonly counts: PreviewCounts;
+  readonly texts: TextForNumbers;
 }
 
 async function evaluateAll(
   { after, to }: ProfileRange,
-  { store, states, engine, counts, now, check }: Evaluation,
+  { store, states, engine, counts, texts, now, check }: Evaluation,
 ): Promise<void> {
   for (let last = after; ; ) {
     const page = await store.scan(last, SCAN);
@@ -158,6 +167,7 @@ async function evaluateAll(
       for (const [slot, collected] of states.get(id)?.slots ?? []) state.slots.set(slot, collected);
       engine.evaluate(state, Math.max(now, state.lastSeenAt));
       counts.add(state, before);
+      texts.ofProfile(state);
     }
     if (page.length < SCAN) return;
     await nextTurn();

@@ -11,7 +11,7 @@ import { type Duration, isoTime } from '../../model/time.ts';
 import type { DeliveryHistories, ReplayProgress } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
-import type { ComputationStatus, MembersPage, Users, UsersStatus } from '../../ports/users.ts';
+import type { ComputationStatus, MembersPage, TextForNumber, Users, UsersStatus } from '../../ports/users.ts';
 import { diffRecords } from '../changes.ts';
 import {
   type ApiOperation,
@@ -231,13 +231,13 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
           client.gone,
         ),
       );
-      const { members, sample, enters, leaves, eventsSince, eventsBehind } = preview;
+      const { members, sample, enters, leaves, eventsSince, eventsBehind, textForNumbers } = preview;
       return {
         ...{ definition: text, json: definition, members, sample, enters, leaves },
         ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
         complete: eventsBehind === 0,
         ...(eventsBehind === 0 ? {} : { eventsBehind }),
-        warnings: windowWarnings(definition, dependencies),
+        warnings: [...windowWarnings(definition, dependencies), ...textForNumbers.map(textWarning)],
       };
     },
   });
@@ -465,6 +465,14 @@ async function fromUsers<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     if (!(error instanceof StorageError)) throw error;
     throw new Problem('profiles_unavailable', { hint: `The reason: ${error.reason}.` });
   }
+}
+
+function textWarning({ kind, name, use, texts, values }: TextForNumber): Fault {
+  const wanted = use === 'compared' ? 'compares with a number' : 'reckons with';
+  const message =
+    `${wanted} the ${kind} ${JSON.stringify(name)}, and ${texts} of ${values} values are text: ` +
+    `${use === 'compared' ? 'text fits no condition on numbers' : 'they are left out'}`;
+  return { path: 'body.definition', message };
 }
 
 function windowWarnings(

@@ -7,6 +7,7 @@ export interface ShownRegulation {
   readonly overallStatus: string;
   readonly createdAt: string;
   readonly erasedAt?: string;
+  readonly erasedFrom?: 'files' | 'tables';
   readonly finishedAt?: string;
   readonly by: string;
   readonly subjects: number;
@@ -38,7 +39,7 @@ export function isIncomplete({ overallStatus }: ShownRegulation): boolean {
 
 /** The receipt as an auditor reads it: who asked for what and when, what is gone, and who has confirmed it when. */
 export function receiptLines(shown: ShownRegulation): string[] {
-  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by } = shown;
+  const { id, type, overallStatus, createdAt, finishedAt, by } = shown;
   const { subjects, streamStatus, reason } = shown;
   const unknown = shown.unknown ?? 0;
   const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
@@ -50,13 +51,22 @@ export function receiptLines(shown: ShownRegulation): string[] {
     ...(unknown > 0 ? [`  names nobody: ${count(unknown)} of ${counted(subjects, 'id')}`] : []),
     ...(finishedAt === undefined ? [] : [`  ended: ${finishedAt}`]),
     ...(isErasing ? [`  erased: ${erasedText(shown)}`] : []),
-    ...(erasedAt === undefined ? [] : [`  gone from the files: ${erasedAt}`]),
+    ...goneLines(shown),
     ...streamStatus.map(({ source, destination, endpoint, status, sent, confirmed, confirmedAt, answer }) => {
       const when = confirmedAt === undefined ? '' : `, the last at ${confirmedAt}`;
       const why = answer?.reason === undefined ? '' : `, last answer ${printable(answer.reason)}`;
       const names = [source, destination, endpoint].map(printable).join(' → ');
       return `  ${names}: ${status}, ${count(confirmed)} of ${count(sent)} confirmed${when}${why}`;
     }),
+  ];
+}
+
+function goneLines({ erasedAt, erasedFrom = 'files' }: ShownRegulation): string[] {
+  if (erasedAt === undefined) return [];
+  if (erasedFrom === 'files') return [`  gone from the files: ${erasedAt}`];
+  return [
+    `  gone from the tables of the database: ${erasedAt}`,
+    '  its write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed',
   ];
 }
 

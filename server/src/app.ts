@@ -583,6 +583,7 @@ function controlDependencies(
     timeline: (query) => readTimeline(query, timeline),
     tail,
     regulations,
+    erasedFrom: config.database === undefined ? 'files' : 'tables',
     replays: replayer,
     destinationType: webhooks,
     tryOut: (event, destination) =>

@@ -21,7 +21,7 @@ import { destinationOperations } from './control-api/operations/destinations.ts'
 import { eventOperations } from './control-api/operations/events.ts';
 import { profileOperations } from './control-api/operations/profiles.ts';
 import { redeliveryOperations } from './control-api/operations/redeliveries.ts';
-import { regulationOperations } from './control-api/operations/regulations.ts';
+import { type ErasedFrom, regulationOperations } from './control-api/operations/regulations.ts';
 import { replayOperations } from './control-api/operations/replays.ts';
 import { reportOperations } from './control-api/operations/reports.ts';
 import { type SessionOperationDependencies, sessionOperations } from './control-api/operations/session.ts';
@@ -63,6 +63,7 @@ export interface ControlOperationDependencies {
   readonly lastUse: TokenOperationDependencies['lastUse'];
   readonly timeline: (query: TimelineQuery) => Promise<TimelineReport>;
   readonly regulations: RegulationRequests;
+  readonly erasedFrom: ErasedFrom;
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
   readonly destinationType: DestinationType;
@@ -109,6 +110,7 @@ export function controlOperations({
   lastUse,
   timeline,
   regulations,
+  erasedFrom,
   replays,
   tryOut,
   destinationType,
@@ -170,7 +172,7 @@ export function controlOperations({
         }),
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
-    ...regulationOperations({ regulations }),
+    ...regulationOperations({ regulations, erasedFrom }),
     ...alertOperations({ ...records, alerts }),
     ...configOperations(records),
     ...tokenOperations({ ...records, lastUse }),

@@ -5911,6 +5911,11 @@ export interface operations {
                             createdAt: string;
                             /** @description When what was stored of the users was gone; absent until then, and where nothing is erased. */
                             erasedAt?: string;
+                            /**
+                             * @description What holds nothing of them since `erasedAt`: the `files` of the data folder, or the `tables` of the database, whose write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed.
+                             * @enum {string}
+                             */
+                            erasedFrom?: "files" | "tables";
                             finishedAt?: string;
                             by: string;
                             /** @description Number of user ids. */
@@ -6017,6 +6022,11 @@ export interface operations {
                         createdAt: string;
                         /** @description When what was stored of the users was gone; absent until then, and where nothing is erased. */
                         erasedAt?: string;
+                        /**
+                         * @description What holds nothing of them since `erasedAt`: the `files` of the data folder, or the `tables` of the database, whose write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed.
+                         * @enum {string}
+                         */
+                        erasedFrom?: "files" | "tables";
                         finishedAt?: string;
                         by: string;
                         /** @description Number of user ids. */
@@ -6093,6 +6103,11 @@ export interface operations {
                         createdAt: string;
                         /** @description When what was stored of the users was gone; absent until then, and where nothing is erased. */
                         erasedAt?: string;
+                        /**
+                         * @description What holds nothing of them since `erasedAt`: the `files` of the data folder, or the `tables` of the database, whose write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed.
+                         * @enum {string}
+                         */
+                        erasedFrom?: "files" | "tables";
                         finishedAt?: string;
                         by: string;
                         /** @description Number of user ids. */

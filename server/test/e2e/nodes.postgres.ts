@@ -276,6 +276,7 @@ describe.skipIf(!HAS_POSTGRES)('two processes on one database', () => {
     for (const response of held.splice(0)) response.end();
     answer = (response) => response.end();
     await until('the deletion has ended', async () => expect(await receipt()).toHaveProperty('finishedAt'));
+    expect(await receipt()).toMatchObject({ erasedFrom: 'tables' });
     const after = receiver.arrivals.slice(before).map(({ body }) => body.toString());
     expect(after.filter((body) => !body.includes('"type":"delete"'))).toEqual([]);
   });

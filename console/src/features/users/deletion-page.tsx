@@ -9,7 +9,15 @@ import { Crumbs, Page, Section } from '../../ui/page.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { regulationQuery } from './queries.ts';
-import { confirmationsOf, effectOf, isErasing, type Regulation, receiptText, titleOf } from './receipt.ts';
+import {
+  confirmationsOf,
+  effectOf,
+  goneText,
+  isErasing,
+  type Regulation,
+  receiptText,
+  titleOf,
+} from './receipt.ts';
 import { NotificationState, RegulationState } from './regulation-state.tsx';
 import { RegulationWay } from './regulation-way.tsx';
 import './receipt.css';
@@ -164,7 +172,7 @@ function Receipt({ regulation }: { readonly regulation: Regulation }) {
         {erasedAt !== undefined && (
           <>
             <dt>Erased</dt>
-            <dd className="num">{erasedAt}</dd>
+            <dd className="num">{goneText(regulation)}</dd>
           </>
         )}
         <dt>Finished</dt>

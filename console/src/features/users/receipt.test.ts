@@ -42,6 +42,14 @@ describe('a receipt of erasure', () => {
     expect(text).not.toContain('Finished');
   });
 
+  it('says that a database keeps copies of its tables for a while', () => {
+    const erasedAt = '2026-11-20T09:04:10.000Z';
+    expect(receiptText({ ...REGULATION, erasedAt, erasedFrom: 'files' })).toContain(`Erased: ${erasedAt}\n`);
+    expect(receiptText({ ...REGULATION, erasedAt, erasedFrom: 'tables' })).toContain(
+      `Erased: ${erasedAt}, from the tables of the database; its write-ahead log, archives`,
+    );
+  });
+
   it('counts an endpoint only when it has confirmed everything', () => {
     expect(confirmationsOf(REGULATION)).toEqual({ confirmed: 1, all: 2 });
   });

@@ -32,6 +32,12 @@ export function confirmationsOf({ streamStatus }: Pick<Regulation, 'streamStatus
   return { confirmed: confirmed.length, all: streamStatus.length };
 }
 
+/** When it was gone, and from what: a database keeps copies of its tables for a while. */
+export function goneText({ erasedAt = '', erasedFrom }: Pick<Regulation, 'erasedAt' | 'erasedFrom'>): string {
+  if (erasedFrom !== 'tables') return erasedAt;
+  return `${erasedAt}, from the tables of the database; its write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed`;
+}
+
 /** The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself. */
 export function receiptText(regulation: Regulation): string {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, unknown } = regulation;
@@ -44,7 +50,7 @@ export function receiptText(regulation: Regulation): string {
     ...((unknown ?? 0) > 0 ? [['Ids that name nobody', unknown!] as [string, number]] : []),
     ['Asked for', `${createdAt} by ${by}`],
     ['Status', overallStatus],
-    ['Erased', erasedAt],
+    ['Erased', erasedAt === undefined ? undefined : goneText(regulation)],
     ['Finished', finishedAt],
     ['Reason', reason],
     ['Events erased', erased.events],

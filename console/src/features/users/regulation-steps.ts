@@ -48,7 +48,7 @@ function userText({ subjects }: Regulation): string {
 }
 
 function erasure(regulation: Regulation): Omit<RegulationStep, 'at'> {
-  const { erasedAt, finishedAt, erased, profiles } = regulation;
+  const { erasedAt, erasedFrom, finishedAt, erased, profiles } = regulation;
   const counts = [
     plural(erased.events, 'event'),
     plural(erased.deliveries, 'pending delivery', 'pending deliveries'),
@@ -56,7 +56,11 @@ function erasure(regulation: Regulation): Omit<RegulationStep, 'at'> {
     ...(profiles === undefined ? [] : [plural(profiles, 'profile')]),
   ].join(', ');
   if (erasedAt !== undefined)
-    return { state: 'done', what: 'erased', text: `${counts}; no file holds their bytes` };
+    return {
+      state: 'done',
+      what: 'erased',
+      text: `${counts}; no ${erasedFrom === 'tables' ? 'table' : 'file'} holds their bytes`,
+    };
   // Servers of earlier versions did not note the time.
   if (finishedAt !== undefined && regulation.overallStatus !== 'FAILED')
     return { state: 'done', what: 'erased', text: `${counts}; the time was not noted` };

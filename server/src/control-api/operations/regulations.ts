@@ -16,7 +16,13 @@ import { Problem } from '../problem.ts';
 
 export interface RegulationOperationDependencies {
   readonly regulations: RegulationRequests;
+  readonly erasedFrom: ErasedFrom;
 }
+
+/** What holds nothing of erased users any more. A database keeps copies of its tables for a while. */
+const ERASED_FROM = ['files', 'tables'] as const;
+
+export type ErasedFrom = (typeof ERASED_FROM)[number];
 
 /** User ids in one regulation at most. spec/specification.md, "Limits". */
 const MAX_SUBJECTS = 5000;
@@ -63,6 +69,10 @@ const regulationSchema = z.object({
     description:
       'When what was stored of the users was gone; absent until then, and where nothing is erased.',
   }),
+  erasedFrom: z.enum(ERASED_FROM).exactOptional().meta({
+    description:
+      'What holds nothing of them since `erasedAt`: the `files` of the data folder, or the `tables` of the database, whose write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed.',
+  }),
   finishedAt: z.string().exactOptional(),
   by: z.string(),
   subjects: z.int().meta({ description: 'Number of user ids.' }),
@@ -88,7 +98,7 @@ export function regulationOperations(dependencies: RegulationOperationDependenci
 }
 
 function requestOperations(dependencies: RegulationOperationDependencies): ApiOperation[] {
-  const { regulations } = dependencies;
+  const { regulations, erasedFrom } = dependencies;
   return [
     defineOperation({
       method: 'POST',
@@ -117,7 +127,7 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
         const found = await regulations.list(limit + 1, parseNumberCursor(cursor));
         const data = found.slice(0, limit);
         const next = found.length > limit ? String(data.at(-1)!.number) : null;
-        return { data: data.map(regulationView), next };
+        return { data: data.map((one) => regulationView(one, erasedFrom)), next };
       },
     }),
     defineOperation({
@@ -130,7 +140,7 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
       run: async ({ names }) => {
         const id = names['id'] ?? '';
         const found = await regulations.get(id);
-        if (found !== undefined) return regulationView(found);
+        if (found !== undefined) return regulationView(found, erasedFrom);
         throw noRegulation(id);
       },
     }),
@@ -210,7 +220,7 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
 async function createRegulation(
   { type, subjectIds, dryRun }: z.output<typeof regulationInput>,
   by: string,
-  { regulations }: RegulationOperationDependencies,
+  { regulations, erasedFrom }: RegulationOperationDependencies,
 ) {
   const userIds = [...new Set(subjectIds)];
   await refuseUnknownFaults(subjectIds, type, regulations);
@@ -220,7 +230,7 @@ async function createRegulation(
       subjects: userIds.length,
       unknown: await regulations.unknown(userIds, type),
     });
-  return regulationView(await regulations.create({ type, userIds, by }));
+  return regulationView(await regulations.create({ type, userIds, by }), erasedFrom);
 }
 
 /** An id that receiving refuses can only be one that an earlier version has stored. */
@@ -248,12 +258,15 @@ function noRegulation(id: string): Problem {
 /** Of one request. */
 const MOST_ERRORS = 20;
 
-function regulationView(regulation: Regulation): Described<z.output<typeof regulationSchema>> {
+function regulationView(
+  regulation: Regulation,
+  erasedFrom: ErasedFrom,
+): Described<z.output<typeof regulationSchema>> {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, erased } = regulation;
   const { unknown = null, profiles, streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
-    ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt) }),
+    ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt), erasedFrom }),
     ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
     ...{ by, subjects, unknown, erased },
     ...(profiles === undefined ? {} : { profiles }),

@@ -123,13 +123,19 @@ export default defineConfig({
         setupFiles: [SEEDS, LEAVE_AS_FOUND],
         maxWorkers: availableParallelism(),
       }),
-      // The whole program on PostgreSQL, by the tests that it passes on the embedded engine. Four are about that engine: they damage its
-      // files, take them away, look for its lock, or watch how it syncs.
+      // The whole program on PostgreSQL, by the tests that it passes on the embedded engine. Six are about that engine: they damage its
+      // files, take them away or make them impossible, look for its lock, give them to an earlier version, or watch how it syncs.
       project('e2e-postgres', {
         include: ['server/test/e2e/**/*.test.ts'],
-        exclude: ['damage', 'data-folder', 'doctor', 'sync', ...(IS_LONG ? [] : LONG_ON_POSTGRES)].map(
-          (name) => `server/test/e2e/${name}.test.ts`,
-        ),
+        exclude: [
+          'damage',
+          'data-folder',
+          'doctor',
+          'format-step',
+          'start-log',
+          'sync',
+          ...(IS_LONG ? [] : LONG_ON_POSTGRES),
+        ].map((name) => `server/test/e2e/${name}.test.ts`),
         isolate: false,
         globalSetup: ['server/test/support/test-database-server.ts', BUNDLE],
         env: {

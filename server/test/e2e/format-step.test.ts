@@ -1,0 +1,97 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { FORMAT } from '../../src/adapters/sqlite/schema.ts';
+import { send, track } from '../support/calls.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  type Place,
+  ROOT,
+  startArguments,
+  startServer,
+} from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+/** The last commit that writes the format before this one. Whoever adds a format names the commit before it here. */
+const BEFORE = '8173901a39b42a5c642910eb54a6d74fb80d9f20';
+
+/** The first format whose programs say that a store is newer before they judge anything else. */
+const SAYS_SO_FIRST = 8;
+
+const hasHistory = knows(BEFORE);
+if (!hasHistory)
+  console.log(
+    'left out: an earlier program on a newer store, because git has no history here (git fetch --unshallow)',
+  );
+
+describe.skipIf(!hasHistory)('an earlier program', () => {
+  let place: Place | undefined;
+  let folder: string | undefined;
+  afterEach(() => {
+    place?.remove();
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('refuses a store of this one, also after a kill, and leaves it as it is', async () => {
+    place = makePlace('sources: [{ name: website, writeKeys: [wk] }]');
+    folder = checkedOut(BEFORE);
+    const first = await startServer(place);
+    for (let nth = 0; nth < 20; nth++)
+      expect((await send(first.url, '/v1/track', track(`m${nth}`))).status).toBe(200);
+    await first.kill();
+    const earlier = await ended(folder, startArguments(place));
+    expect(earlier, earlier.stderr).toMatchObject({ code: 1 });
+    if (FORMAT - 1 >= SAYS_SO_FIRST)
+      expect(earlier.stderr).toMatch(`newer Millrace (format ${FORMAT}, this one knows ${FORMAT - 1})`);
+    const second = await startServer(place);
+    const headers = { authorization: `Bearer ${adminTokenOf(place)}` };
+    await until('all events are there', async () => {
+      const answer = await fetch(`${second.url}/api/v1/ledger`, { headers });
+      expect(await answer.json()).toMatchObject({ balanced: true, sources: { website: { accepted: 20 } } });
+    });
+    await second.stop();
+  });
+});
+
+function knows(commit: string): boolean {
+  try {
+    execFileSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: ROOT, stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The program of a commit in a folder of its own, beside the packages of this one. */
+function checkedOut(commit: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-earlier-'));
+  const parts = ['cli', 'server', 'clients/typescript', 'spec', 'package.json'];
+  const archive = execFileSync('git', ['archive', commit, ...parts], { cwd: ROOT, maxBuffer: 2 ** 28 });
+  execFileSync('tar', ['x', '-C', folder], { input: archive });
+  const packages = join(folder, 'node_modules');
+  mkdirSync(join(packages, '@millrace'), { recursive: true });
+  for (const name of readdirSync(join(ROOT, 'node_modules')))
+    if (name !== '@millrace') symlinkSync(join(ROOT, 'node_modules', name), join(packages, name));
+  symlinkSync(join(folder, 'server'), join(packages, '@millrace/server'));
+  symlinkSync(join(folder, 'clients/typescript'), join(packages, '@millrace/client'));
+  return folder;
+}
+
+/** Runs `millrace` of a folder to its end. */
+async function ended(
+  folder: string,
+  args: readonly string[],
+): Promise<{ code: number | null; stderr: string }> {
+  const child = spawn(process.execPath, [join(folder, 'cli/bin/millrace.js'), ...args], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, stderr };
+}

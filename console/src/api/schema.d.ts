@@ -4202,6 +4202,7 @@ export interface operations {
                 userIdJson?: string;
                 /** @description An anonymousId as JSON text, in its quotes. */
                 anonymousIdJson?: string;
+                /** @description Has this messageId. */
                 messageId?: string;
                 /** @description Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest. */
                 event?: string;

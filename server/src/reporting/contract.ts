@@ -386,6 +386,7 @@ export interface AttemptTrace {
 
 /** The events a search looks for; an absent field matches every event. */
 export interface EventQuery {
+  readonly messageId?: string;
   /** Id of the source. */
   readonly source?: number;
   readonly type?: string;

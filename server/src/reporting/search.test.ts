@@ -23,6 +23,7 @@ describe('an event is found', () => {
     {},
     { source: 4, type: 'track', userId: 'u1', event: 'Order Placed', from: ARRIVED, to: ARRIVED + 1 },
     { event: 'Order*' },
+    { messageId: 'm' },
     { anonymousId: 'a1' },
     { event: '*' },
     { event: 'Order Placed*' },
@@ -36,6 +37,7 @@ describe('an event is found', () => {
 
   const no: EventQuery[] = [
     { source: 5 },
+    { messageId: 'm2' },
     { type: 'page' },
     { userId: 'u2' },
     { anonymousId: 'a' },

@@ -40,8 +40,9 @@ import { deliveryTrace, eventTrace, type RecordNames, recordNames } from './trac
 
 /** The cheapest test comes first: `stored.event` parses the event on first use, and the source rules out most events. */
 export function matchesEvent(stored: StoredEvent, query: EventQuery): boolean {
-  const { source, type, anonymousId, event, from, to } = query;
+  const { messageId, source, type, anonymousId, event, from, to } = query;
   if (source !== undefined && stored.source !== source) return false;
+  if (messageId !== undefined && stored.event.messageId !== messageId) return false;
   if (type !== undefined && stored.event.type !== type) return false;
   if (anonymousId !== undefined && stored.event.anonymousId !== anonymousId) return false;
   if (query.userId !== undefined && !isOfUser(stored.event, query)) return false;
@@ -298,9 +299,10 @@ export class SearchService {
     return letters.map(({ letter, stored }, nth) => shown.letter(letter, stored, known[nth]));
   }
 
-  /** Lists by user, which is indexed, or by time; the store rules out most events that do not match the rest. */
-  #eventLister({ userId, joined, from, to }: EventQuery, like: EventPrefilter): PositionLister {
+  /** Lists by messageId or user, which are indexed, or by time; the store rules out most events that do not match the rest. */
+  #eventLister({ messageId, userId, joined, from, to }: EventQuery, like: EventPrefilter): PositionLister {
     const { log } = this.#dependencies;
+    if (messageId !== undefined) return (below) => log.find({ messageId }, below);
     if (userId !== undefined) {
       const { userIds = [], anonymousIds = [] } = joined ?? {};
       const queries: LogQuery[] = [

@@ -123,6 +123,13 @@ describe('a search', () => {
 
   const run = (...args: string[]) => runVerb([...args, '--url', program.url, '--data', place.data]);
 
+  it('by a messageId finds its event, and none where another condition does not hold', async () => {
+    const idsOf = async (query: Record<string, string>) =>
+      (await page<Accepted>('events', query)).data.map(({ event }) => event.messageId);
+    expect(await idsOf({ messageId: 'm7' })).toEqual(['m7']);
+    expect(await idsOf({ messageId: 'm7', userId: 'nobody' })).toEqual([]);
+  });
+
   it('through all events gives each once, the newest first, with its whole life', async () => {
     const expected = Array.from({ length: 60 }, (_, n) => `m${59 - n}`);
     expect(all.map(({ event }) => event.messageId)).toEqual([...expected, 'm-']);

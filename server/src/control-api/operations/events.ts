@@ -60,7 +60,7 @@ const eventQuery = z.object({
   anonymousIdJson: idAsJson
     .exactOptional()
     .meta({ description: 'An anonymousId as JSON text, in its quotes.' }),
-  messageId: idInQuery.exactOptional(),
+  messageId: idInQuery.exactOptional().meta({ description: 'Has this messageId.' }),
   event: textInQuery.min(1).exactOptional().meta({
     description: 'Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest.',
   }),

@@ -11,13 +11,16 @@ const LONG_RANGE: Duration = 2 * HOUR;
 /** The timeline of a range, whose ends are moved outwards to whole steps. */
 export async function readTimeline(
   query: TimelineQuery,
-  recorder: Pick<TimelineRecorder, 'rows' | 'samples'>,
+  recorder: Pick<TimelineRecorder, 'rows' | 'samples' | 'unsampled'>,
 ): Promise<TimelineReport> {
   const { step } = query;
   const from = Math.floor(query.from / step) * step;
   const to = Math.max(from + step, Math.ceil(query.to / step) * step);
   const groups = new TimelineGroups({ ...query, from, to });
   for await (const row of rowsOf({ ...query, from, to }, recorder)) groups.add(row);
+  // Read last: what is sampled meanwhile must not come twice, though it may be missing from this answer.
+  const unsampled = await recorder.unsampled();
+  if (unsampled !== undefined && unsampled.at >= from && unsampled.at < to) groups.add(unsampled);
   const latest = recorder.samples().at(-1);
   if (latest !== undefined) groups.addLatest(latest);
   return { from: isoTime(from), to: isoTime(to), step: step / SECOND, groups: groups.read() };

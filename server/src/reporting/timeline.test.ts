@@ -121,6 +121,21 @@ test('nothing is written into a folder that another program may have put in the 
   expect(logged).toContain('timeline.not_written');
 });
 
+test('what has happened since the last sample is in the totals and in its step at once', async () => {
+  counts.received = 3;
+  await clock.pass(20 * SECOND);
+  counts.received = 5;
+  await clock.pass(4 * SECOND);
+  const query = { to: NOON + MINUTE, step: 10 * SECOND };
+  const received = async () => {
+    const [group] = (await shown(query)).groups;
+    return { total: group?.totals['received'], steps: group?.series['received'] };
+  };
+  expect(await received()).toEqual({ total: 5, steps: [3, 0, 2, null, null, null] });
+  await clock.pass(6 * SECOND);
+  expect(await received()).toMatchObject({ total: 5, steps: [3, 0, 2, 0, null, null] });
+});
+
 test('each step has what happened in it, over a restart in the middle of a minute', async () => {
   counts.received = 10;
   counts.duplicates = 1;

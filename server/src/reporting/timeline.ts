@@ -92,6 +92,19 @@ export class TimelineRecorder {
     return this.#samples;
   }
 
+  /** What was counted since the last sample, in the interval that it is part of; undefined while that cannot be said. */
+  async unsampled(): Promise<TimelineRow | undefined> {
+    const { ledger, logger } = this.#dependencies;
+    try {
+      const counts = countsOf(await ledger(), this.#dependencies);
+      if (this.#before === undefined) return undefined;
+      return rowBetween(this.#before, counts, intervalOf(this.#sampledAt, SAMPLE_INTERVAL));
+    } catch (error) {
+      logger.warn({ error }, 'timeline.not_sampled');
+      return undefined;
+    }
+  }
+
   /** How long commits of the samples in memory took, as counts of a latency histogram. */
   readonly recentCommits = (): LatencyCounts => {
     const sums = new Map<number, number>();

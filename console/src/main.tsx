@@ -1,3 +1,4 @@
+import './ui/font.css';
 import './ui/tokens.css';
 import './ui/foundation.css';
 import { QueryClientProvider } from '@tanstack/react-query';

@@ -13,7 +13,7 @@ COPY server/test/clients/package.json server/test/clients/
 RUN npm ci --omit=dev --workspace=server --workspace=cli --ignore-scripts --no-audit --no-fund && \
     rm -r node_modules/millrace node_modules/@millrace
 
-# The program, compiled.
+# The program, compiled, with the licences of what it needs and contains of others.
 FROM node:24.21.0-slim AS program
 WORKDIR /build
 COPY package.json package-lock.json ./
@@ -22,7 +22,7 @@ COPY cli/package.json cli/
 COPY clients/typescript/package.json clients/typescript/
 COPY console/package.json console/
 COPY server/test/clients/package.json server/test/clients/
-RUN npm ci --workspace=console --include-workspace-root --ignore-scripts --no-audit --no-fund
+RUN npm ci --workspace=console --workspace=server --workspace=cli --include-workspace-root --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN node tools/build.ts /build/dist
 

@@ -9,10 +9,11 @@
  * The folders keep their places, so that compiled files find each other, their threads and spec/ as the sources do. Types
  * are not looked at here: `npm run check` does that. Nothing in this repository needs what is made.
  */
-import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
+import { build } from 'vite';
+import { closureOf, noticesOf, packageAround } from './third-party-notices.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -75,12 +76,18 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-/** The web console is made anew: what stands in its folder may be of another day. */
-function buildConsole(): void {
-  const vite = join(ROOT, 'node_modules/vite/bin/vite.js');
-  execFileSync(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
-    cwd: join(ROOT, 'console'),
-    stdio: 'inherit',
+/** The web console is made anew: what stands in its folder may be of another day. Returns the folders of the packages that went into it. */
+async function buildConsole(): Promise<string[]> {
+  const result = await build({ root: join(ROOT, 'console'), logLevel: 'warn' });
+  const { output } = [result].flat().find((one) => 'output' in one)!;
+  const ids = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : file.originalFileNames));
+  return ids.flatMap((id) => {
+    // Both put a little code of their own into what they build.
+    const own = /^\0(vite|rolldown)\//.exec(id)?.[1];
+    const folder = packageAround(
+      own === undefined ? resolve(ROOT, 'console', id) : join(ROOT, 'node_modules', own, 'x'),
+    );
+    return folder ?? [];
   });
 }
 
@@ -97,7 +104,7 @@ for (const path of globSync(COMPILED, { cwd: ROOT })) {
 for (const path of COPIED) {
   cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter: (from) => from !== NOT_COPIED });
 }
-buildConsole();
+const bundled = await buildConsole();
 cpSync(join(ROOT, 'console/dist'), join(folder, 'console/dist'), { recursive: true });
 const program = join(folder, 'cli/bin/millrace.js');
 writeFileSync(
@@ -120,3 +127,10 @@ const published = {
   dependencies: Object.fromEntries(dependencies),
 };
 write(join(folder, 'package.json'), json(published));
+const needed = manifests.flatMap(({ part, manifest }) => {
+  const names = Object.keys(manifest.dependencies ?? {}).filter((name) => !name.startsWith('@millrace/'));
+  return [...closureOf(names, join(ROOT, part))];
+});
+// The library of this compiler is part of the WebAssembly that it made.
+const compiler = join(ROOT, 'node_modules/assemblyscript');
+write(join(folder, 'THIRD-PARTY-NOTICES'), noticesOf([...needed, ...bundled, compiler]));

@@ -1,6 +1,15 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -116,6 +125,7 @@ it('builds an image by its commands whose program starts as its user, is healthy
       if (program.child.exitCode !== null) throw new Error(`it ended:\n${program.said()}`);
     }
     expect(await isHealthy()).toBe(true);
+    expect(existsSync(join(image.root, 'app/millrace/THIRD-PARTY-NOTICES'))).toBe(true);
     const data = join(image.root, 'data');
     expect(readdirSync(data)).toContain('millrace.db');
     if (canBe) expect(statSync(join(data, 'millrace.db')).uid).toBe(uid);

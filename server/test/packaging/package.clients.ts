@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -38,6 +38,20 @@ it('is packed, installed in an empty folder, and takes and delivers an event the
     'millrace.example.yaml',
   ])
     expect([path, existsSync(join(built, path))]).toEqual([path, true]);
+  // What is installed with it, and what was built into it.
+  const { dependencies } = JSON.parse(readFileSync(join(built, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  const notices = readFileSync(join(built, 'THIRD-PARTY-NOTICES'), 'utf8');
+  for (const name of [
+    ...Object.keys(dependencies),
+    'react',
+    'uplot',
+    '@fontsource-variable/inter',
+    'assemblyscript',
+  ])
+    expect(notices).toContain(`\n${name} `);
+  expect(notices).toContain('SIL OPEN FONT LICENSE');
   const packed = npm(scratch, 'pack', built, '--silent').trim();
   const empty = join(scratch, 'empty');
   mkdirSync(empty);

@@ -1,8 +1,9 @@
 import 'uplot/dist/uPlot.min.css';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
+import { serverNow } from '../api/server-time.ts';
 import { labelShades, paintShades, type Shade, type ShadeColours } from './chart-shades.ts';
-import { clock } from './format.ts';
+import { clock, clockOfDay, dayOf, type Zone } from './format.ts';
 import { usePreferences } from './preferences.ts';
 import type { Tone } from './state-mark.tsx';
 import './chart.css';
@@ -60,7 +61,14 @@ export function Chart(props: ChartProps) {
           ))}
         </span>
       </figcaption>
-      <div ref={place} className="plot-u" role="img" aria-label={`${title}, ${unit}`} />
+      <div className="plot">
+        <div ref={place} className="plot-u" role="img" aria-label={`${title}, ${unit}`} />
+        {series.every(({ values }) => values.every((value) => value === null)) && (
+          <p className="plot-none dim">
+            Nothing to draw yet: the first point stands here when its time is over.
+          </p>
+        )}
+      </div>
       <Values {...props} index={at ?? times.length - 1} />
     </figure>
   );
@@ -71,7 +79,7 @@ function Values({ times, series, format, index }: ChartProps & { readonly index:
   const time = times[index];
   return (
     <div className="rowx num dim chart-at">
-      <span>{time === undefined ? ' ' : clock(time, zone).slice(0, 8)}</span>
+      <span>{time === undefined ? ' ' : clockOfDay(time, serverNow(), zone).replace(/\.\d{3}/, '')}</span>
       {series.map(({ label, values }) => {
         const value = values[index];
         return (
@@ -123,7 +131,7 @@ function dataOf({ times, series, isLog }: ChartProps): uPlot.AlignedData {
 
 interface PlotContext {
   readonly onCursor: (index: number | null) => void;
-  readonly zone: 'local' | 'utc';
+  readonly zone: Zone;
   /** As they are when the plot is painted. */
   readonly shades: () => readonly Shade[];
 }
@@ -149,7 +157,11 @@ function options(element: HTMLElement, props: ChartProps, context: PlotContext):
         ...axis,
         grid: { show: false },
         space: 80,
-        values: (_, seconds) => seconds.map((at) => clock(at * 1000, zone, { isShort: true })),
+        values: (_, seconds) =>
+          tickTexts(
+            seconds.map((at) => at * 1000),
+            zone,
+          ),
       },
       {
         ...axis,
@@ -172,6 +184,16 @@ function options(element: HTMLElement, props: ChartProps, context: PlotContext):
       ],
     },
   };
+}
+
+/** Times of day; the first of each day that is not today has its day below it. */
+function tickTexts(times: readonly number[], zone: Zone): string[] {
+  const days = times.map((time) => dayOf(time, zone));
+  const today = dayOf(serverNow(), zone);
+  return times.map((time, index) => {
+    const isNamed = days[index] !== (days[index - 1] ?? today);
+    return `${clock(time, zone, { isShort: true })}${isNamed ? `\n${days[index]}` : ''}`;
+  });
 }
 
 function seriesOptions(element: HTMLElement, { label, tone, dash, isFilled }: ChartSeries): uPlot.Series {

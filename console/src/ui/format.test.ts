@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, clock, duration, plural, rangeText, rate, relative, shortNumber } from './format.ts';
+import {
+  bytes,
+  clock,
+  clockOfDay,
+  duration,
+  plural,
+  rangeText,
+  rate,
+  relative,
+  shortNumber,
+} from './format.ts';
 
 const plain = (text: string): string => text.replaceAll('\u202f', ' ');
 
@@ -61,6 +71,12 @@ describe('times', () => {
     expect(rangeText(at(19, 23), at(20, 1), 'utc')).toMatch(
       /^\w{3} 19 Nov.*, 23:32 – \w{3} 20 Nov.*, 01:32$/,
     );
+  });
+
+  it('names the day of a time that is not of today', () => {
+    const at = (day: number) => Date.UTC(new Date().getFullYear(), 10, day, 14, 32, 7, 386);
+    expect(clockOfDay(at(20), at(20) + 60_000, 'utc')).toBe('14:32:07.386');
+    expect(clockOfDay(at(19), at(20), 'utc')).toMatch(/^\w{3} 19 Nov, 14:32:07\.386 UTC$/);
   });
 
   it('writes the milliseconds of a time', () => {

@@ -81,19 +81,28 @@ export function clock(time: number, zone: Zone, { isShort = false } = {}): strin
 
 /** Fri 20 Nov, 14:32:07.386; the year where it is not this one. */
 export function dateTime(time: number, zone: Zone): string {
+  return `${dayOf(time, zone)}, ${clock(time, zone)}${zone === 'utc' ? ' UTC' : ''}`;
+}
+
+/** 14:32:07.386 of today, and Fri 20 Nov, 14:32:07.386 of another day. `now` decides which day is today. */
+export function clockOfDay(time: number, now: number, zone: Zone): string {
+  return dayOf(time, zone) === dayOf(now, zone) ? clock(time, zone) : dateTime(time, zone);
+}
+
+/** Fri 20 Nov; the year where it is not this one. */
+export function dayOf(time: number, zone: Zone): string {
   const isThisYear = new Date(time).getFullYear() === new Date().getFullYear();
-  const day = formatter(zone, {
+  return formatter(zone, {
     weekday: 'short',
     day: 'numeric',
     month: 'short',
     ...(isThisYear ? {} : { year: 'numeric' }),
   }).format(time);
-  return `${day}, ${clock(time, zone)}${zone === 'utc' ? ' UTC' : ''}`;
 }
 
 /** "13:32 – 14:32, Fri 20 Nov", with both days where they differ. */
 export function rangeText(from: number, to: number, zone: Zone): string {
-  const day = (time: number) => dateTime(time, zone).replace(/, [\d:.]+/, '');
+  const day = (time: number) => `${dayOf(time, zone)}${zone === 'utc' ? ' UTC' : ''}`;
   const at = (time: number) => clock(time, zone, { isShort: true });
   if (day(from) === day(to)) return `${at(from)} – ${at(to)}, ${day(to)}`;
   return `${day(from)}, ${at(from)} – ${day(to)}, ${at(to)}`;

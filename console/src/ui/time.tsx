@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { serverNow } from '../api/server-time.ts';
-import { clock, dateTime, exactNumber, relative, shortNumber } from './format.ts';
+import { clock, clockOfDay, dateTime, exactNumber, relative, shortNumber } from './format.ts';
 import { usePreferences } from './preferences.ts';
 
 /** The time now at the server, in milliseconds, read again every `interval`. */
@@ -48,13 +48,18 @@ export function DayTime({ at }: TimeProps) {
   );
 }
 
-/** "14:32:07.386", with the day on hover. */
-export function Clock({ at }: TimeProps) {
+interface ClockProps extends TimeProps {
+  /** The day stands elsewhere, or on hover alone: in a list of what happens now. */
+  readonly isBare?: boolean;
+}
+
+/** "14:32:07.386", with the day before it where it is not today. */
+export function Clock({ at, isBare = false }: ClockProps) {
   const { zone } = usePreferences();
   const time = new Date(at).getTime();
   return (
     <time dateTime={new Date(time).toISOString()} title={dateTime(time, zone)} className="num mono nowrap">
-      {clock(time, zone)}
+      {isBare ? clock(time, zone) : clockOfDay(time, serverNow(), zone)}
     </time>
   );
 }

@@ -33,8 +33,9 @@ export interface RangeSearch {
   readonly to?: string;
 }
 
-/** The server samples every ten seconds. */
+/** Numbers of over ten seconds change slowly; the first event is waited for. In milliseconds. */
 const REFRESH = 5_000;
+const REFRESH_OF_NOTHING = 1_000;
 
 /** A range as a query of the timeline. The server computes when one that ends now begins. */
 export function timelineRange({ range = '1h', from, to }: RangeSearch) {
@@ -54,7 +55,10 @@ export function numbersQuery(search: RangeSearch) {
     queryKey: ['timeline', key],
     queryFn: async ({ signal }): Promise<Numbers> =>
       numbersOf(await answer(api.GET('/api/v1/timeline', { params: { query }, signal })), serverNow()),
-    refetchInterval: isFixed ? false : REFRESH,
+    refetchInterval: ({ state }) => {
+      if (isFixed) return false;
+      return (state.data?.totals['received'] ?? 0) === 0 ? REFRESH_OF_NOTHING : REFRESH;
+    },
     placeholderData: keepPreviousData,
   });
 }

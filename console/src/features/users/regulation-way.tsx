@@ -3,7 +3,7 @@ import { Button } from '../../ui/controls.tsx';
 import { dateTime } from '../../ui/format.ts';
 import { Section } from '../../ui/page.tsx';
 import { usePreferences } from '../../ui/preferences.ts';
-import { Clock } from '../../ui/time.tsx';
+import { Clock, DayTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { WayStep } from '../../ui/way.tsx';
 import type { Regulation } from './receipt.ts';
@@ -17,11 +17,12 @@ const MOST = 12;
 export function RegulationWay({ regulation }: { readonly regulation: Regulation }) {
   const [isWhole, setIsWhole] = useState(false);
   const steps = stepsOf(regulation);
+  const first = steps[0]?.at;
   const left = isWhole ? 0 : Math.max(0, steps.length - MOST);
   // The end is the last one, and always shown.
   const shown = left === 0 ? steps : [...steps.slice(0, MOST - 1), ...steps.slice(-1)];
   return (
-    <Section title="What happened">
+    <Section title="What happened" about={first === undefined ? undefined : <DayTime at={first} />}>
       <div className="box bleed">
         <ol className="way">
           {shown.map((step, nth) => (
@@ -52,7 +53,7 @@ export function RegulationWay({ regulation }: { readonly regulation: Regulation 
 function StepTime({ step: { at, after } }: { readonly step: RegulationStep }) {
   const { zone } = usePreferences();
   if (at === undefined) return null;
-  if (after === undefined) return <Clock at={at} />;
+  if (after === undefined) return <Clock at={at} isBare />;
   return (
     <time dateTime={at} title={dateTime(Date.parse(at), zone)}>
       {after}

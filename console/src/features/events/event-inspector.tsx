@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { ExternalLink } from 'lucide-react';
 import { CopyButton } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
-import { duration } from '../../ui/format.ts';
+import { duration, exactNumber } from '../../ui/format.ts';
 import { Inspector } from '../../ui/inspector.tsx';
 import { JsonView } from '../../ui/json-view.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
@@ -14,6 +14,7 @@ import { eventTitle, whoOf } from './naming.ts';
 import { NextTry } from './next-try.tsx';
 import { type AcceptedEvent, type DeliveryTrace, traceQuery } from './queries.ts';
 import { resultWord } from './reasons.ts';
+import { type EndpointLabels, labelsByDestination } from './way.ts';
 import './event-lists.css';
 
 interface EventInspectorProps {
@@ -72,7 +73,7 @@ function Identity({
 }) {
   const who = entry === undefined ? '' : whoOf(nameable(entry));
   return (
-    <div className="rowx mono">
+    <div className="rowx mono insp-ids">
       <span className="clip">{visibleLine(messageId, 60)}</span>
       <CopyButton text={messageId} label="Copy the messageId" isIcon />
       <span className="clip">{visibleLine(who, 60)}</span>
@@ -81,6 +82,7 @@ function Identity({
 }
 
 function Contents({ entry }: { readonly entry: AcceptedEvent }) {
+  const labels = labelsByDestination(entry.deliveries);
   return (
     <>
       <dl className="kv">
@@ -93,11 +95,18 @@ function Contents({ entry }: { readonly entry: AcceptedEvent }) {
         <h3 className="lbl">Deliveries</h3>
         <ul className="box insp-list">
           {entry.deliveries.map((delivery) => (
-            <DeliveryLine key={delivery.id} delivery={delivery} />
+            <DeliveryLine key={delivery.id} delivery={delivery} labels={labels} />
           ))}
-          {entry.skipped.map(({ destination, reason }) => (
-            <li key={destination}>
-              <StateMark state="skipped" label={visibleLine(destination, 60)} />
+          {[...Map.groupBy(entry.skipped, ({ reason }) => reason)].map(([reason, [first, ...others]]) => (
+            <li key={reason}>
+              <StateMark
+                state="skipped"
+                label={
+                  others.length === 0
+                    ? visibleLine(first?.destination ?? '', 60)
+                    : `${exactNumber(others.length + 1)} destinations`
+                }
+              />
               <span className="soft">{reason}</span>
             </li>
           ))}
@@ -114,13 +123,19 @@ function Contents({ entry }: { readonly entry: AcceptedEvent }) {
   );
 }
 
-function DeliveryLine({ delivery }: { readonly delivery: DeliveryTrace }) {
+interface DeliveryLineProps {
+  readonly delivery: DeliveryTrace;
+  readonly labels: EndpointLabels;
+}
+
+function DeliveryLine({ delivery, labels }: DeliveryLineProps) {
   const { destination, state, attempts, nextAttemptAt } = delivery;
   const last = attempts.at(-1);
+  const label = labels.get(destination)?.get(last?.endpoint ?? '') ?? '';
   const isOwed = state === 'pending' || state === 'retrying';
   return (
     <li>
-      <StateMark state={state} label={visibleLine(destination, 60)} />
+      <StateMark state={state} label={visibleLine(`${destination} ${label}`.trim(), 80)} />
       <span className="soft num">
         {last !== undefined && `${resultWord(last.reason, last.status)} in ${duration(last.latencyMs)}`}
         {last !== undefined && isOwed && ', '}

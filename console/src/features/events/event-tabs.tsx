@@ -7,6 +7,7 @@ import type { AcceptedEvent, Attempt } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
 import { ReceivedCall } from './received-call.tsx';
 import { SentRequest } from './sent-request.tsx';
+import { labelsByDestination } from './way.ts';
 
 interface EventTabsProps {
   readonly entry: AcceptedEvent;
@@ -25,9 +26,12 @@ interface Try {
 
 /** What was received, what was sent, what was answered. */
 export function EventTabs({ entry, tab, attempt, onChange }: EventTabsProps) {
+  const labels = labelsByDestination(entry.deliveries);
+  const nameOf = (destination: string, endpoint: string): string =>
+    `${destination} ${labels.get(destination)?.get(endpoint) ?? ''}`.trim();
   const tries = entry.deliveries.flatMap(({ id, destination, attempts }): Try[] =>
     attempts.map((one, index) => ({
-      label: `${destination} · try ${index + 1} of ${attempts.length}`,
+      label: `${nameOf(destination, one.endpoint)} · try ${index + 1} of ${attempts.length}`,
       deliveryId: id,
       destination,
       attempt: one,

@@ -1,4 +1,6 @@
-import { bytes, duration } from '../../ui/format.ts';
+import { type CSSProperties, useMemo, useState } from 'react';
+import { Button } from '../../ui/controls.tsx';
+import { bytes, duration, exactNumber } from '../../ui/format.ts';
 import { StateMark, toneOf } from '../../ui/state-mark.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
@@ -7,17 +9,25 @@ import { NextTry } from './next-try.tsx';
 import type { AcceptedEvent, DeliveryTrace } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
 import { storedSize } from './received.ts';
-import { type WayBar, wayOf } from './way.ts';
+import { SkippedSteps } from './skipped-steps.tsx';
+import { labelsByDestination, mostTelling, type WayBar, type WayLane, wayOf } from './way.ts';
+import '../../ui/table.css';
 import './event-way.css';
+
+/** Deliveries that are drawn at first: an event may have a thousand. */
+const MOST = 24;
 
 /** What became of an event, from its arrival on, with every attempt drawn to scale. */
 export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
-  const { lanes, span, ticks } = wayOf(entry);
+  const { lanes, span, ticks } = useMemo(() => wayOf(entry), [entry]);
+  const labels = useMemo(() => labelsByDestination(entry.deliveries), [entry]);
+  const [isWhole, setIsWhole] = useState(false);
+  const shown = isWhole ? lanes : mostTelling(lanes, MOST);
   const dated = (entry.event as { timestamp?: string }).timestamp;
   return (
     <section className="box bleed" aria-label="What became of it">
       <ol className="way">
-        <WayStep time={<Clock at={entry.receivedAt} />} state="accepted" what="received">
+        <WayStep time={<Clock at={entry.receivedAt} isBare />} state="accepted" what="received">
           <span className="soft">
             from {visibleLine(entry.source)} · {bytes(storedSize(entry.event))}
             {dated !== undefined && (
@@ -28,50 +38,65 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
             )}
           </span>
         </WayStep>
-        {entry.skipped.map(({ destination, reason }) => (
-          <WayStep key={destination} state="skipped" what="skipped">
-            <span className="soft">
-              {visibleLine(destination, 60)}: {reasonSentence(reason)}
-            </span>
-          </WayStep>
+        {shown.map((lane) => (
+          <DeliverySteps
+            key={lane.delivery.id}
+            lane={lane}
+            labels={labels.get(lane.delivery.destination) ?? new Map()}
+          />
         ))}
-        {lanes.map(({ delivery, bars }) => (
-          <DeliverySteps key={delivery.id} delivery={delivery} bars={bars} />
-        ))}
+        <SkippedSteps skipped={entry.skipped} />
         <li className="axis" aria-hidden="true">
           <span className="t" />
           <span />
           <span />
           <span className="lane">
             {ticks.map((tick) => (
-              <span key={tick} className="ax" style={{ left: percent(tick / span) }}>
+              <span key={tick} className="ax" style={placed({ start: tick / span })}>
                 {duration(tick)}
               </span>
             ))}
           </span>
         </li>
       </ol>
+      {shown.length < lanes.length && (
+        <div className="tfoot">
+          <span>
+            {exactNumber(shown.length)} of {exactNumber(lanes.length)} deliveries, those that are not
+            delivered first
+          </span>
+          <Button kind="quiet" isSmall onClick={() => setIsWhole(true)}>
+            Show all
+          </Button>
+        </div>
+      )}
     </section>
   );
 }
 
-function DeliverySteps({
-  delivery,
-  bars,
-}: {
-  readonly delivery: DeliveryTrace;
-  readonly bars: readonly WayBar[];
-}) {
+interface DeliveryStepsProps {
+  readonly lane: WayLane;
+  /** What each endpoint is called beside the name of its destination. */
+  readonly labels: ReadonlyMap<string, string>;
+}
+
+function DeliverySteps({ lane: { delivery, bars }, labels }: DeliveryStepsProps) {
   const name = visibleLine(delivery.destination, 40);
   return (
     <>
-      {bars.map((bar, index) => (
-        <BarStep
-          key={`${bar.attempt.startedAt} ${bar.attempt.endpoint}`}
-          bar={bar}
-          name={index === 0 ? name : ''}
-        />
-      ))}
+      {bars.map((bar, index) => {
+        const { endpoint, startedAt } = bar.attempt;
+        const isFirst = index === 0;
+        const isOther = bars[index - 1]?.attempt.endpoint !== endpoint;
+        return (
+          <BarStep
+            key={`${startedAt} ${endpoint}`}
+            bar={bar}
+            name={isFirst ? name : ''}
+            label={isOther ? visibleLine(labels.get(endpoint) ?? '', 60) : ''}
+          />
+        );
+      })}
       {delivery.state !== 'delivered' && (
         <NextStep delivery={delivery} name={bars.length === 0 ? name : ''} />
       )}
@@ -79,35 +104,48 @@ function DeliverySteps({
   );
 }
 
-function BarStep({ bar, name }: { readonly bar: WayBar; readonly name: string }) {
+interface BarStepProps {
+  readonly bar: WayBar;
+  /** Of the destination; empty where the step before has it. */
+  readonly name: string;
+  /** Of the endpoint, where it has to be told from others. */
+  readonly label: string;
+}
+
+function BarStep({ bar, name, label }: BarStepProps) {
   const { attempt, after, start, length, waitedFrom } = bar;
   const tone = toneOf(attempt.outcome, 1);
   const result = resultWord(attempt.reason, attempt.status);
-  // Words stand behind the bar, and before its end where the bar is long.
-  const words = start + length > 0.8 ? { right: percent(1 - start) } : { left: percent(start + length) };
   return (
     <li>
       <span className="t">+{duration(after)}</span>
       <span className="d">
         <StateMark state={attempt.outcome} label={null} />
       </span>
-      <span className="what med clip" title={name}>
-        {name}
+      <span className="what clip" title={visibleLine(attempt.endpoint)}>
+        {name !== '' && <span className="med">{name}</span>}
+        {label !== '' && <span className="dim endpoint">{label}</span>}
       </span>
       <span className="lane">
         {waitedFrom !== undefined && (
-          <span
-            className="bar gap"
-            style={{ left: percent(waitedFrom), width: percent(start - waitedFrom) }}
-          />
+          <span className="bar gap" style={placed({ start: waitedFrom, length: start - waitedFrom })} />
         )}
-        <span className={`bar ${tone}`} style={{ left: percent(start), width: percent(length) }} />
-        <span className="lt num soft" style={words} title={visibleLine(attempt.endpoint)}>
+        <span className={`bar ${tone}`} style={placed({ start, length })} />
+        <span
+          className="lt num soft"
+          style={placed({ start: start + length })}
+          title={visibleLine(attempt.endpoint)}
+        >
           <b className={tone}>{result}</b> in {duration(attempt.latencyMs)}
         </span>
       </span>
     </li>
   );
+}
+
+/** Parts of the whole time, for the style sheet: it knows how wide the lane is. */
+function placed({ start, length = 0 }: { readonly start: number; readonly length?: number }): CSSProperties {
+  return { '--start': start.toFixed(4), '--length': length.toFixed(4) } as CSSProperties;
 }
 
 /** What happens next, or why nothing does. */
@@ -125,8 +163,4 @@ function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readon
       <NextTry destination={destination} at={nextAttemptAt} />
     </WayStep>
   );
-}
-
-function percent(part: number): string {
-  return `${(part * 100).toFixed(2)}%`;
 }

@@ -24,20 +24,49 @@ export interface Way {
   readonly ticks: readonly number[];
 }
 
-/** Room for the words behind the last bar. */
-const MARGIN = 1.25;
 /** So quick an event is still drawn over this time, in milliseconds. */
-const SHORTEST = 20;
+const SHORTEST = 25;
 
 /** An event's attempts to scale, from its arrival to the end of the last one. What was not tried yet stands last. */
 export function wayOf({ receivedAt, deliveries }: Pick<AcceptedEvent, 'receivedAt' | 'deliveries'>): Way {
   const begin = Date.parse(receivedAt);
   const ends = deliveries.flatMap(({ attempts }) => attempts.map((attempt) => endOf(attempt) - begin));
-  const span = Math.max(SHORTEST, ...ends) * MARGIN;
+  const span = ends.reduce((longest, end) => Math.max(longest, end), SHORTEST);
   const lanes = deliveries
     .map((delivery) => ({ delivery, bars: barsOf(delivery, begin, span) }))
     .sort((one, other) => firstOf(one) - firstOf(other));
   return { lanes, span, ticks: ticksOf(span) };
+}
+
+/** At most so many lanes: those whose delivery is not done come before the others. They keep their order. */
+export function mostTelling(lanes: readonly WayLane[], most: number): readonly WayLane[] {
+  if (lanes.length <= most) return lanes;
+  const isDone = ({ delivery }: WayLane): boolean => delivery.state === 'delivered';
+  const chosen = new Set([...lanes.filter((lane) => !isDone(lane)), ...lanes.filter(isDone)].slice(0, most));
+  return lanes.filter((lane) => chosen.has(lane));
+}
+
+/** What tells endpoints apart: their hosts, where those are alike their paths, or else the whole URLs. One alone needs nothing. */
+export function endpointLabels(urls: readonly string[]): ReadonlyMap<string, string> {
+  const all = [...new Set(urls)];
+  if (all.length < 2) return new Map();
+  const forms: readonly ((url: string) => string)[] = [
+    (url) => URL.parse(url)?.host ?? url,
+    (url) => url.replace(URL.parse(url)?.origin ?? '', ''),
+  ];
+  const form = forms.find((one) => new Set(all.map(one)).size === all.length);
+  return new Map(all.map((url) => [url, form?.(url) ?? url]));
+}
+
+/** By destination, and then by URL. */
+export type EndpointLabels = ReadonlyMap<string, ReadonlyMap<string, string>>;
+
+/** The same for all destinations of an event: with `success: each` an endpoint has a delivery of its own. */
+export function labelsByDestination(deliveries: readonly DeliveryTrace[]): EndpointLabels {
+  const byDestination = Map.groupBy(deliveries, ({ destination }) => destination);
+  const urlsOf = (own: readonly DeliveryTrace[]) =>
+    own.flatMap(({ attempts }) => attempts.map(({ endpoint }) => endpoint));
+  return new Map(Array.from(byDestination, ([name, own]) => [name, endpointLabels(urlsOf(own))]));
 }
 
 function firstOf({ bars }: WayLane): number {

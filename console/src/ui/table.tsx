@@ -1,4 +1,4 @@
-import { memo, type ReactNode, useMemo, useRef, useState } from 'react';
+import { type CSSProperties, memo, type ReactNode, useMemo, useRef, useState } from 'react';
 import { isControl, useRovingFocus, useWindow } from './table-rows.ts';
 import './table.css';
 
@@ -6,7 +6,7 @@ export interface Column<Entry> {
   readonly id: string;
   readonly header: string;
   readonly cell: (entry: Entry) => ReactNode;
-  /** `w` takes the width that is left, `r` stands right, `c-lo` is left out on a phone, `c-md` on anything narrow. */
+  /** `w` takes the width that is left, `cut` is as wide as a name at most, `r` stands right, `c-lo` is left out on a phone, `c-md` on anything narrow. */
   readonly className?: string;
   /** Where the column can be sorted by. */
   readonly sort?: (entry: Entry) => string | number;
@@ -25,8 +25,8 @@ interface TableProps<Entry> {
   /** Below the rows. */
   readonly foot?: ReactNode;
   /**
-   * The columns have the widths of their classes, whatever is in them: rows that come and go five times a second move nothing beside
-   * them, and the browser measures no cell.
+   * The columns have the widths of their classes, whatever is in them, and the rows are moved to their places: rows that come and go five
+   * times a second move nothing beside them, no row counts as shifted, and the browser measures no cell.
    */
   readonly isFixed?: boolean;
 }
@@ -68,8 +68,12 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
             ))}
           </tr>
         </thead>
-        <tbody ref={body} onKeyDown={roving.onKeyDown}>
-          {before > 0 && <Gap height={before} columns={columns.length} />}
+        <tbody
+          ref={body}
+          style={isFixed ? placed('--count', shown.length) : undefined}
+          onKeyDown={roving.onKeyDown}
+        >
+          {!isFixed && before > 0 && <Gap height={before} columns={columns.length} />}
           {shown.slice(slice.from, slice.to).map((entry, index) => {
             const id = ids[slice.from + index] ?? '';
             return (
@@ -79,6 +83,7 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
                 aria-rowindex={slice.from + index + 2}
                 aria-selected={id === selected}
                 tabIndex={id === roving.active ? 0 : -1}
+                style={isFixed ? placed('--nth', slice.from + index) : undefined}
                 className={onOpen === undefined ? undefined : 'can-open'}
                 onFocus={() => roving.setFocused(id)}
                 onClick={(event) => !isControl(event.target) && onOpen?.(entry)}
@@ -88,12 +93,17 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
               </tr>
             );
           })}
-          {after > 0 && <Gap height={after} columns={columns.length} />}
+          {!isFixed && after > 0 && <Gap height={after} columns={columns.length} />}
         </tbody>
       </table>
       {foot !== undefined && foot !== false && <div className="tfoot">{foot}</div>}
     </div>
   );
+}
+
+/** A number for the style sheet, which knows how high a row is. */
+function placed(name: '--count' | '--nth', value: number): CSSProperties {
+  return { [name]: value } as CSSProperties;
 }
 
 /** The rows by the chosen column; as they were given before one is chosen. Rows that are equal there keep their order. */
@@ -132,7 +142,7 @@ interface HeaderCellProps<Entry> {
 }
 
 function HeaderCell<Entry>({ column, sorting, onSort }: HeaderCellProps<Entry>) {
-  const className = column.className?.replace(/\b(mono|dim)\b/g, '');
+  const className = column.className?.replace(/\b(mono|dim|cut)\b/g, '');
   if (column.sort === undefined) return <th className={className}>{column.header}</th>;
   const direction = sorting === undefined ? 'none' : sorting.isDescending ? 'descending' : 'ascending';
   return (

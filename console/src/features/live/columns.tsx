@@ -3,14 +3,14 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { DeliveryMarks } from '../events/delivery-marks.tsx';
+import { DeliveryMarks, DeliverySum } from '../events/delivery-marks.tsx';
 import { eventTitle, whoOf } from '../events/naming.ts';
 import type { LiveRow } from './live-ring.ts';
 import '../../ui/table.css';
 import './live-page.css';
 
 export const LIVE_COLUMNS: readonly Column<LiveRow>[] = [
-  { id: 'time', header: 'Time', className: 'c-lo dim live-time', cell: ({ at }) => <Clock at={at} /> },
+  { id: 'time', header: 'Time', className: 'c-lo dim live-time', cell: ({ at }) => <Clock at={at} isBare /> },
   {
     id: 'type',
     header: 'Type',
@@ -48,7 +48,7 @@ function EventCell({ row }: { readonly row: LiveRow }): ReactNode {
         visibleLine(eventTitle(event), 120)
       )}
       <span className="sub">
-        <Clock at={at} /> · {event === undefined ? '' : visibleLine(whoOf(event), 30)} ·{' '}
+        <Clock at={at} isBare /> · {event === undefined ? '' : visibleLine(whoOf(event), 30)} ·{' '}
         {visibleLine(source ?? '', 30)}
       </span>
     </>
@@ -58,7 +58,16 @@ function EventCell({ row }: { readonly row: LiveRow }): ReactNode {
 function Deliveries({ row: { verdict, reason, deliveries } }: { readonly row: LiveRow }): ReactNode {
   if (verdict === 'discarded') return <StateMark state="discarded" label={reason ?? 'discarded'} />;
   if (verdict === 'duplicate') return <StateMark state="duplicate" />;
-  return <DeliveryMarks deliveries={deliveries} />;
+  return (
+    <>
+      <span className="live-marks">
+        <DeliveryMarks deliveries={deliveries} />
+      </span>
+      <span className="live-sum">
+        <DeliverySum deliveries={deliveries} />
+      </span>
+    </>
+  );
 }
 
 /** Whether a row has a text in its id, user, name, source or reason; `text` in small letters. */

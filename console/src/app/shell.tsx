@@ -15,6 +15,7 @@ import './shell.css';
 const SECTIONS = [
   { to: '/', label: 'Overview', icon: 'overview', key: 'o' },
   { to: '/live', label: 'Live', icon: 'live', key: 'l' },
+  { to: '/events', label: 'Events', icon: 'events', key: 'e' },
   { to: '/destinations', label: 'Destinations', short: 'Destin.', icon: 'destinations', key: 'd' },
   { to: '/sources', label: 'Sources', icon: 'sources', key: 's' },
   { to: '/users', label: 'Users', icon: 'users', key: 'u' },

@@ -24,7 +24,7 @@ export function Deliveries({ name }: { readonly name: string }) {
     ...(withReason === undefined ? {} : { reason: withReason }),
   };
   const deliveries = useInfiniteQuery(deliveriesQuery(filter));
-  const search = useSearch(deliveries);
+  const search = useSearch(deliveries, JSON.stringify(filter));
   const rows = deliveries.data?.pages.flatMap(({ data }) => data) ?? [];
   const change = (search: { state?: DeliveryState; reason?: string }) =>
     void navigate({

@@ -48,6 +48,7 @@ export interface EventFilter {
   readonly type?: string;
   readonly userId?: string;
   readonly anonymousId?: string;
+  readonly messageId?: string;
   readonly event?: string;
   /** ISO 8601. */
   readonly from?: string;

@@ -6,7 +6,16 @@ import { textParameters } from '../../app/search.ts';
 const listRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events',
-  validateSearch: textParameters('source', 'type', 'userId', 'anonymousId', 'event', 'from', 'to'),
+  validateSearch: textParameters(
+    'source',
+    'type',
+    'userId',
+    'anonymousId',
+    'messageId',
+    'event',
+    'from',
+    'to',
+  ),
   component: lazyPage(() => import('./events-page.tsx'), 'EventsPage'),
 });
 

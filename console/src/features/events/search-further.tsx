@@ -19,7 +19,6 @@ interface SearchedQuery {
   readonly data?: { readonly pages: readonly SearchedPage[] } | undefined;
   readonly hasNextPage: boolean;
   readonly isFetching: boolean;
-  readonly isFetchingNextPage: boolean;
   readonly isError: boolean;
   fetchNextPage(): Promise<unknown>;
 }
@@ -30,23 +29,23 @@ export interface Search {
   /** Up to where; absent when everything was looked at. */
   readonly searchedTo?: string;
   readonly hasMore: boolean;
-  readonly isBusy: boolean;
-  /** It goes on by itself until it finds something. */
+  /** It looks further back by itself. */
   readonly isGoingOn: boolean;
-  more(): void;
-  /** Looks further back until something is found, or everything was looked at. */
+  /** Looks further back until more is found, or everything was looked at. */
   goOn(): void;
   stop(): void;
 }
 
-/** How far a search has come, and how it goes on: a page at a time, or by itself until there is something. */
-export function useSearch(query: SearchedQuery): Search {
-  const { hasNextPage, isFetching, isFetchingNextPage, isError, fetchNextPage } = query;
+/** So many are found before it stops, and so many more whenever more are wanted: what a page of an answer has at most. */
+const AT_ONCE = 50;
+
+/** How far a search has come. It goes on by itself until it has found a page full. `of` names what is searched for: another begins anew. */
+export function useSearch(query: SearchedQuery, of: string): Search {
+  const { hasNextPage, isFetching, isError, fetchNextPage } = query;
   const pages = query.data?.pages ?? [];
   const found = pages.reduce((sum, { data }) => sum + data.length, 0);
-  // How much was found when it was sent on: it stops with the first page that has more.
-  const [goesOnFrom, setGoesOnFrom] = useState<number>();
-  const isGoingOn = goesOnFrom !== undefined && found <= goesOnFrom && hasNextPage && !isError;
+  const [goal, setGoal] = useState({ of, count: AT_ONCE });
+  const isGoingOn = found < (goal.of === of ? goal.count : AT_ONCE) && hasNextPage && !isError;
   useEffect(() => {
     if (isGoingOn && !isFetching) void fetchNextPage();
   }, [isGoingOn, isFetching, fetchNextPage]);
@@ -55,11 +54,9 @@ export function useSearch(query: SearchedQuery): Search {
     searched: pages.reduce((sum, page) => sum + page.searched, 0),
     ...(searchedTo === undefined ? {} : { searchedTo }),
     hasMore: hasNextPage,
-    isBusy: isFetchingNextPage || isGoingOn,
     isGoingOn,
-    more: () => void fetchNextPage(),
-    goOn: () => setGoesOnFrom(found),
-    stop: () => setGoesOnFrom(undefined),
+    goOn: () => setGoal({ of, count: found + AT_ONCE }),
+    stop: () => setGoal({ of, count: 0 }),
   };
 }
 
@@ -79,7 +76,7 @@ interface SearchStateProps {
   readonly what: string;
 }
 
-/** In the place of a list that has found nothing yet: how far it has looked, and that it can go on. */
+/** In the place of a list that has found nothing yet: how far it has looked, while it looks further. */
 export function NothingYet({ search, what }: SearchStateProps) {
   const { searched, searchedTo, isGoingOn } = search;
   return (
@@ -90,20 +87,9 @@ export function NothingYet({ search, what }: SearchStateProps) {
         action={
           <div className="stack-s">
             <SearchProgress search={search} />
-            <div className="rowx">
-              {isGoingOn ? (
-                <Button onClick={search.stop}>Stop</Button>
-              ) : (
-                <>
-                  <Button disabled={search.isBusy} onClick={search.more}>
-                    {search.isBusy ? 'Searching…' : 'Search further back'}
-                  </Button>
-                  <Button kind="quiet" disabled={search.isBusy} onClick={search.goOn}>
-                    Search on until something is found
-                  </Button>
-                </>
-              )}
-            </div>
+            <Button onClick={isGoingOn ? search.stop : search.goOn}>
+              {isGoingOn ? 'Stop' : 'Search on'}
+            </Button>
           </div>
         }
       >
@@ -113,7 +99,7 @@ export function NothingYet({ search, what }: SearchStateProps) {
             , back to <RelativeTime at={searchedTo} />
           </>
         )}
-        . Older ones may match: a search stops after about a second, so that it never holds up what arrives.
+        . {isGoingOn ? 'It goes on until something is found.' : 'Older ones may match.'}
       </EmptyState>
     </div>
   );
@@ -121,7 +107,7 @@ export function NothingYet({ search, what }: SearchStateProps) {
 
 /** Below a list: how many are shown, how far it has looked, and more of it. */
 export function SearchFoot({ search, what, shown }: SearchStateProps & { readonly shown: number }) {
-  const { searched, searchedTo, hasMore, isBusy, isGoingOn } = search;
+  const { searched, searchedTo, hasMore, isGoingOn } = search;
   return (
     <>
       <span className="num">
@@ -135,13 +121,8 @@ export function SearchFoot({ search, what, shown }: SearchStateProps & { readonl
         {!hasMore && '; that is all'}
       </span>
       {hasMore && (
-        <Button
-          kind="quiet"
-          isSmall
-          disabled={isBusy && !isGoingOn}
-          onClick={isGoingOn ? search.stop : search.more}
-        >
-          {isGoingOn ? 'Stop' : isBusy ? 'Searching…' : 'More'}
+        <Button kind="quiet" isSmall onClick={isGoingOn ? search.stop : search.goOn}>
+          {isGoingOn ? 'Stop' : 'More'}
         </Button>
       )}
     </>

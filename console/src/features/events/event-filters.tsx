@@ -1,0 +1,101 @@
+import { getRouteApi } from '@tanstack/react-router';
+import { Search, X } from 'lucide-react';
+import { type FormEvent, useRef } from 'react';
+import { serverNow } from '../../api/server-time.ts';
+import { Button, Select, TextInput } from '../../ui/controls.tsx';
+import { dateTime } from '../../ui/format.ts';
+import { usePreferences } from '../../ui/preferences.ts';
+import { useShortcut } from '../../ui/shortcuts.ts';
+import { CallFilters } from './call-filters.tsx';
+
+const route = getRouteApi('/shell/events');
+
+/** What the list of stored events is restricted to; all of it stands in the address. */
+export function EventFilters() {
+  const filter = route.useSearch();
+  const navigate = route.useNavigate();
+  const field = useRef<HTMLInputElement>(null);
+  useShortcut('/', 'Search', () => field.current?.focus());
+  const set = (change: Readonly<Record<string, string>>): void =>
+    void navigate({ search: (before) => ({ ...before, ...change }) });
+  const onSubmit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const typed = (name: string): string => String(form.get(name));
+    set({ userId: typed('userId'), event: typed('event'), messageId: typed('messageId') });
+  };
+  const { userId, event, messageId } = filter;
+  return (
+    <form className="rowx" onSubmit={onSubmit} key={JSON.stringify([userId, event, messageId])}>
+      <TextInput
+        ref={field}
+        isSmall
+        className="filter-field"
+        name="userId"
+        before={<Search className="i" aria-hidden />}
+        after={<kbd>/</kbd>}
+        aria-label="userId"
+        placeholder="userId"
+        defaultValue={userId}
+      />
+      <TextInput
+        isSmall
+        className="filter-field"
+        name="event"
+        aria-label="Event; * at the end of its name matches any rest"
+        placeholder="Event, or Order*"
+        defaultValue={event}
+      />
+      <TextInput
+        isSmall
+        className="filter-field"
+        name="messageId"
+        aria-label="messageId"
+        placeholder="messageId"
+        defaultValue={messageId}
+      />
+      <CallFilters filter={filter} set={set} />
+      <TimeFilter filter={filter} set={set} />
+      <Button type="submit">Search</Button>
+    </form>
+  );
+}
+
+/** How far back, in milliseconds. */
+const SPANS: Readonly<Record<string, number>> = {
+  'Last 15 minutes': 900_000,
+  'Last hour': 3_600_000,
+  'Last 24 hours': 86_400_000,
+  'Last 7 days': 7 * 86_400_000,
+};
+
+interface TimeFilterProps {
+  readonly filter: { readonly from?: string; readonly to?: string };
+  readonly set: (change: { readonly from: string; readonly to: string }) => void;
+}
+
+/** When the events came. What was chosen becomes a fixed time in the address, so that a copied link shows the same. */
+function TimeFilter({ filter: { from, to }, set }: TimeFilterProps) {
+  const { zone } = usePreferences();
+  if (from === undefined && to === undefined) {
+    return (
+      <Select
+        aria-label="Received"
+        value=""
+        options={['Any time', ...Object.keys(SPANS)].map((label) => ({
+          value: label === 'Any time' ? '' : label,
+          label,
+        }))}
+        onChange={(label) => set({ from: new Date(serverNow() - (SPANS[label] ?? 0)).toISOString(), to: '' })}
+      />
+    );
+  }
+  const text = (time: string): string => dateTime(Date.parse(time), zone).replace(/\.\d{3}/, '');
+  return (
+    <Button onClick={() => set({ from: '', to: '' })} title="Any time">
+      {from !== undefined && `from ${text(from)} `}
+      {to !== undefined && `to ${text(to)}`}
+      <X aria-hidden />
+    </Button>
+  );
+}

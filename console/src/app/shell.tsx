@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router';
-import { type ComponentType, useEffect, useState } from 'react';
+import { Link, Outlet, useNavigate, useRouter, useRouterState } from '@tanstack/react-router';
+import { type ComponentType, useEffect, useRef, useState } from 'react';
 import { type Status, statusQuery } from '../api/queries.ts';
 import { sessionQuery } from '../api/session.ts';
 import { isTroubled } from '../features/destinations/destination-state.tsx';
@@ -37,6 +37,7 @@ export function AppShell() {
   useShortcut('mod+k', 'Search or jump', () => setIsSearching(true));
   useShortcut('?', 'These keys', () => setIsHelping(true));
   useSignOutWhenSessionEnds();
+  useFocusOnNewPage();
   return (
     <div className="app">
       <a className="skip-link" href="#contents">
@@ -162,4 +163,19 @@ function useSignOutWhenSessionEnds(): void {
   useEffect(() => {
     if (session === null) void router.invalidate();
   }, [session, router]);
+}
+
+/**
+ * The focus goes on at the title of a page that has come, where what had it is gone: a row that was opened with Enter, for example.
+ * Otherwise the next press of Tab would begin with the frame.
+ */
+function useFocusOnNewPage(): void {
+  const path = useRouterState({ select: ({ resolvedLocation }) => resolvedLocation?.pathname });
+  const before = useRef(path);
+  useEffect(() => {
+    const isFirst = before.current === undefined;
+    before.current = path;
+    if (isFirst || document.activeElement !== document.body) return;
+    document.querySelector<HTMLElement>('#contents h1')?.focus({ preventScroll: true });
+  }, [path]);
 }

@@ -1,5 +1,5 @@
 import { X } from 'lucide-react';
-import { type KeyboardEvent, type PointerEvent, type ReactNode, useState } from 'react';
+import { type KeyboardEvent, type PointerEvent, type ReactNode, useEffect, useState } from 'react';
 import { Button } from './controls.tsx';
 import { setPreferences, usePreferences } from './preferences.ts';
 import { useShortcut } from './shortcuts.ts';
@@ -17,6 +17,7 @@ interface InspectorProps {
 /** What is open beside a list. Which one that is stands in the URL; this knows only how to show it. */
 export function Inspector({ title, about, actions, onClose, children }: InspectorProps) {
   useShortcut('Escape', 'Close what is open', onClose);
+  useFocusBack();
   return (
     <>
       <div className="insp-h">
@@ -34,6 +35,21 @@ export function Inspector({ title, about, actions, onClose, children }: Inspecto
       <div className="insp-b">{children}</div>
     </>
   );
+}
+
+/** When it is closed the focus goes back to where it was, which is the row that was opened; or to the list, where that row is gone. */
+function useFocusBack(): void {
+  useEffect(() => {
+    const before = document.activeElement;
+    return () => {
+      if (document.activeElement !== document.body) return;
+      const row = document.querySelector<HTMLElement>('main [role="grid"] tr[tabindex="0"]');
+      (before instanceof HTMLElement && before.isConnected && before !== document.body
+        ? before
+        : row
+      )?.focus();
+    };
+  }, []);
 }
 
 const NARROWEST = 320;

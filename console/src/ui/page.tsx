@@ -21,7 +21,7 @@ export function Page({ title, about, actions, crumbs, children }: PageProps) {
     <div className="page">
       {crumbs}
       <div className="head">
-        <h1>{title}</h1>
+        <h1 tabIndex={-1}>{title}</h1>
         {about}
         {actions !== undefined && <div className="acts">{actions}</div>}
       </div>

@@ -9,9 +9,11 @@ import { createQueryClient } from './app/query-client.ts';
 import { createAppRouter } from './app/router.tsx';
 import { applyTheme } from './ui/preferences.ts';
 import { listenForShortcuts } from './ui/shortcuts.ts';
+import { listenForCutTexts } from './ui/whole-text.ts';
 
 applyTheme();
 listenForShortcuts();
+listenForCutTexts();
 const queryClient = createQueryClient();
 const router = createAppRouter(queryClient);
 const root = document.getElementById('root');

@@ -79,7 +79,6 @@ const PAGES = [
 
 describe('every screen', () => {
   it.each([
-    ['on a phone', 390, 844],
     // Twice as large is half as many pixels.
     ['at 200 % on a small screen', 512, 384],
     ['at 200 % on a large one', 720, 450],

@@ -307,7 +307,7 @@ describe('settings', () => {
     expect(await axeViolations(page)).toEqual([]);
     await button('Make alert').click();
     await page.getByText('The alert on-call is made').waitFor();
-    await button('Test on-call…').click();
+    await button('Send test to on-call').click();
     await button('Send a test').click();
     await page.getByRole('dialog').getByText('taken').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();

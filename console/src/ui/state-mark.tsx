@@ -60,7 +60,7 @@ export function StateMark({ state, label = wordOf(state), isNone = false }: Stat
   return (
     <span className={`st ${isNone ? 'mute' : tone}`} title={label ?? wordOf(state)}>
       <Icon name={icon} />
-      {label ?? <span className="sr">{wordOf(state)}</span>}
+      <span className={label === null ? 'sr' : 'clip'}>{label ?? wordOf(state)}</span>
     </span>
   );
 }

@@ -39,7 +39,7 @@ export function AlertRow({ alert, onAct }: AlertRowProps) {
       <p>{toldOf(alert)}</p>
       {onAct !== undefined && (
         <div className="acts">
-          <Button aria-label={`Test ${name}…`} onClick={() => onAct('test')}>
+          <Button aria-label={`Send test to ${name}`} onClick={() => onAct('test')}>
             Send test
           </Button>
           <Menu

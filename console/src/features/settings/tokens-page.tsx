@@ -87,7 +87,9 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
               <th className="c-lo">Ends in</th>
               <th className="c-lo">Made</th>
               <th>Last used</th>
-              <th aria-label="Actions" />
+              <th>
+                <span className="sr">Actions</span>
+              </th>
             </tr>
           </thead>
           <tbody>

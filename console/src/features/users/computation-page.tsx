@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
+import { destinationsQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
@@ -49,6 +50,8 @@ interface ComputationPageProps {
 function ComputationPage({ kind, name }: ComputationPageProps) {
   const computation = useQuery(computationQuery(kind, name));
   const { data, error } = computation;
+  // The form lists them, and what is below it would jump.
+  const destinations = useQuery(destinationsQuery);
   return (
     <Page
       title={visibleLine(name)}
@@ -65,7 +68,7 @@ function ComputationPage({ kind, name }: ComputationPageProps) {
         data !== undefined && (
           <>
             <ComputationState computation={data} isBadge />
-            <span className="tok" title="The trait that destinations get">
+            <span className="tok clip" title="The trait that destinations get">
               {data.key}
             </span>
           </>
@@ -74,7 +77,11 @@ function ComputationPage({ kind, name }: ComputationPageProps) {
       actions={data !== undefined && <Actions kind={kind} computation={data} />}
     >
       {error !== null && <Failure error={error} />}
-      {data === undefined ? error === null && <SkeletonRows /> : <Contents kind={kind} computation={data} />}
+      {data === undefined || destinations.isPending ? (
+        error === null && <SkeletonRows />
+      ) : (
+        <Contents kind={kind} computation={data} />
+      )}
     </Page>
   );
 }
@@ -136,8 +143,8 @@ function Sync({ computation: { key, sync } }: { readonly computation: Computatio
         </div>
       )}
       <p className="hint">
-        Changes only, as the trait <span className="mono">{key}</span>. What waits counts all events of the
-        destination.
+        Changes only, as the trait <span className="mono wrap-any">{key}</span>. What waits counts all events
+        of the destination.
       </p>
     </Section>
   );

@@ -85,6 +85,7 @@ function columnsOf(kind: Kind): readonly Column<Computation>[] {
     {
       id: 'name',
       header: 'Name',
+      className: 'w',
       sort: ({ name }) => name,
       cell: ({ name }) => (
         <Link to={RECORDS[kind]} params={{ name }} className="med">
@@ -114,7 +115,7 @@ function columnsOf(kind: Kind): readonly Column<Computation>[] {
     {
       id: 'destinations',
       header: 'Tells',
-      className: 'c-md soft',
+      className: 'c-md soft cut',
       cell: ({ destinations }) =>
         destinations.length === 0 ? '—' : destinations.map((one) => visibleLine(one)).join(', '),
     },

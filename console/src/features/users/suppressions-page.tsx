@@ -50,7 +50,11 @@ export function SuppressionsPage() {
                   <th className="w">User</th>
                   <th className="c-lo">Since</th>
                   <th>Regulation</th>
-                  {mayEnd && <th aria-label="Actions" />}
+                  {mayEnd && (
+                    <th>
+                      <span className="sr">Actions</span>
+                    </th>
+                  )}
                 </tr>
               </thead>
               <tbody>

@@ -123,7 +123,7 @@ export function Comparison({ test: { op, to }, isNumber = false, onChange }: Com
         <Text
           label="Value"
           placeholder={op === 'in' ? 'DE, AT, CH' : 'value'}
-          className={isNumber ? 'b-num' : ''}
+          className={isNumber ? 'b-num' : 'b-text'}
           value={to}
           onChange={(value) => onChange({ to: value })}
         />

@@ -1,8 +1,8 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { IS_LONG } from '../../server/test/support/runs.ts';
 import { axeViolations } from './support/axe.ts';
-import { LONGEST, launchBrowser, signIn } from './support/browser.ts';
+import { DESK, launchBrowser, openPage, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 const CONFIG = `
@@ -20,10 +20,8 @@ traits:
 
 let server: RunningServer;
 let browser: Browser;
-let context: BrowserContext;
 let page: Page;
-/** Errors of scripts and of the content security policy, and what the server has forbidden. */
-let complaints: string[] = [];
+let complaints: readonly string[] = [];
 
 beforeAll(async () => {
   [server, browser] = await Promise.all([startServer(CONFIG), launchBrowser()]);
@@ -44,39 +42,16 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
-  context.setDefaultTimeout(LONGEST);
-  page = await context.newPage();
-  complaints = [];
-  page.on('pageerror', (error) => complaints.push(error.message));
-  page.on('console', (message) => {
-    // The browser reports every refusal; a 401 asks for the sign-in page, 404 and 422 are shown as sentences.
-    const text = message.text();
-    if (message.type() === 'error' && !/status of (401|404|422)/.test(text)) complaints.push(text);
-  });
-  page.on('response', (response) => {
-    if (response.status() === 403) complaints.push(`forbidden: ${response.url()}`);
-  });
+  ({ page, complaints } = await openPage(browser, DESK));
 });
 
 afterEach(async () => {
-  await context.close();
+  await page.context().close();
   expect(complaints).toEqual([]);
 });
 
 const heading = (name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
 const button = (name: string | RegExp) => page.getByRole('button', { name });
-
-/** Calls the control API as the first token. */
-async function api<Answer>(method: string, path: string, body?: object): Promise<Answer> {
-  const response = await fetch(`${server.url}/api/v1/${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${server.token}` },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as Answer;
-}
 
 describe('destinations', () => {
   it('an endpoint that refuses is found, repaired and its dead letters are delivered', async () => {
@@ -135,7 +110,7 @@ describe('destinations', () => {
   });
 
   it('is removed only when its name is typed', async () => {
-    await api('POST', 'destinations', {
+    await server.api('POST', 'destinations', {
       name: 'old one',
       type: 'webhooks',
       sources: [],
@@ -185,7 +160,7 @@ describe('sources', () => {
     await page.getByRole('textbox', { name: 'Type website to go on' }).fill('website');
     await button('Remove key').click();
     await page.getByText('Calls with it are refused now').waitFor();
-    expect(await api('GET', 'sources/website')).toMatchObject({ writeKeys: ['wk'] });
+    expect(await server.api('GET', 'sources/website')).toMatchObject({ writeKeys: ['wk'] });
   });
 });
 
@@ -242,7 +217,7 @@ describe('users', () => {
     await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Professionals');
     await button('Save and sync').click();
     await heading('Professionals');
-    expect(await api('GET', 'audiences/Professionals')).toMatchObject({
+    expect(await server.api('GET', 'audiences/Professionals')).toMatchObject({
       definition: "trait('plan') = 'pro'",
     });
   });
@@ -341,7 +316,7 @@ describe('settings', () => {
     await button('Apply 1 change…').click();
     await button('Apply').last().click();
     await page.getByText('Applied.').waitFor();
-    expect(await api('GET', 'sources/kiosk')).toMatchObject({ writeKeys: ['wk_kiosk'] });
+    expect(await server.api('GET', 'sources/kiosk')).toMatchObject({ writeKeys: ['wk_kiosk'] });
   });
 });
 
@@ -391,7 +366,7 @@ describe('every page', () => {
   );
 
   it.each(['viewer', 'editor'] as const)('shows a %s no button that would fail', async (role) => {
-    const { token } = await api<{ token: string }>('POST', 'tokens', { name: `the-${role}`, role });
+    const { token } = await server.api<{ token: string }>('POST', 'tokens', { name: `the-${role}`, role });
     await signIn(page, { ...server, token });
     for (const path of PAGES) {
       await page.goto(server.url + path);

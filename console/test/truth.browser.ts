@@ -1,6 +1,6 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LONGEST, launchBrowser, signIn } from './support/browser.ts';
+import { DESK, launchBrowser, openPage, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 /** The console tells the truth with a browser clock that is wrong, and while somebody else edits the same record. */
@@ -16,8 +16,8 @@ const HOUR = 3_600_000;
 
 let server: RunningServer;
 let browser: Browser;
-let context: BrowserContext;
 let page: Page;
+let complaints: readonly string[] = [];
 
 beforeAll(async () => {
   [server, browser] = await Promise.all([startServer(CONFIG), launchBrowser()]);
@@ -30,24 +30,15 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
-  context.setDefaultTimeout(LONGEST);
-  page = await context.newPage();
+  ({ page, complaints } = await openPage(browser, DESK));
 });
 
-afterEach(async () => await context.close());
+afterEach(async () => {
+  await page.context().close();
+  expect(complaints).toEqual([]);
+});
 
 const button = (name: string | RegExp) => page.getByRole('button', { name });
-
-async function api(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-  const response = await fetch(`${server.url}/api/v1/${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${server.token}` },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as Record<string, unknown>;
-}
 
 describe('a browser whose clock', () => {
   it.each([
@@ -82,24 +73,23 @@ describe('a destination that two change at once', () => {
     await signIn(page, server, '/destinations/crm?tab=settings');
     const rate = page.getByRole('textbox', { name: /Requests a second/ });
     await rate.fill('50');
-    await api('PATCH', 'destinations/crm', { settings: { concurrency: 7 } });
+    await server.api('PATCH', 'destinations/crm', { settings: { concurrency: 7 } });
     await button('Save changes').click();
     await page.getByText('Somebody else has changed this destination').waitFor();
-    expect((await api('GET', 'destinations/crm'))['settings']).not.toHaveProperty('rateLimit');
+    expect(await server.api('GET', 'destinations/crm')).not.toHaveProperty('settings.rateLimit');
     await button('Keep my changes on top of theirs').click();
     expect(await rate.inputValue()).toBe('50');
     await button('Save changes').click();
     await page.getByText('Saved. The next request is made with it.').waitFor();
-    expect((await api('GET', 'destinations/crm'))['settings']).toMatchObject({
-      rateLimit: 50,
-      concurrency: 7,
+    expect(await server.api('GET', 'destinations/crm')).toMatchObject({
+      settings: { rateLimit: 50, concurrency: 7 },
     });
   });
 
   it('shows what somebody else has made of it while nothing is typed', async () => {
     await signIn(page, server, '/destinations/crm?tab=settings');
     await page.getByRole('textbox', { name: /Requests a second/ }).waitFor();
-    await api('PATCH', 'destinations/crm', { settings: { rateLimit: 77 } });
+    await server.api('PATCH', 'destinations/crm', { settings: { rateLimit: 77 } });
     await page.waitForFunction(() =>
       [...document.querySelectorAll('input')].some((input) => input.value === '77'),
     );

@@ -1,4 +1,4 @@
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { GIVE_UP_AFTER } from '../../../server/test/support/until.ts';
 import type { RunningServer } from './running-server.ts';
 
@@ -28,22 +28,32 @@ export async function signIn(
 
 export interface WatchedPage {
   readonly page: Page;
-  /** Errors of scripts, and what the content security policy refused. */
+  /** Errors of scripts, what the content security policy refused, and what the server has forbidden or could not do. */
   readonly complaints: readonly string[];
 }
 
 /** A page in a context of its own: no cookies, no storage. Close its context when it is done with. */
-export async function openPage(browser: Browser): Promise<WatchedPage> {
-  const context = await browser.newContext();
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
+  const context = await browser.newContext(options);
   context.setDefaultTimeout(LONGEST);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('console', (message) => {
-    // The browser reports each answer of 4xx and 5xx, and those that ask for the sign-in page belong to it.
+    // The browser reports each answer of 4xx and 5xx, and most belong to what is tested.
     if (message.type() === 'error' && !message.text().includes('Failed to load resource')) {
       complaints.push(message.text());
     }
   });
+  page.on('response', (response) => {
+    const status = response.status();
+    if (status === 403 || status >= 500) complaints.push(`${status}: ${response.url()}`);
+  });
   return { page, complaints };
 }
+
+/** The screen of a desk, on which nothing moves: for tests that are about what is said, and not about how it looks. */
+export const DESK: BrowserContextOptions = {
+  viewport: { width: 1440, height: 900 },
+  reducedMotion: 'reduce',
+};

@@ -32,6 +32,8 @@ export interface RunningServer {
   answerAt(path: string, status: number): void;
   /** Sends a call with the write key of the source `website`. */
   call(type: string, body: object): Promise<void>;
+  /** Asks the control API as the first token. Rejects with what it refuses. */
+  api<Answer>(method: string, path: string, body?: object): Promise<Answer>;
   stop(): Promise<void>;
 }
 
@@ -79,6 +81,15 @@ export async function startServer(
         body: JSON.stringify(body),
       });
       if (!response.ok) throw new Error(`${type} was answered ${response.status}: ${await response.text()}`);
+    },
+    api: async <Answer>(method: string, path: string, body?: object) => {
+      const response = await fetch(`${url}/api/v1/${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${token}` },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+      return (response.status === 204 ? undefined : await response.json()) as Answer;
     },
     stop: async () => {
       program.kill('SIGTERM');

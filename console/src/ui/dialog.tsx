@@ -1,6 +1,7 @@
-import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from 'react';
 import { sentence } from '../api/client.ts';
 import { Button, Field, TextInput } from './controls.tsx';
+import { focusFirstFault } from './first-fault.ts';
 import './dialog.css';
 
 interface DialogProps {
@@ -54,7 +55,7 @@ interface FormDialogProps {
   readonly action: string;
   readonly isReady: boolean;
   readonly children: ReactNode;
-  /** A failure is for the caller to show at its field; the dialog stays open. */
+  /** A failure is for the caller to show at its field, which gets the focus; the dialog stays open. */
   readonly onSubmit: () => Promise<unknown>;
   readonly onClose: () => void;
 }
@@ -62,11 +63,16 @@ interface FormDialogProps {
 /** A dialog that is a form: Enter in a field submits it. */
 export function FormDialog({ title, action, isReady, children, onSubmit, onClose }: FormDialogProps) {
   const id = useId();
+  const form = useRef<HTMLFormElement>(null);
   const [isBusy, setIsBusy] = useState(false);
+  const [refusals, setRefusals] = useState(0);
+  useEffect(() => {
+    if (refusals > 0) focusFirstFault(form.current);
+  }, [refusals]);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setIsBusy(true);
-    await onSubmit().catch(() => undefined);
+    await onSubmit().catch(() => setRefusals((before) => before + 1));
     setIsBusy(false);
   };
   const foot = (
@@ -79,7 +85,7 @@ export function FormDialog({ title, action, isReady, children, onSubmit, onClose
   );
   return (
     <Dialog title={title} onClose={onClose} foot={foot}>
-      <form id={id} className="stack-s" onSubmit={(event) => void submit(event)}>
+      <form ref={form} id={id} className="stack-s" onSubmit={(event) => void submit(event)}>
         {children}
       </form>
     </Dialog>

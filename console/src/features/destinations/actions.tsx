@@ -1,7 +1,8 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { Ellipsis, RotateCcw, Send } from 'lucide-react';
 import { useState } from 'react';
-import { sentence } from '../../api/client.ts';
+import { sentence, type Tagged } from '../../api/client.ts';
+import { useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
@@ -10,7 +11,7 @@ import { Icon } from '../../ui/icons.tsx';
 import { Menu, MenuItem } from '../../ui/menu.tsx';
 import { toast } from '../../ui/toast.tsx';
 import type { Destination } from './form.ts';
-import { type Switch, useRemoveDestination, useSwitch } from './queries.ts';
+import { type DestinationStatus, type Switch, useSwitch } from './queries.ts';
 import { ReplayDialog } from './replay-dialog.tsx';
 import { TestDialog } from './test-dialog.tsx';
 
@@ -31,13 +32,15 @@ const BACK: Readonly<Record<Switch, Switch>> = {
 };
 
 interface DestinationActionsProps {
-  readonly destination: Destination;
-  readonly pending: number;
+  readonly stored: Tagged<Destination>;
+  readonly status: DestinationStatus;
 }
 
-/** Nothing for a viewer, who may do none of it. */
-export function DestinationActions({ destination, pending }: DestinationActionsProps) {
-  const { name, enabled, paused = false } = destination;
+/** Nothing for a viewer, who may do none of it. The buttons go by the state that the badge beside them names. */
+export function DestinationActions({ stored, status: { state, pending } }: DestinationActionsProps) {
+  const { name } = stored.record;
+  const enabled = state !== 'disabled';
+  const paused = state === 'paused' || (!enabled && stored.record.paused === true);
   const { do: asked } = route.useSearch();
   const navigate = route.useNavigate();
   const [pressed, setOpen] = useState<'test' | 'replay' | 'remove'>();
@@ -93,19 +96,20 @@ export function DestinationActions({ destination, pending }: DestinationActionsP
       </Menu>
       {open === 'test' && <TestDialog name={name} onClose={close} />}
       {open === 'replay' && <ReplayDialog name={name} isPaused={paused} onClose={close} />}
-      {open === 'remove' && <RemoveDialog name={name} pending={pending} onClose={close} />}
+      {open === 'remove' && <RemoveDialog stored={stored} pending={pending} onClose={close} />}
     </>
   );
 }
 
 interface RemoveDialogProps {
-  readonly name: string;
+  readonly stored: Tagged<Destination>;
   readonly pending: number;
   readonly onClose: () => void;
 }
 
-function RemoveDialog({ name, pending, onClose }: RemoveDialogProps) {
-  const remove = useRemoveDestination();
+function RemoveDialog({ stored: { record, tag }, pending, onClose }: RemoveDialogProps) {
+  const { name } = record;
+  const { remove } = useRecordChanges('destinations', name);
   const navigate = useNavigate();
   return (
     <ConfirmDialog
@@ -114,7 +118,7 @@ function RemoveDialog({ name, pending, onClose }: RemoveDialogProps) {
       typed={name}
       isDangerous
       onConfirm={async () => {
-        await remove.mutateAsync(name);
+        await remove(tag);
         toast(`${name} is removed.`);
         await navigate({ to: '/destinations' });
       }}

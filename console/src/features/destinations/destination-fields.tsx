@@ -1,12 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
+import type { ApiFault } from '../../api/client.ts';
 import { sourcesQuery } from '../../api/queries.ts';
+import { faultOf } from '../../editing/faults.ts';
 import { Field } from '../../ui/controls.tsx';
 import { Checks, Choice, TextField } from '../../ui/form-fields.tsx';
-import { CALL_TYPES, type DestinationDraft, type FieldFault, faultOf } from './form.ts';
+import { CALL_TYPES, type DestinationDraft } from './form.ts';
 
 interface PartProps {
   readonly draft: DestinationDraft;
-  readonly faults: readonly FieldFault[];
+  readonly faults: readonly ApiFault[];
   readonly onChange: (change: Partial<DestinationDraft>) => void;
 }
 

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { Tagged } from '../../api/client.ts';
+import { recordQuery } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Crumbs, Page } from '../../ui/page.tsx';
@@ -12,7 +13,7 @@ import { Deliveries } from './deliveries.tsx';
 import { DestinationState } from './destination-state.tsx';
 import type { Destination } from './form.ts';
 import { Health } from './health.tsx';
-import { type DestinationStatus, destinationQuery, destinationStatusQuery, replaysQuery } from './queries.ts';
+import { type DestinationStatus, destinationStatusQuery, replaysQuery } from './queries.ts';
 import { Replays } from './replays.tsx';
 import { SettingsForm } from './settings-form.tsx';
 import { StoredSettings } from './stored-settings.tsx';
@@ -23,7 +24,7 @@ const route = getRouteApi('/shell/destinations/$name');
 /** One destination: how it does, what it gets, and everything that repairs it. */
 export function DestinationPage() {
   const { name } = route.useParams();
-  const destination = useQuery(destinationQuery(name));
+  const destination = useQuery(recordQuery('destinations', name));
   const status = useQuery(destinationStatusQuery(name));
   const failure = destination.error ?? status.error;
   return (
@@ -37,9 +38,8 @@ export function DestinationPage() {
       }
       about={status.data !== undefined && <DestinationState health={status.data} isBadge />}
       actions={
-        destination.data !== undefined && (
-          <DestinationActions destination={destination.data.record} pending={status.data?.pending ?? 0} />
-        )
+        destination.data !== undefined &&
+        status.data !== undefined && <DestinationActions stored={destination.data} status={status.data} />
       }
     >
       {failure !== null && <Failure error={failure} />}
@@ -82,7 +82,11 @@ function DestinationTabs({ stored, status }: DestinationTabsProps) {
         {
           value: 'settings',
           label: 'Settings',
-          content: mayEdit ? <SettingsForm stored={stored} /> : <StoredSettings destination={destination} />,
+          content: mayEdit ? (
+            <SettingsForm key={name} stored={stored} />
+          ) : (
+            <StoredSettings destination={destination} />
+          ),
         },
         {
           value: 'replays',

@@ -1,7 +1,9 @@
 import { Plus, X } from 'lucide-react';
+import type { ApiFault } from '../../api/client.ts';
+import { faultOf } from '../../editing/faults.ts';
 import { Button, TextInput } from '../../ui/controls.tsx';
 import { TextField } from '../../ui/form-fields.tsx';
-import { type EndpointDraft, type FieldFault, faultOf, type HeaderDraft } from './form.ts';
+import type { EndpointDraft, HeaderDraft } from './form.ts';
 import './endpoint-fields.css';
 
 const MAX_ENDPOINTS = 5;
@@ -9,7 +11,7 @@ const MAX_HEADERS = 5;
 
 interface EndpointFieldsProps {
   readonly endpoints: readonly EndpointDraft[];
-  readonly faults: readonly FieldFault[];
+  readonly faults: readonly ApiFault[];
   readonly onChange: (endpoints: readonly EndpointDraft[]) => void;
 }
 

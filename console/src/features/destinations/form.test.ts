@@ -4,12 +4,9 @@ import {
   type Destination,
   type DestinationDraft,
   draftOf,
-  faultOf,
-  mergeDrafts,
   NEW_DESTINATION,
   newSharedSecret,
   newSigningSecret,
-  otherFaults,
   patchOf,
 } from './form.ts';
 
@@ -40,16 +37,6 @@ describe('the form of a destination', () => {
   it('sends what was changed, and not the whole record', () => {
     expect(patchOf(stored, { ...stored, rateLimit: '5' })).toEqual({ settings: { rateLimit: 5 } });
     expect(patchOf(stored, { ...stored, sources: ['app'] })).toEqual({ sources: ['app'] });
-  });
-
-  it('puts what was changed upon what others have changed meanwhile, and says what both have', () => {
-    const theirs = { ...stored, rateLimit: '7', concurrency: '3', success: 'each' as const };
-    const mine = { ...stored, rateLimit: '5', format: 'canonical' as const, success: 'each' as const };
-    expect(mergeDrafts(stored, mine, theirs)).toEqual({
-      draft: { ...theirs, rateLimit: '5', format: 'canonical' },
-      disputed: ['rateLimit'],
-    });
-    expect(mergeDrafts(stored, stored, theirs)).toEqual({ draft: theirs, disputed: [] });
   });
 
   it('takes away what is emptied', () => {
@@ -95,30 +82,6 @@ describe('the form of a destination', () => {
         concurrency: 'many',
       },
     });
-  });
-});
-
-describe('what the server says of a field', () => {
-  const faults = [
-    { path: 'body.settings.endpoints[0].url', message: 'must be a URL' },
-    { path: 'body.settings.endpoints[0].headers.Host', message: 'is reserved' },
-    { path: 'body.settings.endpoints[1].url', message: 'is private' },
-    { path: 'body.sources[0]', message: 'does not exist' },
-    { path: 'body.paused', message: 'must be true' },
-  ];
-
-  it('stands beside it', () => {
-    expect(faultOf(faults, 'settings.endpoints[0].url')).toBe('must be a URL');
-    expect(faultOf(faults, 'settings.endpoints[0].headers')).toBe('is reserved');
-    expect(faultOf(faults, 'sources')).toBe('does not exist');
-    expect(faultOf(faults, 'settings.format')).toBeUndefined();
-    expect(
-      faultOf([{ path: 'body.settings.rateLimits', message: 'x' }], 'settings.rateLimit'),
-    ).toBeUndefined();
-  });
-
-  it('stands above the form where no field has it', () => {
-    expect(otherFaults(faults, ['settings.endpoints', 'sources'])).toEqual([faults[4]]);
   });
 });
 

@@ -1,6 +1,9 @@
-import type { Answer } from '../../api/client.ts';
+import type { RecordOf, RecordPatch } from '../../api/records.ts';
+import { isSame, numberOf } from '../../editing/fields.ts';
+import type { FieldLabels } from '../../editing/overtaken.tsx';
+import type { RecordForm } from '../../editing/use-edited-record.ts';
 
-export type Destination = Answer<'/api/v1/destinations/{name}', 'get'>;
+export type Destination = RecordOf<'destinations'>;
 
 /** What stands in an answer in the place of a secret. Sent back, it keeps the secret. */
 export interface StoredSecret {
@@ -79,16 +82,14 @@ export function draftOf({ name, sources, settings }: Destination): DestinationDr
   };
 }
 
-type Body = Readonly<Record<string, unknown>>;
-
 /** The body that creates the destination. */
-export function creationOf(draft: DestinationDraft): Body {
+export function creationOf(draft: DestinationDraft): RecordPatch {
   const { name, sources } = draft;
   return { name, type: 'webhooks', sources, settings: withoutNulls(settingsOf(draft)) };
 }
 
 /** The merge patch with what the form has changed: the rest of the record stays as it is, whoever changes it meanwhile. */
-export function patchOf(initial: DestinationDraft, draft: DestinationDraft): Body {
+export function patchOf(initial: DestinationDraft, draft: DestinationDraft): RecordPatch {
   const before = settingsOf(initial);
   const changed = Object.entries(settingsOf(draft)).filter(([key, value]) => !isSame(value, before[key]));
   return {
@@ -97,33 +98,28 @@ export function patchOf(initial: DestinationDraft, draft: DestinationDraft): Bod
   };
 }
 
-export interface MergedDraft {
-  readonly draft: DestinationDraft;
-  /** Fields that both have changed, in two ways: the draft has them as `mine`. */
-  readonly disputed: readonly (keyof DestinationDraft)[];
-}
+export const DESTINATION_FORM: RecordForm<'destinations', DestinationDraft> = {
+  list: 'destinations',
+  draftOf,
+  patchOf,
+};
 
-/** Applies the changes of `mine` since `base` to the record as others have left it meanwhile. */
-export function mergeDrafts(
-  base: DestinationDraft,
-  mine: DestinationDraft,
-  theirs: DestinationDraft,
-): MergedDraft {
-  const keys = Object.keys(base) as (keyof DestinationDraft)[];
-  const changed = keys.filter((key) => !isSame(base[key], mine[key]));
-  const kept = Object.fromEntries(changed.map((key) => [key, mine[key]]));
-  const disputed = changed.filter(
-    (key) => !isSame(base[key], theirs[key]) && !isSame(mine[key], theirs[key]),
-  );
-  return { draft: { ...theirs, ...kept }, disputed };
-}
-
-function isSame(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
+export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
+  name: 'Name',
+  sources: 'Sources',
+  endpoints: 'Endpoints',
+  sharedSecret: 'Shared secret',
+  signingSecrets: 'Standard Webhooks secrets',
+  format: 'The body has',
+  success: 'A delivery succeeds with',
+  types: 'Types',
+  events: 'Events',
+  rateLimit: 'Requests a second',
+  concurrency: 'Requests at once',
+};
 
 /** Null stands for what is to be taken away. */
-function settingsOf(draft: DestinationDraft): Body {
+function settingsOf(draft: DestinationDraft): RecordPatch {
   const { sharedSecret, signingSecrets, format, success } = draft;
   const events = linesOf(draft.events);
   const types = draft.types.length === 0 ? null : draft.types;
@@ -145,10 +141,10 @@ function settingsOf(draft: DestinationDraft): Body {
   };
 }
 
-function withoutNulls(settings: Body): Body {
+function withoutNulls(settings: RecordPatch): RecordPatch {
   const entries = Object.entries(settings).flatMap(([key, value]): [string, unknown][] => {
     if (value === null) return [];
-    return [[key, key === 'filter' ? withoutNulls(value as Body) : value]];
+    return [[key, key === 'filter' ? withoutNulls(value as RecordPatch) : value]];
   });
   return Object.fromEntries(entries);
 }
@@ -158,36 +154,6 @@ function linesOf(text: string): string[] {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-}
-
-/** A text that is no number stays a text: the server says what is wrong with it. */
-function numberOf(text: string): number | string | null {
-  const trimmed = text.trim();
-  if (trimmed === '') return null;
-  return Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
-}
-
-export interface FieldFault {
-  readonly path: string;
-  readonly message: string;
-}
-
-/** What the server says of one field, or of anything below it. `path` is that of the record, such as `settings.rateLimit`. */
-export function faultOf(faults: readonly FieldFault[], path: string): string | undefined {
-  const full = `body.${path}`;
-  const own = faults.filter((fault) => fault.path === full || isBelow(fault.path, full));
-  return own.length === 0 ? undefined : own.map(({ message }) => message).join('; ');
-}
-
-/** What no field of the form shows. */
-export function otherFaults(faults: readonly FieldFault[], shown: readonly string[]): FieldFault[] {
-  return faults.filter(
-    ({ path }) => !shown.some((one) => path === `body.${one}` || isBelow(path, `body.${one}`)),
-  );
-}
-
-function isBelow(path: string, parent: string): boolean {
-  return path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
 }
 
 const SECRET_BYTES = 24;

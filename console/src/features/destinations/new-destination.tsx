@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { DestinationForm } from './destination-form.tsx';
-import { creationOf, NEW_DESTINATION } from './form.ts';
+import { creationOf, type DestinationDraft, NEW_DESTINATION } from './form.ts';
 import { useCreateDestination } from './queries.ts';
 
 const NO_SOURCE =
@@ -11,6 +11,7 @@ const NO_SOURCE =
 
 export function NewDestination() {
   const create = useCreateDestination();
+  const [draft, setDraft] = useState<DestinationDraft>(NEW_DESTINATION);
   const [isSure, setIsSure] = useState(false);
   const navigate = useNavigate();
   return (
@@ -25,8 +26,10 @@ export function NewDestination() {
     >
       <DestinationForm
         initial={NEW_DESTINATION}
+        draft={draft}
         isNew
-        onSave={async (draft) => {
+        onChange={setDraft}
+        onSave={async () => {
           const hasSource = draft.sources.length > 0;
           if (!hasSource && !isSure) {
             setIsSure(true);

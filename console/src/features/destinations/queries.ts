@@ -1,6 +1,7 @@
-import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
-import { type Answer, ApiError, answer, api, taggedAnswer } from '../../api/client.ts';
+import { infiniteQueryOptions, queryOptions, useMutation } from '@tanstack/react-query';
+import { type Answer, answer, api } from '../../api/client.ts';
 import { REFRESH } from '../../api/queries.ts';
+import { type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 
 export type DestinationStatus = Answer<'/api/v1/destinations/{name}/status', 'get'>;
@@ -11,15 +12,6 @@ export type TestResult = Answer<'/api/v1/destinations/{name}/test', 'post'>['dat
 
 export const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
-
-export const destinationQuery = (name: string) =>
-  queryOptions({
-    queryKey: ['destinations', name],
-    queryFn: async ({ signal }) =>
-      await taggedAnswer(api.GET('/api/v1/destinations/{name}', { params: { path: { name } }, signal })),
-    // Somebody else may change it meanwhile.
-    refetchInterval: 2 * REFRESH,
-  });
 
 export const destinationStatusQuery = (name: string) =>
   queryOptions({
@@ -64,15 +56,6 @@ export const replaysQuery = queryOptions({
   refetchInterval: REFRESH,
 });
 
-/** What was done to a destination shows everywhere at once. */
-function useRefresh(): () => Promise<void> {
-  const client = useQueryClient();
-  return async () => {
-    const keys = ['destinations', 'status', 'deliveries', 'replays', 'audit', 'config'];
-    await Promise.all(keys.map((key) => client.invalidateQueries({ queryKey: [key] })));
-  };
-}
-
 export type Switch = 'pause' | 'resume' | 'enable' | 'disable';
 
 const SWITCHES = {
@@ -84,58 +67,22 @@ const SWITCHES = {
 
 /** Pauses, resumes, enables or disables a destination. */
 export function useSwitch(name: string) {
-  const refresh = useRefresh();
+  const refresh = useRefresh('destinations');
   return useMutation({
     mutationFn: async (to: Switch) => await answer(api.POST(SWITCHES[to], { params: { path: { name } } })),
     onSettled: refresh,
   });
 }
 
-/** The body is checked by the server, which names each mistake with its path. */
-type RecordBody = Readonly<Record<string, unknown>>;
 type Creation = NonNullable<
   paths['/api/v1/destinations']['post']['requestBody']
 >['content']['application/json'];
 
 export function useCreateDestination() {
-  const refresh = useRefresh();
+  const refresh = useRefresh('destinations');
   return useMutation({
-    mutationFn: async (body: RecordBody) =>
+    mutationFn: async (body: RecordPatch) =>
       await answer(api.POST('/api/v1/destinations', { body: body as unknown as Creation })),
-    onSuccess: refresh,
-  });
-}
-
-interface Change {
-  /** Of the record that the form was filled from. */
-  readonly tag: string;
-  /** The changed fields only. */
-  readonly body: RecordBody;
-}
-
-/** Rejects with status 412, and reads the record again, where somebody else has changed it meanwhile. */
-export function useChangeDestination(name: string) {
-  const refresh = useRefresh();
-  return useMutation({
-    mutationFn: async ({ tag, body }: Change) => {
-      const params = { path: { name }, header: { 'If-Match': tag } };
-      return await answer(api.PATCH('/api/v1/destinations/{name}', { params, body }));
-    },
-    onSuccess: refresh,
-    onError: (error) => {
-      if (error instanceof ApiError && error.status === 412) return refresh();
-      return undefined;
-    },
-  });
-}
-
-export function useRemoveDestination() {
-  const refresh = useRefresh();
-  return useMutation({
-    mutationFn: async (name: string) =>
-      await answer(
-        api.DELETE('/api/v1/destinations/{name}', { params: { path: { name }, query: { confirm: 'true' } } }),
-      ),
     onSuccess: refresh,
   });
 }
@@ -169,7 +116,7 @@ export const redeliveryPreviewQuery = (request: RedeliveryRequest) =>
   });
 
 export function useRedeliver() {
-  const refresh = useRefresh();
+  const refresh = useRefresh('destinations');
   return useMutation({
     mutationFn: async (request: RedeliveryRequest) =>
       await answer(api.POST('/api/v1/redeliveries', { body: request })),
@@ -196,7 +143,7 @@ export const replayPreviewQuery = (request: ReplayRequest) =>
   });
 
 export function useReplay() {
-  const refresh = useRefresh();
+  const refresh = useRefresh('destinations');
   return useMutation({
     mutationFn: async (request: ReplayRequest) =>
       await answer(api.POST('/api/v1/replays', { body: request })),
@@ -205,7 +152,7 @@ export function useReplay() {
 }
 
 export function useCancelReplay() {
-  const refresh = useRefresh();
+  const refresh = useRefresh('destinations');
   return useMutation({
     mutationFn: async (id: string) =>
       await answer(api.DELETE('/api/v1/replays/{id}', { params: { path: { id } } })),

@@ -1,29 +1,26 @@
-import { useState } from 'react';
+import type { ApiFault } from '../../api/client.ts';
+import { faultOf } from '../../editing/faults.ts';
 import { Button, CopyButton } from '../../ui/controls.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
 import { TextField } from '../../ui/form-fields.tsx';
-import {
-  type DestinationDraft,
-  type FieldFault,
-  faultOf,
-  newSharedSecret,
-  newSigningSecret,
-  type StoredSecret,
-} from './form.ts';
+import { type DestinationDraft, newSharedSecret, newSigningSecret, type StoredSecret } from './form.ts';
 
 interface SecretFieldsProps {
   readonly draft: DestinationDraft;
-  readonly faults: readonly FieldFault[];
+  /** The shared secret that is stored; empty where there is none. */
+  readonly stored: string | StoredSecret;
+  readonly faults: readonly ApiFault[];
   readonly onChange: (change: Partial<DestinationDraft>) => void;
 }
 
 /** The secrets that sign requests. A stored one is never shown; it can be kept, replaced or taken away. */
-export function SecretFields({ draft, faults, onChange }: SecretFieldsProps) {
+export function SecretFields({ draft, stored, faults, onChange }: SecretFieldsProps) {
   return (
     <fieldset className="stack-s plain">
       <legend className="lbl">Signatures</legend>
       <SharedSecretField
         secret={draft.sharedSecret}
+        stored={stored}
         error={faultOf(faults, 'settings.sharedSecret')}
         onChange={(sharedSecret) => onChange({ sharedSecret })}
       />
@@ -38,12 +35,12 @@ export function SecretFields({ draft, faults, onChange }: SecretFieldsProps) {
 
 interface SharedSecretFieldProps {
   readonly secret: string | StoredSecret;
+  readonly stored: string | StoredSecret;
   readonly error: string | undefined;
   readonly onChange: (secret: string | StoredSecret) => void;
 }
 
-function SharedSecretField({ secret, error, onChange }: SharedSecretFieldProps) {
-  const [stored] = useState(() => (typeof secret === 'string' ? undefined : secret));
+function SharedSecretField({ secret, stored, error, onChange }: SharedSecretFieldProps) {
   if (typeof secret !== 'string') {
     return (
       <div className="rowx">
@@ -76,7 +73,7 @@ function SharedSecretField({ secret, error, onChange }: SharedSecretFieldProps) 
           <Button isSmall onClick={() => onChange(newSharedSecret())}>
             Generate
           </Button>
-          {stored !== undefined && (
+          {typeof stored !== 'string' && (
             <Button kind="quiet" isSmall onClick={() => onChange(stored)}>
               Keep the old one
             </Button>

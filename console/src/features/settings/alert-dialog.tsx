@@ -1,41 +1,128 @@
-import { useState } from 'react';
-import { ApiError, sentence } from '../../api/client.ts';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { ApiError, type ApiFault, type Tagged } from '../../api/client.ts';
+import { recordQuery } from '../../api/records.ts';
+import { faultOf } from '../../editing/faults.ts';
+import { isSame } from '../../editing/fields.ts';
+import { Objections } from '../../editing/objections.tsx';
+import { Overtaken } from '../../editing/overtaken.tsx';
+import { useEditedRecord } from '../../editing/use-edited-record.ts';
 import { Segmented } from '../../ui/controls.tsx';
-import { FormDialog } from '../../ui/dialog.tsx';
+import { Dialog, FormDialog } from '../../ui/dialog.tsx';
+import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Check, TextField } from '../../ui/form-fields.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { Conditions, MailFields, Timing, WebhookFields } from './alert-fields.tsx';
-import { type AlertDraft, bodyOf, draftOf, NEW_ALERT } from './alert-form.ts';
-import { type Alert, useSaveAlert } from './queries.ts';
+import { ALERT_FORM, ALERT_LABELS, type AlertDraft, creationOf, NEW_ALERT } from './alert-form.ts';
+import { type Alert, useCreateAlert } from './queries.ts';
 
-/** Makes an alert, or changes `alert`. */
-export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readonly onClose: () => void }) {
-  const [draft, setDraft] = useState(() => (alert === undefined ? NEW_ALERT : draftOf(alert)));
-  const save = useSaveAlert();
-  const change = (part: Partial<AlertDraft>) => setDraft((before) => ({ ...before, ...part }));
-  const submit = async (): Promise<void> => {
-    await save.mutateAsync({
-      ...(alert === undefined ? {} : { name: alert.name }),
-      body: bodyOf(draft, alert),
-    });
-    toast(alert === undefined ? `The alert ${draft.name} is made.` : `The alert ${draft.name} is changed.`);
-    onClose();
-  };
-  const fields = save.error instanceof ApiError ? save.error.fields : [];
-  const errorAt = (path: string) => fields.find((fault) => fault.path.startsWith(`body.${path}`))?.message;
+export function NewAlertDialog({ onClose }: { readonly onClose: () => void }) {
+  const [draft, setDraft] = useState(NEW_ALERT);
+  const create = useCreateAlert();
   return (
-    <FormDialog
-      title={alert === undefined ? 'New alert' : `Change the alert ${alert.name}`}
-      action={alert === undefined ? 'Make alert' : 'Save'}
+    <AlertFormDialog
+      title="New alert"
+      action="Make alert"
+      draft={draft}
       isReady={draft.name.trim() !== ''}
-      onSubmit={submit}
+      onChange={setDraft}
+      onSave={async () => {
+        await create.mutateAsync(creationOf(draft));
+        toast(`The alert ${draft.name} is made.`);
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+interface EditAlertProps {
+  readonly name: string;
+  readonly onClose: () => void;
+}
+
+/** The record is asked for alone: the list has no tags. */
+export function EditAlertDialog({ name, onClose }: EditAlertProps) {
+  const { data: stored, error } = useQuery(recordQuery('alerts', name));
+  if (stored !== undefined) return <EditedAlertDialog stored={stored} onClose={onClose} />;
+  return (
+    <Dialog title={`Change the alert ${name}`} onClose={onClose}>
+      {error === null ? <SkeletonRows rows={3} /> : <Failure error={error} />}
+    </Dialog>
+  );
+}
+
+interface EditedAlertProps {
+  readonly stored: Tagged<Alert>;
+  readonly onClose: () => void;
+}
+
+function EditedAlertDialog({ stored, onClose }: EditedAlertProps) {
+  const { base, draft, overtaken, put, restart, save } = useEditedRecord(ALERT_FORM, stored);
+  const { name } = stored.record;
+  return (
+    <AlertFormDialog
+      title={`Change the alert ${name}`}
+      action="Save"
+      draft={draft}
+      stored={stored.record}
+      isReady={!isSame(base, draft)}
+      onChange={put}
+      onSave={async () => {
+        await save();
+        toast(`The alert ${name} is changed.`);
+      }}
       onClose={onClose}
     >
+      {overtaken !== undefined && (
+        <Overtaken noun="alert" versions={overtaken} labels={ALERT_LABELS} onGoOn={restart} />
+      )}
+    </AlertFormDialog>
+  );
+}
+
+interface AlertFormDialogProps {
+  readonly title: string;
+  readonly action: string;
+  readonly draft: AlertDraft;
+  /** Absent: a new one. */
+  readonly stored?: Alert;
+  readonly isReady: boolean;
+  readonly onChange: (draft: AlertDraft) => void;
+  /** Rejects with what the server finds wrong. */
+  readonly onSave: () => Promise<unknown>;
+  readonly onClose: () => void;
+  /** Stands above the fields. */
+  readonly children?: ReactNode;
+}
+
+/** Parts of the record whose mistakes stand beside a field. */
+const SHOWN = ['name', 'settings', 'after', 'remindEvery'];
+
+function AlertFormDialog(props: AlertFormDialogProps) {
+  const { title, action, draft, stored, isReady, onChange, onSave, onClose, children } = props;
+  const [failure, setFailure] = useState<unknown>();
+  const change = (part: Partial<AlertDraft>) => onChange({ ...draft, ...part });
+  const submit = async (): Promise<void> => {
+    setFailure(undefined);
+    try {
+      await onSave();
+    } catch (error) {
+      setFailure(error);
+      throw error;
+    }
+    onClose();
+  };
+  const faults: readonly ApiFault[] = failure instanceof ApiError ? failure.fields : [];
+  const errorAt = (path: string) => faultOf(faults, path);
+  const fields = { draft, change, errorAt, alert: stored };
+  return (
+    <FormDialog title={title} action={action} isReady={isReady} onSubmit={submit} onClose={onClose}>
+      {children}
       <TextField
         label="Name"
         value={draft.name}
         error={errorAt('name')}
-        disabled={alert !== undefined}
+        disabled={stored !== undefined}
         onChange={(name) => change({ name })}
       />
       <div className="field">
@@ -50,21 +137,13 @@ export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readon
           onChange={(type) => change({ type })}
         />
       </div>
-      {draft.type === 'webhook' ? (
-        <WebhookFields {...{ draft, change, errorAt, alert }} />
-      ) : (
-        <MailFields {...{ draft, change, errorAt, alert }} />
-      )}
+      {draft.type === 'webhook' ? <WebhookFields {...fields} /> : <MailFields {...fields} />}
       <Conditions draft={draft} change={change} />
-      <Timing {...{ draft, change, errorAt }} />
+      <Timing {...fields} />
       <Check isChecked={draft.enabled} onChange={(enabled) => change({ enabled })}>
         Enabled: what happens is told
       </Check>
-      {save.error !== null && fields.length === 0 && (
-        <p className="bad" role="alert">
-          {sentence(save.error)}
-        </p>
-      )}
+      <Objections failure={failure} faults={faults} shown={SHOWN} />
     </FormDialog>
   );
 }

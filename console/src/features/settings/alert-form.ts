@@ -1,3 +1,7 @@
+import type { RecordPatch } from '../../api/records.ts';
+import { changedFields, isSame } from '../../editing/fields.ts';
+import type { FieldLabels } from '../../editing/overtaken.tsx';
+import type { RecordForm } from '../../editing/use-edited-record.ts';
 import type { Alert } from './queries.ts';
 
 export const CONDITIONS = {
@@ -32,48 +36,79 @@ export const NEW_ALERT: AlertDraft = {
   ...{ url: '', signingSecret: '', server: '', user: '', password: '', from: '', to: '' },
 };
 
-export function draftOf({ name, type, enabled, on, after, remindEvery, settings }: Alert): AlertDraft {
+function draftOf({ name, type, enabled, on, after, remindEvery, settings }: Alert): AlertDraft {
   const shared = { ...NEW_ALERT, name, type, enabled, on, after, remindEvery };
   if ('url' in settings) return { ...shared, url: settings.url };
   const { server, user = '', from, to } = settings;
   return { ...shared, server, user, from, to: to.join(', ') };
 }
 
-/** The body of a request. What is empty and was never set is left out, and an empty secret leaves the stored one as it is. */
-export function bodyOf(draft: AlertDraft, before?: Alert): Readonly<Record<string, unknown>> {
-  const { name, type, enabled, on, after, remindEvery } = draft;
-  const shared = {
-    name: name.trim(),
-    type,
-    enabled,
-    on,
-    after: after.trim(),
-    remindEvery: remindEvery.trim(),
-  };
-  const settings = type === 'webhook' ? webhookSettings(draft) : mailSettings(draft, before);
-  return { ...shared, settings };
+/** The body that creates the alert. */
+export function creationOf(draft: AlertDraft): RecordPatch {
+  const { name, type, enabled, on } = draft;
+  const settings = Object.entries(settingsOf(draft)).filter(([, value]) => value !== null);
+  return { name: name.trim(), type, enabled, on, ...timesOf(draft), settings: Object.fromEntries(settings) };
 }
 
-function webhookSettings({ url, signingSecret }: AlertDraft) {
+/**
+ * The merge patch with what the form has changed. An empty secret leaves the stored one as it is. A change of the type sends all settings:
+ * nothing of the other type's is left.
+ */
+function patchOf(base: AlertDraft, draft: AlertDraft): RecordPatch {
+  const changed = changedFields(base, draft);
+  const shared: RecordPatch = { type: draft.type, enabled: draft.enabled, on: draft.on, ...timesOf(draft) };
+  const before = settingsOf(base);
+  const isOther = base.type !== draft.type;
+  const settings = Object.entries(settingsOf(draft)).filter(([key, value]) =>
+    isOther ? value !== null : !isSame(value, before[key]),
+  );
+  return {
+    ...Object.fromEntries(Object.entries(shared).filter(([name]) => (changed as string[]).includes(name))),
+    ...(settings.length === 0 ? {} : { settings: Object.fromEntries(settings) }),
+  };
+}
+
+function timesOf({ after, remindEvery }: AlertDraft) {
+  return { after: after.trim(), remindEvery: remindEvery.trim() };
+}
+
+/** Null stands for what is to be taken away. */
+function settingsOf(draft: AlertDraft): RecordPatch {
+  return draft.type === 'webhook' ? webhookSettings(draft) : mailSettings(draft);
+}
+
+function webhookSettings({ url, signingSecret }: AlertDraft): RecordPatch {
   const secret = signingSecret.trim();
   return { url: url.trim(), ...(secret === '' ? {} : { signingSecrets: [secret] }) };
 }
 
-function mailSettings({ server, user, password, from, to }: AlertDraft, before?: Alert) {
-  const had = before !== undefined && 'server' in before.settings ? before.settings : undefined;
+/** A password belongs to its user. */
+function mailSettings({ server, user, password, from, to }: AlertDraft): RecordPatch {
   const name = user.trim();
-  const login =
-    name !== ''
-      ? { user: name, ...(password === '' ? {} : { password }) }
-      : // A merge patch removes with null.
-        {
-          ...(had?.user === undefined ? {} : { user: null }),
-          ...(had?.password === undefined ? {} : { password: null }),
-        };
+  const login = name === '' ? { user: null, password: null } : { user: name };
   return {
     server: server.trim(),
     ...login,
+    ...(name === '' || password === '' ? {} : { password }),
     from: from.trim(),
     to: to.split(/[\s,;]+/).filter((address) => address !== ''),
   };
 }
+
+export const ALERT_FORM: RecordForm<'alerts', AlertDraft> = { list: 'alerts', draftOf, patchOf };
+
+export const ALERT_LABELS: FieldLabels<AlertDraft> = {
+  name: 'Name',
+  type: 'Sent by',
+  enabled: 'Enabled',
+  on: 'Tells when',
+  after: 'After',
+  remindEvery: 'Remind every',
+  url: 'URL',
+  signingSecret: 'Signing secret',
+  server: 'Mail server',
+  user: 'User',
+  password: 'Password',
+  from: 'From',
+  to: 'To',
+};

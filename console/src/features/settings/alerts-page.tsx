@@ -1,16 +1,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
+import { recordQuery, useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page, Section } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { AlertDialog } from './alert-dialog.tsx';
+import { EditAlertDialog, NewAlertDialog } from './alert-dialog.tsx';
 import { type AlertAction, AlertRow } from './alert-row.tsx';
 import { AlertTestDialog } from './alert-test-dialog.tsx';
-import { type Alert, alertsQuery, useRemoveAlert } from './queries.ts';
+import { type Alert, alertsQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 
 /** The dialog that is open above the list. */
@@ -48,8 +49,8 @@ export function AlertsPage() {
           cannot tell that the server itself is dead: watch /readyz from another machine for that.
         </p>
       </Section>
-      {opened?.kind === 'new' && <AlertDialog onClose={close} />}
-      {opened?.kind === 'edit' && <AlertDialog alert={opened.alert} onClose={close} />}
+      {opened?.kind === 'new' && <NewAlertDialog onClose={close} />}
+      {opened?.kind === 'edit' && <EditAlertDialog name={opened.alert.name} onClose={close} />}
       {opened?.kind === 'test' && <AlertTestDialog alert={opened.alert} onClose={close} />}
       {opened?.kind === 'remove' && <RemoveDialog alert={opened.alert} onClose={close} />}
     </Page>
@@ -84,14 +85,16 @@ function AlertList({ alerts, mayChange, onOpen }: AlertListProps) {
 }
 
 function RemoveDialog({ alert: { name }, onClose }: { readonly alert: Alert; readonly onClose: () => void }) {
-  const remove = useRemoveAlert();
+  const { data: stored } = useQuery(recordQuery('alerts', name));
+  const { remove } = useRecordChanges('alerts', name);
   return (
     <ConfirmDialog
       title={`Remove the alert ${name}`}
       action="Remove alert"
       isDangerous
       onConfirm={async () => {
-        await remove.mutateAsync(name);
+        if (stored === undefined) throw new Error('The alert is being read. Press again in a moment.');
+        await remove(stored.tag);
         toast(`The alert ${name} is removed.`);
       }}
       onClose={onClose}

@@ -1,13 +1,14 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
 import type { paths } from '../../api/schema.d.ts';
+import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import { serverNow } from '../../api/server-time.ts';
 import { type Numbers, numbersOf } from '../overview/queries.ts';
 import type { RecordKind } from './record-kinds.ts';
 
 export type Token = Answer<'/api/v1/tokens', 'get'>['data'][number];
 export type NewToken = Answer<'/api/v1/tokens', 'post'>;
-export type Alert = Answer<'/api/v1/alerts', 'get'>['data'][number];
+export type Alert = RecordOf<'alerts'>;
 type AlertBody = NonNullable<paths['/api/v1/alerts']['post']['requestBody']>['content']['application/json'];
 export type AuditEntry = Answer<'/api/v1/audit', 'get'>['data'][number];
 export type Plan = Answer<'/api/v1/config', 'put'>;
@@ -43,29 +44,12 @@ export const alertsQuery = queryOptions({
   refetchInterval: 5_000,
 });
 
-interface AlertSaving {
-  /** Of the alert to change; absent for a new one. */
-  readonly name?: string;
-  readonly body: Readonly<Record<string, unknown>>;
-}
-
-export function useSaveAlert() {
-  const client = useQueryClient();
+export function useCreateAlert() {
+  const refresh = useRefresh('alerts');
   return useMutation({
-    mutationFn: async ({ name, body }: AlertSaving): Promise<unknown> =>
-      name === undefined
-        ? await answer(api.POST('/api/v1/alerts', { body: body as unknown as AlertBody }))
-        : await answer(api.PATCH('/api/v1/alerts/{name}', { params: { path: { name } }, body })),
-    onSuccess: () => client.invalidateQueries({ queryKey: ['alerts'] }),
-  });
-}
-
-export function useRemoveAlert() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: async (name: string) =>
-      await answer(api.DELETE('/api/v1/alerts/{name}', { params: { path: { name } } })),
-    onSuccess: () => client.invalidateQueries({ queryKey: ['alerts'] }),
+    mutationFn: async (body: RecordPatch) =>
+      await answer(api.POST('/api/v1/alerts', { body: body as unknown as AlertBody })),
+    onSuccess: refresh,
   });
 }
 

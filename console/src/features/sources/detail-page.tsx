@@ -1,6 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import type { Tagged } from '../../api/client.ts';
 import { statusQuery } from '../../api/queries.ts';
+import { recordQuery } from '../../api/records.ts';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber } from '../../ui/format.ts';
 import { LedgerSum } from '../../ui/ledger-sum.tsx';
@@ -11,7 +13,7 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { own, sum } from '../destinations/rows.ts';
 import { Discards } from './discards.tsx';
-import { type SourceRecord, sourceQuery } from './queries.ts';
+import type { SourceRecord } from './queries.ts';
 import { SendSteps } from './send-steps.tsx';
 import { SourceSettings } from './source-settings.tsx';
 import type { Tab } from './views.ts';
@@ -22,7 +24,7 @@ const route = getRouteApi('/shell/sources/$name');
 /** One source: how to send to it, what came, and what was discarded. */
 export function SourcePage() {
   const { name } = route.useParams();
-  const source = useQuery(sourceQuery(name));
+  const source = useQuery(recordQuery('sources', name));
   return (
     <Page
       title={visibleLine(name)}
@@ -32,13 +34,13 @@ export function SourcePage() {
           <span>{visibleLine(name)}</span>
         </Crumbs>
       }
-      about={source.data !== undefined && <SourceBadge source={source.data} />}
+      about={source.data !== undefined && <SourceBadge source={source.data.record} />}
     >
       {source.error !== null && <Failure error={source.error} />}
       {source.data !== undefined && (
         <>
           <SourceSum name={name} />
-          <SourceTabs source={source.data} />
+          <SourceTabs stored={source.data} />
         </>
       )}
       {source.isPending && <SkeletonRows />}
@@ -78,7 +80,8 @@ function SourceSum({ name }: { readonly name: string }) {
   );
 }
 
-function SourceTabs({ source }: { readonly source: SourceRecord }) {
+function SourceTabs({ stored }: { readonly stored: Tagged<SourceRecord> }) {
+  const { record: source } = stored;
   const { name } = source;
   const { tab = 'send' } = route.useSearch();
   const navigate = useNavigate();
@@ -108,7 +111,7 @@ function SourceTabs({ source }: { readonly source: SourceRecord }) {
           ),
         },
         { value: 'discards', label: 'Discards', content: <Discards name={name} /> },
-        { value: 'settings', label: 'Settings', content: <SourceSettings source={source} /> },
+        { value: 'settings', label: 'Settings', content: <SourceSettings key={name} stored={stored} /> },
         { value: 'changes', label: 'Changes', content: <RecordChanges kind="source" name={name} /> },
       ]}
     />

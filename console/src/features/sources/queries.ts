@@ -1,17 +1,11 @@
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
 import { REFRESH } from '../../api/queries.ts';
+import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 
-export type SourceRecord = Answer<'/api/v1/sources/{name}', 'get'>;
+export type SourceRecord = RecordOf<'sources'>;
 export type DiscardSample = Answer<'/api/v1/discards', 'get'>['data'][number];
-
-export const sourceQuery = (name: string) =>
-  queryOptions({
-    queryKey: ['sources', name],
-    queryFn: async ({ signal }) =>
-      await answer(api.GET('/api/v1/sources/{name}', { params: { path: { name } }, signal })),
-  });
 
 /** Calls that a source has received in the last 24 hours. */
 export interface SourceDay {
@@ -50,42 +44,14 @@ export const discardsQuery = queryOptions({
   refetchInterval: 2 * REFRESH,
 });
 
-function useRefresh(): () => Promise<void> {
-  const client = useQueryClient();
-  return async () => {
-    const keys = ['sources', 'status', 'audit', 'config'];
-    await Promise.all(keys.map((key) => client.invalidateQueries({ queryKey: [key] })));
-  };
-}
-
-/** The body is checked by the server, which names each mistake with its path. */
-type RecordBody = Readonly<Record<string, unknown>>;
 type Creation = NonNullable<paths['/api/v1/sources']['post']['requestBody']>['content']['application/json'];
 
 /** Creates a source; the server makes its write key. */
 export function useCreateSource() {
-  const refresh = useRefresh();
+  const refresh = useRefresh('sources');
   return useMutation({
-    mutationFn: async (body: RecordBody) =>
+    mutationFn: async (body: RecordPatch) =>
       await answer(api.POST('/api/v1/sources', { body: body as unknown as Creation })),
-    onSuccess: refresh,
-  });
-}
-
-export function useChangeSource(name: string) {
-  const refresh = useRefresh();
-  return useMutation({
-    mutationFn: async (body: RecordBody) =>
-      await answer(api.PATCH('/api/v1/sources/{name}', { params: { path: { name } }, body })),
-    onSuccess: refresh,
-  });
-}
-
-export function useRemoveSource() {
-  const refresh = useRefresh();
-  return useMutation({
-    mutationFn: async (name: string) =>
-      await answer(api.DELETE('/api/v1/sources/{name}', { params: { path: { name } } })),
     onSuccess: refresh,
   });
 }

@@ -1,23 +1,26 @@
+import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
-import { ApiError } from '../../api/client.ts';
+import { useState } from 'react';
+import { type ApiFault, sentence, type Tagged } from '../../api/client.ts';
+import { useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
+import { faultOf } from '../../editing/faults.ts';
+import { Objections } from '../../editing/objections.tsx';
+import { Overtaken } from '../../editing/overtaken.tsx';
+import { useEditedRecord } from '../../editing/use-edited-record.ts';
+import { useSubmission } from '../../editing/use-submission.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
-import { Failure } from '../../ui/empty-state.tsx';
 import { Choice, TextField } from '../../ui/form-fields.tsx';
 import { plural } from '../../ui/format.ts';
 import { toast } from '../../ui/toast.tsx';
-import { type SourceRecord, useChangeSource, useRemoveSource } from './queries.ts';
+import { SOURCE_FORM, SOURCE_LABELS, type SourceDraft } from './form.ts';
+import type { SourceRecord } from './queries.ts';
 
 /** How calls of a source are taken. A viewer sees it without anything to press. */
-export function SourceSettings({ source }: { readonly source: SourceRecord }) {
-  const mayEdit = useMay('editor') && source.system !== true;
-  return mayEdit ? (
-    <SourceForm key={JSON.stringify(source)} source={source} />
-  ) : (
-    <StoredSource source={source} />
-  );
+export function SourceSettings({ stored }: { readonly stored: Tagged<SourceRecord> }) {
+  const mayEdit = useMay('editor') && stored.record.system !== true;
+  return mayEdit ? <SourceForm stored={stored} /> : <StoredSource source={stored.record} />;
 }
 
 function StoredSource({ source }: { readonly source: SourceRecord }) {
@@ -38,105 +41,131 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
   );
 }
 
-function SourceForm({ source }: { readonly source: SourceRecord }) {
-  const { name } = source;
-  const [draft, setDraft] = useState(() => ({ ...source, rateLimit: String(source.rateLimit ?? '') }));
-  const [isRemoving, setIsRemoving] = useState(false);
-  const change = useChangeSource(name);
-  const faults = change.error instanceof ApiError ? change.error.fields : [];
-  const faultOf = (key: string) => faults.find(({ path }) => path === `body.${key}`)?.message;
-  const save = async (event: FormEvent) => {
-    event.preventDefault();
-    const { mode, whenDisabled, dedupeWindow, rateLimit } = draft;
-    await change.mutateAsync({
-      mode,
-      whenDisabled,
-      dedupeWindow: dedupeWindow === undefined || dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
-      rateLimit: rateLimit.trim() === '' ? null : Number(rateLimit),
-    });
+/** Parts of the record that a field below shows the mistakes of. */
+const SHOWN = ['dedupeWindow', 'rateLimit'];
+
+function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
+  const edited = useEditedRecord(SOURCE_FORM, stored);
+  const { base, draft, isChanged, overtaken, put, restart } = edited;
+  const { form, faults, failure, isSaving, submit } = useSubmission(async () => {
+    await edited.save();
     toast('Saved. The next call is taken with it.');
-  };
-  const turn = async () => {
-    await change.mutateAsync({ enabled: !source.enabled });
-    toast(source.enabled ? `${name} is disabled: its calls are not taken.` : `${name} is enabled.`);
-  };
+  });
+  const change = (part: Partial<SourceDraft>) => put({ ...draft, ...part });
   return (
-    <form className="form stack" onSubmit={(event) => void save(event).catch(() => undefined)}>
+    <div className="stack">
+      {overtaken !== undefined && (
+        <Overtaken noun="source" versions={overtaken} labels={SOURCE_LABELS} onGoOn={restart} />
+      )}
+      <form ref={form} className="form stack" onSubmit={(event) => void submit(event)}>
+        <SourceFields draft={draft} faults={faults} onChange={change} />
+        <Objections failure={failure} faults={faults} shown={SHOWN} />
+        <div className="rowx">
+          <Button kind="primary" type="submit" disabled={isSaving || !isChanged}>
+            Save changes
+          </Button>
+          {isChanged && <Button onClick={() => put(base)}>Discard changes</Button>}
+          <SourceSwitch source={stored.record} />
+          <RemoveSource stored={stored} />
+        </div>
+      </form>
+    </div>
+  );
+}
+
+interface SourceFieldsProps {
+  readonly draft: SourceDraft;
+  readonly faults: readonly ApiFault[];
+  readonly onChange: (part: Partial<SourceDraft>) => void;
+}
+
+function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
+  return (
+    <>
       <Choice
-        label="A batch with an invalid call"
+        label={SOURCE_LABELS.mode}
         value={draft.mode}
         options={[
           { value: 'standard', label: 'keeps its valid ones' },
           { value: 'strict', label: 'is refused as a whole' },
         ]}
-        onChange={(mode) => setDraft({ ...draft, mode })}
+        onChange={(mode) => onChange({ mode })}
       />
       <Choice
-        label="While disabled, calls are"
+        label={SOURCE_LABELS.whenDisabled}
         value={draft.whenDisabled}
         options={[
           { value: 'refuse', label: 'refused (401)' },
           { value: 'discard', label: 'discarded (200)' },
         ]}
-        onChange={(whenDisabled) => setDraft({ ...draft, whenDisabled })}
+        onChange={(whenDisabled) => onChange({ whenDisabled })}
       />
       <div className="two">
         <TextField
-          label="A repeated messageId is a duplicate within"
+          label={SOURCE_LABELS.dedupeWindow}
           hint="Such as 24h or 7d."
-          error={faultOf('dedupeWindow')}
+          error={faultOf(faults, 'dedupeWindow')}
           placeholder="24h"
-          value={draft.dedupeWindow ?? ''}
-          onChange={(dedupeWindow) => setDraft({ ...draft, dedupeWindow })}
+          value={draft.dedupeWindow}
+          onChange={(dedupeWindow) => onChange({ dedupeWindow })}
         />
         <TextField
-          label="Calls a second"
+          label={SOURCE_LABELS.rateLimit}
           hint="Empty: no limit."
-          error={faultOf('rateLimit')}
+          error={faultOf(faults, 'rateLimit')}
           inputMode="numeric"
           value={draft.rateLimit}
-          onChange={(rateLimit) => setDraft({ ...draft, rateLimit })}
+          onChange={(rateLimit) => onChange({ rateLimit })}
         />
       </div>
-      {change.error !== null && <Failure error={change.error} />}
-      <div className="rowx">
-        <Button kind="primary" type="submit" disabled={change.isPending}>
-          Save changes
-        </Button>
-        <Button disabled={change.isPending} onClick={() => void turn().catch(() => undefined)}>
-          {source.enabled ? 'Disable' : 'Enable'}
-        </Button>
-        <Button kind="danger" className="push" onClick={() => setIsRemoving(true)}>
-          Remove source…
-        </Button>
-      </div>
-      {isRemoving && <RemoveSource source={source} onClose={() => setIsRemoving(false)} />}
-    </form>
+    </>
   );
 }
 
-function RemoveSource({ source, onClose }: { readonly source: SourceRecord; readonly onClose: () => void }) {
-  const { name, writeKeys } = source;
-  const remove = useRemoveSource();
+function SourceSwitch({ source: { name, enabled } }: { readonly source: SourceRecord }) {
+  const { update } = useRecordChanges('sources', name);
+  const turn = useMutation({
+    mutationFn: async (to: boolean) => await update(() => ({ enabled: to })),
+    onSuccess: (_, to) => toast(to ? `${name} is enabled.` : `${name} is disabled: its calls are not taken.`),
+    onError: (error) => toast(sentence(error)),
+  });
+  return (
+    <Button disabled={turn.isPending} onClick={() => turn.mutate(!enabled)}>
+      {enabled ? 'Disable' : 'Enable'}
+    </Button>
+  );
+}
+
+function RemoveSource({ stored: { record, tag } }: { readonly stored: Tagged<SourceRecord> }) {
+  const { name, writeKeys } = record;
+  const [isAsking, setIsAsking] = useState(false);
+  const { remove } = useRecordChanges('sources', name);
   const navigate = useNavigate();
   return (
-    <ConfirmDialog
-      title={`Remove ${name}`}
-      action="Remove source"
-      typed={name}
-      isDangerous
-      onConfirm={async () => {
-        await remove.mutateAsync(name);
-        toast(`${name} is removed. What it sent stays.`);
-        await navigate({ to: '/sources' });
-      }}
-      onClose={onClose}
-    >
-      <p>
-        {plural(writeKeys.length, 'write key is', 'write keys are')} unknown from then on, and calls with{' '}
-        {writeKeys.length === 1 ? 'it' : 'them'} are refused. What {name} sent stays stored, and is still
-        delivered.
-      </p>
-    </ConfirmDialog>
+    <>
+      <Button kind="danger" className="push" onClick={() => setIsAsking(true)}>
+        Remove source…
+      </Button>
+      {isAsking && (
+        <ConfirmDialog
+          title={`Remove ${name}`}
+          action="Remove source"
+          typed={name}
+          isDangerous
+          onConfirm={async () => {
+            await remove(tag);
+            toast(`${name} is removed. What it sent stays.`);
+            await navigate({ to: '/sources' });
+          }}
+          onClose={() => setIsAsking(false)}
+        >
+          <p>
+            {plural(writeKeys.length, 'write key is', 'write keys are')} unknown from then on, and calls with{' '}
+            {writeKeys.length === 1 ? 'it' : 'them'} are refused. What {name} sent stays stored, and is still
+            delivered.
+          </p>
+        </ConfirmDialog>
+      )}
+    </>
   );
 }

@@ -1,34 +1,33 @@
+import { useMutation } from '@tanstack/react-query';
 import { Eye, EyeOff, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
+import { useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button, CopyButton } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Section } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { newWriteKey, type SourceRecord, useChangeSource } from './queries.ts';
+import { newWriteKey, type SourceRecord } from './queries.ts';
 import './sources.css';
 
 /** The write keys of a source: hidden until asked for, and replaced without a gap by adding before removing. */
 export function WriteKeys({ source }: { readonly source: SourceRecord }) {
   const { name, writeKeys, system } = source;
-  const change = useChangeSource(name);
+  const { update } = useRecordChanges('sources', name);
   const mayEdit = useMay('editor') && system !== true;
   const [removed, setRemoved] = useState<string>();
-  const add = async (): Promise<void> => {
-    try {
-      await change.mutateAsync({ writeKeys: [newWriteKey(), ...writeKeys] });
-      toast('The new key works at once. Remove the old one when nothing uses it any more.');
-    } catch (error) {
-      toast(sentence(error));
-    }
-  };
+  const add = useMutation({
+    mutationFn: async (key: string) => await update((stored) => ({ writeKeys: [key, ...stored.writeKeys] })),
+    onSuccess: () => toast('The new key works at once. Remove the old one when nothing uses it any more.'),
+    onError: (error) => toast(sentence(error)),
+  });
   return (
     <Section
       title="Write keys"
       aside={
         mayEdit && (
-          <Button isSmall disabled={change.isPending} onClick={() => void add()}>
+          <Button isSmall disabled={add.isPending} onClick={() => add.mutate(newWriteKey())}>
             <Plus className="i i-s" aria-hidden />
             Add a key
           </Button>
@@ -51,7 +50,7 @@ export function WriteKeys({ source }: { readonly source: SourceRecord }) {
           typed={name}
           isDangerous
           onConfirm={async () => {
-            await change.mutateAsync({ writeKeys: writeKeys.filter((one) => one !== removed) });
+            await update((stored) => ({ writeKeys: stored.writeKeys.filter((one) => one !== removed) }));
             toast('Removed. Calls with it are refused now.');
           }}
           onClose={() => setRemoved(undefined)}

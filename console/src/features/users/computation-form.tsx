@@ -1,16 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useEffect, useMemo, useState } from 'react';
-import { ApiError } from '../../api/client.ts';
+import { useEffect, useMemo, useState } from 'react';
+import { faultOf } from '../../editing/faults.ts';
+import { Objections } from '../../editing/objections.tsx';
+import { useSubmission } from '../../editing/use-submission.ts';
 import { Button } from '../../ui/controls.tsx';
-import { Failure } from '../../ui/empty-state.tsx';
 import { Check, TextField } from '../../ui/form-fields.tsx';
-import { Crumbs, Page } from '../../ui/page.tsx';
-import { toast } from '../../ui/toast.tsx';
-import { DefinitionField, type Draft, definitionOf, draftOf } from './definition-field.tsx';
+import { type ComputationDraft, hasBuilder } from './computation-draft.ts';
+import { type DefinitionDraft, definitionOf } from './definition-draft.ts';
+import { DefinitionField } from './definition-field.tsx';
 import { mistakeOf } from './mistakes.ts';
 import { consequence, PreviewBox } from './preview.tsx';
-import { type Computation, type Kind, previewQuery, useSaveComputation } from './queries.ts';
+import { type Kind, type PreviewRequest, previewQuery } from './queries.ts';
 import { Told } from './told-destinations.tsx';
 
 const EXAMPLES: Readonly<Record<Kind, readonly string[]>> = {
@@ -31,93 +31,78 @@ const PAUSE = 400;
 
 interface ComputationFormProps {
   readonly kind: Kind;
+  readonly draft: ComputationDraft;
   /** Absent: a new one. */
-  readonly stored?: Computation;
-  readonly onSaved: (name: string) => void;
+  readonly stored?: StoredFacts;
+  readonly onChange: (draft: ComputationDraft) => void;
+  /** Rejects with what the server finds wrong. */
+  readonly onSave: () => Promise<unknown>;
+}
+
+/** What the form of a stored computation knows of it. */
+interface StoredFacts {
+  readonly name: string;
+  readonly isChanged: boolean;
+  readonly onDiscard: () => void;
 }
 
 /** Name, definition with a live preview, and who is told. */
-export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps) {
-  const [name, setName] = useState(stored?.name ?? '');
-  const hasBuilder = kind === 'audiences';
-  const [draft, setDraft] = useState(() => draftOf(stored, hasBuilder));
-  const definition = useMemo(() => definitionOf(draft), [draft]);
-  const [destinations, setDestinations] = useState<readonly string[]>(stored?.destinations ?? []);
-  const [includeAnonymous, setIncludeAnonymous] = useState(stored?.includeAnonymous ?? false);
-  const save = useSaveComputation(kind);
+export function ComputationForm({ kind, draft, stored, onChange, onSave }: ComputationFormProps) {
+  const { form, failure, faults, isSaving, submit, reset } = useSubmission(onSave);
+  const definition = useMemo(() => definitionOf(draft.definition), [draft.definition]);
   const settled = useSettled(definition);
-  const preview = useQuery(
-    previewQuery(kind, {
-      definition: settled ?? '',
-      ...(stored === undefined ? {} : { name: stored.name }),
-      ...(kind === 'audiences' ? { includeAnonymous } : {}),
-    }),
-  );
-  const mistake = mistakeOf(save.error) ?? mistakeOf(preview.error);
-  const failure = mistakeOf(save.error) === undefined ? save.error : null;
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    const body = { definition, destinations, ...(kind === 'audiences' ? { includeAnonymous } : {}) };
-    const saved = await save.mutateAsync(
-      stored === undefined ? { body: { name: name.trim(), ...body } } : { name: stored.name, body },
-    );
-    toast('Saved. It counts the stored events now.');
-    onSaved(saved.name);
-  };
-  const change = (next: Draft) => {
-    save.reset();
-    setDraft(next);
+  const preview = useQuery(previewQuery(kind, previewOf(kind, { settled, draft, stored })));
+  const refused = mistakeOf(failure);
+  const mistake = refused ?? mistakeOf(preview.error);
+  const change = (part: Partial<ComputationDraft>) => onChange({ ...draft, ...part });
+  const changeDefinition = (next: DefinitionDraft) => {
+    reset();
+    change({ definition: next });
   };
   const isSettled = settled === definition && !preview.isPlaceholderData;
+  const isFilled = definition !== undefined && (stored !== undefined || draft.name.trim() !== '');
+  // What is stored already would change nothing.
+  const isCompared = stored?.isChanged !== false;
   return (
-    <form className="side" onSubmit={(event) => void submit(event).catch(() => undefined)}>
+    <form ref={form} className="side" onSubmit={(event) => void submit(event)}>
       <div className="stack">
         {stored === undefined && (
           <TextField
             label="Name"
             hint="Destinations get it as a trait named after it; it cannot be changed later."
-            error={faultOf(save.error, 'body.name')}
-            value={name}
-            onChange={setName}
+            error={faultOf(faults, 'name')}
+            value={draft.name}
+            onChange={(name) => change({ name })}
           />
         )}
         <DefinitionField
-          draft={draft}
-          hasBuilder={hasBuilder}
-          label={hasBuilder ? 'Who belongs' : 'Value'}
+          draft={draft.definition}
+          hasBuilder={hasBuilder(kind)}
+          label={hasBuilder(kind) ? 'Who belongs' : 'Value'}
           mistake={settled === definition ? mistake : undefined}
           understood={isSettled && preview.error === null ? preview.data : undefined}
-          onChange={change}
+          onChange={changeDefinition}
         />
-        {draft.form === 'text' && (
-          <div className="rowx">
-            <span className="hint">Such as</span>
-            {EXAMPLES[kind].map((text) => (
-              <button key={text} type="button" className="tok" onClick={() => change({ form: 'text', text })}>
-                {text}
-              </button>
-            ))}
-          </div>
+        {draft.definition.form === 'text' && (
+          <Examples kind={kind} onChoose={(text) => changeDefinition({ form: 'text', text })} />
         )}
         {kind === 'audiences' && (
-          <Check isChecked={includeAnonymous} onChange={setIncludeAnonymous}>
+          <Check
+            isChecked={draft.includeAnonymous}
+            onChange={(includeAnonymous) => change({ includeAnonymous })}
+          >
             Users without a userId may be members
           </Check>
         )}
-        <Told chosen={destinations} onChange={setDestinations} />
-        {failure !== null && <Failure error={failure} />}
+        <Told chosen={draft.destinations} onChange={(destinations) => change({ destinations })} />
+        {refused === undefined && <Objections failure={failure} faults={faults} shown={SHOWN} />}
         <div className="rowx">
-          <Button
-            kind="primary"
-            type="submit"
-            disabled={
-              save.isPending || definition === undefined || (stored === undefined && name.trim() === '')
-            }
-          >
+          <Button kind="primary" type="submit" disabled={isSaving || !isFilled || !isCompared}>
             Save and sync
           </Button>
-          {preview.data !== undefined && (
-            <span className="soft">{consequence(preview.data, destinations.length)}</span>
+          {stored?.isChanged === true && <Button onClick={stored.onDiscard}>Discard changes</Button>}
+          {preview.data !== undefined && isCompared && (
+            <span className="soft">{consequence(preview.data, draft.destinations.length)}</span>
           )}
         </div>
       </div>
@@ -125,15 +110,41 @@ export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps)
         <PreviewBox
           preview={preview.error === null ? preview.data : undefined}
           isStale={preview.isFetching || settled !== definition}
-          isCompared={stored !== undefined}
+          isCompared={stored !== undefined && isCompared}
         />
       </aside>
     </form>
   );
 }
 
-function faultOf(error: unknown, path: string): string | undefined {
-  return error instanceof ApiError ? error.fields.find((one) => one.path === path)?.message : undefined;
+/** Parts of the record that a field shows the mistakes of. */
+const SHOWN = ['name', 'definition'];
+
+interface PreviewOf {
+  readonly settled: ReturnType<typeof definitionOf>;
+  readonly draft: ComputationDraft;
+  readonly stored: StoredFacts | undefined;
+}
+
+function previewOf(kind: Kind, { settled, draft, stored }: PreviewOf): PreviewRequest {
+  return {
+    definition: settled ?? '',
+    ...(stored === undefined ? {} : { name: stored.name }),
+    ...(kind === 'audiences' ? { includeAnonymous: draft.includeAnonymous } : {}),
+  };
+}
+
+function Examples({ kind, onChoose }: { readonly kind: Kind; readonly onChoose: (text: string) => void }) {
+  return (
+    <div className="rowx">
+      <span className="hint">Such as</span>
+      {EXAMPLES[kind].map((text) => (
+        <button key={text} type="button" className="tok" onClick={() => onChoose(text)}>
+          {text}
+        </button>
+      ))}
+    </div>
+  );
 }
 
 /** A value once it has stayed the same for a while. */
@@ -144,31 +155,4 @@ function useSettled<Value>(value: Value): Value {
     return () => clearTimeout(timer);
   }, [value]);
   return settled;
-}
-
-const LISTS = { audiences: '/users/audiences', traits: '/users/traits' } as const;
-
-const RECORDS = { audiences: '/users/audiences/$name', traits: '/users/traits/$name' } as const;
-
-export function NewComputation({ kind, title }: { readonly kind: Kind; readonly title: string }) {
-  const navigate = useNavigate();
-  return (
-    <Page
-      title={title}
-      crumbs={
-        <Crumbs>
-          <Link to="/users">Users</Link>
-          <Link to={LISTS[kind]} search={{}}>
-            {kind === 'audiences' ? 'Audiences' : 'Computed traits'}
-          </Link>
-          <span>new</span>
-        </Crumbs>
-      }
-    >
-      <ComputationForm
-        kind={kind}
-        onSaved={(name) => void navigate({ to: RECORDS[kind], params: { name } })}
-      />
-    </Page>
-  );
 }

@@ -1,9 +1,12 @@
-import { useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { sentence } from '../../api/client.ts';
+import { sentence, type Tagged } from '../../api/client.ts';
 import { destinationsQuery } from '../../api/queries.ts';
+import { recordQuery, useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
+import { Overtaken } from '../../editing/overtaken.tsx';
+import { useEditedRecord } from '../../editing/use-edited-record.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
@@ -13,17 +16,12 @@ import { RecordChanges } from '../../ui/record-changes.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { COMPUTATION_FORMS, COMPUTATION_LABELS } from './computation-draft.ts';
 import { ComputationForm } from './computation-form.tsx';
 import { ComputationState } from './computation-state.tsx';
 import { DefinitionText } from './definition-editor.tsx';
-import { Members, type PartProps } from './members.tsx';
-import {
-  type Computation,
-  computationQuery,
-  type Kind,
-  useRemoveComputation,
-  useSaveComputation,
-} from './queries.ts';
+import { Members } from './members.tsx';
+import type { Computation, Kind } from './queries.ts';
 import '../../ui/progress.css';
 
 const audienceRoute = getRouteApi('/shell/users/audiences/$name');
@@ -48,8 +46,8 @@ interface ComputationPageProps {
 }
 
 function ComputationPage({ kind, name }: ComputationPageProps) {
-  const computation = useQuery(computationQuery(kind, name));
-  const { data, error } = computation;
+  const { data: stored, error } = useQuery(recordQuery(kind, name));
+  const data = stored?.record;
   // The form lists them, and what is below it would jump.
   const destinations = useQuery(destinationsQuery);
   return (
@@ -74,19 +72,25 @@ function ComputationPage({ kind, name }: ComputationPageProps) {
           </>
         )
       }
-      actions={data !== undefined && <Actions kind={kind} computation={data} />}
+      actions={stored !== undefined && <Actions kind={kind} stored={stored} />}
     >
       {error !== null && <Failure error={error} />}
-      {data === undefined || destinations.isPending ? (
+      {stored === undefined || destinations.isPending ? (
         error === null && <SkeletonRows />
       ) : (
-        <Contents kind={kind} computation={data} />
+        <Contents kind={kind} stored={stored} />
       )}
     </Page>
   );
 }
 
-function Contents({ kind, computation }: PartProps) {
+interface StoredProps {
+  readonly kind: Kind;
+  readonly stored: Tagged<Computation>;
+}
+
+function Contents({ kind, stored }: StoredProps) {
+  const { record: computation } = stored;
   const { name, state, reason, progress, definition } = computation;
   const mayEdit = useMay('editor');
   return (
@@ -98,7 +102,7 @@ function Contents({ kind, computation }: PartProps) {
         </progress>
       )}
       {mayEdit ? (
-        <ComputationForm key={definition} kind={kind} stored={computation} onSaved={() => undefined} />
+        <EditedComputation key={name} kind={kind} stored={stored} />
       ) : (
         <DefinitionText definition={definition} />
       )}
@@ -109,6 +113,33 @@ function Contents({ kind, computation }: PartProps) {
       <Section title="Changes">
         <RecordChanges kind={kind === 'audiences' ? 'audience' : 'trait'} name={name} />
       </Section>
+    </>
+  );
+}
+
+function EditedComputation({ kind, stored }: StoredProps) {
+  const edited = useEditedRecord(COMPUTATION_FORMS[kind], stored);
+  const { base, draft, isChanged, overtaken, put, restart, save } = edited;
+  return (
+    <>
+      {overtaken !== undefined && (
+        <Overtaken
+          noun={kind === 'audiences' ? 'audience' : 'computed trait'}
+          versions={overtaken}
+          labels={COMPUTATION_LABELS}
+          onGoOn={restart}
+        />
+      )}
+      <ComputationForm
+        kind={kind}
+        draft={draft}
+        stored={{ name: stored.record.name, isChanged, onDiscard: () => put(base) }}
+        onChange={put}
+        onSave={async () => {
+          await save();
+          toast('Saved. It counts the stored events now.');
+        }}
+      />
     </>
   );
 }
@@ -150,18 +181,19 @@ function Sync({ computation: { key, sync } }: { readonly computation: Computatio
   );
 }
 
-function Actions({ kind, computation }: PartProps) {
-  const { name, enabled, members, destinations } = computation;
+function Actions({ kind, stored: { record, tag } }: StoredProps) {
+  const { name, enabled, members, destinations } = record;
   const [isRemoving, setIsRemoving] = useState(false);
-  const save = useSaveComputation(kind);
-  const remove = useRemoveComputation(kind);
+  const { update, remove } = useRecordChanges(kind, name);
+  const turn = useMutation({
+    mutationFn: async (to: boolean) => await update(() => ({ enabled: to })),
+    onError: (error) => toast(sentence(error)),
+  });
   const navigate = useNavigate();
   if (!useMay('editor')) return null;
-  const turn = () =>
-    save.mutate({ name, body: { enabled: !enabled } }, { onError: (error) => toast(sentence(error)) });
   return (
     <>
-      <Button disabled={save.isPending} onClick={turn}>
+      <Button disabled={turn.isPending} onClick={() => turn.mutate(!enabled)}>
         {enabled ? 'Disable' : 'Enable'}
       </Button>
       <Button kind="danger" onClick={() => setIsRemoving(true)}>
@@ -174,7 +206,7 @@ function Actions({ kind, computation }: PartProps) {
           typed={name}
           isDangerous
           onConfirm={async () => {
-            await remove.mutateAsync(name);
+            await remove(tag);
             await navigate({ to: LISTS[kind], search: {} });
           }}
           onClose={() => setIsRemoving(false)}

@@ -7,8 +7,8 @@ import { Page } from '../../ui/page.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Num } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { NewComputation } from './computation-form.tsx';
 import { ComputationState } from './computation-state.tsx';
+import { NewComputation } from './new-computation.tsx';
 import { type Computation, computationsQuery, type Kind } from './queries.ts';
 import { UserSections } from './section-tabs.tsx';
 

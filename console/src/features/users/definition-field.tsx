@@ -2,41 +2,21 @@ import { Segmented } from '../../ui/controls.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icons.tsx';
 import { Builder } from './builder/builder.tsx';
-import { builderOf, type Group, jsonOf, NEW_GROUP } from './builder/model.ts';
+import { builderOf, jsonOf, NEW_GROUP } from './builder/model.ts';
+import type { DefinitionDraft } from './definition-draft.ts';
 import { DefinitionEditor, DefinitionText } from './definition-editor.tsx';
 import type { Mistake } from './mistakes.ts';
-import type { Computation } from './queries.ts';
-
-/** A definition while it is edited: as text, or as the rows of the builder. Both are sent to the server, which checks them. */
-export type Draft =
-  | { readonly form: 'text'; readonly text: string }
-  | { readonly form: 'builder'; readonly group: Group };
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The draft of a stored definition, or of a new one: in the builder where it can show it. */
-export function draftOf(stored: Computation | undefined, hasBuilder: boolean): Draft {
-  if (!hasBuilder) return { form: 'text', text: stored?.definition ?? '' };
-  const group = stored === undefined ? NEW_GROUP : builderOf(stored.json);
-  return typeof group === 'string'
-    ? { form: 'text', text: stored?.definition ?? '' }
-    : { form: 'builder', group };
-}
-
-/** What the server is asked about; undefined while something is missing. */
-export function definitionOf(draft: Draft): string | Json | undefined {
-  if (draft.form === 'builder') return jsonOf(draft.group);
-  return draft.text.trim() === '' ? undefined : draft.text;
-}
-
 interface DefinitionFieldProps {
-  readonly draft: Draft;
+  readonly draft: DefinitionDraft;
   readonly hasBuilder: boolean;
   readonly label: string;
   readonly mistake: Mistake | undefined;
   /** Both forms of the draft as the server has understood it; absent while it has not. */
   readonly understood: { readonly definition: string; readonly json: Json } | undefined;
-  readonly onChange: (draft: Draft) => void;
+  readonly onChange: (draft: DefinitionDraft) => void;
 }
 
 /** Who belongs: a builder and a text, which write the same definition. */

@@ -1,17 +1,12 @@
-import {
-  infiniteQueryOptions,
-  keepPreviousData,
-  queryOptions,
-  useMutation,
-  useQueryClient,
-} from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
 import { REFRESH } from '../../api/queries.ts';
+import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 
 export type Profile = Answer<'/api/v1/profiles/{userId}', 'get'>;
 /** An audience or a computed trait. */
-export type Computation = Answer<'/api/v1/audiences/{name}', 'get'>;
+export type Computation = RecordOf<'audiences'>;
 export type Member = Answer<'/api/v1/audiences/{name}/members', 'get'>['data'][number];
 export type Preview = Answer<'/api/v1/audiences/preview', 'post'>;
 export type RegulationType = Answer<'/api/v1/regulations/{id}', 'get'>['type'];
@@ -23,7 +18,6 @@ export type StoredEvent = Extract<
 export type Kind = 'audiences' | 'traits';
 
 const LISTS = { audiences: '/api/v1/audiences', traits: '/api/v1/traits' } as const;
-const RECORDS = { audiences: '/api/v1/audiences/{name}', traits: '/api/v1/traits/{name}' } as const;
 const MEMBERS = {
   audiences: '/api/v1/audiences/{name}/members',
   traits: '/api/v1/traits/{name}/members',
@@ -37,14 +31,6 @@ export const computationsQuery = (kind: Kind) =>
     queryFn: async ({ signal }): Promise<Computation[]> =>
       (await answer(api.GET(LISTS[kind], { params: { query: { limit: 500 } }, signal }))).data,
     refetchInterval: 2 * REFRESH,
-  });
-
-export const computationQuery = (kind: Kind, name: string) =>
-  queryOptions({
-    queryKey: [kind, name],
-    queryFn: async ({ signal }): Promise<Computation> =>
-      await answer(api.GET(RECORDS[kind], { params: { path: { name } }, signal })),
-    refetchInterval: REFRESH,
   });
 
 const MEMBERS_PAGE = 50;
@@ -110,36 +96,15 @@ interface Nameable {
   readonly name?: string;
 }
 
-type RecordBody = Readonly<Record<string, unknown>>;
 type Creation = NonNullable<paths['/api/v1/audiences']['post']['requestBody']>['content']['application/json'];
 
-/** Creates a definition where `name` is absent, and changes it otherwise. */
-export function useSaveComputation(kind: Kind) {
+export function useCreateComputation(kind: Kind) {
   const refresh = useRefresh(kind);
   return useMutation({
-    mutationFn: async ({ name, body }: { readonly name?: string; readonly body: RecordBody }) =>
-      name === undefined
-        ? await answer(api.POST(LISTS[kind], { body: body as unknown as Creation }))
-        : await answer(api.PATCH(RECORDS[kind], { params: { path: { name } }, body })),
+    mutationFn: async (body: RecordPatch) =>
+      await answer(api.POST(LISTS[kind], { body: body as unknown as Creation })),
     onSuccess: refresh,
   });
-}
-
-export function useRemoveComputation(kind: Kind) {
-  const refresh = useRefresh(kind);
-  return useMutation({
-    mutationFn: async (name: string) =>
-      await answer(api.DELETE(RECORDS[kind], { params: { path: { name } } })),
-    onSuccess: refresh,
-  });
-}
-
-function useRefresh(...keys: readonly string[]): () => Promise<void> {
-  const client = useQueryClient();
-  return async () => {
-    const all = [...keys, 'audit', 'config'];
-    await Promise.all(all.map((key) => client.invalidateQueries({ queryKey: [key] })));
-  };
 }
 
 export interface ProfileId {

@@ -1,0 +1,112 @@
+import { queryOptions, useQueryClient } from '@tanstack/react-query';
+import { type Answer, ApiError, answer, api, type Tagged, taggedAnswer } from './client.ts';
+import { REFRESH } from './queries.ts';
+
+/** The address of one record in each list of records that the console changes. */
+const RECORDS = {
+  sources: '/api/v1/sources/{name}',
+  destinations: '/api/v1/destinations/{name}',
+  audiences: '/api/v1/audiences/{name}',
+  traits: '/api/v1/traits/{name}',
+  alerts: '/api/v1/alerts/{name}',
+} as const;
+
+export type RecordList = keyof typeof RECORDS;
+
+/** As one of all: the types of the client know addresses, and not which goes with a list that is not known yet. */
+const addressOf = (list: RecordList): (typeof RECORDS)[RecordList] => RECORDS[list];
+
+export type RecordOf<List extends RecordList> = Answer<(typeof RECORDS)[List], 'get'>;
+
+/** A record with its ETag. It is read again and again, because somebody else may change it meanwhile. */
+export const recordQuery = <List extends RecordList>(list: List, name: string) =>
+  queryOptions({
+    queryKey: [list, name],
+    queryFn: async ({ signal }): Promise<Tagged<RecordOf<List>>> =>
+      (await taggedAnswer(
+        api.GET(addressOf(list), { params: { path: { name } }, signal }),
+      )) as unknown as Tagged<RecordOf<List>>,
+    refetchInterval: REFRESH,
+  });
+
+/** What a change of a record may show in, beside the record itself. */
+const AFFECTED = ['status', 'audit', 'config', 'deliveries', 'replays'] as const;
+
+/** Reads again what the lists have, and all that a change of their records shows in. */
+export function useRefresh(...lists: readonly string[]): () => Promise<void> {
+  const client = useQueryClient();
+  return async () => {
+    const keys = [...lists, ...AFFECTED];
+    await Promise.all(keys.map((key) => client.invalidateQueries({ queryKey: [key] })));
+  };
+}
+
+/** The changed fields only, as a JSON merge patch. The server checks it, and names each mistake with its path. */
+export type RecordPatch = Readonly<Record<string, unknown>>;
+
+export interface RecordChanges<Stored> {
+  /** Changes the record that was read with this tag, and resolves to what it is then. */
+  change(tag: string, patch: RecordPatch): Promise<Tagged<Stored>>;
+  /**
+   * Changes the record, whatever it has become meanwhile: for a switch, and for one entry of a list that others may have added to.
+   * `patchOf` is asked again where somebody else comes in between.
+   */
+  update(patchOf: (record: Stored) => RecordPatch): Promise<Tagged<Stored>>;
+  /** Removes the record that was read with this tag. */
+  remove(tag: string): Promise<void>;
+}
+
+/**
+ * Changes of one record, each with the tag that it was read with. `change` and `remove` reject with status 412 where somebody else has
+ * changed it meanwhile; the record is read again then.
+ */
+export function useRecordChanges<List extends RecordList>(
+  list: List,
+  name: string,
+): RecordChanges<RecordOf<List>> {
+  const client = useQueryClient();
+  const refresh = useRefresh(list);
+  const refreshed = async <Result>(request: Promise<Result>): Promise<Result> => {
+    try {
+      return await request;
+    } catch (error) {
+      if (isOvertaken(error)) await refresh();
+      throw error;
+    }
+  };
+  const change = async (tag: string, patch: RecordPatch): Promise<Tagged<RecordOf<List>>> => {
+    const params = { path: { name }, header: { 'If-Match': tag } };
+    const request = taggedAnswer(api.PATCH(addressOf(list), { params, body: patch }));
+    const changed = (await refreshed(request)) as unknown as Tagged<RecordOf<List>>;
+    // What was asked for before must not come after it.
+    await client.cancelQueries({ queryKey: [list, name] });
+    client.setQueryData(recordQuery(list, name).queryKey, changed);
+    void refresh();
+    return changed;
+  };
+  return {
+    change,
+    update: async (patchOf) => {
+      for (;;) {
+        const { tag, record } = await client.fetchQuery({ ...recordQuery(list, name), staleTime: 0 });
+        try {
+          return await change(tag, patchOf(record));
+        } catch (error) {
+          if (!isOvertaken(error)) throw error;
+        }
+      }
+    },
+    remove: async (tag) => {
+      const params = { path: { name }, header: { 'If-Match': tag } };
+      // Whoever removes a destination was told how much it is owed, and has typed its name.
+      const query = list === 'destinations' ? { confirm: 'true' as const } : {};
+      await refreshed(answer(api.DELETE(addressOf(list), { params: { ...params, query } })));
+      void refresh();
+    },
+  };
+}
+
+/** Whether a change was refused because somebody else came first. */
+export function isOvertaken(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 412;
+}

@@ -1,0 +1,69 @@
+import { useState } from 'react';
+import { Button } from '../ui/controls.tsx';
+import { Notice } from '../ui/empty-state.tsx';
+import { Choice } from '../ui/form-fields.tsx';
+import { RecordDiff } from '../ui/record-diff.tsx';
+import { visibleLine } from '../ui/visible-text.ts';
+import { type Fields, mergeFields, type Versions } from './fields.ts';
+
+/** What each field of a form is called on the screen. */
+export type FieldLabels<Draft extends Fields> = Readonly<Record<keyof Draft & string, string>>;
+
+interface OvertakenProps<Draft extends Fields> {
+  /** What is edited: "destination". */
+  readonly noun: string;
+  readonly versions: Versions<Draft>;
+  readonly labels: FieldLabels<Draft>;
+  /** Goes on from what is stored now, with this in the form; with nothing: as it is stored. */
+  readonly onGoOn: (draft?: Draft) => void;
+}
+
+/** Somebody else has changed the record meanwhile: what, and which of both stays where both have changed the same. */
+export function Overtaken<Draft extends Fields>({ noun, versions, labels, onGoOn }: OvertakenProps<Draft>) {
+  const { base, mine, theirs } = versions;
+  const { draft, news, disputed } = mergeFields(versions);
+  const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
+  const pick = (from: Draft) => Object.fromEntries(news.map((name) => [labels[name], from[name]]));
+  const chosen = Object.fromEntries(
+    disputed.filter((name) => taken.has(name)).map((name) => [name, theirs[name]]),
+  );
+  const choose = (name: string, value: 'mine' | 'theirs') =>
+    setTaken(
+      (before) => new Set(value === 'theirs' ? [...before, name] : [...before].filter((one) => one !== name)),
+    );
+  return (
+    <Notice tone="warn">
+      <p role="alert">Somebody else has changed this {noun} while you were at it:</p>
+      <RecordDiff before={pick(base)} after={pick(theirs)} label="What has changed meanwhile" />
+      {disputed.length > 0 && <p>Both of you have changed the same. Say which one stays:</p>}
+      {disputed.map((name) => (
+        <Choice
+          key={name}
+          label={labels[name]}
+          value={taken.has(name) ? 'theirs' : 'mine'}
+          options={[
+            { value: 'mine', label: `yours: ${valueText(mine[name])}` },
+            { value: 'theirs', label: `theirs: ${valueText(theirs[name])}` },
+          ]}
+          onChange={(value) => choose(name, value)}
+        />
+      ))}
+      <div className="rowx">
+        <Button isSmall onClick={() => onGoOn({ ...draft, ...chosen })}>
+          Keep my changes on top of theirs
+        </Button>
+        <Button isSmall onClick={() => onGoOn()}>
+          Drop mine
+        </Button>
+      </div>
+    </Notice>
+  );
+}
+
+/** Characters of a value on a button. */
+const MOST = 40;
+
+function valueText(value: unknown): string {
+  if (value === '' || (Array.isArray(value) && value.length === 0)) return 'nothing';
+  return visibleLine(typeof value === 'string' ? value : JSON.stringify(value), MOST);
+}

@@ -1,0 +1,102 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { Tagged } from '../api/client.ts';
+import {
+  isOvertaken,
+  type RecordList,
+  type RecordOf,
+  type RecordPatch,
+  recordQuery,
+  useRecordChanges,
+} from '../api/records.ts';
+import { changedFields, type Fields, mergeFields, type Versions } from './fields.ts';
+
+/** The form of a kind of record. */
+export interface RecordForm<List extends RecordList, Draft extends Fields> {
+  readonly list: List;
+  /** What of a record stands in the form. */
+  readonly draftOf: (record: RecordOf<List>) => Draft;
+  /** The merge patch with what was changed: the rest of the record stays as it is, whoever changes it meanwhile. */
+  readonly patchOf: (base: Draft, draft: Draft) => RecordPatch;
+}
+
+export interface EditedRecord<Draft extends Fields> {
+  /** What was stored when the form was filled. */
+  readonly base: Draft;
+  readonly draft: Draft;
+  readonly isChanged: boolean;
+  /** Present while somebody else has changed what stands in the form, and it is not merged yet. */
+  readonly overtaken?: Versions<Draft>;
+  put(draft: Draft): void;
+  /** Fills the form with what is stored now, or goes on from there with this draft. */
+  restart(draft?: Draft): void;
+  /** Rejects with what the server finds wrong; with status 412 where somebody else has changed what stands in the form. */
+  save(): Promise<void>;
+}
+
+/** A form that was filled from a record. */
+interface Edit<Draft extends Fields> {
+  /** Of the record it was filled from. */
+  readonly tag: string;
+  readonly base: Draft;
+  readonly draft: Draft;
+}
+
+/**
+ * The form of a stored record. Until something is typed it follows the record. Afterwards a change that somebody else makes to what it
+ * shows is left to the person to merge, and nothing is saved over it unseen; one of what it does not show is none of its business.
+ */
+export function useEditedRecord<List extends RecordList, Draft extends Fields>(
+  { list, draftOf, patchOf }: RecordForm<List, Draft>,
+  read: Tagged<RecordOf<List>>,
+): EditedRecord<Draft> {
+  const { name } = read.record;
+  const client = useQueryClient();
+  const { data: stored = read } = useQuery(recordQuery(list, name));
+  const changes = useRecordChanges(list, name);
+  const filled = ({ tag, record }: Tagged<RecordOf<List>>): Edit<Draft> => {
+    const draft = draftOf(record);
+    return { tag, base: draft, draft };
+  };
+  const [edit, setEdit] = useState(() => filled(stored));
+  const now = followed(edit, filled(stored));
+  // While it is drawn, so that what was read before is never seen beside what is new.
+  if (now !== undefined && now !== edit) setEdit(now);
+  const { base, draft } = now ?? edit;
+
+  const save = async (): Promise<void> => {
+    let from = now ?? edit;
+    for (;;) {
+      try {
+        setEdit(filled(await changes.change(from.tag, patchOf(from.base, from.draft))));
+        return;
+      } catch (error) {
+        const newest = client.getQueryData(recordQuery(list, name).queryKey);
+        const next = isOvertaken(error) && newest !== undefined ? followed(from, filled(newest)) : undefined;
+        if (next === undefined || next.tag === from.tag) throw error;
+        from = next;
+      }
+    }
+  };
+  return {
+    base,
+    draft,
+    isChanged: changedFields(base, draft).length > 0,
+    ...(now === undefined ? { overtaken: { base, mine: draft, theirs: draftOf(stored.record) } } : {}),
+    put: (next) => setEdit({ ...(now ?? edit), draft: next }),
+    restart: (next) => setEdit({ ...filled(stored), ...(next === undefined ? {} : { draft: next }) }),
+    save,
+  };
+}
+
+/** The form after the record has changed; undefined where a person has to say what becomes of both changes. */
+function followed<Draft extends Fields>(
+  edit: Edit<Draft>,
+  { tag, base: theirs }: Edit<Draft>,
+): Edit<Draft> | undefined {
+  if (tag === edit.tag) return edit;
+  const { base, draft } = edit;
+  const merged = mergeFields({ base, mine: draft, theirs });
+  const isTouched = changedFields(base, draft).length > 0;
+  return isTouched && merged.news.length > 0 ? undefined : { tag, base: theirs, draft: merged.draft };
+}

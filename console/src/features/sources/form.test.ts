@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { SOURCE_FORM } from './form.ts';
+
+const { draftOf, patchOf } = SOURCE_FORM;
+const STORED = {
+  name: 'website',
+  writeKeys: ['wk'],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
+  dedupeWindow: '7d',
+  rateLimit: 100,
+} as const;
+const base = draftOf({ ...STORED, writeKeys: [...STORED.writeKeys] });
+
+test('the form of a source sends what was changed, and not the whole record', () => {
+  expect(patchOf(base, base)).toEqual({});
+  expect(patchOf(base, { ...base, mode: 'strict' })).toEqual({ mode: 'strict' });
+});
+
+test('what is emptied in the form of a source is taken away', () => {
+  expect(patchOf(base, { ...base, dedupeWindow: ' ', rateLimit: '' })).toEqual({
+    dedupeWindow: null,
+    rateLimit: null,
+  });
+});
+
+test('a rate that is no number is for the server to refuse, and never no limit', () => {
+  expect(patchOf(base, { ...base, rateLimit: 'many' })).toEqual({ rateLimit: 'many' });
+});

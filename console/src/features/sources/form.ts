@@ -1,0 +1,37 @@
+import type { RecordPatch } from '../../api/records.ts';
+import { changedFields, numberOf } from '../../editing/fields.ts';
+import type { FieldLabels } from '../../editing/overtaken.tsx';
+import type { RecordForm } from '../../editing/use-edited-record.ts';
+import type { SourceRecord } from './queries.ts';
+
+/** The settings of a source as its form holds them: every field can be typed into. */
+export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled'> {
+  /** Such as 24h; empty: the default. */
+  readonly dedupeWindow: string;
+  /** Calls a second; empty: no limit. */
+  readonly rateLimit: string;
+}
+
+function draftOf({ mode, whenDisabled, dedupeWindow = '', rateLimit }: SourceRecord): SourceDraft {
+  return { mode, whenDisabled, dedupeWindow, rateLimit: rateLimit === undefined ? '' : String(rateLimit) };
+}
+
+function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
+  const { mode, whenDisabled, dedupeWindow, rateLimit } = draft;
+  const wanted = {
+    mode,
+    whenDisabled,
+    dedupeWindow: dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
+    rateLimit: numberOf(rateLimit),
+  };
+  return Object.fromEntries(changedFields(base, draft).map((name) => [name, wanted[name]]));
+}
+
+export const SOURCE_FORM: RecordForm<'sources', SourceDraft> = { list: 'sources', draftOf, patchOf };
+
+export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
+  mode: 'A batch with an invalid call',
+  whenDisabled: 'While disabled, calls are',
+  dedupeWindow: 'A repeated messageId is a duplicate within',
+  rateLimit: 'Calls a second',
+};

@@ -1,0 +1,149 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DESK, launchBrowser, openPage, signIn } from './support/browser.ts';
+import { type RunningServer, startServer } from './support/running-server.ts';
+
+/** Records are edited in the console while others edit them too. */
+
+const CONFIG = `
+profiles: on
+sources:
+  - { name: website, writeKeys: [wk] }
+`;
+
+let server: RunningServer;
+let browser: Browser;
+let page: Page;
+let complaints: readonly string[] = [];
+
+/** Made by the API, so that no configuration file owns them. */
+beforeAll(async () => {
+  [server, browser] = await Promise.all([startServer(CONFIG), launchBrowser()]);
+  await server.api('POST', 'sources', { name: 'app', writeKeys: ['wk_app'] });
+  for (const name of ['crm', 'lake'])
+    await server.api('POST', 'destinations', {
+      ...{ name, type: 'webhooks', sources: ['app'] },
+      settings: { endpoints: [{ url: `${server.receiver}/${name}` }] },
+    });
+  await server.api('POST', 'audiences', {
+    ...{ name: 'Buyers', definition: "event('Order Completed')", destinations: [] },
+  });
+  await server.api('POST', 'alerts', {
+    ...{ name: 'on call', type: 'webhook', settings: { url: `${server.receiver}/alerts` } },
+  });
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+beforeEach(async () => {
+  ({ page, complaints } = await openPage(browser, DESK));
+});
+
+afterEach(async () => {
+  await page.context().close();
+  expect(complaints).toEqual([]);
+});
+
+const button = (name: string | RegExp) => page.getByRole('button', { name });
+const field = (name: string | RegExp) => page.getByRole('textbox', { name });
+const overtaken = (noun: string) => page.getByText(`Somebody else has changed this ${noun}`).waitFor();
+
+describe('a record that two change at once', () => {
+  it('keeps what each has changed of a source, and its keys', async () => {
+    await signIn(page, server, '/sources/app?tab=settings');
+    await field('Calls a second').fill('50');
+    await server.api('PATCH', 'sources/app', { mode: 'strict' });
+    await button('Save changes').click();
+    await overtaken('source');
+    expect(await server.api('GET', 'sources/app')).not.toHaveProperty('rateLimit');
+    await button('Keep my changes on top of theirs').click();
+    await button('Save changes').click();
+    await page.getByText('Saved. The next call is taken with it.').waitFor();
+    await page.getByRole('tab', { name: 'Send' }).click();
+    await page.getByText('Write keys').first().waitFor();
+    await server.api('PATCH', 'sources/app', { writeKeys: ['wk_app', 'wk_colleague'] });
+    await button('Add a key').click();
+    await page.getByText('The new key works at once.').waitFor();
+    expect(await server.api('GET', 'sources/app')).toMatchObject({
+      ...{ mode: 'strict', rateLimit: 50 },
+      writeKeys: [expect.stringMatching(/^wk_/), 'wk_app', 'wk_colleague'],
+    });
+  });
+
+  it('asks which value stays where both have changed the same field', async () => {
+    await signIn(page, server, '/destinations/lake?tab=settings');
+    await field('Requests a second').fill('50');
+    await field('Requests at once').fill('5');
+    await server.api('PATCH', 'destinations/lake', { settings: { rateLimit: 70, concurrency: 7 } });
+    await overtaken('destination');
+    await button('theirs: 70').click();
+    await button('Keep my changes on top of theirs').click();
+    await button('Save changes').click();
+    await page.getByText('Saved. The next request is made with it.').waitFor();
+    expect(await server.api('GET', 'destinations/lake')).toMatchObject({
+      settings: { rateLimit: 70, concurrency: 5 },
+    });
+  });
+
+  it('is saved at once where others have changed what the form does not show', async () => {
+    await signIn(page, server, '/destinations/lake?tab=settings');
+    await field('Requests a second').fill('51');
+    await server.api('POST', 'destinations/lake/pause');
+    await button('Save changes').click();
+    await page.getByText('Saved. The next request is made with it.').waitFor();
+    expect(await server.api('GET', 'destinations/lake')).toMatchObject({
+      ...{ paused: true, settings: { rateLimit: 51 } },
+    });
+  });
+
+  it('keeps what each has changed of an audience', async () => {
+    await signIn(page, server, '/users/audiences/Buyers');
+    await page.getByRole('checkbox', { name: 'crm' }).check();
+    await server.api('PATCH', 'audiences/Buyers', { includeAnonymous: true });
+    await button('Save and sync').click();
+    await overtaken('audience');
+    await button('Keep my changes on top of theirs').click();
+    await button('Save and sync').click();
+    await page.getByText('Saved. It counts the stored events now.').waitFor();
+    expect(await server.api('GET', 'audiences/Buyers')).toMatchObject({
+      ...{ includeAnonymous: true, destinations: ['crm'] },
+    });
+  });
+
+  it('keeps what each has changed of an alert', async () => {
+    await signIn(page, server, '/settings/alerts');
+    await button('More about on call').click();
+    await page.getByRole('menuitem', { name: 'Edit…' }).click();
+    await field('After').fill('5m');
+    await server.api('PATCH', 'alerts/on call', { remindEvery: '1h' });
+    await button('Save').click();
+    await overtaken('alert');
+    await button('Keep my changes on top of theirs').click();
+    await button('Save').click();
+    await page.getByText('The alert on call is changed.').waitFor();
+    expect(await server.api('GET', 'alerts/on call')).toMatchObject({ after: '5m', remindEvery: '1h' });
+  });
+
+  it('shows the same state in its badge and on its button, whoever has paused it', async () => {
+    await signIn(page, server, '/destinations/crm');
+    await button('Pause').waitFor();
+    // Every look at the page finds a button that suits the badge.
+    await page.evaluate(() => {
+      const seen = new Set<string>();
+      Object.assign(globalThis, { seen });
+      new MutationObserver(() => {
+        const badge = document.querySelector('.head .pill')?.textContent ?? '';
+        const names = [...document.querySelectorAll('.head button')].map((one) => one.textContent?.trim());
+        seen.add(`${badge.trim()}: ${names.find((name) => name === 'Pause' || name === 'Resume')}`);
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+    await server.api('POST', 'destinations/crm/pause');
+    await button('Resume').waitFor();
+    const seen = await page.evaluate(() => [...(globalThis as unknown as { seen: Set<string> }).seen]);
+    expect(seen.filter((one) => /paused: Pause|(ready|healthy|never asked): Resume/.test(one))).toEqual([]);
+    expect(seen.some((one) => one.endsWith('paused: Resume'))).toBe(true);
+  });
+});

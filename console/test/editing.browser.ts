@@ -147,3 +147,59 @@ describe('a record that two change at once', () => {
     expect(seen.some((one) => one.endsWith('paused: Resume'))).toBe(true);
   });
 });
+
+describe('a form that is not finished', () => {
+  it('is as it was left after a restart of the server and a sign-in, but for its secrets', async () => {
+    await signIn(page, server, '/destinations?new=true');
+    await field('Name').fill('half');
+    await field('URL').fill(`${server.receiver}/half`);
+    await page.getByRole('checkbox', { name: 'app' }).check();
+    await field('Shared secret (X-Signature)').fill('typed-by-a-person');
+    await field('Events').fill('Order *');
+    const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }));
+    expect(kept).toContain('Order *');
+    expect(kept).not.toContain('typed-by-a-person');
+    await server.restart();
+    await page.getByText('The server was started again').waitFor();
+    await field('Token').fill(server.token);
+    await button('Sign in').click();
+    await page.getByText('Secrets that you have typed are not kept').waitFor();
+    expect(await page.locator('form').evaluate(valuesOf)).toMatchObject({
+      ...{ Name: 'half', URL: `${server.receiver}/half`, app: true, Events: 'Order *' },
+      'Shared secret (X-Signature)': '',
+    });
+    await button('Create destination').click();
+    await page.getByText('half is made.').waitFor();
+    await page.goto(`${server.url}/destinations?new=true`);
+    await field('Name').waitFor();
+    expect(await field('Name').inputValue()).toBe('');
+  });
+
+  it('is there again after another tab of its page was looked at, and gone when its owner signs out', async () => {
+    await signIn(page, server, '/sources/app?tab=settings');
+    await field('Calls a second').fill('99');
+    await page.getByRole('tab', { name: 'Discards' }).click();
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    expect(await field('Calls a second').inputValue()).toBe('99');
+    await page.getByText('nothing of it is saved yet').waitFor();
+    await field('A repeated messageId is a duplicate within').fill('for ever');
+    await button('Save changes').click();
+    await page.getByText('one field is wrong').waitFor();
+    expect(await page.evaluate(() => (document.activeElement as HTMLInputElement).value)).toBe('for ever');
+    await button(/, admin$/).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByText('You have signed out.').waitFor();
+    expect(await page.evaluate(() => JSON.stringify(sessionStorage))).not.toContain('for ever');
+  });
+});
+
+/** What stands in each field of a form, by its label. */
+function valuesOf(form: Element): Record<string, string | boolean> {
+  const fields = [...form.querySelectorAll<HTMLInputElement>('input, textarea')];
+  return Object.fromEntries(
+    fields.map((one) => [
+      one.labels?.[0]?.textContent?.trim() ?? one.ariaLabel ?? '',
+      one.type === 'checkbox' ? one.checked : one.value,
+    ]),
+  );
+}

@@ -12,23 +12,48 @@ export interface Session {
 
 const SESSION = '/api/v1/session';
 
+/** Why nobody is signed in any more; undefined for who was not signed in before. */
+let ending: string | undefined;
+
+/** A sentence for whoever was signed in until now. */
+export function endingOfSession(): string | undefined {
+  return ending;
+}
+
+/** The server has refused the session of somebody who was signed in. The cookie itself lasts no longer than the session. */
+export function noteEnding(refusal: ApiError): void {
+  ending =
+    refusal.code === 'session_over'
+      ? refusal.message
+      : 'The session is over: it lasts for 12 hours. Sign in again.';
+}
+
 /** The session of this browser; `null` when nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async (): Promise<Session | null> => {
     const response = await request('GET');
-    return response.status === 401 ? null : ((await answered(response)) as Session);
+    try {
+      return (await answered(response)) as Session;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401) throw error;
+      if (error.code === 'session_over') noteEnding(error);
+      return null;
+    }
   },
   staleTime: 60_000,
 });
 
 /** Signs in with a token, or with the code of a sign-in link that works once. Throws an `ApiError` when it is refused. */
 export async function signIn(proof: { token: string } | { code: string }): Promise<Session> {
-  return (await answered(await request('POST', proof))) as Session;
+  const session = (await answered(await request('POST', proof))) as Session;
+  ending = undefined;
+  return session;
 }
 
 export async function signOut(): Promise<void> {
   await request('DELETE');
+  ending = 'You have signed out.';
 }
 
 async function request(method: string, body?: object): Promise<Response> {

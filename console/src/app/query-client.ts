@@ -1,6 +1,6 @@
-import { QueryCache, QueryClient } from '@tanstack/react-query';
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiError } from '../api/client.ts';
-import { sessionQuery } from '../api/session.ts';
+import { noteEnding, sessionQuery } from '../api/session.ts';
 
 const RETRIES = 2;
 
@@ -8,6 +8,7 @@ const RETRIES = 2;
 export function createQueryClient(): QueryClient {
   const client = new QueryClient({
     queryCache: new QueryCache({ onError: (error) => noticeEndedSession(error) }),
+    mutationCache: new MutationCache({ onError: (error) => noticeEndedSession(error) }),
     defaultOptions: {
       queries: {
         // What the server refuses it will refuse again.
@@ -18,7 +19,10 @@ export function createQueryClient(): QueryClient {
   });
   /** The shell reads the session, and shows the sign-in page when it is gone. */
   function noticeEndedSession(error: Error): void {
-    if (error instanceof ApiError && error.status === 401) client.setQueryData(sessionQuery.queryKey, null);
+    if (!(error instanceof ApiError) || error.status !== 401) return;
+    const isFirst = client.getQueryData(sessionQuery.queryKey) !== null;
+    if (isFirst) noteEnding(error);
+    client.setQueryData(sessionQuery.queryKey, null);
   }
   return client;
 }

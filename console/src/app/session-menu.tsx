@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { LogOut } from 'lucide-react';
 import type { ReactElement } from 'react';
 import { type Session, sessionQuery, signOut } from '../api/session.ts';
+import { forgetForms } from '../editing/drafts.ts';
 import { Menu, MenuItem } from '../ui/menu.tsx';
 import { setPreferences, usePreferences } from '../ui/preferences.ts';
 
@@ -17,6 +18,7 @@ export function SessionMenu({ session, trigger }: SessionMenuProps) {
   const queryClient = useQueryClient();
   const leave = async (): Promise<void> => {
     await signOut();
+    forgetForms();
     queryClient.setQueryData(sessionQuery.queryKey, null);
   };
   return (

@@ -3,10 +3,12 @@ import { getRouteApi, useRouter } from '@tanstack/react-router';
 import { KeyRound } from 'lucide-react';
 import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { sentence } from '../api/client.ts';
-import { sessionQuery, signIn } from '../api/session.ts';
+import { endingOfSession, sessionQuery, signIn } from '../api/session.ts';
+import { claimForms } from '../editing/drafts.ts';
 import { channel, HEIGHT, type RaceRates, WIDTH } from '../features/overview/race-geometry.ts';
 import { CodeBlock } from '../ui/code-block.tsx';
 import { Button, Field, TextInput } from '../ui/controls.tsx';
+import { Notice } from '../ui/empty-state.tsx';
 import { Icon } from '../ui/icons.tsx';
 import './shell.css';
 import './sign-in-page.css';
@@ -19,6 +21,7 @@ export function SignInPage() {
   const [failure, setFailure] = useState<string>();
   const [token, setToken] = useState('');
   const [isBusy, setIsBusy] = useState(false);
+  const ending = endingOfSession();
   const queryClient = useQueryClient();
   const router = useRouter();
 
@@ -27,7 +30,9 @@ export function SignInPage() {
       setIsBusy(true);
       setFailure(undefined);
       try {
-        queryClient.setQueryData(sessionQuery.queryKey, await signIn(proof));
+        const session = await signIn(proof);
+        claimForms(session.name);
+        queryClient.setQueryData(sessionQuery.queryKey, session);
         await router.navigate({ href: next, replace: true });
       } catch (error) {
         setFailure(sentence(error));
@@ -54,6 +59,11 @@ export function SignInPage() {
             <h1>Sign in to {location.hostname}</h1>
             <p className="soft">Nothing that was accepted is lost. See for yourself.</p>
           </div>
+          {ending !== undefined && (
+            <Notice>
+              <p role="status">{ending}</p>
+            </Notice>
+          )}
           <Field
             label="Token"
             error={failure}

@@ -9,7 +9,9 @@ import {
   recordQuery,
   useRecordChanges,
 } from '../api/records.ts';
-import { changedFields, type Fields, mergeFields, type Versions } from './fields.ts';
+import { hasFieldsOf, type KeptForm, keepForm, keptForm } from './drafts.ts';
+import { changedFields, type Fields, isSame, mergeFields, type Versions } from './fields.ts';
+import type { Restored } from './use-kept-form.ts';
 
 /** The form of a kind of record. */
 export interface RecordForm<List extends RecordList, Draft extends Fields> {
@@ -18,6 +20,8 @@ export interface RecordForm<List extends RecordList, Draft extends Fields> {
   readonly draftOf: (record: RecordOf<List>) => Draft;
   /** The merge patch with what was changed: the rest of the record stays as it is, whoever changes it meanwhile. */
   readonly patchOf: (base: Draft, draft: Draft) => RecordPatch;
+  /** The draft with what is stored in the place of each secret that was typed. Default: it has none. */
+  readonly withoutSecrets?: (draft: Draft, base: Draft) => Draft;
 }
 
 export interface EditedRecord<Draft extends Fields> {
@@ -25,6 +29,8 @@ export interface EditedRecord<Draft extends Fields> {
   readonly base: Draft;
   readonly draft: Draft;
   readonly isChanged: boolean;
+  /** Present where it was left unfinished before. */
+  readonly restored?: Restored;
   /** Present while somebody else has changed what stands in the form, and it is not merged yet. */
   readonly overtaken?: Versions<Draft>;
   put(draft: Draft): void;
@@ -44,10 +50,11 @@ interface Edit<Draft extends Fields> {
 
 /**
  * The form of a stored record. Until something is typed it follows the record. Afterwards a change that somebody else makes to what it
- * shows is left to the person to merge, and nothing is saved over it unseen; one of what it does not show is none of its business.
+ * shows is left to the person to merge, and nothing is saved over it unseen; one of what it does not show is none of its business. What is
+ * not saved yet is kept in this tab.
  */
 export function useEditedRecord<List extends RecordList, Draft extends Fields>(
-  { list, draftOf, patchOf }: RecordForm<List, Draft>,
+  { list, draftOf, patchOf, withoutSecrets = (draft) => draft }: RecordForm<List, Draft>,
   read: Tagged<RecordOf<List>>,
 ): EditedRecord<Draft> {
   const { name } = read.record;
@@ -58,17 +65,27 @@ export function useEditedRecord<List extends RecordList, Draft extends Fields>(
     const draft = draftOf(record);
     return { tag, base: draft, draft };
   };
-  const [edit, setEdit] = useState(() => filled(stored));
+  const key = `${list}/${name}`;
+  const [kept] = useState(() => keptEdit(key, filled(stored)));
+  const [edit, setEdit] = useState(kept?.form ?? filled(stored));
+  const [isRestored, setIsRestored] = useState(kept !== undefined);
   const now = followed(edit, filled(stored));
   // While it is drawn, so that what was read before is never seen beside what is new.
   if (now !== undefined && now !== edit) setEdit(now);
   const { base, draft } = now ?? edit;
 
+  const put = (next: Edit<Draft>): void => {
+    const isTouched = changedFields(next.base, next.draft).length > 0;
+    const plain = { ...next, draft: withoutSecrets(next.draft, next.base) };
+    keepForm(key, isTouched ? { form: plain, lacksSecrets: !isSame(plain, next) } : undefined);
+    if (!isTouched) setIsRestored(false);
+    setEdit(next);
+  };
   const save = async (): Promise<void> => {
     let from = now ?? edit;
     for (;;) {
       try {
-        setEdit(filled(await changes.change(from.tag, patchOf(from.base, from.draft))));
+        put(filled(await changes.change(from.tag, patchOf(from.base, from.draft))));
         return;
       } catch (error) {
         const newest = client.getQueryData(recordQuery(list, name).queryKey);
@@ -83,10 +100,18 @@ export function useEditedRecord<List extends RecordList, Draft extends Fields>(
     draft,
     isChanged: changedFields(base, draft).length > 0,
     ...(now === undefined ? { overtaken: { base, mine: draft, theirs: draftOf(stored.record) } } : {}),
-    put: (next) => setEdit({ ...(now ?? edit), draft: next }),
-    restart: (next) => setEdit({ ...filled(stored), ...(next === undefined ? {} : { draft: next }) }),
+    ...(isRestored && kept !== undefined ? { restored: { lacksSecrets: kept.lacksSecrets } } : {}),
+    put: (next) => put({ ...(now ?? edit), draft: next }),
+    restart: (next) => put({ ...filled(stored), ...(next === undefined ? {} : { draft: next }) }),
     save,
   };
+}
+
+function keptEdit<Draft extends Fields>(key: string, blank: Edit<Draft>): KeptForm<Edit<Draft>> | undefined {
+  const kept = keptForm(key, blank);
+  if (kept === undefined) return undefined;
+  const { base, draft } = kept.form;
+  return hasFieldsOf(base, blank.base) && hasFieldsOf(draft, blank.draft) ? kept : undefined;
 }
 
 /** The form after the record has changed; undefined where a person has to say what becomes of both changes. */

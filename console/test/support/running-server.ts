@@ -34,6 +34,8 @@ export interface RunningServer {
   call(type: string, body: object): Promise<void>;
   /** Asks the control API as the first token. Rejects with what it refuses. */
   api<Answer>(method: string, path: string, body?: object): Promise<Answer>;
+  /** Ends the program and starts it again on the same port and the same data. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -53,21 +55,10 @@ export async function startServer(
   const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
   const file = join(folder, 'millrace.yaml');
   writeFileSync(file, `${config.replaceAll('RECEIVER', receiverUrl)}\negress: { allow: [127.0.0.1/32] }\n`);
-  const args = [
-    'start',
-    '--config',
-    file,
-    '--port',
-    '0',
-    '--host',
-    '127.0.0.1',
-    '--data',
-    join(folder, 'data'),
-  ];
-  const program = spawn(process.execPath, [MILLRACE, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const ended = once(program, 'exit');
-  const url = await addressOf([program.stdout, program.stderr]);
-  const token = readFileSync(join(folder, 'data/admin-token'), 'utf8').trim();
+  const data = join(folder, 'data');
+  let program = await startProgram(['--config', file, '--data', data, '--port', '0']);
+  const { url } = program;
+  const token = readFileSync(join(data, 'admin-token'), 'utf8').trim();
   return {
     url,
     token,
@@ -91,12 +82,33 @@ export async function startServer(
       if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
       return (response.status === 204 ? undefined : await response.json()) as Answer;
     },
+    restart: async () => {
+      await program.end();
+      program = await startProgram(['--config', file, '--data', data, '--port', new URL(url).port]);
+    },
     stop: async () => {
-      program.kill('SIGTERM');
-      await ended;
+      await program.end();
       receiver.closeAllConnections();
       receiver.close();
       rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+interface RunningProgram {
+  readonly url: string;
+  end(): Promise<void>;
+}
+
+async function startProgram(options: readonly string[]): Promise<RunningProgram> {
+  const args = [MILLRACE, 'start', '--host', '127.0.0.1', ...options];
+  const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = once(program, 'exit');
+  return {
+    url: await addressOf([program.stdout, program.stderr]),
+    end: async () => {
+      program.kill('SIGTERM');
+      await ended;
     },
   };
 }

@@ -269,6 +269,25 @@ describe('a session', () => {
     expect(asked(other)).toBe('session_over');
   });
 
+  test('that is over says why', async () => {
+    const hintOf = (id: string) => {
+      const request = { method: 'GET', isEncrypted: false, headers: { cookie: `millrace_session=${id}` } };
+      try {
+        signIn.authenticate(request, HERE, 'viewer');
+        return undefined;
+      } catch (error) {
+        return (error as Problem).hint;
+      }
+    };
+    const [ended, revoked] = [begin('root-token'), begin('viewer-token')];
+    sessions.end(ended);
+    tokens = [];
+    expect(hintOf(ended)).toContain('It lasts for 12 hours');
+    expect(hintOf(revoked)).toContain('Its token was revoked');
+    const earlier = new SessionStore(clock).begin(tokenDigest('root-token'));
+    expect(hintOf(earlier.id)).toContain('The server was started again');
+  });
+
   test('that is over locks nobody out, however often it is sent', () => {
     for (let n = 0; n < 100; n++) expect(asked('gone')).toBe('session_over');
     expect(tried('root-token')).toBe('admin');

@@ -173,9 +173,12 @@ export class Authenticator {
 
   /** An id of 256 bits cannot be guessed, so wrong ones are not counted: after a restart every open page sends one. */
   #ownerOfSession(id: string, request: BrowserRequest): Caller {
-    const session = this.#dependencies.sessions.find(id);
-    const owner = session === undefined ? undefined : this.#ownerOf(session.token);
-    if (owner === undefined) throw new Problem('session_over');
+    const { sessions } = this.#dependencies;
+    const session = sessions.find(id);
+    if (session === undefined) throw new Problem('session_over', { hint: sessions.whyOver(id) });
+    const owner = this.#ownerOf(session.token);
+    if (owner === undefined)
+      throw new Problem('session_over', { hint: 'Its token was revoked: sign in with another one.' });
     refuseOtherSites(request);
     return { ...owner, session: id };
   }

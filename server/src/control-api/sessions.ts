@@ -32,6 +32,8 @@ interface StoredSession extends ConsoleSession {
  */
 export class SessionStore {
   readonly #clock: Clock;
+  /** Begins every id, so that a cookie of an earlier start, or of another node, is told from one whose session is over. */
+  readonly #start = randomBytes(6).toString('base64url');
   readonly #sessions = new Map<string, StoredSession>();
   /** Sign-in codes that are not used yet, by their digests. */
   readonly #codes = new Map<string, Monotonic>();
@@ -42,7 +44,7 @@ export class SessionStore {
 
   /** Begins a session for the owner of a token. The id is the value of the cookie. */
   begin(tokenDigest: string): { readonly id: string; readonly session: ConsoleSession } {
-    const id = randomBytes(32).toString('base64url');
+    const id = `${this.#start}.${randomBytes(32).toString('base64url')}`;
     const session = {
       token: tokenDigest,
       expiresAt: this.#clock.now() + SESSION_LIFETIME,
@@ -60,6 +62,13 @@ export class SessionStore {
     if (session === undefined || session.until > this.#clock.monotonic()) return session;
     this.#sessions.delete(key);
     return undefined;
+  }
+
+  /** Why there is no session of a cookie any more, and what its owner can do. */
+  whyOver(id: string): string {
+    return id.startsWith(`${this.#start}.`)
+      ? 'It lasts for 12 hours, and ends when its owner signs out: sign in again.'
+      : 'The server was started again, or another node answers now, and sessions end with that: sign in again.';
   }
 
   /** Idempotent. */

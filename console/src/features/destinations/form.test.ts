@@ -8,6 +8,7 @@ import {
   newSharedSecret,
   newSigningSecret,
   patchOf,
+  withoutSecrets,
 } from './form.ts';
 
 const MASK = { set: true, hint: '6789' } as const;
@@ -37,6 +38,32 @@ describe('the form of a destination', () => {
   it('sends what was changed, and not the whole record', () => {
     expect(patchOf(stored, { ...stored, rateLimit: '5' })).toEqual({ settings: { rateLimit: 5 } });
     expect(patchOf(stored, { ...stored, sources: ['app'] })).toEqual({ sources: ['app'] });
+  });
+
+  it('is kept in the browser without the secrets that were typed', () => {
+    const typed = {
+      ...stored,
+      events: 'Half *',
+      sharedSecret: 'typed-secret',
+      signingSecrets: ['whsec_typed', MASK],
+      endpoints: [
+        {
+          url: 'https://b.example/in?token=typed',
+          headers: [
+            { name: 'X-Team', value: 'growth' },
+            { name: 'Authorization', value: 'Bearer typed' },
+          ],
+        },
+      ],
+    };
+    const kept = withoutSecrets(typed, stored);
+    expect(JSON.stringify(kept)).not.toContain('typed');
+    expect(kept).toMatchObject({
+      ...{ events: 'Half *', sharedSecret: MASK, signingSecrets: [MASK] },
+      endpoints: [{ url: 'https://b.example/in', headers: [{ name: 'X-Team', value: 'growth' }, {}] }],
+    });
+    expect(withoutSecrets({ ...stored, sharedSecret: '' }, stored).sharedSecret).toBe('');
+    expect(withoutSecrets(stored, stored)).toEqual(stored);
   });
 
   it('takes away what is emptied', () => {

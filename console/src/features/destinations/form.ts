@@ -1,7 +1,9 @@
 import type { RecordOf, RecordPatch } from '../../api/records.ts';
+import { plainAddress } from '../../editing/drafts.ts';
 import { isSame, numberOf } from '../../editing/fields.ts';
 import type { FieldLabels } from '../../editing/overtaken.tsx';
 import type { RecordForm } from '../../editing/use-edited-record.ts';
+import type { NewRecordForm } from '../../editing/use-kept-form.ts';
 
 export type Destination = RecordOf<'destinations'>;
 
@@ -98,10 +100,39 @@ export function patchOf(initial: DestinationDraft, draft: DestinationDraft): Rec
   };
 }
 
+/** Names of headers whose values are credentials, as the server knows them. */
+const SECRET_HEADER = /auth|cookie|key|pass|secret|signature|token/i;
+
+/** The draft with what is stored in the place of every secret that was typed. */
+export function withoutSecrets(draft: DestinationDraft, base: DestinationDraft): DestinationDraft {
+  const { sharedSecret, signingSecrets, endpoints } = draft;
+  const known = new Set(base.endpoints.map(({ url }) => url));
+  const isTyped = typeof sharedSecret === 'string' && sharedSecret !== '';
+  return {
+    ...draft,
+    sharedSecret: isTyped ? base.sharedSecret : sharedSecret,
+    signingSecrets: signingSecrets.filter((secret) => typeof secret !== 'string'),
+    endpoints: endpoints.map(({ url, headers }) => ({
+      url: known.has(url) ? url : plainAddress(url),
+      headers: headers.map(({ name, value }) => {
+        const isSecret = typeof value === 'string' && (name.trim() === '' || SECRET_HEADER.test(name));
+        return { name, value: isSecret ? '' : value };
+      }),
+    })),
+  };
+}
+
 export const DESTINATION_FORM: RecordForm<'destinations', DestinationDraft> = {
   list: 'destinations',
   draftOf,
   patchOf,
+  withoutSecrets,
+};
+
+export const NEW_DESTINATION_FORM: NewRecordForm<DestinationDraft> = {
+  key: 'destinations?new',
+  blank: NEW_DESTINATION,
+  withoutSecrets,
 };
 
 export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {

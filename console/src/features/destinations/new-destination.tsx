@@ -1,9 +1,11 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
+import { RestoredNotice } from '../../editing/restored-notice.tsx';
+import { useKeptForm } from '../../editing/use-kept-form.ts';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { DestinationForm } from './destination-form.tsx';
-import { creationOf, type DestinationDraft, NEW_DESTINATION } from './form.ts';
+import { creationOf, NEW_DESTINATION, NEW_DESTINATION_FORM } from './form.ts';
 import { useCreateDestination } from './queries.ts';
 
 const NO_SOURCE =
@@ -11,7 +13,7 @@ const NO_SOURCE =
 
 export function NewDestination() {
   const create = useCreateDestination();
-  const [draft, setDraft] = useState<DestinationDraft>(NEW_DESTINATION);
+  const { draft, restored, put, forget } = useKeptForm(NEW_DESTINATION_FORM);
   const [isSure, setIsSure] = useState(false);
   const navigate = useNavigate();
   return (
@@ -24,11 +26,12 @@ export function NewDestination() {
         </Crumbs>
       }
     >
+      <RestoredNotice restored={restored} onDrop={() => put(NEW_DESTINATION)} />
       <DestinationForm
         initial={NEW_DESTINATION}
         draft={draft}
         isNew
-        onChange={setDraft}
+        onChange={put}
         onSave={async () => {
           const hasSource = draft.sources.length > 0;
           if (!hasSource && !isSure) {
@@ -36,13 +39,17 @@ export function NewDestination() {
             throw new Error(NO_SOURCE);
           }
           await create.mutateAsync(creationOf(draft));
+          forget();
           const what = hasSource
             ? 'What arrives from now on is sent to it.'
             : 'Nothing is sent to it until it has a source.';
           toast(`${draft.name} is made. ${what}`);
           await navigate({ to: '/destinations/$name', params: { name: draft.name } });
         }}
-        onCancel={() => void navigate({ to: '/destinations' })}
+        onCancel={() => {
+          forget();
+          void navigate({ to: '/destinations' });
+        }}
       />
     </Page>
   );

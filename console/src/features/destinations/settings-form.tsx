@@ -1,5 +1,6 @@
 import type { Tagged } from '../../api/client.ts';
 import { Overtaken } from '../../editing/overtaken.tsx';
+import { RestoredNotice } from '../../editing/restored-notice.tsx';
 import { useEditedRecord } from '../../editing/use-edited-record.ts';
 import { toast } from '../../ui/toast.tsx';
 import { DestinationForm } from './destination-form.tsx';
@@ -8,10 +9,11 @@ import { VerifySnippets } from './verify.tsx';
 
 /** The settings of a stored destination. */
 export function SettingsForm({ stored }: { readonly stored: Tagged<Destination> }) {
-  const { base, draft, overtaken, put, restart, save } = useEditedRecord(DESTINATION_FORM, stored);
+  const { base, draft, overtaken, restored, put, restart, save } = useEditedRecord(DESTINATION_FORM, stored);
   return (
     <div className="side">
       <div className="stack">
+        <RestoredNotice restored={restored} onDrop={() => restart()} />
         {overtaken !== undefined && (
           <Overtaken noun="destination" versions={overtaken} labels={DESTINATION_LABELS} onGoOn={restart} />
         )}

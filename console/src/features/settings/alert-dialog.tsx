@@ -6,18 +6,27 @@ import { faultOf } from '../../editing/faults.ts';
 import { isSame } from '../../editing/fields.ts';
 import { Objections } from '../../editing/objections.tsx';
 import { Overtaken } from '../../editing/overtaken.tsx';
+import { RestoredNotice } from '../../editing/restored-notice.tsx';
 import { useEditedRecord } from '../../editing/use-edited-record.ts';
+import { useKeptForm } from '../../editing/use-kept-form.ts';
 import { Segmented } from '../../ui/controls.tsx';
 import { Dialog, FormDialog } from '../../ui/dialog.tsx';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Check, TextField } from '../../ui/form-fields.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { Conditions, MailFields, Timing, WebhookFields } from './alert-fields.tsx';
-import { ALERT_FORM, ALERT_LABELS, type AlertDraft, creationOf, NEW_ALERT } from './alert-form.ts';
+import {
+  ALERT_FORM,
+  ALERT_LABELS,
+  type AlertDraft,
+  creationOf,
+  NEW_ALERT,
+  NEW_ALERT_FORM,
+} from './alert-form.ts';
 import { type Alert, useCreateAlert } from './queries.ts';
 
 export function NewAlertDialog({ onClose }: { readonly onClose: () => void }) {
-  const [draft, setDraft] = useState(NEW_ALERT);
+  const { draft, restored, put, forget } = useKeptForm(NEW_ALERT_FORM);
   const create = useCreateAlert();
   return (
     <AlertFormDialog
@@ -25,13 +34,19 @@ export function NewAlertDialog({ onClose }: { readonly onClose: () => void }) {
       action="Make alert"
       draft={draft}
       isReady={draft.name.trim() !== ''}
-      onChange={setDraft}
+      onChange={put}
       onSave={async () => {
         await create.mutateAsync(creationOf(draft));
+        forget();
         toast(`The alert ${draft.name} is made.`);
       }}
-      onClose={onClose}
-    />
+      onClose={() => {
+        forget();
+        onClose();
+      }}
+    >
+      <RestoredNotice restored={restored} onDrop={() => put(NEW_ALERT)} />
+    </AlertFormDialog>
   );
 }
 
@@ -57,7 +72,7 @@ interface EditedAlertProps {
 }
 
 function EditedAlertDialog({ stored, onClose }: EditedAlertProps) {
-  const { base, draft, overtaken, put, restart, save } = useEditedRecord(ALERT_FORM, stored);
+  const { base, draft, overtaken, restored, put, restart, save } = useEditedRecord(ALERT_FORM, stored);
   const { name } = stored.record;
   return (
     <AlertFormDialog
@@ -71,8 +86,12 @@ function EditedAlertDialog({ stored, onClose }: EditedAlertProps) {
         await save();
         toast(`The alert ${name} is changed.`);
       }}
-      onClose={onClose}
+      onClose={() => {
+        put(base);
+        onClose();
+      }}
     >
+      <RestoredNotice restored={restored} onDrop={() => restart()} />
       {overtaken !== undefined && (
         <Overtaken noun="alert" versions={overtaken} labels={ALERT_LABELS} onGoOn={restart} />
       )}

@@ -1,7 +1,9 @@
 import type { RecordPatch } from '../../api/records.ts';
+import { plainAddress } from '../../editing/drafts.ts';
 import { changedFields, isSame } from '../../editing/fields.ts';
 import type { FieldLabels } from '../../editing/overtaken.tsx';
 import type { RecordForm } from '../../editing/use-edited-record.ts';
+import type { NewRecordForm } from '../../editing/use-kept-form.ts';
 import type { Alert } from './queries.ts';
 
 export const CONDITIONS = {
@@ -95,7 +97,30 @@ function mailSettings({ server, user, password, from, to }: AlertDraft): RecordP
   };
 }
 
-export const ALERT_FORM: RecordForm<'alerts', AlertDraft> = { list: 'alerts', draftOf, patchOf };
+/** The draft without the secrets that were typed. */
+function withoutSecrets(draft: AlertDraft, base: AlertDraft): AlertDraft {
+  const { url, server } = draft;
+  return {
+    ...draft,
+    url: url === base.url ? url : plainAddress(url),
+    server: server === base.server ? server : plainAddress(server),
+    signingSecret: '',
+    password: '',
+  };
+}
+
+export const ALERT_FORM: RecordForm<'alerts', AlertDraft> = {
+  list: 'alerts',
+  draftOf,
+  patchOf,
+  withoutSecrets,
+};
+
+export const NEW_ALERT_FORM: NewRecordForm<AlertDraft> = {
+  key: 'alerts?new',
+  blank: NEW_ALERT,
+  withoutSecrets,
+};
 
 export const ALERT_LABELS: FieldLabels<AlertDraft> = {
   name: 'Name',

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { recordQuery, useRecordChanges } from '../../api/records.ts';
@@ -14,15 +15,29 @@ import { AlertTestDialog } from './alert-test-dialog.tsx';
 import { type Alert, alertsQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 
-/** The dialog that is open above the list. */
-type Opened = { readonly kind: 'new' } | { readonly kind: AlertAction; readonly alert: Alert };
+const route = getRouteApi('/shell/settings/alerts');
+
+/** The dialog without a form that is open above the list. */
+interface Opened {
+  readonly kind: 'test' | 'remove';
+  readonly alert: Alert;
+}
 
 /** Who is told, by webhook or mail, when something needs a person. */
 export function AlertsPage() {
   const alerts = useQuery(alertsQuery);
   const mayChange = useMay('editor');
+  const { new: isNew, edit } = route.useSearch();
+  const navigate = route.useNavigate();
   const [opened, setOpened] = useState<Opened>();
-  const close = () => setOpened(undefined);
+  const close = () => {
+    setOpened(undefined);
+    void navigate({ search: {}, replace: true });
+  };
+  const act = (kind: AlertAction, alert: Alert) => {
+    if (kind === 'edit') void navigate({ search: { edit: alert.name } });
+    else setOpened({ kind, alert });
+  };
   return (
     <Page title="Settings">
       <SettingSections />
@@ -31,7 +46,7 @@ export function AlertsPage() {
         about={alerts.data?.length}
         aside={
           mayChange && (
-            <Button isSmall onClick={() => setOpened({ kind: 'new' })}>
+            <Button isSmall onClick={() => void navigate({ search: { new: true } })}>
               <Plus className="i i-s" aria-hidden />
               New alert
             </Button>
@@ -42,15 +57,15 @@ export function AlertsPage() {
         {alerts.isPending ? (
           <SkeletonRows rows={3} />
         ) : (
-          <AlertList alerts={alerts.data ?? []} mayChange={mayChange} onOpen={setOpened} />
+          <AlertList alerts={alerts.data ?? []} mayChange={mayChange} onAct={act} />
         )}
         <p className="hint">
           One message for a change that lasts, not one for each event. A restart repeats nothing. Alerts
           cannot tell that the server itself is dead: watch /readyz from another machine for that.
         </p>
       </Section>
-      {opened?.kind === 'new' && <NewAlertDialog onClose={close} />}
-      {opened?.kind === 'edit' && <EditAlertDialog name={opened.alert.name} onClose={close} />}
+      {isNew === true && mayChange && <NewAlertDialog onClose={close} />}
+      {edit !== undefined && mayChange && <EditAlertDialog name={edit} onClose={close} />}
       {opened?.kind === 'test' && <AlertTestDialog alert={opened.alert} onClose={close} />}
       {opened?.kind === 'remove' && <RemoveDialog alert={opened.alert} onClose={close} />}
     </Page>
@@ -60,10 +75,10 @@ export function AlertsPage() {
 interface AlertListProps {
   readonly alerts: readonly Alert[];
   readonly mayChange: boolean;
-  readonly onOpen: (opened: Opened) => void;
+  readonly onAct: (action: AlertAction, alert: Alert) => void;
 }
 
-function AlertList({ alerts, mayChange, onOpen }: AlertListProps) {
+function AlertList({ alerts, mayChange, onAct }: AlertListProps) {
   return (
     <div className="box bleed">
       {alerts.length === 0 ? (
@@ -76,7 +91,7 @@ function AlertList({ alerts, mayChange, onOpen }: AlertListProps) {
           <AlertRow
             key={alert.name}
             alert={alert}
-            onAct={mayChange ? (kind) => onOpen({ kind, alert }) : undefined}
+            onAct={mayChange ? (action) => onAct(action, alert) : undefined}
           />
         ))
       )}

@@ -78,7 +78,7 @@ function PlanSection() {
       <div className="stack-s">
         <Field
           label="Configuration file"
-          hint="YAML or JSON. What stands for a secret in an export keeps the secret."
+          hint="YAML or JSON. What stands for a secret in an export keeps the secret. It is not kept in this browser: it may have secrets."
           error={typeof document === 'string' ? document : undefined}
         >
           {(control) => (

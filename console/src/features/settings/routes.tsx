@@ -10,15 +10,28 @@ interface AuditSearch {
   readonly at?: string;
 }
 
+/** The dialog with a form that is open: a form that is not finished is found again under its address. */
+interface AlertsSearch {
+  readonly new?: true;
+  /** Name of the alert that is changed. */
+  readonly edit?: string;
+}
+
 const tokensRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings',
+  validateSearch: ({ new: isNew }: Record<string, unknown>): { readonly new?: true } =>
+    String(isNew) === 'true' ? { new: true } : {},
   component: lazyPage(() => import('./tokens-page.tsx'), 'TokensPage'),
 });
 
 const alertsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings/alerts',
+  validateSearch: ({ new: isNew, edit }: Record<string, unknown>): AlertsSearch => ({
+    ...(String(isNew) === 'true' ? { new: true } : {}),
+    ...(typeof edit === 'string' && edit !== '' ? { edit } : {}),
+  }),
   component: lazyPage(() => import('./alerts-page.tsx'), 'AlertsPage'),
 });
 

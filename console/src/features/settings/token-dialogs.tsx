@@ -1,5 +1,5 @@
-import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
+import { type NewRecordForm, useKeptForm } from '../../editing/use-kept-form.ts';
 import { Button, CopyButton, Segmented } from '../../ui/controls.tsx';
 import { ConfirmDialog, Dialog, FormDialog } from '../../ui/dialog.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
@@ -10,26 +10,37 @@ import { type NewToken, type Token, useCreateToken, useRevokeToken } from './que
 export const ROLES =
   'A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';
 
+type TokenDraft = Pick<Token, 'name' | 'role'>;
+
+const NEW_TOKEN: NewRecordForm<TokenDraft> = { key: 'tokens?new', blank: { name: '', role: 'viewer' } };
+
 export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
-  const [name, setName] = useState('');
-  const [role, setRole] = useState<Token['role']>('viewer');
+  const { draft, put, forget } = useKeptForm(NEW_TOKEN);
+  const { name, role } = draft;
   const create = useCreateToken();
-  if (create.data !== undefined) return <MadeToken made={create.data} onClose={onClose} />;
+  const close = () => {
+    forget();
+    onClose();
+  };
+  if (create.data !== undefined) return <MadeToken made={create.data} onClose={close} />;
   const fault = create.error instanceof ApiError ? create.error.fields[0]?.message : undefined;
   return (
     <FormDialog
       title="New token"
       action="Make token"
       isReady={name.trim() !== ''}
-      onSubmit={() => create.mutateAsync({ name: name.trim(), role })}
-      onClose={onClose}
+      onSubmit={async () => {
+        await create.mutateAsync({ name: name.trim(), role });
+        forget();
+      }}
+      onClose={close}
     >
       <TextField
         label="Name"
         hint="Of the person or the program; the trail of changes names it."
         error={create.error === null ? undefined : (fault ?? sentence(create.error))}
         value={name}
-        onChange={setName}
+        onChange={(next) => put({ name: next, role })}
       />
       <Segmented
         label="Role"
@@ -39,7 +50,7 @@ export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
           { value: 'editor', label: 'editor' },
           { value: 'admin', label: 'admin' },
         ]}
-        onChange={setRole}
+        onChange={(next) => put({ name, role: next })}
       />
       <p className="hint">{ROLES}</p>
     </FormDialog>

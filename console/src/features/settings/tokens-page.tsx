@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { useMay } from '../../api/roles.ts';
@@ -12,6 +13,8 @@ import { type Token, tokensQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import { NewTokenDialog, RevokeDialog, ROLES } from './token-dialogs.tsx';
 import '../../ui/table.css';
+
+const route = getRouteApi('/shell/settings');
 
 /** Who may sign in, and how this browser shows things. */
 export function TokensPage() {
@@ -40,14 +43,15 @@ function OwnAccess() {
 
 function Tokens() {
   const tokens = useQuery(tokensQuery);
-  const [isMaking, setIsMaking] = useState(false);
+  const { new: isMaking } = route.useSearch();
+  const navigate = route.useNavigate();
   const [revoked, setRevoked] = useState<Token>();
   return (
     <Section
       title="Tokens"
       about={tokens.data?.length}
       aside={
-        <Button isSmall onClick={() => setIsMaking(true)}>
+        <Button isSmall onClick={() => void navigate({ search: { new: true } })}>
           <Plus className="i i-s" aria-hidden />
           New token
         </Button>
@@ -60,7 +64,7 @@ function Tokens() {
         <TokenTable tokens={tokens.data ?? []} onRevoke={setRevoked} />
       )}
       <p className="hint">{ROLES}</p>
-      {isMaking && <NewTokenDialog onClose={() => setIsMaking(false)} />}
+      {isMaking === true && <NewTokenDialog onClose={() => void navigate({ search: {}, replace: true })} />}
       {revoked !== undefined && <RevokeDialog token={revoked} onClose={() => setRevoked(undefined)} />}
     </Section>
   );

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
-import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
 import { type Source, type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
+import { type NewRecordForm, useKeptForm } from '../../editing/use-kept-form.ts';
 import { Field, TextInput } from '../../ui/controls.tsx';
 import { FormDialog } from '../../ui/dialog.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
@@ -154,13 +154,17 @@ function SourceState({ row: { source, received } }: { readonly row: SourceRow })
   );
 }
 
+const NEW_SOURCE: NewRecordForm<{ readonly name: string }> = { key: 'sources?new', blank: { name: '' } };
+
 /** Only a name: everything else has a good default, and the server makes the write key. */
 function NewSourceDialog({ onClose }: { readonly onClose: () => void }) {
-  const [name, setName] = useState('');
+  const { draft, put, forget } = useKeptForm(NEW_SOURCE);
+  const { name } = draft;
   const create = useCreateSource();
   const navigate = useNavigate();
   const make = async () => {
     await create.mutateAsync({ name: name.trim() });
+    forget();
     await navigate({ to: '/sources/$name', params: { name: name.trim() } });
   };
   return (
@@ -169,7 +173,10 @@ function NewSourceDialog({ onClose }: { readonly onClose: () => void }) {
       action="Create source"
       isReady={name.trim() !== ''}
       onSubmit={make}
-      onClose={onClose}
+      onClose={() => {
+        forget();
+        onClose();
+      }}
     >
       <Field
         label="Name"
@@ -177,7 +184,7 @@ function NewSourceDialog({ onClose }: { readonly onClose: () => void }) {
         error={create.error === null ? undefined : nameFault(create.error)}
       >
         {(control) => (
-          <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
+          <TextInput {...control} value={name} onChange={({ target }) => put({ name: target.value })} />
         )}
       </Field>
     </FormDialog>

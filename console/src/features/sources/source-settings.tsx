@@ -7,6 +7,7 @@ import { useMay } from '../../api/roles.ts';
 import { faultOf } from '../../editing/faults.ts';
 import { Objections } from '../../editing/objections.tsx';
 import { Overtaken } from '../../editing/overtaken.tsx';
+import { RestoredNotice } from '../../editing/restored-notice.tsx';
 import { useEditedRecord } from '../../editing/use-edited-record.ts';
 import { useSubmission } from '../../editing/use-submission.ts';
 import { Button } from '../../ui/controls.tsx';
@@ -46,7 +47,7 @@ const SHOWN = ['dedupeWindow', 'rateLimit'];
 
 function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
   const edited = useEditedRecord(SOURCE_FORM, stored);
-  const { base, draft, isChanged, overtaken, put, restart } = edited;
+  const { base, draft, isChanged, overtaken, restored, put, restart } = edited;
   const { form, faults, failure, isSaving, submit } = useSubmission(async () => {
     await edited.save();
     toast('Saved. The next call is taken with it.');
@@ -54,6 +55,7 @@ function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
   const change = (part: Partial<SourceDraft>) => put({ ...draft, ...part });
   return (
     <div className="stack">
+      <RestoredNotice restored={restored} onDrop={() => restart()} />
       {overtaken !== undefined && (
         <Overtaken noun="source" versions={overtaken} labels={SOURCE_LABELS} onGoOn={restart} />
       )}

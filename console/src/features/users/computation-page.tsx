@@ -6,6 +6,7 @@ import { destinationsQuery } from '../../api/queries.ts';
 import { recordQuery, useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { Overtaken } from '../../editing/overtaken.tsx';
+import { RestoredNotice } from '../../editing/restored-notice.tsx';
 import { useEditedRecord } from '../../editing/use-edited-record.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
@@ -119,9 +120,10 @@ function Contents({ kind, stored }: StoredProps) {
 
 function EditedComputation({ kind, stored }: StoredProps) {
   const edited = useEditedRecord(COMPUTATION_FORMS[kind], stored);
-  const { base, draft, isChanged, overtaken, put, restart, save } = edited;
+  const { base, draft, isChanged, overtaken, restored, put, restart, save } = edited;
   return (
     <>
+      <RestoredNotice restored={restored} onDrop={() => restart()} />
       {overtaken !== undefined && (
         <Overtaken
           noun={kind === 'audiences' ? 'audience' : 'computed trait'}

@@ -1,5 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { RestoredNotice } from '../../editing/restored-notice.tsx';
+import { useKeptForm } from '../../editing/use-kept-form.ts';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { creationOf, newComputation } from './computation-draft.ts';
@@ -11,7 +12,8 @@ const LISTS = { audiences: '/users/audiences', traits: '/users/traits' } as cons
 const RECORDS = { audiences: '/users/audiences/$name', traits: '/users/traits/$name' } as const;
 
 export function NewComputation({ kind, title }: { readonly kind: Kind; readonly title: string }) {
-  const [draft, setDraft] = useState(() => newComputation(kind));
+  const blank = newComputation(kind);
+  const { draft, restored, put, forget } = useKeptForm({ key: `${kind}?new`, blank });
   const create = useCreateComputation(kind);
   const navigate = useNavigate();
   return (
@@ -27,13 +29,15 @@ export function NewComputation({ kind, title }: { readonly kind: Kind; readonly 
         </Crumbs>
       }
     >
+      <RestoredNotice restored={restored} onDrop={() => put(blank)} />
       <ComputationForm
         kind={kind}
         draft={draft}
-        onChange={setDraft}
+        onChange={put}
         onSave={async () => {
           const { name } = await create.mutateAsync(creationOf(kind, draft));
           toast('Saved. It counts the stored events now.');
+          forget();
           await navigate({ to: RECORDS[kind], params: { name } });
         }}
       />

@@ -9,6 +9,8 @@ const CONFIG = `
 profiles: on
 sources:
   - { name: website, writeKeys: [wk] }
+destinations:
+  - { name: filed, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/filed }], sharedSecret: secret-of-the-file } }
 `;
 
 let server: RunningServer;
@@ -190,6 +192,24 @@ describe('a form that is not finished', () => {
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
     await page.getByText('You have signed out.').waitFor();
     expect(await page.evaluate(() => JSON.stringify(sessionStorage))).not.toContain('for ever');
+  });
+});
+
+describe('a record of the configuration file', () => {
+  it('says so on its page, in its form and when it is saved, with the YAML that keeps the change', async () => {
+    await signIn(page, server, '/destinations/filed?tab=settings');
+    await page.locator('.head').getByText('of the configuration file').waitFor();
+    await page.getByText('the next start makes it what the file says').waitFor();
+    await field('Requests a second').fill('9');
+    await button('Save changes until the next start').click();
+    await page.getByText('Saved until the next start. The next request is made with it.').waitFor();
+    await page.getByText('As it is now, for the file').click();
+    const text = page.getByRole('group', { name: 'The record as the configuration file writes it' });
+    await text.getByText('rateLimit: 9').waitFor();
+    expect(await text.innerText()).toMatch(/sharedSecret: \$\{SECRET_OF_THE_FILE\}/);
+    await page.goto(`${server.url}/destinations/crm?tab=settings`);
+    await button(/^Save changes$/).waitFor();
+    expect(await page.getByText('of the configuration file').count()).toBe(0);
   });
 });
 

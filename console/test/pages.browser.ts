@@ -76,7 +76,7 @@ describe('destinations', () => {
     expect(await axeViolations(page)).toEqual([]);
     await url.fill(`${server.receiver}/new`);
     await button('Save changes').click();
-    await page.getByText('Saved. The next request is made with it.').waitFor();
+    await page.getByText('Saved until the next start. The next request is made with it.').waitFor();
 
     await page.getByRole('tab', { name: 'Deliveries' }).click();
     await page.getByRole('combobox', { name: 'State' }).selectOption('dead');

@@ -80,7 +80,7 @@ describe('a destination that two change at once', () => {
     await button('Keep my changes on top of theirs').click();
     expect(await rate.inputValue()).toBe('50');
     await button('Save changes').click();
-    await page.getByText('Saved. The next request is made with it.').waitFor();
+    await page.getByText('Saved until the next start. The next request is made with it.').waitFor();
     expect(await server.api('GET', 'destinations/crm')).toMatchObject({
       settings: { rateLimit: 50, concurrency: 7 },
     });

@@ -589,6 +589,7 @@ function controlDependencies(
     tryOut: (event, destination) =>
       sendTestDelivery(event, destination, { type: webhooks, transport: httpClient, clock }),
     alerts: inputs.alerts,
+    file: config,
     judgeEndpoints: (urls) => judgeEndpoints(urls, config.egress),
     retention: config.retention.events,
     clock,

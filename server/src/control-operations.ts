@@ -10,7 +10,7 @@ import { type AlertOperationDependencies, alertOperations } from './control-api/
 import { auditOperations } from './control-api/operations/audit.ts';
 import { backupOperations } from './control-api/operations/backups.ts';
 import { computationOperations } from './control-api/operations/computations.ts';
-import { configOperations } from './control-api/operations/config.ts';
+import { configOperations, type RecordsOfFile } from './control-api/operations/config.ts';
 import { deliveryOperations } from './control-api/operations/deliveries.ts';
 import { deliveryRequestOperations } from './control-api/operations/delivery-requests.ts';
 import {
@@ -69,6 +69,7 @@ export interface ControlOperationDependencies {
   readonly destinationType: DestinationType;
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
   readonly alerts: AlertOperationDependencies['alerts'];
+  readonly file: RecordsOfFile;
   /** Absent: profiles are off. */
   readonly users?: ControlledUsers;
   /** How long events are kept. */
@@ -116,6 +117,7 @@ export function controlOperations({
   destinationType,
   judgeEndpoints,
   alerts,
+  file,
   users = NO_USERS,
   retention,
   clock,
@@ -174,7 +176,7 @@ export function controlOperations({
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
     ...regulationOperations({ regulations, erasedFrom }),
     ...alertOperations({ ...records, alerts }),
-    ...configOperations(records),
+    ...configOperations({ ...records, file }),
     ...tokenOperations({ ...records, lastUse }),
     ...auditOperations(records),
     ...backupOperations({

@@ -35,3 +35,16 @@ export const destinationsQuery = queryOptions({
   queryFn: async ({ signal }): Promise<Destination[]> =>
     (await answer(api.GET('/api/v1/destinations', { params: { query: { limit: PAGE } }, signal }))).data,
 });
+
+/** All records as a configuration file has them. */
+export const configQuery = queryOptions({
+  queryKey: ['config'],
+  queryFn: async ({ signal }) => await answer(api.GET('/api/v1/config', { signal })),
+});
+
+/** Names of the records that the configuration file of the last start has. It stays what it is until the server is started again. */
+export const fileQuery = queryOptions({
+  queryKey: ['config', 'file'],
+  queryFn: async ({ signal }) => await answer(api.GET('/api/v1/config/file', { signal })),
+  staleTime: 60_000,
+});

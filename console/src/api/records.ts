@@ -1,6 +1,6 @@
-import { queryOptions, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type Answer, ApiError, answer, api, type Tagged, taggedAnswer } from './client.ts';
-import { REFRESH } from './queries.ts';
+import { fileQuery, REFRESH } from './queries.ts';
 
 /** The address of one record in each list of records that the console changes. */
 const RECORDS = {
@@ -109,4 +109,10 @@ export function useRecordChanges<List extends RecordList>(
 /** Whether a change was refused because somebody else came first. */
 export function isOvertaken(error: unknown): boolean {
   return error instanceof ApiError && error.status === 412;
+}
+
+/** Whether the configuration file has the record: the next start makes it what the file says again. */
+export function useIsOfFile(list: RecordList, name: string): boolean {
+  const { data: file } = useQuery(fileQuery);
+  return file?.[list].includes(name) ?? false;
 }

@@ -1332,6 +1332,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/config/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Names the records that the configuration file of this start has: the next start undoes other changes of them.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getConfigFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/config": {
         parameters: {
             query?: never;
@@ -6815,6 +6835,37 @@ export interface operations {
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    getConfigFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sources: string[];
+                        destinations: string[];
+                        audiences: string[];
+                        traits: string[];
+                        alerts: string[];
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
         };

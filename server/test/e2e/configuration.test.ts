@@ -333,6 +333,20 @@ describe('a destination that something is owed to', () => {
 });
 
 describe('an edit over the API', () => {
+  it('can be known beforehand to be lost: the server names the records of its file', async () => {
+    const place = makePlace(OWED('http://127.0.0.1:9/in'));
+    const server = await serve(place, '--config', place.config);
+    await server.ask('POST', 'sources', { name: 'app' });
+    expect((await server.ask('GET', 'config/file')).answer).toEqual({
+      ...{ sources: ['website'], destinations: ['crm'], audiences: [], traits: [], alerts: [] },
+    });
+    await server.program.kill();
+    const alone = await serve(place);
+    expect((await alone.ask('GET', 'config/file')).answer).toMatchObject({ sources: [], destinations: [] });
+    await alone.program.kill();
+    place.remove();
+  });
+
   it('is lost when the server starts with a file that says otherwise, and a warning names its author', async () => {
     const place = makePlace(OWED('http://127.0.0.1:9/in'));
     const before = await serve(place, '--config', place.config);

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { sentence, type Tagged } from '../../api/client.ts';
 import { useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
+import { useUntilNextStart } from '../../editing/file-records.tsx';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { exactNumber, plural } from '../../ui/format.ts';
@@ -46,11 +47,17 @@ export function DestinationActions({ stored, status: { state, pending } }: Desti
   const [pressed, setOpen] = useState<'test' | 'replay' | 'remove'>();
   const open = pressed ?? asked;
   const change = useSwitch(name);
+  const until = useUntilNextStart({ list: 'destinations', name });
   if (!useMay('editor')) return null;
   const turn = async (to: Switch, isUndo = false): Promise<void> => {
     try {
       await change.mutateAsync(to);
-      toast(`${name} is ${DONE[to]}.`, isUndo ? undefined : () => void turn(BACK[to], true));
+      // A file that does not say that it is paused leaves it paused.
+      const holds = to === 'enable' || to === 'disable' ? until : '';
+      toast(
+        `${name} is ${DONE[to]}${holds === '' ? '' : `,${holds}`}.`,
+        isUndo ? undefined : () => void turn(BACK[to], true),
+      );
     } catch (error) {
       toast(sentence(error));
     }

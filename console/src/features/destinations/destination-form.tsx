@@ -25,7 +25,9 @@ interface DestinationFormProps {
   /** What is stored, or nothing yet. */
   readonly initial: DestinationDraft;
   readonly draft: DestinationDraft;
-  readonly isNew: boolean;
+  /** The word on the button that saves it. */
+  readonly action: string;
+  readonly isNew?: boolean;
   readonly onChange: (draft: DestinationDraft) => void;
   /** Rejects with what the server finds wrong. */
   readonly onSave: () => Promise<unknown>;
@@ -34,7 +36,7 @@ interface DestinationFormProps {
 
 /** Every setting of a destination; the server's objections stand beside the fields they are about. */
 export function DestinationForm(props: DestinationFormProps) {
-  const { initial, draft, isNew, onChange, onSave, onCancel } = props;
+  const { initial, draft, action, isNew = false, onChange, onSave, onCancel } = props;
   const { form, isSaving, failure, faults, submit } = useSubmission(onSave);
   const change = (part: Partial<DestinationDraft>) => onChange({ ...draft, ...part });
   const isChanged = !isSame(initial, draft);
@@ -65,7 +67,7 @@ export function DestinationForm(props: DestinationFormProps) {
       <Objections failure={failure} faults={faults} shown={SHOWN} />
       <div className="rowx">
         <Button type="submit" kind="primary" disabled={isSaving || !isChanged}>
-          {isNew ? 'Create destination' : 'Save changes'}
+          {action}
         </Button>
         {onCancel !== undefined && <Button onClick={onCancel}>Cancel</Button>}
         {!isNew && isChanged && <Button onClick={() => onChange(initial)}>Discard changes</Button>}

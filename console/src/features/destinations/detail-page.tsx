@@ -3,6 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { Tagged } from '../../api/client.ts';
 import { recordQuery } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
+import { FileMark } from '../../editing/file-records.tsx';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { RecordChanges } from '../../ui/record-changes.tsx';
@@ -36,7 +37,12 @@ export function DestinationPage() {
           <span>{visibleLine(name)}</span>
         </Crumbs>
       }
-      about={status.data !== undefined && <DestinationState health={status.data} isBadge />}
+      about={
+        <>
+          {status.data !== undefined && <DestinationState health={status.data} isBadge />}
+          <FileMark list="destinations" name={name} />
+        </>
+      }
       actions={
         destination.data !== undefined &&
         status.data !== undefined && <DestinationActions stored={destination.data} status={status.data} />

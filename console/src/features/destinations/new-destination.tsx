@@ -30,6 +30,7 @@ export function NewDestination() {
       <DestinationForm
         initial={NEW_DESTINATION}
         draft={draft}
+        action="Create destination"
         isNew
         onChange={put}
         onSave={async () => {

@@ -1,4 +1,5 @@
 import type { Tagged } from '../../api/client.ts';
+import { FileNotice, useUntilNextStart } from '../../editing/file-records.tsx';
 import { Overtaken } from '../../editing/overtaken.tsx';
 import { RestoredNotice } from '../../editing/restored-notice.tsx';
 import { useEditedRecord } from '../../editing/use-edited-record.ts';
@@ -10,9 +11,12 @@ import { VerifySnippets } from './verify.tsx';
 /** The settings of a stored destination. */
 export function SettingsForm({ stored }: { readonly stored: Tagged<Destination> }) {
   const { base, draft, overtaken, restored, put, restart, save } = useEditedRecord(DESTINATION_FORM, stored);
+  const record = { list: 'destinations', name: stored.record.name } as const;
+  const until = useUntilNextStart(record);
   return (
     <div className="side">
       <div className="stack">
+        <FileNotice {...record} />
         <RestoredNotice restored={restored} onDrop={() => restart()} />
         {overtaken !== undefined && (
           <Overtaken noun="destination" versions={overtaken} labels={DESTINATION_LABELS} onGoOn={restart} />
@@ -20,11 +24,11 @@ export function SettingsForm({ stored }: { readonly stored: Tagged<Destination> 
         <DestinationForm
           initial={base}
           draft={draft}
-          isNew={false}
+          action={`Save changes${until}`}
           onChange={put}
           onSave={async () => {
             await save();
-            toast('Saved. The next request is made with it.');
+            toast(`Saved${until}. The next request is made with it.`);
           }}
         />
       </div>

@@ -4,6 +4,7 @@ import { ApiError, type ApiFault, type Tagged } from '../../api/client.ts';
 import { recordQuery } from '../../api/records.ts';
 import { faultOf } from '../../editing/faults.ts';
 import { isSame } from '../../editing/fields.ts';
+import { FileNotice, useUntilNextStart } from '../../editing/file-records.tsx';
 import { Objections } from '../../editing/objections.tsx';
 import { Overtaken } from '../../editing/overtaken.tsx';
 import { RestoredNotice } from '../../editing/restored-notice.tsx';
@@ -74,23 +75,26 @@ interface EditedAlertProps {
 function EditedAlertDialog({ stored, onClose }: EditedAlertProps) {
   const { base, draft, overtaken, restored, put, restart, save } = useEditedRecord(ALERT_FORM, stored);
   const { name } = stored.record;
+  const record = { list: 'alerts', name } as const;
+  const until = useUntilNextStart(record);
   return (
     <AlertFormDialog
       title={`Change the alert ${name}`}
-      action="Save"
+      action={`Save${until}`}
       draft={draft}
       stored={stored.record}
       isReady={!isSame(base, draft)}
       onChange={put}
       onSave={async () => {
         await save();
-        toast(`The alert ${name} is changed.`);
+        toast(`The alert ${name} is changed${until}.`);
       }}
       onClose={() => {
         put(base);
         onClose();
       }}
     >
+      <FileNotice {...record} />
       <RestoredNotice restored={restored} onDrop={() => restart()} />
       {overtaken !== undefined && (
         <Overtaken noun="alert" versions={overtaken} labels={ALERT_LABELS} onGoOn={restart} />

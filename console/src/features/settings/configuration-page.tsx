@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Download } from 'lucide-react';
 import { useState } from 'react';
+import { configQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Button, Field } from '../../ui/controls.tsx';
@@ -13,7 +14,7 @@ import { RecordDiff } from '../../ui/record-diff.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { documentOf, documentText } from './document.ts';
-import { configQuery, type Plan, usePlan } from './queries.ts';
+import { type Plan, usePlan } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import '../../ui/table.css';
 

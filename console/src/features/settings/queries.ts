@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
-import type { paths } from '../../api/schema.d.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
+import type { paths } from '../../api/schema.d.ts';
 import { serverNow } from '../../api/server-time.ts';
 import { type Numbers, numbersOf } from '../overview/queries.ts';
 import type { RecordKind } from './record-kinds.ts';
@@ -83,12 +83,6 @@ export const auditQuery = (filter: AuditFilter) =>
     initialPageParam: '',
     getNextPageParam: ({ next }) => next,
   });
-
-/** All records as a configuration file has them. */
-export const configQuery = queryOptions({
-  queryKey: ['config'],
-  queryFn: async ({ signal }) => await answer(api.GET('/api/v1/config', { signal })),
-});
 
 type Document = NonNullable<paths['/api/v1/config']['put']['requestBody']>['content']['application/json'];
 

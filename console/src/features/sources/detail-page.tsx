@@ -3,6 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { Tagged } from '../../api/client.ts';
 import { statusQuery } from '../../api/queries.ts';
 import { recordQuery } from '../../api/records.ts';
+import { FileMark } from '../../editing/file-records.tsx';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber } from '../../ui/format.ts';
 import { LedgerSum } from '../../ui/ledger-sum.tsx';
@@ -34,7 +35,12 @@ export function SourcePage() {
           <span>{visibleLine(name)}</span>
         </Crumbs>
       }
-      about={source.data !== undefined && <SourceBadge source={source.data.record} />}
+      about={
+        <>
+          {source.data !== undefined && <SourceBadge source={source.data.record} />}
+          <FileMark list="sources" name={name} />
+        </>
+      }
     >
       {source.error !== null && <Failure error={source.error} />}
       {source.data !== undefined && (

@@ -5,6 +5,7 @@ import { type ApiFault, sentence, type Tagged } from '../../api/client.ts';
 import { useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { faultOf } from '../../editing/faults.ts';
+import { FileNotice, useUntilNextStart } from '../../editing/file-records.tsx';
 import { Objections } from '../../editing/objections.tsx';
 import { Overtaken } from '../../editing/overtaken.tsx';
 import { RestoredNotice } from '../../editing/restored-notice.tsx';
@@ -46,15 +47,18 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
 const SHOWN = ['dedupeWindow', 'rateLimit'];
 
 function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
+  const record = { list: 'sources', name: stored.record.name } as const;
+  const until = useUntilNextStart(record);
   const edited = useEditedRecord(SOURCE_FORM, stored);
   const { base, draft, isChanged, overtaken, restored, put, restart } = edited;
   const { form, faults, failure, isSaving, submit } = useSubmission(async () => {
     await edited.save();
-    toast('Saved. The next call is taken with it.');
+    toast(`Saved${until}. The next call is taken with it.`);
   });
   const change = (part: Partial<SourceDraft>) => put({ ...draft, ...part });
   return (
     <div className="stack">
+      <FileNotice {...record} />
       <RestoredNotice restored={restored} onDrop={() => restart()} />
       {overtaken !== undefined && (
         <Overtaken noun="source" versions={overtaken} labels={SOURCE_LABELS} onGoOn={restart} />
@@ -64,7 +68,7 @@ function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
         <Objections failure={failure} faults={faults} shown={SHOWN} />
         <div className="rowx">
           <Button kind="primary" type="submit" disabled={isSaving || !isChanged}>
-            Save changes
+            {`Save changes${until}`}
           </Button>
           {isChanged && <Button onClick={() => put(base)}>Discard changes</Button>}
           <SourceSwitch source={stored.record} />
@@ -126,9 +130,11 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
 
 function SourceSwitch({ source: { name, enabled } }: { readonly source: SourceRecord }) {
   const { update } = useRecordChanges('sources', name);
+  const until = useUntilNextStart({ list: 'sources', name });
   const turn = useMutation({
     mutationFn: async (to: boolean) => await update(() => ({ enabled: to })),
-    onSuccess: (_, to) => toast(to ? `${name} is enabled.` : `${name} is disabled: its calls are not taken.`),
+    onSuccess: (_, to) =>
+      toast(to ? `${name} is enabled${until}.` : `${name} is disabled${until}: its calls are not taken.`),
     onError: (error) => toast(sentence(error)),
   });
   return (

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
 import { useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
+import { useUntilNextStart } from '../../editing/file-records.tsx';
 import { Button, CopyButton } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Section } from '../../ui/page.tsx';
@@ -15,11 +16,13 @@ import './sources.css';
 export function WriteKeys({ source }: { readonly source: SourceRecord }) {
   const { name, writeKeys, system } = source;
   const { update } = useRecordChanges('sources', name);
+  const until = useUntilNextStart({ list: 'sources', name });
   const mayEdit = useMay('editor') && system !== true;
   const [removed, setRemoved] = useState<string>();
   const add = useMutation({
     mutationFn: async (key: string) => await update((stored) => ({ writeKeys: [key, ...stored.writeKeys] })),
-    onSuccess: () => toast('The new key works at once. Remove the old one when nothing uses it any more.'),
+    onSuccess: () =>
+      toast(`The new key works at once${until}. Remove the old one when nothing uses it any more.`),
     onError: (error) => toast(sentence(error)),
   });
   return (
@@ -51,7 +54,7 @@ export function WriteKeys({ source }: { readonly source: SourceRecord }) {
           isDangerous
           onConfirm={async () => {
             await update((stored) => ({ writeKeys: stored.writeKeys.filter((one) => one !== removed) }));
-            toast('Removed. Calls with it are refused now.');
+            toast(`Removed${until}. Calls with it are refused now.`);
           }}
           onClose={() => setRemoved(undefined)}
         >

@@ -31,6 +31,8 @@ const PAUSE = 400;
 
 interface ComputationFormProps {
   readonly kind: Kind;
+  /** The word on the button that saves it. */
+  readonly action: string;
   readonly draft: ComputationDraft;
   /** Absent: a new one. */
   readonly stored?: StoredFacts;
@@ -47,7 +49,8 @@ interface StoredFacts {
 }
 
 /** Name, definition with a live preview, and who is told. */
-export function ComputationForm({ kind, draft, stored, onChange, onSave }: ComputationFormProps) {
+export function ComputationForm(props: ComputationFormProps) {
+  const { kind, action, draft, stored, onChange, onSave } = props;
   const { form, failure, faults, isSaving, submit, reset } = useSubmission(onSave);
   const definition = useMemo(() => definitionOf(draft.definition), [draft.definition]);
   const settled = useSettled(definition);
@@ -98,7 +101,7 @@ export function ComputationForm({ kind, draft, stored, onChange, onSave }: Compu
         {refused === undefined && <Objections failure={failure} faults={faults} shown={SHOWN} />}
         <div className="rowx">
           <Button kind="primary" type="submit" disabled={isSaving || !isFilled || !isCompared}>
-            Save and sync
+            {action}
           </Button>
           {stored?.isChanged === true && <Button onClick={stored.onDiscard}>Discard changes</Button>}
           {preview.data !== undefined && isCompared && (

@@ -5,6 +5,7 @@ import { sentence, type Tagged } from '../../api/client.ts';
 import { destinationsQuery } from '../../api/queries.ts';
 import { recordQuery, useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
+import { FileMark, FileNotice, useUntilNextStart } from '../../editing/file-records.tsx';
 import { Overtaken } from '../../editing/overtaken.tsx';
 import { RestoredNotice } from '../../editing/restored-notice.tsx';
 import { useEditedRecord } from '../../editing/use-edited-record.ts';
@@ -67,6 +68,7 @@ function ComputationPage({ kind, name }: ComputationPageProps) {
         data !== undefined && (
           <>
             <ComputationState computation={data} isBadge />
+            <FileMark list={kind} name={name} />
             <span className="tok clip" title="The trait that destinations get">
               {data.key}
             </span>
@@ -119,10 +121,13 @@ function Contents({ kind, stored }: StoredProps) {
 }
 
 function EditedComputation({ kind, stored }: StoredProps) {
+  const record = { list: kind, name: stored.record.name };
+  const until = useUntilNextStart(record);
   const edited = useEditedRecord(COMPUTATION_FORMS[kind], stored);
   const { base, draft, isChanged, overtaken, restored, put, restart, save } = edited;
   return (
     <>
+      <FileNotice {...record} />
       <RestoredNotice restored={restored} onDrop={() => restart()} />
       {overtaken !== undefined && (
         <Overtaken
@@ -134,12 +139,13 @@ function EditedComputation({ kind, stored }: StoredProps) {
       )}
       <ComputationForm
         kind={kind}
+        action={`Save and sync${until}`}
         draft={draft}
         stored={{ name: stored.record.name, isChanged, onDiscard: () => put(base) }}
         onChange={put}
         onSave={async () => {
           await save();
-          toast('Saved. It counts the stored events now.');
+          toast(`Saved${until}. It counts the stored events now.`);
         }}
       />
     </>
@@ -187,8 +193,10 @@ function Actions({ kind, stored: { record, tag } }: StoredProps) {
   const { name, enabled, members, destinations } = record;
   const [isRemoving, setIsRemoving] = useState(false);
   const { update, remove } = useRecordChanges(kind, name);
+  const until = useUntilNextStart({ list: kind, name });
   const turn = useMutation({
     mutationFn: async (to: boolean) => await update(() => ({ enabled: to })),
+    onSuccess: (_, to) => toast(`${name} is ${to ? 'enabled' : 'disabled'}${until}.`),
     onError: (error) => toast(sentence(error)),
   });
   const navigate = useNavigate();

@@ -32,12 +32,13 @@ export function NewComputation({ kind, title }: { readonly kind: Kind; readonly 
       <RestoredNotice restored={restored} onDrop={() => put(blank)} />
       <ComputationForm
         kind={kind}
+        action="Save and sync"
         draft={draft}
         onChange={put}
         onSave={async () => {
           const { name } = await create.mutateAsync(creationOf(kind, draft));
-          toast('Saved. It counts the stored events now.');
           forget();
+          toast('Saved. It counts the stored events now.');
           await navigate({ to: RECORDS[kind], params: { name } });
         }}
       />

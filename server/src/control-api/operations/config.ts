@@ -41,10 +41,50 @@ const changeSchema = z.object({
   after: z.looseObject({}).exactOptional(),
 });
 
+const namesSchema = z.array(z.string());
+
+const fileSchema = z.object({
+  sources: namesSchema,
+  destinations: namesSchema,
+  audiences: namesSchema,
+  traits: namesSchema,
+  alerts: namesSchema,
+});
+
+/** The records of the configuration file with which the server was started. Each start makes them what the file says. */
+export type RecordsOfFile = Readonly<
+  Record<keyof z.output<typeof fileSchema>, readonly { readonly name: string }[]>
+>;
+
+interface ConfigOperationDependencies extends DestinationOperationDependencies {
+  readonly file: RecordsOfFile;
+}
+
+function fileOperation({ file }: Pick<ConfigOperationDependencies, 'file'>): ApiOperation {
+  const namesOf = (list: keyof RecordsOfFile) => file[list].map(({ name }) => name).sort();
+  return defineOperation({
+    method: 'GET',
+    path: 'config/file',
+    role: 'viewer',
+    isInMemory: true,
+    summary:
+      'Names the records that the configuration file of this start has: the next start undoes other changes of them',
+    answer: fileSchema,
+    run: async () => ({
+      sources: namesOf('sources'),
+      destinations: namesOf('destinations'),
+      audiences: namesOf('audiences'),
+      traits: namesOf('traits'),
+      alerts: namesOf('alerts'),
+    }),
+  });
+}
+
 /** spec/contract.md, "Whole configuration". */
-export function configOperations(dependencies: DestinationOperationDependencies): ApiOperation[] {
+export function configOperations(dependencies: ConfigOperationDependencies): ApiOperation[] {
   const { settings, clock } = dependencies;
   return [
+    fileOperation(dependencies),
     defineOperation({
       method: 'GET',
       path: 'config',

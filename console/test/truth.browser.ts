@@ -1,15 +1,20 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../../server/test/support/until.ts';
 import { DESK, launchBrowser, openPage, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 /** The console tells the truth with a browser clock that is wrong, and while somebody else edits the same record. */
 
 const CONFIG = `
+profiles: on
 sources:
   - { name: website, writeKeys: [wk] }
 destinations:
-  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/crm }] } }
+  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/crm }], sharedSecret: secret-of-the-crm } }
+  - { name: lake, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/lake }] } }
+audiences:
+  - { name: Buyers, definition: "event('Order Completed').count() >= 3", destinations: [] }
 `;
 
 const HOUR = 3_600_000;
@@ -21,7 +26,9 @@ let complaints: readonly string[] = [];
 
 beforeAll(async () => {
   [server, browser] = await Promise.all([startServer(CONFIG), launchBrowser()]);
-  for (const userId of ['ann', 'bob']) await server.call('track', { userId, event: 'Order Completed' });
+  for (const userId of ['ann', 'bob'])
+    await server.call('track', { userId, event: 'Order Completed', properties: { plan: 'pro' } });
+  await server.call('page', { userId: 'ann', name: 'Home' });
 });
 
 afterAll(async () => {
@@ -109,3 +116,52 @@ describe('a destination without a source', () => {
     await page.getByText('nothing will be sent to it').waitFor();
   });
 });
+
+describe('trouble that is over', () => {
+  it('is told as past, and what died of it still needs a person', async () => {
+    server.answerAt('/lake', 410);
+    await server.call('track', { userId: 'ann', event: 'Lost' });
+    await until('the delivery has died', async () => (await statusOf('lake')).dead === 1);
+    server.answerAt('/lake', 200);
+    for (const event of ['One', 'Two', 'Three']) await server.call('track', { userId: 'ann', event });
+    await until('it is healthy again', async () => (await statusOf('lake')).state === 'healthy');
+    await signIn(page, server);
+    const need = page.locator('article', { hasText: 'What died before stays' });
+    await need.getByRole('heading', { name: 'lake' }).waitFor();
+    await need.getByRole('link', { name: 'Redeliver…' }).click();
+    await button(/^Redeliver 1$/).click();
+    await page.getByRole('tab', { name: 'Health' }).click();
+    await page.getByRole('heading', { name: 'What went wrong' }).waitFor();
+    await page
+      .getByRole('gridcell')
+      .or(page.getByRole('cell', { name: /^over/ }))
+      .first()
+      .waitFor();
+    await page.goto(server.url);
+    await page.getByText('Nothing does.').waitFor();
+  });
+});
+
+describe('a range of the past', () => {
+  it('has the rates of then, nothing of now, and links that keep it', async () => {
+    const hour = Math.floor(Date.now() / HOUR) * HOUR;
+    const [from, to] = [hour - 2 * HOUR, hour - HOUR].map((time) => new Date(time).toISOString());
+    await signIn(page, server, `/?${new URLSearchParams({ from: from!, to: to! })}`);
+    const way = page.getByRole('region', { name: 'The way of events' });
+    await way.getByText('avg 0').first().waitFor();
+    expect(await way.getByRole('link', { name: /^Pending/ }).count()).toBe(0);
+    await way
+      .getByRole('link', { name: /^Received/ })
+      .first()
+      .click();
+    await page.waitForURL(/\/events\?/);
+    expect([...new URL(page.url()).searchParams]).toEqual([
+      ['from', from],
+      ['to', to],
+    ]);
+  });
+});
+
+async function statusOf(name: string): Promise<{ readonly state: string; readonly dead: number }> {
+  return await server.api('GET', `destinations/${name}/status`);
+}

@@ -125,15 +125,17 @@ function WhatGoesWrong({ name, status }: { readonly name: string; readonly statu
   const [redelivered, setRedelivered] = useState<string>();
   const mayEdit = useMay('editor');
   const troubles = troublesOf({
+    state: status.state,
     endpoints: status.endpoints,
     failures: failures?.data ?? [],
     dead: own(data?.destinations, name)?.dead ?? {},
   });
   if (troubles.length === 0) return null;
   const failed = (failures?.data ?? []).reduce((total, { count }) => total + count, 0);
+  const goesOn = status.retrying > 0 || troubles.some(({ isNow }) => isNow);
   return (
     <Section
-      title="What goes wrong"
+      title={goesOn ? 'What goes wrong' : 'What went wrong'}
       about={
         failures !== undefined &&
         `${exactNumber(failed)} of ${plural(failures.requests, 'request')} failed in the last hour`
@@ -147,6 +149,7 @@ function WhatGoesWrong({ name, status }: { readonly name: string; readonly statu
                 key={trouble.reason}
                 name={name}
                 trouble={trouble}
+                goesOn={goesOn}
                 onRedeliver={mayEdit && trouble.dead > 0 ? () => setRedelivered(trouble.reason) : undefined}
               />
             ))}
@@ -166,10 +169,12 @@ function WhatGoesWrong({ name, status }: { readonly name: string; readonly statu
 interface TroubleRowProps {
   readonly name: string;
   readonly trouble: Trouble;
+  /** Something of it is tried again. */
+  readonly goesOn: boolean;
   readonly onRedeliver: (() => void) | undefined;
 }
 
-function TroubleRow({ name, trouble: { reason, failed, dead }, onRedeliver }: TroubleRowProps) {
+function TroubleRow({ name, trouble: { reason, failed, dead }, goesOn, onRedeliver }: TroubleRowProps) {
   const { cause, action } = adviceFor(reason);
   const state = dead > 0 ? 'dead' : 'retrying';
   return (
@@ -178,8 +183,10 @@ function TroubleRow({ name, trouble: { reason, failed, dead }, onRedeliver }: Tr
       <td className="top-cell c-lo">
         {dead > 0 ? (
           <StateMark state="dead" label={`${exactNumber(dead)} dead`} />
-        ) : (
+        ) : goesOn ? (
           <StateMark state="retrying" />
+        ) : (
+          <span className="dim">over</span>
         )}
         {failed > 0 && <span className="dim below">{plural(failed, 'request')} in an hour</span>}
       </td>

@@ -25,10 +25,17 @@ it('what goes wrong is each reason once: what fails now first, then the most dea
     endpoint('healthy', 'old'),
   ];
   const failures = [failure('status_503', 5), failure('status_503', 2), failure('timeout', 1)];
-  expect(troublesOf({ endpoints, failures, dead: { retry_window_over: 2, status_410: 7 } })).toEqual([
-    { reason: 'status_503', failed: 7, dead: 0 },
-    { reason: 'status_410', failed: 0, dead: 7 },
-    { reason: 'retry_window_over', failed: 0, dead: 2 },
-    { reason: 'timeout', failed: 1, dead: 0 },
+  const dead = { retry_window_over: 2, status_410: 7 };
+  expect(troublesOf({ state: 'failing', endpoints, failures, dead })).toEqual([
+    { reason: 'status_503', failed: 7, dead: 0, isNow: true },
+    { reason: 'status_410', failed: 0, dead: 7, isNow: false },
+    { reason: 'retry_window_over', failed: 0, dead: 2, isNow: false },
+    { reason: 'timeout', failed: 1, dead: 0, isNow: false },
   ]);
+});
+
+it('what a destination refuses goes on until it takes what it is sent again', () => {
+  const facts = { endpoints: [endpoint('healthy', 'status_410')], failures: [], dead: { status_410: 3 } };
+  expect(troublesOf({ state: 'refusing', ...facts })).toMatchObject([{ isNow: true }]);
+  expect(troublesOf({ state: 'healthy', ...facts })).toMatchObject([{ isNow: false }]);
 });

@@ -8,9 +8,12 @@ export interface Trouble {
   readonly failed: number;
   /** Deliveries. */
   readonly dead: number;
+  /** It goes on: the endpoint fails for this reason now, or the destination has not got over it. */
+  readonly isNow: boolean;
 }
 
 interface TroubleFacts {
+  readonly state: DestinationStatus['state'];
   readonly endpoints: DestinationStatus['endpoints'];
   readonly failures: Failures['data'];
   /** Dead letters by reason, of the ledger. */
@@ -18,21 +21,23 @@ interface TroubleFacts {
 }
 
 /** Each reason once: those that fail now first, then those with the most dead letters. */
-export function troublesOf({ endpoints, failures, dead }: TroubleFacts): Trouble[] {
+export function troublesOf({ state, endpoints, failures, dead }: TroubleFacts): Trouble[] {
   const failing = endpoints.flatMap(({ state, lastError }) =>
     state === 'failing' && lastError !== undefined ? [lastError.reason] : [],
   );
+  const isLast = (reason: string) => endpoints.some(({ lastError }) => lastError?.reason === reason);
   const reasons = new Set([...failing, ...failures.map(({ reason }) => reason), ...Object.keys(dead)]);
   return [...reasons]
-    .map((reason): Trouble & { readonly isNow: boolean } => ({
-      reason,
-      failed: failures.reduce((total, one) => (one.reason === reason ? total + one.count : total), 0),
-      dead: Object.hasOwn(dead, reason) ? (dead[reason] ?? 0) : 0,
-      isNow: failing.includes(reason),
-    }))
+    .map(
+      (reason): Trouble => ({
+        reason,
+        failed: failures.reduce((total, one) => (one.reason === reason ? total + one.count : total), 0),
+        dead: Object.hasOwn(dead, reason) ? (dead[reason] ?? 0) : 0,
+        isNow: failing.includes(reason) || (state === 'refusing' && isLast(reason)),
+      }),
+    )
     .sort(
       (one, other) =>
         Number(other.isNow) - Number(one.isNow) || other.dead - one.dead || other.failed - one.failed,
-    )
-    .map(({ isNow: _, ...trouble }) => trouble);
+    );
 }

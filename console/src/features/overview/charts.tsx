@@ -7,8 +7,9 @@ import { Chart } from '../../ui/chart.tsx';
 import { clock, dateTime, duration, shortNumber, type Zone } from '../../ui/format.ts';
 import { usePreferences } from '../../ui/preferences.ts';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { isTroubled } from '../destinations/destination-state.tsx';
-import { type Outage, outagesQuery, outagesUntil, outageText, shadesOf } from './failures.ts';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { isTroubled, troubledSince } from '../destinations/destination-state.tsx';
+import { isWhole, type Outage, outagesQuery, outagesUntil, outageText, shadesOf } from './failures.ts';
 import { type Numbers, perSecond } from './queries.ts';
 
 const route = getRouteApi('/shell/');
@@ -24,8 +25,12 @@ export function Charts({ numbers: { times, step, series } }: ChartsProps) {
     void navigate({
       search: (before) => ({ ...before, from: new Date(from).toISOString(), to: new Date(to).toISOString() }),
     });
-  const outages = useOutages((times.at(-1) ?? 0) + step * 1000);
-  const shades = useMemo(() => shadesOf(outages), [outages]);
+  const begin = times[0] ?? 0;
+  const end = (times.at(-1) ?? 0) + step * 1000;
+  const outages = useOutages(begin, end);
+  const partly = useMemo(() => outages.filter((one) => !isWhole(one, { begin, end })), [outages, begin, end]);
+  const shades = useMemo(() => shadesOf(partly), [partly]);
+  const whole = outages.filter((one) => !partly.includes(one));
   return (
     <>
       <div className="two" id="latency">
@@ -59,22 +64,40 @@ export function Charts({ numbers: { times, step, series } }: ChartsProps) {
           ]}
         />
       </div>
-      <Outages outages={outages} />
+      <Outages outages={partly} />
+      <WholeOutages names={[...new Set(whole.map(({ destination }) => destination))]} />
     </>
   );
 }
 
 /** Outages of the range of the page until `end`; those of destinations that fail now go on where the range ends now. */
-function useOutages(end: number): readonly Outage[] {
+function useOutages(begin: number, end: number): readonly Outage[] {
   const search = route.useSearch();
   const { data: found } = useQuery(outagesQuery(search));
   const { data: status } = useQuery(statusQuery);
   const isFixed = search.to !== undefined;
   return useMemo(() => {
     const lanes = Object.entries(isFixed ? {} : (status?.lanes ?? {}));
-    const failing = new Set(lanes.filter(([, lane]) => isTroubled(lane)).map(([name]) => name));
-    return outagesUntil(found ?? [], { end, failing });
-  }, [found, status, end, isFixed]);
+    const troubled = lanes.filter(([, lane]) => isTroubled(lane));
+    const failing = new Map(
+      troubled.map(([name, lane]) => [name, Date.parse(troubledSince(lane) ?? '') || end]),
+    );
+    return outagesUntil(found ?? [], { begin, end, failing });
+  }, [found, status, begin, end, isFixed]);
+}
+
+/** What failed all the time is told, and not shaded: nothing else could be seen. */
+function WholeOutages({ names }: { readonly names: readonly string[] }) {
+  if (names.length === 0) return null;
+  const [first, ...others] = names.map((name) => visibleLine(name, 60));
+  const more = others.length > 3 ? `${others.length} others` : others.join(', ');
+  return (
+    <p className="soft">
+      <StateMark state="failing" label="Not shaded:" /> for all of this range requests failed and nothing was
+      delivered to {first}
+      {more !== '' && ` and ${more}`}.
+    </p>
+  );
 }
 
 /** The shaded times in words. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Outage, outagesOf, outagesUntil, outageText, shadesOf } from './failures.ts';
+import { isWhole, type Outage, outagesOf, outagesUntil, outageText, shadesOf } from './failures.ts';
 
 const MINUTE = 60_000;
 const BEGIN = Date.UTC(2026, 10, 20, 14);
@@ -40,11 +40,26 @@ describe('outages', () => {
 
   it('last until the end of the range while their destination still fails', () => {
     const found = [outage('crm', 1, 2, true), outage('lake', 1, 2, true), outage('crm', 0, 1)];
-    expect(outagesUntil(found, { end: at(9), failing: new Set(['crm']) })).toEqual([
+    expect(outagesUntil(found, { begin: at(0), end: at(9), failing: new Map([['crm', at(1)]]) })).toEqual([
       outage('crm', 1, 9, true),
       outage('lake', 1, 2),
       outage('crm', 0, 1),
     ]);
+  });
+});
+
+describe('an outage of a destination that fails for long', () => {
+  it('begins when it began to fail, however seldom it is asked', () => {
+    const failing = new Map([['crm', at(-600)]]);
+    const [found] = outagesUntil([outage('crm', 7, 8, true)], { begin: at(0), end: at(9), failing });
+    expect(found).toEqual(outage('crm', 0, 9, true));
+  });
+
+  it('is told from one that has a begin or an end in the range', () => {
+    const range = { begin: at(0), end: at(60) };
+    expect(isWhole(outage('crm', 0, 60, true), range)).toBe(true);
+    expect(isWhole(outage('crm', 5, 60, true), range)).toBe(false);
+    expect(isWhole(outage('crm', 0, 40), range)).toBe(false);
   });
 });
 

@@ -57,15 +57,33 @@ export function outagesOf({ from, step, groups }: Report): Outage[] {
   });
 }
 
-/** Extends outages that go on to `end`, also where the endpoint was not asked lately; `failing` are the destinations that fail now. */
+/** A range of time, in milliseconds. */
+interface Span {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/**
+ * Extends outages that go on to the end of the range, and back to when the destination began to fail, also where its endpoint was asked
+ * seldom. `failing` has the destinations that fail now, and since when.
+ */
 export function outagesUntil(
   outages: readonly Outage[],
-  { end, failing }: { readonly end: number; readonly failing: ReadonlySet<string> },
+  { begin, end, failing }: Span & { readonly failing: ReadonlyMap<string, number> },
 ): Outage[] {
   return outages.map((outage) => {
-    const goesOn = outage.isOpen && failing.has(outage.destination);
-    return { ...outage, isOpen: goesOn, to: goesOn ? Math.max(end, outage.to) : outage.to };
+    const since = failing.get(outage.destination);
+    if (!outage.isOpen || since === undefined) return { ...outage, isOpen: false };
+    return { ...outage, from: Math.min(outage.from, Math.max(begin, since)), to: Math.max(end, outage.to) };
   });
+}
+
+/** The part of a range from which on an outage is as good as all of it. */
+const WHOLE = 0.95;
+
+/** Whether an outage is as long as the range: its shade would be the colour of the chart, for as long as nobody repairs it. */
+export function isWhole({ from, to }: Outage, { begin, end }: Span): boolean {
+  return to - from >= WHOLE * (end - begin);
 }
 
 /** Outages that overlap as one shade, which names its destination or counts them. */

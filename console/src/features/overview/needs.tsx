@@ -1,8 +1,9 @@
-import { useQueryClient } from '@tanstack/react-query';
+import { useQueries, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, sentence } from '../../api/client.ts';
 import type { Status } from '../../api/queries.ts';
+import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { duration, exactNumber, plural } from '../../ui/format.ts';
 import { Section } from '../../ui/page.tsx';
@@ -11,8 +12,10 @@ import { useNow } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { isTroubled, troubledSince } from '../destinations/destination-state.tsx';
+import { own } from '../destinations/rows.ts';
 import { reasonSentence } from '../events/reasons.ts';
 import { reasons } from './ledger-terms.ts';
+import { keptDeadQuery } from './queries.ts';
 import '../../ui/need.css';
 
 type Lane = Status['lanes'][string];
@@ -21,10 +24,16 @@ type Lane = Status['lanes'][string];
 export function NeedsAPerson({ status }: { readonly status: Status }) {
   const lanes = Object.entries(status.lanes);
   const troubled = lanes.filter(([, lane]) => isTroubled(lane));
+  const left = useDeadLetters(
+    lanes.flatMap(([name, lane]) => {
+      const dead = reasons(own(status.destinations, name)?.dead ?? {});
+      return isTroubled(lane) || dead === 0 ? [] : [{ name, dead }];
+    }),
+  );
   return (
     <Section
       title="Needs a person"
-      about={`${troubled.length} of ${plural(lanes.length, 'destination')}`}
+      about={`${troubled.length + left.length} of ${plural(lanes.length, 'destination')}`}
       aside={
         <Link to="/destinations" className="link">
           All destinations
@@ -32,17 +41,79 @@ export function NeedsAPerson({ status }: { readonly status: Status }) {
       }
     >
       <div className="box bleed">
-        {troubled.length === 0 ? (
+        {troubled.length + left.length === 0 ? (
           <p className="soft need-none">
             <StateMark state="healthy" label="Nothing does." /> Every destination takes what it is sent.
           </p>
         ) : (
-          troubled.map(([name, lane]) => (
-            <Need key={name} name={name} lane={lane} dead={reasons(status.destinations[name]?.dead ?? {})} />
-          ))
+          <>
+            {troubled.map(([name, lane]) => (
+              <Need
+                key={name}
+                name={name}
+                lane={lane}
+                dead={reasons(own(status.destinations, name)?.dead ?? {})}
+              />
+            ))}
+            {left.map((one) => (
+              <DeadLetters key={one.name} {...one} />
+            ))}
+          </>
         )}
       </div>
     </Section>
+  );
+}
+
+interface Dead {
+  readonly name: string;
+  readonly dead: number;
+}
+
+/** Destinations that are looked at for dead letters: the first of them are enough to begin with. */
+const MOST_LOOKED_AT = 20;
+
+/** Those of the destinations whose dead letters are still kept: the ledger counts them for ever, and nobody can send what is gone. */
+function useDeadLetters(counted: readonly Dead[]): Dead[] {
+  const asked = counted.slice(0, MOST_LOOKED_AT);
+  const answers = useQueries({ queries: asked.map(({ name }) => keptDeadQuery(name)) });
+  return asked.filter((_, nth) => answers[nth]?.data === true);
+}
+
+/** A destination that takes what it is sent, and did not take all of it before. */
+function DeadLetters({ name, dead }: Dead) {
+  const mayEdit = useMay('editor');
+  return (
+    <article className="need">
+      <StateMark state="dead" label={null} />
+      <h3>{visibleLine(name, 60)}</h3>
+      <div className="facts">
+        <span>
+          <b>{exactNumber(dead)}</b> dead
+        </span>
+      </div>
+      <p>It takes what it is sent now. What died before stays until somebody sends it once more.</p>
+      <div className="acts">
+        {mayEdit && (
+          <Link
+            to="/destinations/$name"
+            params={{ name }}
+            search={{ tab: 'deliveries', state: 'dead', do: 'redeliver' }}
+            className="btn"
+          >
+            Redeliver…
+          </Link>
+        )}
+        <Link
+          to="/destinations/$name"
+          params={{ name }}
+          search={{ tab: 'deliveries', state: 'dead' }}
+          className="btn"
+        >
+          Open
+        </Link>
+      </div>
+    </article>
   );
 }
 

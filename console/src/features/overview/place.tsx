@@ -1,3 +1,5 @@
+import { Link } from '@tanstack/react-router';
+import type { CSSProperties, ReactNode } from 'react';
 import { shortNumber } from '../../ui/format.ts';
 import { type State, toneOf } from '../../ui/state-mark.tsx';
 
@@ -9,6 +11,20 @@ export interface Place {
   /** Beside the count. */
   readonly about: string;
   readonly to: '/live' | '/events' | '/destinations' | '/sources';
+  /** The range of the list, where it can have one. */
+  readonly range?: { readonly from: string; readonly to: string };
+}
+
+interface PlaceLinkProps {
+  readonly place: Place;
+  readonly style?: CSSProperties;
+  readonly className?: string;
+  readonly children: ReactNode;
+}
+
+/** Opens the list behind a number, for the range that the number is of. */
+export function PlaceLink({ place: { to, range }, ...rest }: PlaceLinkProps) {
+  return range === undefined ? <Link to={to} {...rest} /> : <Link to="/events" search={range} {...rest} />;
 }
 
 /** An outlet between two stations. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { numbersOf, perSecond } from './queries.ts';
+import { numbersOf, ofPast, perSecond } from './queries.ts';
 
 const BEGIN = Date.UTC(2026, 10, 20, 14);
 const report = (values: (number | null)[]) => ({
@@ -27,6 +27,11 @@ describe('numbers over time', () => {
       series: {},
       totals: {},
     });
+  });
+
+  it('of the past have the rates of then, and not those of now', () => {
+    const past = ofPast(numbersOf(report([60, 60, 10]), BEGIN + 3_600_000), report([60, 60, 10]));
+    expect(past.rates).toEqual({ received: 130 / 180 });
   });
 
   it('become rates by their step, and what is not known stays so', () => {

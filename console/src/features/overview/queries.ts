@@ -10,8 +10,10 @@ export interface Numbers {
   readonly step: number;
   readonly totals: Group['totals'];
   readonly series: Group['series'];
-  /** Per second in the last ten seconds. */
-  readonly now: Group['now'];
+  /** Per second: in the last ten seconds, or on average where the range is one of the past. */
+  readonly rates: Group['now'];
+  /** The range of the past that they are of; absent where it ends now. */
+  readonly past?: { readonly from: string; readonly to: string };
 }
 
 type Report = Answer<'/api/v1/timeline', 'get'>;
@@ -53,8 +55,11 @@ export function numbersQuery(search: RangeSearch) {
   const { key, query, isFixed } = timelineRange(search);
   return queryOptions({
     queryKey: ['timeline', key],
-    queryFn: async ({ signal }): Promise<Numbers> =>
-      numbersOf(await answer(api.GET('/api/v1/timeline', { params: { query }, signal })), serverNow()),
+    queryFn: async ({ signal }): Promise<Numbers> => {
+      const report = await answer(api.GET('/api/v1/timeline', { params: { query }, signal }));
+      const numbers = numbersOf(report, serverNow());
+      return isFixed ? ofPast(numbers, report) : numbers;
+    },
     refetchInterval: ({ state }) => {
       if (isFixed) return false;
       return (state.data?.totals['received'] ?? 0) === 0 ? REFRESH_OF_NOTHING : REFRESH;
@@ -78,10 +83,29 @@ export function numbersOf(report: Report, now: number): Numbers {
     (_, index) => begin + index * report.step * 1000,
   );
   const shown = Object.entries(series).map(([name, values]) => [name, values.slice(0, count)] as const);
-  return { times, step: report.step, totals, series: Object.fromEntries(shown), now: rates };
+  return { times, step: report.step, totals, series: Object.fromEntries(shown), rates };
+}
+
+/** The numbers of a range of the past: what happens now has no place beside them. */
+export function ofPast(numbers: Numbers, { from, to }: Pick<Report, 'from' | 'to'>): Numbers {
+  const seconds = Math.max(1, (Date.parse(to) - Date.parse(from)) / 1000);
+  const averages = Object.entries(numbers.totals).map(([name, total]) => [name, (total ?? 0) / seconds]);
+  return { ...numbers, rates: Object.fromEntries(averages), past: { from, to } };
 }
 
 /** Each number of a step as one a second. */
 export function perSecond(values: readonly (number | null)[] | undefined, step: number): (number | null)[] {
   return (values ?? []).map((value) => (value === null ? null : value / step));
 }
+
+/** Whether a dead letter of a destination is still kept, and can be sent once more. */
+export const keptDeadQuery = (destination: string) =>
+  queryOptions({
+    queryKey: ['deliveries', 'kept', destination],
+    queryFn: async ({ signal }): Promise<boolean> => {
+      const query = { destination, state: 'dead', limit: 1 } as const;
+      const { data, next } = await answer(api.GET('/api/v1/deliveries', { params: { query }, signal }));
+      return data.length > 0 || next !== null;
+    },
+    refetchInterval: 30_000,
+  });

@@ -1,7 +1,6 @@
-import { Link } from '@tanstack/react-router';
 import { exactNumber, shortNumber } from '../../ui/format.ts';
 import { StateMark, toneOf } from '../../ui/state-mark.tsx';
-import { type Place, SideAbout, type SidePlace } from './place.tsx';
+import { type Place, PlaceLink, SideAbout, type SidePlace } from './place.tsx';
 import { type RaceRates, widthOf } from './race-geometry.ts';
 import './race.css';
 
@@ -66,19 +65,19 @@ export function RacePhone({ stations, sides, rates }: RacePhoneProps) {
           ))}
       </svg>
       <ol>
-        {placed.map(({ place: { id, to, label, count, about }, side }) => (
-          <li key={id} className={side === undefined ? '' : 'o'}>
-            <Link to={to} className={side === undefined ? 'soft med' : ''}>
+        {placed.map(({ place, side }) => (
+          <li key={place.id} className={side === undefined ? '' : 'o'}>
+            <PlaceLink place={place} className={side === undefined ? 'soft med' : ''}>
               {side === undefined ? (
-                label
+                place.label
               ) : (
-                <StateMark state={side.state} label={label} isNone={count === 0} />
+                <StateMark state={side.state} label={place.label} isNone={place.count === 0} />
               )}
-            </Link>
+            </PlaceLink>
             <span className="r">
-              <b title={exactNumber(count)}>{shortNumber(count)}</b>
+              <b title={exactNumber(place.count)}>{shortNumber(place.count)}</b>
               <br />
-              {side === undefined ? <span className="dim">{about}</span> : <SideAbout side={side} />}
+              {side === undefined ? <span className="dim">{place.about}</span> : <SideAbout side={side} />}
             </span>
           </li>
         ))}

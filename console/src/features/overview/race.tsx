@@ -1,10 +1,9 @@
-import { Link } from '@tanstack/react-router';
 import type { CSSProperties } from 'react';
 import type { Status } from '../../api/queries.ts';
 import { duration, exactNumber, plural, rate, shortNumber } from '../../ui/format.ts';
 import { Sparkline } from '../../ui/sparkline.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { type Place, SideAbout, type SidePlace } from './place.tsx';
+import { type Place, PlaceLink, SideAbout, type SidePlace } from './place.tsx';
 import type { Numbers } from './queries.ts';
 import { channel, flowSeconds, HEIGHT, outlets, type RaceRates, WIDTH } from './race-geometry.ts';
 import { RacePhone } from './race-phone.tsx';
@@ -25,7 +24,7 @@ export function Race({ numbers, status }: RaceProps) {
     <section className={`box race bleed ${isDry ? 'dry' : ''}`} aria-label="The way of events">
       <div className="race-st">
         {stations.map((station) => (
-          <Link key={station.id} to={station.to}>
+          <PlaceLink key={station.id} place={station}>
             <span className="lab">
               {station.label}
               {station.id === 'owed' && (
@@ -37,7 +36,7 @@ export function Race({ numbers, status }: RaceProps) {
               <span className="soft">{station.about}</span>
             </span>
             <Sparkline values={(numbers.series[station.id] ?? []).filter((value) => value !== null)} />
-          </Link>
+          </PlaceLink>
         ))}
       </div>
       <ChannelDrawing rates={rates} />
@@ -48,7 +47,7 @@ export function Race({ numbers, status }: RaceProps) {
         <Took numbers={numbers} />
       </div>
       <RacePhone stations={stations} sides={sides} rates={rates} />
-      <LedgerSums status={status} totals={numbers.totals} />
+      <LedgerSums status={status} totals={numbers.totals} isPast={numbers.past !== undefined} />
     </section>
   );
 }
@@ -63,14 +62,14 @@ const LEFT: Readonly<Record<string, number>> = {
 };
 
 function SideLink({ side }: { readonly side: SidePlace }) {
-  const { id, state, label, count, to } = side;
+  const { id, state, label, count } = side;
   return (
-    <Link to={to} style={{ left: `${LEFT[id]}%` }}>
+    <PlaceLink place={side} style={{ left: `${LEFT[id]}%` }}>
       <span className="lab">
         <StateMark state={state} label={label} isNone={count === 0} />
       </span>
       <b title={exactNumber(count)}>{shortNumber(count)}</b> <SideAbout side={side} />
-    </Link>
+    </PlaceLink>
   );
 }
 
@@ -140,8 +139,8 @@ function lengthOf(dash: string): number {
   return dash.split(' ').reduce((sum, part) => sum + Number(part), 0);
 }
 
-function ratesOf({ now }: Pick<Numbers, 'now'>): RaceRates {
-  const of = (name: string): number => now[name] ?? 0;
+function ratesOf({ rates }: Pick<Numbers, 'rates'>): RaceRates {
+  const of = (name: string): number => rates[name] ?? 0;
   return {
     received: of('received'),
     accepted: of('accepted'),
@@ -155,27 +154,34 @@ function ratesOf({ now }: Pick<Numbers, 'now'>): RaceRates {
   };
 }
 
-function placesOf({ totals, now }: Numbers, { destinations, lanes }: Status) {
+function placesOf({ totals, rates, past }: Numbers, { destinations, lanes }: Status) {
   const pending = Object.values(destinations).reduce((sum, one) => sum + one.pending, 0);
   const retrying = Object.values(lanes).reduce((sum, one) => sum + one.retrying, 0);
   const place = (id: string, label: string, to: Place['to']): Place => ({
     id,
     label,
     count: totals[id] ?? 0,
-    about: rate(now[id] ?? 0),
+    about: past === undefined ? rate(rates[id] ?? 0) : `avg ${rate(rates[id] ?? 0)}`,
     to,
   });
+  const waiting: SidePlace = {
+    ...place('pending', 'Pending', '/destinations'),
+    ...{ state: 'pending', count: pending, retrying },
+  };
   const sides: SidePlace[] = [
     { ...place('discarded', 'Discarded', '/sources'), state: 'discarded' },
     { ...place('duplicates', 'Duplicate', '/sources'), state: 'duplicate' },
     { ...place('skipped', 'Skipped', '/destinations'), state: 'skipped' },
-    { ...place('pending', 'Pending', '/destinations'), state: 'pending', count: pending, retrying },
+    // How much waited then is not known.
+    ...(past === undefined ? [waiting] : []),
     { ...place('dead', 'Dead', '/destinations'), state: 'dead' },
   ];
+  // Live shows what comes now; of a range of the past the stored events are shown.
+  const range = past === undefined ? {} : { range: past };
   return {
     stations: [
-      place('received', 'Received', '/live'),
-      place('accepted', 'Accepted', '/events'),
+      { ...place('received', 'Received', '/live'), ...range },
+      { ...place('accepted', 'Accepted', '/events'), ...range },
       place('owed', 'Owed', '/destinations'),
       place('delivered', 'Delivered', '/destinations'),
     ],

@@ -9,12 +9,14 @@ interface LedgerSumsProps {
   readonly status: Status;
   /** Sums of the time that the page shows. */
   readonly totals: RangeTotals;
+  /** The range is one of the past. */
+  readonly isPast?: boolean;
 }
 
 /** Both sums of the ledger, since the beginning and in the range, written as sums. One that does not come out says where. */
-export function LedgerSums({ status, totals }: LedgerSumsProps) {
+export function LedgerSums({ status, totals, isPast = false }: LedgerSumsProps) {
   const mark = status.balanced ? (
-    <StateMark state="delivered" label="Both sums come out" />
+    <StateMark state="delivered" label={isPast ? 'Both sums come out now' : 'Both sums come out'} />
   ) : (
     <StateMark state="dead" label="A sum does not come out" />
   );

@@ -162,6 +162,19 @@ describe('a range of the past', () => {
   });
 });
 
+describe('more destinations than a page of the API has', () => {
+  it('are all there, and all counted', async () => {
+    const { destinations } = await server.api<{ destinations: object[] }>('GET', 'config');
+    const others = Array.from({ length: 500 }, (_, nth) => ({
+      ...{ name: `many-${nth}`, type: 'webhooks', sources: [] },
+      settings: { endpoints: [{ url: `${server.receiver}/many` }] },
+    }));
+    await server.api('PUT', 'config?confirm=true', { destinations: others });
+    await signIn(page, server, '/destinations');
+    await button(`All ${destinations.length + 500}`).waitFor();
+  });
+});
+
 async function statusOf(name: string): Promise<{ readonly state: string; readonly dead: number }> {
   return await server.api('GET', `destinations/${name}/status`);
 }

@@ -19,21 +19,52 @@ export const statusQuery = queryOptions({
   refetchInterval: REFRESH,
 });
 
+/** How often lists are read again that somebody else may change, in milliseconds. */
+const SELDOM = 15_000;
+
 /** Entries of a page at most: the largest page there is. */
 const PAGE = 500;
 
-/** Up to 500 sources by name, which is all of them in any installation we know. */
+interface ListPage<Entry> {
+  readonly data: readonly Entry[];
+  readonly next: string | null;
+}
+
+/** Every entry of a list, page by page. */
+export async function allOf<Entry>(
+  page: (query: { limit: number; cursor?: string }) => Promise<ListPage<Entry>>,
+): Promise<Entry[]> {
+  const all: Entry[] = [];
+  let cursor: string | null = null;
+  do {
+    const { data, next }: ListPage<Entry> = await page(
+      cursor === null ? { limit: PAGE } : { limit: PAGE, cursor },
+    );
+    all.push(...data);
+    cursor = next;
+  } while (cursor !== null);
+  return all;
+}
+
+/** A write key of a source; undefined where it has none, and for a viewer, who is shown only how it ends. */
+export function keyOf(source: Pick<Source, 'writeKeys'> | undefined): string | undefined {
+  return source?.writeKeys.find((key) => typeof key === 'string');
+}
+
+/** All sources by name. */
 export const sourcesQuery = queryOptions({
   queryKey: ['sources'],
   queryFn: async ({ signal }): Promise<Source[]> =>
-    (await answer(api.GET('/api/v1/sources', { params: { query: { limit: PAGE } }, signal }))).data,
+    await allOf((query) => answer(api.GET('/api/v1/sources', { params: { query }, signal }))),
+  refetchInterval: SELDOM,
 });
 
-/** Up to 500 destinations by name. */
+/** All destinations by name. */
 export const destinationsQuery = queryOptions({
   queryKey: ['destinations'],
   queryFn: async ({ signal }): Promise<Destination[]> =>
-    (await answer(api.GET('/api/v1/destinations', { params: { query: { limit: PAGE } }, signal }))).data,
+    await allOf((query) => answer(api.GET('/api/v1/destinations', { params: { query }, signal }))),
+  refetchInterval: SELDOM,
 });
 
 /** All records as a configuration file has them. */

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions, useMutation } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
-import { REFRESH } from '../../api/queries.ts';
+import { allOf, REFRESH } from '../../api/queries.ts';
 import { type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 
@@ -52,7 +52,7 @@ export const deliveriesQuery = (filter: DeliveryFilter, limit = DELIVERIES_PAGE)
 export const replaysQuery = queryOptions({
   queryKey: ['replays'],
   queryFn: async ({ signal }) =>
-    (await answer(api.GET('/api/v1/replays', { params: { query: { limit: 200 } }, signal }))).data,
+    await allOf((query) => answer(api.GET('/api/v1/replays', { params: { query }, signal }))),
   refetchInterval: REFRESH,
 });
 

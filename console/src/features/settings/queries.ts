@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
+import { allOf } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 import { serverNow } from '../../api/server-time.ts';
@@ -16,7 +17,7 @@ export type Plan = Answer<'/api/v1/config', 'put'>;
 export const tokensQuery = queryOptions({
   queryKey: ['tokens'],
   queryFn: async ({ signal }): Promise<Token[]> =>
-    (await answer(api.GET('/api/v1/tokens', { params: { query: { limit: 500 } }, signal }))).data,
+    await allOf((query) => answer(api.GET('/api/v1/tokens', { params: { query }, signal }))),
 });
 
 export function useCreateToken() {
@@ -40,7 +41,7 @@ export function useRevokeToken() {
 export const alertsQuery = queryOptions({
   queryKey: ['alerts'],
   queryFn: async ({ signal }): Promise<Alert[]> =>
-    (await answer(api.GET('/api/v1/alerts', { params: { query: { limit: 500 } }, signal }))).data,
+    await allOf((query) => answer(api.GET('/api/v1/alerts', { params: { query }, signal }))),
   refetchInterval: 5_000,
 });
 

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
-import { REFRESH } from '../../api/queries.ts';
+import { allOf, REFRESH } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 
@@ -24,12 +24,12 @@ const MEMBERS = {
 } as const;
 const PREVIEWS = { audiences: '/api/v1/audiences/preview', traits: '/api/v1/traits/preview' } as const;
 
-/** All audiences, or all computed traits: a server has 500 of both at most. */
+/** All audiences, or all computed traits. */
 export const computationsQuery = (kind: Kind) =>
   queryOptions({
     queryKey: [kind],
     queryFn: async ({ signal }): Promise<Computation[]> =>
-      (await answer(api.GET(LISTS[kind], { params: { query: { limit: 500 } }, signal }))).data,
+      await allOf((query) => answer(api.GET(LISTS[kind], { params: { query }, signal }))),
     refetchInterval: 2 * REFRESH,
   });
 

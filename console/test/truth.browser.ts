@@ -162,6 +162,19 @@ describe('a range of the past', () => {
   });
 });
 
+describe('an address that nothing has', () => {
+  it('is said within the frame, in words of the console', async () => {
+    await signIn(page, server, '/nothing/is/here');
+    await page.getByText('No page has this address').waitFor();
+    await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Sources' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Sources' }).waitFor();
+    await page.goto(`${server.url}/sources/nobody`);
+    const said = await page.getByRole('alert').innerText();
+    expect(said).toContain('"nobody" is no source.');
+    expect(said).not.toMatch(/GET|\/api\//);
+  });
+});
+
 describe('more destinations than a page of the API has', () => {
   it('are all there, and all counted', async () => {
     const { destinations } = await server.api<{ destinations: object[] }>('GET', 'config');

@@ -99,12 +99,20 @@ export function problem(body: unknown, status: number): ApiError {
     return new ApiError(`The server answered ${status}.`, { status, code: `status_${status}` });
   }
   const { detail, code, errors } = body as { detail: string; code: string; errors?: ApiError['fields'] };
-  return new ApiError(detail, { status, code, fields: errors ?? [] });
+  return new ApiError(withoutRequests(detail), { status, code, fields: errors ?? [] });
+}
+
+/** The words of the server for a person at a screen: what names a request for programs is left out. */
+function withoutRequests(detail: string): string {
+  const parts = detail
+    .split(/(?<=[.;]) /)
+    .filter((part) => !/\b(GET|POST|PUT|PATCH|DELETE) \/api\//.test(part));
+  return parts.length === 0 ? detail : parts.join(' ').replace(/;$/, '.');
 }
 
 /** Any failure as one sentence. */
 export function sentence(error: unknown): string {
   if (!(error instanceof Error)) return 'Something went wrong.';
   if (!(error instanceof ApiError) || error.fields.length === 0) return error.message;
-  return `${error.message} ${error.fields.map(({ path, message }) => `${path}: ${message}`).join('; ')}`;
+  return `${error.message} ${error.fields.map(({ path, message }) => `${path.replace(/^(body|query)\./, '')}: ${message}`).join('; ')}`;
 }

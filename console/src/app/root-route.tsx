@@ -3,6 +3,7 @@ import { createRootRouteWithContext, createRoute, Outlet, redirect } from '@tans
 import { sessionQuery } from '../api/session.ts';
 import { lazyPage } from './lazy-page.ts';
 import { AppShell, StartingShell } from './shell.tsx';
+import { UnknownPage } from './unknown-page.tsx';
 
 /** The top of the route tree: outside the shell only the sign-in page stands. */
 export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
@@ -35,6 +36,13 @@ export const componentsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/components',
   component: lazyPage(() => import('./components-page.tsx'), 'ComponentsPage'),
+});
+
+/** An address that no page has: said within the frame, so that every other page is one step away. */
+export const unknownRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '$',
+  component: UnknownPage,
 });
 
 /** A link to sign in must not lead to another site: a path of this one, and not `//elsewhere`. */

@@ -1,5 +1,5 @@
 import type { QueryClient } from '@tanstack/react-query';
-import { createRouter, Link } from '@tanstack/react-router';
+import { createRouter } from '@tanstack/react-router';
 import { destinationRoutes } from '../features/destinations/routes.tsx';
 import { eventRoutes } from '../features/events/routes.tsx';
 import { liveRoutes } from '../features/live/routes.tsx';
@@ -7,10 +7,11 @@ import { overviewRoutes } from '../features/overview/routes.tsx';
 import { settingRoutes } from '../features/settings/routes.tsx';
 import { sourceRoutes } from '../features/sources/routes.tsx';
 import { userRoutes } from '../features/users/routes.tsx';
-import { EmptyState, Failure, SkeletonRows } from '../ui/empty-state.tsx';
+import { Failure, SkeletonRows } from '../ui/empty-state.tsx';
 import { Page } from '../ui/page.tsx';
-import { componentsRoute, rootRoute, shellRoute, signInRoute } from './root-route.tsx';
+import { componentsRoute, rootRoute, shellRoute, signInRoute, unknownRoute } from './root-route.tsx';
 import { parseSearch, stringifySearch } from './search.ts';
+import { UnknownPage } from './unknown-page.tsx';
 
 const routeTree = rootRoute.addChildren([
   signInRoute,
@@ -23,6 +24,7 @@ const routeTree = rootRoute.addChildren([
     ...userRoutes,
     ...settingRoutes,
     componentsRoute,
+    unknownRoute,
   ]),
 ]);
 
@@ -39,29 +41,13 @@ export function createAppRouter(queryClient: QueryClient) {
         <SkeletonRows />
       </div>
     ),
-    defaultNotFoundComponent: NotFound,
+    defaultNotFoundComponent: UnknownPage,
     defaultErrorComponent: ({ error, reset }) => (
       <Page title="This page failed">
         <Failure error={error} onRetry={reset} />
       </Page>
     ),
   });
-}
-
-function NotFound() {
-  return (
-    <Page title="Nothing here">
-      <div className="box">
-        <EmptyState title="No page has this address">
-          A link may be old, or a name may have changed.{' '}
-          <Link to="/" className="link">
-            Overview
-          </Link>{' '}
-          leads on.
-        </EmptyState>
-      </div>
-    </Page>
-  );
 }
 
 declare module '@tanstack/react-router' {

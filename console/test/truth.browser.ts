@@ -175,6 +175,24 @@ describe('an address that nothing has', () => {
   });
 });
 
+describe('a new secret', () => {
+  it('is saved only by who says that it is kept', async () => {
+    await signIn(page, server, '/destinations/crm?tab=settings');
+    await button('Replace').click();
+    const secret = await page.getByRole('textbox', { name: /^Shared secret/ }).inputValue();
+    await button(/^Save changes/).click();
+    await page.getByText('Copy the new secret to where the receiver has it').waitFor();
+    const kept = page.getByRole('checkbox', { name: /^I have kept it/ });
+    expect(await kept.evaluate((element) => element === document.activeElement)).toBe(true);
+    await kept.check();
+    await button(/^Save changes/).click();
+    await page.getByText('The next request is made with it.').waitFor();
+    expect(await server.api('GET', 'destinations/crm')).toMatchObject({
+      settings: { sharedSecret: { set: true, hint: secret.slice(-4) } },
+    });
+  });
+});
+
 describe('more destinations than a page of the API has', () => {
   it('are all there, and all counted', async () => {
     const { destinations } = await server.api<{ destinations: object[] }>('GET', 'config');

@@ -1,12 +1,13 @@
+import { useState } from 'react';
 import { faultOf } from '../../editing/faults.ts';
 import { isSame } from '../../editing/fields.ts';
 import { Objections } from '../../editing/objections.tsx';
 import { useSubmission } from '../../editing/use-submission.ts';
 import { Button } from '../../ui/controls.tsx';
-import { TextField } from '../../ui/form-fields.tsx';
+import { Check, TextField } from '../../ui/form-fields.tsx';
 import { HowItIsSent, SourceChoice, WhatItGets } from './destination-fields.tsx';
 import { EndpointFields } from './endpoint-fields.tsx';
-import type { DestinationDraft } from './form.ts';
+import { type DestinationDraft, hasNewSecret } from './form.ts';
 import { SecretFields } from './secret-fields.tsx';
 
 /** Parts of the record that a field below shows the mistakes of. */
@@ -37,8 +38,18 @@ interface DestinationFormProps {
 /** Every setting of a destination; the server's objections stand beside the fields they are about. */
 export function DestinationForm(props: DestinationFormProps) {
   const { initial, draft, action, isNew = false, onChange, onSave, onCancel } = props;
-  const { form, isSaving, failure, faults, submit } = useSubmission(onSave);
+  const [isKept, setIsKept] = useState(false);
+  const isUnkept = hasNewSecret(draft) && !isKept;
+  const { form, isSaving, failure, faults, submit } = useSubmission(async () => {
+    if (isUnkept) throw new UnkeptSecret();
+    await onSave();
+    setIsKept(false);
+  });
   const change = (part: Partial<DestinationDraft>) => onChange({ ...draft, ...part });
+  const changeSecrets = (part: Partial<DestinationDraft>) => {
+    setIsKept(false);
+    change(part);
+  };
   const isChanged = !isSame(initial, draft);
   return (
     <form ref={form} className="form stack" onSubmit={(event) => void submit(event)} noValidate>
@@ -61,10 +72,22 @@ export function DestinationForm(props: DestinationFormProps) {
         faults={faults}
         onChange={(endpoints) => change({ endpoints })}
       />
-      <SecretFields draft={draft} stored={initial.sharedSecret} faults={faults} onChange={change} />
+      <SecretFields draft={draft} stored={initial.sharedSecret} faults={faults} onChange={changeSecrets}>
+        {hasNewSecret(draft) && (
+          <KeptCheck
+            isKept={isKept}
+            isMissed={isUnkept && failure instanceof UnkeptSecret}
+            onChange={setIsKept}
+          />
+        )}
+      </SecretFields>
       <WhatItGets draft={draft} faults={faults} onChange={change} />
       <HowItIsSent draft={draft} faults={faults} onChange={change} />
-      <Objections failure={failure} faults={faults} shown={SHOWN} />
+      <Objections
+        failure={failure instanceof UnkeptSecret ? undefined : failure}
+        faults={faults}
+        shown={SHOWN}
+      />
       <div className="rowx">
         <Button type="submit" kind="primary" disabled={isSaving || !isChanged}>
           {action}
@@ -73,5 +96,31 @@ export function DestinationForm(props: DestinationFormProps) {
         {!isNew && isChanged && <Button onClick={() => onChange(initial)}>Discard changes</Button>}
       </div>
     </form>
+  );
+}
+
+/** A new secret was not kept anywhere yet. */
+class UnkeptSecret extends Error {}
+
+interface KeptCheckProps {
+  readonly isKept: boolean;
+  /** It was to be saved without. */
+  readonly isMissed: boolean;
+  readonly onChange: (isKept: boolean) => void;
+}
+
+/** A secret that nobody has kept would be lost with the form: receivers could verify nothing. */
+function KeptCheck({ isKept, isMissed, onChange }: KeptCheckProps) {
+  return (
+    <fieldset className="plain stack-s">
+      <Check isChecked={isKept} onChange={onChange}>
+        I have kept it: after saving only its last four characters are shown
+      </Check>
+      {isMissed && (
+        <p className="bad field-error" role="alert">
+          Nothing was saved. Copy the new secret to where the receiver has it, then tick this.
+        </p>
+      )}
+    </fieldset>
   );
 }

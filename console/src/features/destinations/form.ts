@@ -100,6 +100,11 @@ export function patchOf(initial: DestinationDraft, draft: DestinationDraft): Rec
   };
 }
 
+/** Whether the draft has a signing secret that was not stored before: it is never shown again once it is saved. */
+export function hasNewSecret({ sharedSecret, signingSecrets }: DestinationDraft): boolean {
+  return [sharedSecret, ...signingSecrets].some((secret) => typeof secret === 'string' && secret !== '');
+}
+
 /** Names of headers whose values are credentials, as the server knows them. */
 const SECRET_HEADER = /auth|cookie|key|pass|secret|signature|token/i;
 

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import type { ApiFault } from '../../api/client.ts';
 import { faultOf } from '../../editing/faults.ts';
 import { Button, CopyButton } from '../../ui/controls.tsx';
@@ -11,10 +12,12 @@ interface SecretFieldsProps {
   readonly stored: string | StoredSecret;
   readonly faults: readonly ApiFault[];
   readonly onChange: (change: Partial<DestinationDraft>) => void;
+  /** Stands below the fields. */
+  readonly children?: ReactNode;
 }
 
 /** The secrets that sign requests. A stored one is never shown; it can be kept, replaced or taken away. */
-export function SecretFields({ draft, stored, faults, onChange }: SecretFieldsProps) {
+export function SecretFields({ draft, stored, faults, onChange, children }: SecretFieldsProps) {
   return (
     <fieldset className="stack-s plain">
       <legend className="lbl">Signatures</legend>
@@ -29,6 +32,7 @@ export function SecretFields({ draft, stored, faults, onChange }: SecretFieldsPr
         error={faultOf(faults, 'settings.signingSecrets')}
         onChange={(signingSecrets) => onChange({ signingSecrets })}
       />
+      {children}
     </fieldset>
   );
 }
@@ -62,7 +66,7 @@ function SharedSecretField({ secret, stored, error, onChange }: SharedSecretFiel
       hint={
         secret === ''
           ? 'Without one, receivers cannot know who sends.'
-          : 'Copy it now: after saving only its last four characters are shown. Receivers need it at the same moment.'
+          : 'Receivers need it at the same moment.'
       }
       className="mono"
       value={secret}

@@ -195,8 +195,8 @@ describe('users', () => {
     await rows.getByRole('combobox', { name: 'Name of the event' }).fill('Order Completed');
     await rows.getByRole('textbox', { name: 'Value' }).fill('2');
     await button('where').click();
-    await rows.getByRole('textbox', { name: 'Property of the event' }).fill('total');
-    await rows.getByRole('textbox', { name: 'Value' }).last().fill('15.5');
+    await rows.getByRole('combobox', { name: 'Property of the event' }).fill('total');
+    await rows.getByRole('combobox', { name: 'Value' }).fill('15.5');
     await page.getByRole('region', { name: 'Preview' }).getByRole('link', { name: 'ann' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
     await button('Text').click();

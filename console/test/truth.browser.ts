@@ -193,6 +193,27 @@ describe('a new secret', () => {
   });
 });
 
+describe('the builder of an audience', () => {
+  it('suggests what somebody did, saw and had, and counts nothing twice once it is saved', async () => {
+    await signIn(page, server, '/users/audiences/Buyers');
+    const suggested = async (label: string) =>
+      await page
+        .getByRole('combobox', { name: label })
+        .evaluate((input: HTMLInputElement) => [...(input.list?.options ?? [])].map(({ value }) => value));
+    await page.locator('datalist option').first().waitFor({ state: 'attached' });
+    expect(await suggested('Name of the event')).toContain('Order Completed');
+    expect(await suggested('Name of the event')).not.toContain('Home');
+    await button('where').click();
+    expect(await suggested('Property of the event')).toEqual(['plan']);
+    await button('Remove where 1').click();
+    await page.getByRole('textbox', { name: 'Value' }).fill('1');
+    await page.getByText('+ 2 would enter').waitFor();
+    await button(/^Save and sync/).click();
+    await page.getByText('2 now').waitFor();
+    expect(await page.getByText('would enter').count()).toBe(0);
+  });
+});
+
 describe('more destinations than a page of the API has', () => {
   it('are all there, and all counted', async () => {
     const { destinations } = await server.api<{ destinations: object[] }>('GET', 'config');

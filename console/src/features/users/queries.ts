@@ -3,6 +3,7 @@ import { type Answer, answer, api } from '../../api/client.ts';
 import { allOf, REFRESH } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
+import type { SeenEvent } from './builder/known-events.ts';
 
 export type Profile = Answer<'/api/v1/profiles/{userId}', 'get'>;
 /** An audience or a computed trait. */
@@ -75,26 +76,20 @@ export const previewQuery = (kind: Kind, request: PreviewRequest) =>
   });
 
 /** How many of the newest events are looked at for names. */
-const NAMED = 100;
+const LOOKED_AT = 100;
 
-/** Names of events that came lately, to choose from. */
-export const eventNamesQuery = queryOptions({
-  queryKey: ['events', 'names'],
-  queryFn: async ({ signal }): Promise<readonly string[]> => {
-    const { data } = await answer(api.GET('/api/v1/events', { params: { query: { limit: NAMED } }, signal }));
-    const names = data.flatMap((entry) => {
-      const { event, name } = entry.verdict === 'accepted' ? (entry.event as Nameable) : {};
-      return event ?? name ?? [];
-    });
-    return [...new Set(names)].sort();
+/** Events that came lately: their names, properties and traits are suggested. */
+export const seenEventsQuery = queryOptions({
+  queryKey: ['events', 'seen'],
+  queryFn: async ({ signal }): Promise<readonly SeenEvent[]> => {
+    const query = { limit: LOOKED_AT };
+    const { data } = await answer(api.GET('/api/v1/events', { params: { query }, signal }));
+    return data.flatMap((entry) =>
+      entry.verdict === 'accepted' ? (entry.event as unknown as SeenEvent) : [],
+    );
   },
   staleTime: 60_000,
 });
-
-interface Nameable {
-  readonly event?: string;
-  readonly name?: string;
-}
 
 type Creation = NonNullable<paths['/api/v1/audiences']['post']['requestBody']>['content']['application/json'];
 

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
-import { useId } from 'react';
+import { useMemo } from 'react';
 import { Button, Select } from '../../../ui/controls.tsx';
-import { eventNamesQuery } from '../queries.ts';
+import { seenEventsQuery } from '../queries.ts';
+import { KnownEvents } from './known-events.ts';
 import { type Group, isGroup, NEW_EVENT, NEW_GROUP, type Row } from './model.ts';
 import { ConditionRow } from './rows.tsx';
 import './builder.css';
@@ -14,26 +15,20 @@ interface BuilderProps {
 
 /** A condition on users as rows to fill in. */
 export function Builder({ group, onChange }: BuilderProps) {
-  const names = useId();
-  const { data: known = [] } = useQuery(eventNamesQuery);
+  const { data: seen } = useQuery(seenEventsQuery);
+  const known = useMemo(() => new KnownEvents(seen ?? []), [seen]);
   return (
     <fieldset className="box builder" aria-label="Who belongs">
-      <GroupRows group={group} eventNames={names} onChange={onChange} />
-      <datalist id={names}>
-        {known.map((name) => (
-          <option key={name} value={name} />
-        ))}
-      </datalist>
+      <GroupRows group={group} known={known} onChange={onChange} />
     </fieldset>
   );
 }
 
 interface GroupRowsProps extends BuilderProps {
-  /** Id of the list of event names. */
-  readonly eventNames: string;
+  readonly known: KnownEvents;
 }
 
-function GroupRows({ group, eventNames, onChange }: GroupRowsProps) {
+function GroupRows({ group, known, onChange }: GroupRowsProps) {
   const { join, rows } = group;
   const change = (at: number, entry: Row | Group): void => onChange({ join, rows: rows.with(at, entry) });
   const remove = (at: number): void => onChange({ join, rows: rows.toSpliced(at, 1) });
@@ -46,10 +41,10 @@ function GroupRows({ group, eventNames, onChange }: GroupRowsProps) {
           <JoinWord at={at} join={join} onChange={(word) => onChange({ join: word, rows })} />
           {isGroup(entry) ? (
             <fieldset className="box builder" aria-label={`Group ${at + 1}`}>
-              <GroupRows group={entry} eventNames={eventNames} onChange={(inner) => change(at, inner)} />
+              <GroupRows group={entry} known={known} onChange={(inner) => change(at, inner)} />
             </fieldset>
           ) : (
-            <ConditionRow row={entry} eventNames={eventNames} onChange={(row) => change(at, row)} />
+            <ConditionRow row={entry} known={known} onChange={(row) => change(at, row)} />
           )}
           <Button
             kind="quiet"

@@ -1,6 +1,7 @@
 import { Plus, X } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { type ReactNode, useId } from 'react';
 import { Button, Select, TextInput } from '../../../ui/controls.tsx';
+import type { KnownEvents } from './known-events.ts';
 import {
   type EventRow,
   NEW_TEST,
@@ -17,13 +18,14 @@ import './builder.css';
 
 export interface RowProps<Kind extends Row = Row> {
   readonly row: Kind;
-  /** Id of the list of event names. */
-  readonly eventNames: string;
+  /** For suggestions. */
+  readonly known: KnownEvents;
   readonly onChange: (row: Row) => void;
 }
 
-export function EventFields({ row, eventNames, onChange }: RowProps<EventRow>) {
-  const { reduce, property, within, unit, where } = row;
+export function EventFields({ row, known, onChange }: RowProps<EventRow>) {
+  const { kind, name, reduce, property, within, unit, where } = row;
+  const properties = known.properties(kind, name);
   const change = (part: Partial<EventRow>): void => onChange({ ...row, ...part });
   const counted = (
     <Choice
@@ -36,7 +38,7 @@ export function EventFields({ row, eventNames, onChange }: RowProps<EventRow>) {
   const changeTest = (at: number, test: PropertyTest): void => change({ where: where.with(at, test) });
   return (
     <>
-      <NameField label="Name of the event" row={row} list={eventNames} onChange={onChange} />
+      <NameField label="Name of the event" row={row} names={known.names(kind)} onChange={onChange} />
       {reduce === 'count' ? (
         <>
           <Comparison test={row} onChange={change} isNumber />
@@ -45,8 +47,13 @@ export function EventFields({ row, eventNames, onChange }: RowProps<EventRow>) {
       ) : (
         <>
           {counted}
-          <Text label="Property" value={property} onChange={(value) => change({ property: value })} />
-          <Comparison test={row} onChange={change} />
+          <Text
+            label="Property"
+            value={property}
+            suggested={properties}
+            onChange={(value) => change({ property: value })}
+          />
+          <Comparison test={row} values={known.values(kind, name, property)} onChange={change} />
         </>
       )}
       <span className="b-within">
@@ -82,9 +89,14 @@ export function EventFields({ row, eventNames, onChange }: RowProps<EventRow>) {
             label="Property of the event"
             placeholder="property"
             value={test.name}
+            suggested={properties}
             onChange={(name) => changeTest(at, { ...test, name })}
           />
-          <Comparison test={test} onChange={(part) => changeTest(at, { ...test, ...part })} />
+          <Comparison
+            test={test}
+            values={known.values(kind, name, test.name)}
+            onChange={(part) => changeTest(at, { ...test, ...part })}
+          />
           <Button
             kind="quiet"
             isSmall
@@ -104,12 +116,16 @@ interface ComparisonProps {
   readonly test: { readonly op: Operator; readonly to: string };
   /** Only what compares numbers. */
   readonly isNumber?: boolean;
+  /** Suggested as what it is compared with. */
+  readonly values?: readonly string[];
   readonly onChange: (part: { readonly op: Operator } | { readonly to: string }) => void;
 }
 
 const NUMERIC = { '>=': 'at least', '>': 'more than', '<=': 'at most', '<': 'less than', '=': 'exactly' };
 
-export function Comparison({ test: { op, to }, isNumber = false, onChange }: ComparisonProps) {
+export function Comparison(props: ComparisonProps) {
+  const { test, isNumber = false, values = [], onChange } = props;
+  const { op, to } = test;
   const words: Partial<Record<Operator, string>> = isNumber ? NUMERIC : OPERATORS;
   return (
     <>
@@ -125,6 +141,8 @@ export function Comparison({ test: { op, to }, isNumber = false, onChange }: Com
           placeholder={op === 'in' ? 'DE, AT, CH' : 'value'}
           className={isNumber ? 'b-num' : 'b-text'}
           value={to}
+          // A list has several values in one field.
+          suggested={op === 'in' ? [] : values}
           onChange={(value) => onChange({ to: value })}
         />
       )}
@@ -135,18 +153,19 @@ export function Comparison({ test: { op, to }, isNumber = false, onChange }: Com
 interface NameFieldProps {
   readonly label: string;
   readonly row: Row;
-  readonly list?: string;
+  /** Suggested names. */
+  readonly names?: readonly string[];
   readonly onChange: (row: Row) => void;
 }
 
-export function NameField({ label, row, list, onChange }: NameFieldProps) {
+export function NameField({ label, row, names = [], onChange }: NameFieldProps) {
   return (
     <Text
       label={label}
       placeholder={label}
       className="b-name"
       value={row.name}
-      {...(list === undefined ? {} : { list })}
+      suggested={names}
       onChange={(name) => onChange({ ...row, name })}
     />
   );
@@ -181,17 +200,28 @@ interface TextProps {
   readonly value: string;
   readonly placeholder?: string;
   readonly className?: string;
-  readonly list?: string;
+  readonly suggested?: readonly string[];
   readonly onChange: (value: string) => void;
 }
 
-function Text({ label, className = 'b-text', onChange, ...rest }: TextProps) {
+function Text({ label, className = 'b-text', suggested = [], onChange, ...rest }: TextProps) {
+  const list = useId();
   return (
     <TextInput
       isSmall
       aria-label={label}
       className={className}
       onChange={({ target }) => onChange(target.value)}
+      {...(suggested.length === 0 ? {} : { list })}
+      after={
+        suggested.length > 0 && (
+          <datalist id={list}>
+            {suggested.map((one) => (
+              <option key={one} value={one} />
+            ))}
+          </datalist>
+        )
+      }
       {...rest}
     />
   );

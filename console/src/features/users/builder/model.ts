@@ -215,7 +215,7 @@ export function scalarOf(field: string): string | number | boolean {
 }
 
 /** A field that means the value. */
-function fieldOf(value: unknown): string {
+export function fieldOf(value: unknown): string {
   if (value === undefined) return '';
   if (Array.isArray(value)) return value.map((one) => entryField(one)).join(', ');
   return typeof value === 'string' && scalarOf(value) !== value ? quoted(value) : String(value);

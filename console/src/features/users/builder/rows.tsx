@@ -14,7 +14,7 @@ const KINDS: Readonly<Record<Row['kind'], string>> = {
 };
 
 /** One condition: a sentence whose words are chosen. */
-export function ConditionRow({ row, eventNames, onChange }: RowProps) {
+export function ConditionRow({ row, known, onChange }: RowProps) {
   return (
     <div className="rowx">
       <Choice
@@ -29,12 +29,12 @@ export function ConditionRow({ row, eventNames, onChange }: RowProps) {
         words={KINDS}
         onChange={(kind) => onChange(turned(row, kind))}
       />
-      <RowRest row={row} eventNames={eventNames} onChange={onChange} />
+      <RowRest row={row} known={known} onChange={onChange} />
     </div>
   );
 }
 
-function RowRest({ row, eventNames, onChange }: RowProps) {
+function RowRest({ row, known, onChange }: RowProps) {
   switch (row.kind) {
     case 'group':
       return <NameField label="Id of the group" row={row} onChange={onChange} />;
@@ -50,12 +50,16 @@ function RowRest({ row, eventNames, onChange }: RowProps) {
     case 'trait':
       return (
         <>
-          <NameField label="Trait" row={row} onChange={onChange} />
-          <Comparison test={row} onChange={(part) => onChange({ ...row, ...part })} />
+          <NameField label="Trait" row={row} names={known.traits()} onChange={onChange} />
+          <Comparison
+            test={row}
+            values={known.traitValues(row.name)}
+            onChange={(part) => onChange({ ...row, ...part })}
+          />
         </>
       );
     default:
-      return <EventFields row={row} eventNames={eventNames} onChange={onChange} />;
+      return <EventFields row={row} known={known} onChange={onChange} />;
   }
 }
 
@@ -74,7 +78,7 @@ function KnownName({
   kind,
   row,
   onChange,
-}: { readonly kind: 'audiences' | 'traits' } & Omit<RowProps, 'eventNames'>) {
+}: { readonly kind: 'audiences' | 'traits' } & Omit<RowProps, 'known'>) {
   const { data: known = [] } = useQuery(computationsQuery(kind));
   const names = [...new Set([...known.map(({ name }) => name), ...(row.name === '' ? [] : [row.name])])];
   return (

@@ -23,6 +23,10 @@ export async function exportRecords(options: ExportOptions, place: Surroundings)
     );
     return 1;
   }
+  if (options.json !== true && reply.value.sources.some(hasMaskedKeys)) {
+    place.err.write('millrace: a viewer is shown no write keys: export with the token of an editor.\n');
+    return 1;
+  }
   const text = options.json ? `${reply.text}\n` : formatConfig(reply.value);
   if (options.output === undefined) {
     place.out.write(text);
@@ -43,6 +47,10 @@ export async function exportRecords(options: ExportOptions, place: Surroundings)
       'Its first lines list the variables that its secrets are read from.\n',
   );
   return 0;
+}
+
+function hasMaskedKeys({ writeKeys }: ExportedRecords['sources'][number]): boolean {
+  return Array.isArray(writeKeys) && writeKeys.some((key) => typeof key !== 'string');
 }
 
 function isShown(value: unknown): value is ExportedRecords {

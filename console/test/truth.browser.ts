@@ -214,6 +214,20 @@ describe('the builder of an audience', () => {
   });
 });
 
+describe('a viewer', () => {
+  it('is not shown the write keys of a source', async () => {
+    const { token } = await server.api<{ token: string }>('POST', 'tokens', {
+      name: 'looker',
+      role: 'viewer',
+    });
+    await server.api('POST', 'sources', { name: 'kiosk', writeKeys: ['wk_of_the_kiosk'] });
+    await signIn(page, { ...server, token }, '/sources/kiosk');
+    await page.getByText('viewers are not shown them').waitFor();
+    expect(await page.locator('main').innerText()).not.toContain('wk_of_the_kiosk');
+    expect(await button('Reveal').count()).toBe(0);
+  });
+});
+
 describe('more destinations than a page of the API has', () => {
   it('are all there, and all counted', async () => {
     const { destinations } = await server.api<{ destinations: object[] }>('GET', 'config');

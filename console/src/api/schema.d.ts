@@ -3275,7 +3275,12 @@ export interface operations {
                     "application/json": {
                         data: {
                             name: string;
-                            writeKeys: string[];
+                            /** @description Masked for a viewer: whoever has one sends events as the source. */
+                            writeKeys: (string | {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            })[];
                             enabled: boolean;
                             /** @enum {string} */
                             mode: "standard" | "strict";
@@ -3352,7 +3357,12 @@ export interface operations {
                 content: {
                     "application/json": {
                         name: string;
-                        writeKeys: string[];
+                        /** @description Masked for a viewer: whoever has one sends events as the source. */
+                        writeKeys: (string | {
+                            /** @constant */
+                            set: true;
+                            hint?: string;
+                        })[];
                         enabled: boolean;
                         /** @enum {string} */
                         mode: "standard" | "strict";
@@ -3400,7 +3410,12 @@ export interface operations {
                 content: {
                     "application/json": {
                         name: string;
-                        writeKeys: string[];
+                        /** @description Masked for a viewer: whoever has one sends events as the source. */
+                        writeKeys: (string | {
+                            /** @constant */
+                            set: true;
+                            hint?: string;
+                        })[];
                         enabled: boolean;
                         /** @enum {string} */
                         mode: "standard" | "strict";
@@ -3487,7 +3502,12 @@ export interface operations {
                 content: {
                     "application/json": {
                         name: string;
-                        writeKeys: string[];
+                        /** @description Masked for a viewer: whoever has one sends events as the source. */
+                        writeKeys: (string | {
+                            /** @constant */
+                            set: true;
+                            hint?: string;
+                        })[];
                         enabled: boolean;
                         /** @enum {string} */
                         mode: "standard" | "strict";

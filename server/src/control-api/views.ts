@@ -9,12 +9,14 @@ import {
   type SecretMask,
   unmaskUrl,
 } from '../model/secrets.ts';
-import type {
-  AudienceRecord,
-  DestinationRecord,
-  SourceRecord,
-  TokenRecord,
-  TraitRecord,
+import {
+  type AudienceRecord,
+  type DestinationRecord,
+  hasRole,
+  type Role,
+  type SourceRecord,
+  type TokenRecord,
+  type TraitRecord,
 } from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 
@@ -33,7 +35,10 @@ export function formatDuration(duration: Duration): string {
 }
 
 /** A source as the configuration file has it. spec/contract.md, "Configuration file" and "Control API". */
-export type SourceView = Omit<SourceRecord, 'dedupeWindow'> & { readonly dedupeWindow?: string };
+export type SourceView<Key = string> = Omit<SourceRecord, 'dedupeWindow' | 'writeKeys'> & {
+  readonly writeKeys: readonly Key[];
+  readonly dedupeWindow?: string;
+};
 
 /** A destination as the configuration file has it, with a mask in the place of each secret. */
 export type DestinationView<Secret = SecretMask> = Omit<
@@ -64,6 +69,16 @@ export function sourceView(source: SourceRecord): SourceView {
     ...(rateLimit === undefined ? {} : { rateLimit }),
     ...(system === undefined ? {} : { system }),
   };
+}
+
+/**
+ * A source as the owner of a token may see it. Whoever has a write key sends events as the source, and that is more than to read: a viewer
+ * gets a mask in its place.
+ */
+export function sourceViewFor(role: Role | undefined, source: SourceRecord): SourceView<string | SecretMask> {
+  const view = sourceView(source);
+  const maySee = role !== undefined && hasRole(role, 'editor');
+  return maySee ? view : { ...view, writeKeys: view.writeKeys.map(maskSecret) };
 }
 
 export function destinationView(destination: DestinationRecord): DestinationView {

@@ -73,3 +73,19 @@ test('a session reads what its token reads, and nothing once it is over', async 
   expect((await read('/api/v1/status', own)).status).toBe(401);
   expect((await read('/api/v1/status')).status).toBe(200);
 });
+
+test('a viewer gets a mask in the place of each write key, in every answer that has them', async () => {
+  await world.api('POST', 'sources', { name: 'kiosk', writeKeys: ['wk_of_the_kiosk'] });
+  const { token: editor } = await world.api<{ token: string }>('POST', 'tokens', {
+    ...{ name: 'an-editor', role: 'editor' },
+  });
+  const paths = ['sources?limit=500', 'sources/kiosk', 'config', 'audit?kind=source&name=kiosk'];
+  for (const path of paths) {
+    const read = async (token: string) =>
+      (await world.send({ method: 'GET', path: `/api/v1/${path}` }, { headers: bearer(token) })).body;
+    const seen = await read(world.viewer);
+    expect(seen).toContain('{"set":true,"hint":"iosk"}');
+    expect(seen).not.toContain('wk_of_the_kiosk');
+    expect(await read(editor)).toContain('wk_of_the_kiosk');
+  }
+});

@@ -332,6 +332,21 @@ describe('a destination that something is owed to', () => {
   });
 });
 
+describe('an export', () => {
+  it('by a viewer is refused, because a viewer is shown no write keys', async () => {
+    const place = makePlace(OWED('http://127.0.0.1:9/in'));
+    const server = await serve(place, '--config', place.config);
+    const { out } = await server.run(['token', 'create', 'looker', '--role', 'viewer']);
+    const refused = await runVerb(['export', '--url', server.program.url], {
+      MILLRACE_ADMIN_TOKEN: out.trim(),
+    });
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain('a viewer is shown no write keys: export with the token of an editor');
+    await server.program.kill();
+    place.remove();
+  });
+});
+
 describe('an edit over the API', () => {
   it('can be known beforehand to be lost: the server names the records of its file', async () => {
     const place = makePlace(OWED('http://127.0.0.1:9/in'));

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { sourcesQuery } from '../../api/queries.ts';
+import { keyOf, sourcesQuery } from '../../api/queries.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Select } from '../../ui/controls.tsx';
 import { callExample } from './curl.ts';
@@ -59,6 +59,6 @@ export function CallFilters({ filter, set }: CallFiltersProps) {
 /** A command to paste that sends an event with the first write key there is. */
 export function SendExample() {
   const { data: sources = [] } = useQuery(sourcesQuery);
-  const key = sources.find(({ writeKeys }) => writeKeys.length > 0)?.writeKeys[0];
+  const key = keyOf(sources.find((source) => keyOf(source) !== undefined));
   return <CodeBlock code={callExample(key)} label="Command that sends an event" />;
 }

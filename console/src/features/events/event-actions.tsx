@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Send } from 'lucide-react';
 import { useState } from 'react';
-import { sourcesQuery } from '../../api/queries.ts';
+import { keyOf, sourcesQuery } from '../../api/queries.ts';
 import { sessionQuery } from '../../api/session.ts';
 import { Button, CopyButton } from '../../ui/controls.tsx';
 import { useShortcut } from '../../ui/shortcuts.ts';
@@ -15,7 +15,7 @@ export function EventActions({ entry }: { readonly entry: AcceptedEvent }) {
   const { data: sources = [] } = useQuery(sourcesQuery);
   const { data: session } = useQuery(sessionQuery);
   const mayChange = session?.role !== 'viewer';
-  const key = sources.find(({ name }) => name === entry.source)?.writeKeys[0];
+  const key = keyOf(sources.find(({ name }) => name === entry.source));
   useShortcut('r', 'Resend the event (asks first)', () => mayChange && setIsAsking(true));
   return (
     <>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
-import { type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
+import { keyOf, type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Button, Segmented } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
@@ -89,7 +89,7 @@ function isDry({ sources }: Status): boolean {
 function FirstSteps({ status }: { readonly status: Status }) {
   const { data: sources = [] } = useQuery(sourcesQuery);
   if (!isDry(status) && Object.keys(status.lanes).length > 0) return null;
-  const key = sources.find(({ writeKeys }) => writeKeys.length > 0)?.writeKeys[0];
+  const key = keyOf(sources.find((source) => keyOf(source) !== undefined));
   if (sources.length === 0) {
     return (
       <div className="box">

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { destinationsQuery, statusQuery } from '../../api/queries.ts';
+import { destinationsQuery, keyOf, statusQuery } from '../../api/queries.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { exactNumber } from '../../ui/format.ts';
 import { Icon } from '../../ui/icons.tsx';
@@ -94,9 +94,9 @@ function Takers({ names }: { readonly names: readonly string[] }) {
   );
 }
 
-function Snippets({ source: { writeKeys } }: { readonly source: SourceRecord }) {
+function Snippets({ source }: { readonly source: SourceRecord }) {
   const [language, setLanguage] = useState('curl');
-  const snippets = sourceSnippets({ origin: window.location.origin, writeKey: writeKeys[0] ?? '' });
+  const snippets = sourceSnippets({ origin: window.location.origin, writeKey: keyOf(source) ?? 'WRITE_KEY' });
   return (
     <Tabs
       label="Language"

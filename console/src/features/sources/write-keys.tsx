@@ -38,11 +38,19 @@ export function WriteKeys({ source }: { readonly source: SourceRecord }) {
       }
     >
       <ul className="box bleed">
-        {writeKeys.map((key) => (
-          <WriteKey key={key} writeKey={key} onRemove={mayEdit ? () => setRemoved(key) : undefined} />
-        ))}
+        {writeKeys.map((key, nth) =>
+          typeof key === 'string' ? (
+            <WriteKey key={key} writeKey={key} onRemove={mayEdit ? () => setRemoved(key) : undefined} />
+          ) : (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a masked key has no identity but its place.
+            <li key={nth} className="key-row">
+              <code className="mono ink clip">{`${'•'.repeat(8)}${key.hint ?? ''}`}</code>
+            </li>
+          ),
+        )}
       </ul>
       <p className="hint">
+        {mayEdit ? '' : 'Whoever has one sends events as this source, so viewers are not shown them. '}
         Every one of them works. To replace one: add another, give it to your clients, then remove the old
         one.
       </p>

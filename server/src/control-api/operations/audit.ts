@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { isObject, type Json, type JsonObject } from '../../model/json.ts';
-import { maskUrl } from '../../model/secrets.ts';
+import { maskSecret, maskUrl } from '../../model/secrets.ts';
+import { hasRole } from '../../model/settings.ts';
 import type { AuditEntry } from '../../ports/settings-store.ts';
 import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
@@ -42,9 +43,13 @@ export function auditOperations({ settings }: Pick<RecordDependencies, 'settings
         name: textInQuery.exactOptional(),
       }),
       answer: pageSchema(entrySchema),
-      run: async ({ query: { limit, cursor, ...query } }) => {
+      run: async ({ query: { limit, cursor, ...query }, client: { caller } }) => {
+        const maySeeKeys = caller !== undefined && hasRole(caller.role, 'editor');
         const { entries, next } = await settings.audit(query, limit, parseNumberCursor(cursor));
-        return { data: entries.map(entryView), next: next === undefined ? null : String(next) };
+        return {
+          data: entries.map((entry) => entryView(maySeeKeys ? entry : withMaskedKeys(entry))),
+          next: next === undefined ? null : String(next),
+        };
       },
     }),
   ];
@@ -61,6 +66,21 @@ function entryView({ at, by, action, kind, name, before, after }: AuditEntry) {
     ...(before === undefined ? {} : { before: withMaskedUrls(before) as JsonObject }),
     ...(after === undefined ? {} : { after: withMaskedUrls(after) as JsonObject }),
   };
+}
+
+/** The entry for a viewer, who gets a mask in the place of each write key. */
+function withMaskedKeys(entry: AuditEntry): AuditEntry {
+  const { before, after, ...rest } = entry;
+  return {
+    ...rest,
+    ...(before === undefined ? {} : { before: maskedKeys(before) }),
+    ...(after === undefined ? {} : { after: maskedKeys(after) }),
+  };
+}
+
+function maskedKeys(record: Json): Json {
+  if (!isObject(record) || !Array.isArray(record['writeKeys'])) return record;
+  return { ...record, writeKeys: record['writeKeys'].map((key) => ({ ...maskSecret(String(key)) })) };
 }
 
 /** Masks URLs in entries of earlier versions, which stored them whole. */

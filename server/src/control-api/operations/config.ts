@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
-import { AUDIENCES_SOURCE, type RecordKind, type RecordName } from '../../model/settings.ts';
+import { AUDIENCES_SOURCE, type RecordKind, type RecordName, type Role } from '../../model/settings.ts';
 import type { AuditEntry, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { type DesiredRecords, diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
@@ -17,7 +17,7 @@ import {
   alertView,
   computationView,
   destinationView,
-  sourceView,
+  sourceViewFor,
   unmaskAlert,
   unmaskSecrets,
 } from '../views.ts';
@@ -98,7 +98,7 @@ export function configOperations(dependencies: ConfigOperationDependencies): Api
         traits: z.array(z.looseObject({})),
         alerts: z.array(z.looseObject({})),
       }),
-      run: async () => exportRecords(settings.now()),
+      run: async ({ client: { caller } }) => exportRecords(settings.now(), caller?.role),
     }),
     defineOperation({
       method: 'PUT',
@@ -155,9 +155,12 @@ interface PlannedChanges {
 }
 
 /** Records are sorted by name, so that two servers with the same records give the same answer. */
-function exportRecords({ sources, destinations, audiences, traits, alerts }: SettingsSnapshot) {
+function exportRecords(
+  { sources, destinations, audiences, traits, alerts }: SettingsSnapshot,
+  role: Role | undefined,
+) {
   return {
-    sources: sortByName(sources.filter(({ system }) => !system).map(sourceView)),
+    sources: sortByName(sources.filter(({ system }) => !system).map((one) => sourceViewFor(role, one))),
     destinations: sortByName(destinations.map(destinationView)),
     audiences: sortByName(audiences.map(computationView)),
     traits: sortByName(traits.map(computationView)),

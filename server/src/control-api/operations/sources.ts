@@ -9,17 +9,20 @@ import { Problem } from '../problem.ts';
 import {
   checkRecord,
   etagOf,
+  maskSchema,
   mergePatch,
   type RecordDependencies,
   recordInput,
   refuseStale,
 } from '../records.ts';
 import { unknownName } from '../unknown-name.ts';
-import { sourceView, toJson } from '../views.ts';
+import { sourceView, sourceViewFor, toJson } from '../views.ts';
 
 const sourceSchema = z.object({
   name: z.string(),
-  writeKeys: z.array(z.string()),
+  writeKeys: z
+    .array(z.union([z.string(), maskSchema]))
+    .meta({ description: 'Masked for a viewer: whoever has one sends events as the source.' }),
   enabled: z.boolean(),
   mode: z.enum(['standard', 'strict']),
   whenDisabled: z.enum(['refuse', 'discard']),
@@ -36,16 +39,7 @@ const sourceInput = recordInput.meta({
 export function sourceOperations(dependencies: RecordDependencies): ApiOperation[] {
   const { settings, clock } = dependencies;
   return [
-    defineOperation({
-      method: 'GET',
-      path: 'sources',
-      role: 'viewer',
-      summary: 'Lists the sources by name',
-      isInMemory: true,
-      query: z.object(pageQuery),
-      answer: pageSchema(sourceSchema),
-      run: async ({ query }) => pageByName(settings.now().sources.map(sourceView), query),
-    }),
+    ...sourceReadings(dependencies),
     defineOperation({
       method: 'POST',
       path: 'sources',
@@ -68,17 +62,6 @@ export function sourceOperations(dependencies: RecordDependencies): ApiOperation
       },
     }),
     defineOperation({
-      method: 'GET',
-      path: 'sources/:name',
-      role: 'viewer',
-      isTagged: true,
-      isInMemory: true,
-      summary: 'Shows a source',
-      answer: sourceSchema,
-      problems: ['unknown_name'],
-      run: async ({ names }) => taggedSource(sourceByName(names['name'], settings.now().sources)),
-    }),
-    defineOperation({
       method: 'PATCH',
       path: 'sources/:name',
       role: 'editor',
@@ -97,6 +80,39 @@ export function sourceOperations(dependencies: RecordDependencies): ApiOperation
       summary: 'Removes a source; its write keys are unknown from then on, and what it sent stays',
       problems: ['unknown_name', 'system_record'],
       run: (input) => removeSource(input, dependencies),
+    }),
+  ];
+}
+
+function sourceReadings({ settings }: Pick<RecordDependencies, 'settings'>): ApiOperation[] {
+  return [
+    defineOperation({
+      method: 'GET',
+      path: 'sources',
+      role: 'viewer',
+      summary: 'Lists the sources by name',
+      isInMemory: true,
+      query: z.object(pageQuery),
+      answer: pageSchema(sourceSchema),
+      run: async ({ query, client: { caller } }) =>
+        pageByName(
+          settings.now().sources.map((source) => sourceViewFor(caller?.role, source)),
+          query,
+        ),
+    }),
+    defineOperation({
+      method: 'GET',
+      path: 'sources/:name',
+      role: 'viewer',
+      isTagged: true,
+      isInMemory: true,
+      summary: 'Shows a source',
+      answer: sourceSchema,
+      problems: ['unknown_name'],
+      run: async ({ names, client: { caller } }) => {
+        const source = sourceByName(names['name'], settings.now().sources);
+        return new TaggedResult(sourceViewFor(caller?.role, source), taggedSource(source).tag);
+      },
     }),
   ];
 }

@@ -214,6 +214,43 @@ describe('the builder of an audience', () => {
   });
 });
 
+describe('an id that no line can carry', () => {
+  it('is found, searched and erased as JSON text, and only where that is asked for', async () => {
+    const id = 'line\nend ';
+    const text = JSON.stringify(id);
+    await server.call('track', { userId: id, event: 'Order Completed' });
+    await server.call('track', { userId: text, event: 'Order Completed' });
+    await signIn(page, server, '/users');
+    const search = page.getByRole('searchbox', { name: 'userId' });
+    await search.fill(text);
+    await button('Find').click();
+    await page.getByRole('heading', { name: text, exact: true }).waitFor();
+    await page.getByRole('checkbox', { name: 'as JSON text' }).check();
+    await button('Find').click();
+    await page.getByRole('heading', { name: 'line⏎end' }).waitFor();
+    await button('Delete user…').click();
+    const dialog = page.getByRole('dialog');
+    expect(await dialog.getByRole('checkbox', { name: 'as JSON text' }).isChecked()).toBe(true);
+    await dialog.getByRole('textbox', { name: `Type ${text} to go on` }).fill(text);
+    await dialog.getByRole('button', { name: /^Delete/ }).click();
+    await page.waitForURL(/\/users\/deletions\//);
+    await until('it is erased everywhere', async () => {
+      const { data } = await server.api<{ data: { overallStatus: string }[] }>('GET', 'regulations');
+      return data[0]?.overallStatus === 'FINISHED';
+    });
+    const events = async (query: string) =>
+      (await server.api<{ data: object[] }>('GET', `events?${query}`)).data.length;
+    expect(await events(`userIdJson=${encodeURIComponent(text)}`)).toBe(0);
+    expect(await events(`userId=${encodeURIComponent(text)}`)).toBe(1);
+    await page.goto(`${server.url}/events`);
+    await page.getByRole('textbox', { name: 'userId' }).fill('"ann"');
+    await page.getByRole('checkbox', { name: 'as JSON text' }).check();
+    await page.getByRole('main').getByRole('button', { name: 'Search' }).click();
+    await page.waitForURL(/userIdJson=%22ann%22/);
+    await page.getByRole('gridcell', { name: 'ann', exact: true }).first().waitFor();
+  });
+});
+
 describe('a viewer', () => {
   it('is not shown the write keys of a source', async () => {
     const { token } = await server.api<{ token: string }>('POST', 'tokens', {

@@ -101,13 +101,15 @@ interface ConfirmDialogProps {
   /** What must be typed first; nothing for what can be undone. */
   readonly typed?: string;
   readonly isDangerous?: boolean;
+  /** False while something above is missing or wrong. */
+  readonly isReady?: boolean;
   /** Closes the dialog when it resolves; a failure is shown in it. */
   readonly onConfirm: () => Promise<unknown>;
   readonly onClose: () => void;
 }
 
 export function ConfirmDialog(props: ConfirmDialogProps) {
-  const { title, children, action, typed, isDangerous = false, onConfirm, onClose } = props;
+  const { title, children, action, typed, isDangerous = false, isReady = true, onConfirm, onClose } = props;
   const [text, setText] = useState('');
   const [isBusy, setIsBusy] = useState(false);
   const [failure, setFailure] = useState<string>();
@@ -121,11 +123,11 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
       setIsBusy(false);
     }
   };
-  const isReady = !isBusy && (typed === undefined || text === typed);
+  const mayConfirm = isReady && !isBusy && (typed === undefined || text === typed);
   const foot = (
     <>
       <Button onClick={onClose}>Cancel</Button>
-      <Button kind={isDangerous ? 'danger' : 'primary'} disabled={!isReady} onClick={() => void confirm()}>
+      <Button kind={isDangerous ? 'danger' : 'primary'} disabled={!mayConfirm} onClick={() => void confirm()}>
         {action}
       </Button>
     </>

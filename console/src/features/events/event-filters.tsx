@@ -1,20 +1,27 @@
 import { getRouteApi } from '@tanstack/react-router';
 import { Search, X } from 'lucide-react';
-import { type FormEvent, useRef } from 'react';
+import { type FormEvent, useRef, useState } from 'react';
+import { type IdParameters, parametersOfTyped, typedOf } from '../../api/ids.ts';
 import { serverNow } from '../../api/server-time.ts';
 import { Button, Select, TextInput } from '../../ui/controls.tsx';
 import { dateTime } from '../../ui/format.ts';
+import { JsonSwitch } from '../../ui/json-switch.tsx';
 import { usePreferences } from '../../ui/preferences.ts';
 import { useShortcut } from '../../ui/shortcuts.ts';
 import { CallFilters } from './call-filters.tsx';
 
 const route = getRouteApi('/shell/events');
 
+/** Takes the id of the last search out of the address. */
+const NO_ID: IdParameters = { userId: '', anonymousId: '', userIdJson: '', anonymousIdJson: '' };
+
 /** What the list of stored events is restricted to; all of it stands in the address. */
 export function EventFilters() {
   const filter = route.useSearch();
   const navigate = route.useNavigate();
   const field = useRef<HTMLInputElement>(null);
+  const { kind, text, isJson: wasJson } = typedOf(filter);
+  const [isJson, setIsJson] = useState(wasJson);
   useShortcut('/', 'Search', () => field.current?.focus());
   const set = (change: Readonly<Record<string, string>>): void =>
     void navigate({ search: (before) => ({ ...before, ...change }) });
@@ -22,22 +29,24 @@ export function EventFilters() {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const typed = (name: string): string => String(form.get(name));
-    set({ userId: typed('userId'), event: typed('event'), messageId: typed('messageId') });
+    const id = parametersOfTyped({ kind, text: typed('id'), isJson });
+    set({ ...NO_ID, ...id, event: typed('event'), messageId: typed('messageId') });
   };
-  const { userId, event, messageId } = filter;
+  const { event, messageId } = filter;
   return (
-    <form className="rowx" onSubmit={onSubmit} key={JSON.stringify([userId, event, messageId])}>
+    <form className="rowx" onSubmit={onSubmit} key={JSON.stringify([text, event, messageId])}>
       <TextInput
         ref={field}
         isSmall
         className="filter-field"
-        name="userId"
+        name="id"
         before={<Search className="i" aria-hidden />}
         after={<kbd>/</kbd>}
-        aria-label="userId"
-        placeholder="userId"
-        defaultValue={userId}
+        aria-label={kind}
+        placeholder={kind}
+        defaultValue={text}
       />
+      <JsonSwitch isJson={isJson} onChange={setIsJson} />
       <TextInput
         isSmall
         className="filter-field"

@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
+import type { IdParameters } from '../../api/ids.ts';
 
 /** One time a source used a messageId: an accepted event, a discarded call, or one that cannot be read any more. */
 export type TraceEntry = Answer<'/api/v1/events/{messageId}', 'get'>['data'][number];
@@ -43,11 +44,9 @@ export function deliveryRequestsQuery(id: string, at: string) {
   });
 }
 
-export interface EventFilter {
+export interface EventFilter extends IdParameters {
   readonly source?: string;
   readonly type?: string;
-  readonly userId?: string;
-  readonly anonymousId?: string;
   readonly messageId?: string;
   readonly event?: string;
   /** ISO 8601. */

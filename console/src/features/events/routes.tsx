@@ -1,4 +1,5 @@
 import { createRoute } from '@tanstack/react-router';
+import { ID_PARAMETERS } from '../../api/ids.ts';
 import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
@@ -6,16 +7,7 @@ import { textParameters } from '../../app/search.ts';
 const listRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events',
-  validateSearch: textParameters(
-    'source',
-    'type',
-    'userId',
-    'anonymousId',
-    'messageId',
-    'event',
-    'from',
-    'to',
-  ),
+  validateSearch: textParameters('source', 'type', ...ID_PARAMETERS, 'messageId', 'event', 'from', 'to'),
   component: lazyPage(() => import('./events-page.tsx'), 'EventsPage'),
 });
 

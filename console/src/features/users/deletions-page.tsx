@@ -1,6 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
@@ -13,19 +12,23 @@ import { RegulationDialog } from './regulation-dialog.tsx';
 import { RegulationState } from './regulation-state.tsx';
 import { UserSections } from './section-tabs.tsx';
 
+const route = getRouteApi('/shell/users/deletions');
+
 /** Requests to delete or suppress users, the newest first. */
 export function DeletionsPage() {
   const regulations = useInfiniteQuery(regulationsQuery);
   const mayDelete = useMay('admin');
   const navigate = useNavigate();
-  const [isAsking, setIsAsking] = useState(false);
+  const { new: isAsking } = route.useSearch();
+  const ask = (isOpen: boolean) =>
+    void navigate({ to: '/users/deletions', search: isOpen ? { new: true } : {}, replace: !isOpen });
   const rows = regulations.data?.pages.flatMap(({ data }) => data) ?? [];
   return (
     <Page
       title="Deletions"
       actions={
         mayDelete && (
-          <Button kind="danger" onClick={() => setIsAsking(true)}>
+          <Button kind="danger" onClick={() => ask(true)}>
             Delete users…
           </Button>
         )
@@ -58,7 +61,7 @@ export function DeletionsPage() {
           }
         />
       )}
-      {isAsking && <RegulationDialog initialIds={[]} onClose={() => setIsAsking(false)} />}
+      {isAsking === true && mayDelete && <RegulationDialog initialIds={[]} onClose={() => ask(false)} />}
     </Page>
   );
 }

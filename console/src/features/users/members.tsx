@@ -1,5 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
+import { parametersOf } from '../../api/ids.ts';
 import { Button } from '../../ui/controls.tsx';
 import { EmptyState, Failure } from '../../ui/empty-state.tsx';
 import { exactNumber } from '../../ui/format.ts';
@@ -23,7 +24,7 @@ const MEMBER_COLUMNS: readonly Column<Member>[] = [
       userId === undefined ? (
         <span className="dim">without a userId</span>
       ) : (
-        <Link to="/users" search={{ userId }}>
+        <Link to="/users" search={parametersOf('userId', userId)}>
           {visibleLine(userId)}
         </Link>
       ),
@@ -56,7 +57,9 @@ export function Members({ kind, computation: { name, members: count } }: PartPro
           columns={MEMBER_COLUMNS}
           rows={rows}
           rowId={({ userId, since }) => userId ?? since}
-          onOpen={({ userId }) => userId !== undefined && void navigate({ to: '/users', search: { userId } })}
+          onOpen={({ userId }) =>
+            userId !== undefined && void navigate({ to: '/users', search: parametersOf('userId', userId) })
+          }
           foot={
             members.hasNextPage ? (
               <Button kind="quiet" isSmall onClick={() => void members.fetchNextPage()}>

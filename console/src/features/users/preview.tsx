@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { parametersOf } from '../../api/ids.ts';
 import { statusQuery } from '../../api/queries.ts';
 import { exactNumber, plural } from '../../ui/format.ts';
 import { Clock } from '../../ui/time.tsx';
@@ -47,7 +48,7 @@ export function PreviewBox({ preview, isStale, isCompared }: PreviewBoxProps) {
           {preview.sample.length > 0 && (
             <div className="tfoot sample">
               {preview.sample.map((userId) => (
-                <Link key={userId} to="/users" search={{ userId }} className="tok">
+                <Link key={userId} to="/users" search={parametersOf('userId', userId)} className="tok">
                   {visibleLine(userId, 40)}
                 </Link>
               ))}

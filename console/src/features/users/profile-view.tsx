@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Fragment, type ReactNode, useState } from 'react';
+import type { IdParameters } from '../../api/ids.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { JsonView } from '../../ui/json-view.tsx';
@@ -8,13 +9,13 @@ import { Section } from '../../ui/page.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { Identities, Merges } from './profile-ids.tsx';
-import { computationsQuery, type Profile, type ProfileId } from './queries.ts';
+import { computationsQuery, type Profile } from './queries.ts';
 import { RegulationDialog } from './regulation-dialog.tsx';
 import { UserEvents } from './user-events.tsx';
 
 interface ProfileViewProps {
   readonly profile: Profile;
-  readonly id: ProfileId;
+  readonly id: IdParameters;
 }
 
 /** Everything that is known of a user. */

@@ -1,14 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
 import { type FormEvent, useEffect, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
+import { type IdParameters, parametersOfTyped, type TypedId, typedOf } from '../../api/ids.ts';
 import { Button, Segmented, TextInput } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { JsonSwitch } from '../../ui/json-switch.tsx';
 import { Page } from '../../ui/page.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { ProfileView } from './profile-view.tsx';
-import { type ProfileId, profileQuery } from './queries.ts';
+import { profileQuery } from './queries.ts';
 import { UserSections } from './section-tabs.tsx';
 
 const route = getRouteApi('/shell/users');
@@ -16,14 +18,14 @@ const route = getRouteApi('/shell/users');
 /** Finds a user by one of its ids and shows everything that is known. */
 export function ProfilesPage() {
   const id = route.useSearch();
-  const wanted = id.userId ?? id.anonymousId;
+  const { text: wanted } = typedOf(id);
   const profile = useQuery(profileQuery(id));
   const isUnknown = profile.error instanceof ApiError && profile.error.status === 404;
   return (
     <Page title="Users">
       <UserSections />
       <ProfileSearch id={id} />
-      {wanted === undefined ? (
+      {wanted === '' ? (
         <div className="box">
           <EmptyState title="Find a user">
             By its userId, also a former one, or by an anonymous id: who it is, how its ids were joined, its
@@ -32,7 +34,7 @@ export function ProfilesPage() {
         </div>
       ) : isUnknown ? (
         <div className="box">
-          <EmptyState title={`Nothing is known of ${visibleLine(wanted)}`}>
+          <EmptyState title={`Nothing is known of ${visibleLine(wanted)}`} action={<OtherMeanings id={id} />}>
             No event named this id, or the user was deleted, or profiles are off: they begin with the first
             audience or computed trait.
           </EmptyState>
@@ -48,38 +50,67 @@ export function ProfilesPage() {
   );
 }
 
-function ProfileSearch({ id }: { readonly id: ProfileId }) {
+/** What else a text may be that is the id of nobody: it is looked up as that. */
+function OtherMeanings({ id }: { readonly id: IdParameters }) {
+  const { kind, text, isJson } = typedOf(id);
+  const other = kind === 'userId' ? 'anonymousId' : 'userId';
+  return (
+    <div className="rowx">
+      <Link to="/users" search={parametersOfTyped({ kind: other, text, isJson })} className="btn">
+        As {other}
+      </Link>
+      <Link to="/events" search={id} className="btn">
+        Its stored events
+      </Link>
+      {!isJson && (
+        <Link to="/events/$messageId" params={{ messageId: text }} className="btn">
+          As messageId
+        </Link>
+      )}
+    </div>
+  );
+}
+
+function ProfileSearch({ id }: { readonly id: IdParameters }) {
   const navigate = useNavigate();
-  const [kind, setKind] = useState<keyof ProfileId>(id.anonymousId === undefined ? 'userId' : 'anonymousId');
-  const [text, setText] = useState(id.userId ?? id.anonymousId ?? '');
+  const given = typedOf(id);
+  const [typed, setTyped] = useState(given);
   // The id in the URL may come from a link elsewhere.
-  useEffect(() => setText(id.userId ?? id.anonymousId ?? ''), [id.userId, id.anonymousId]);
+  const key = JSON.stringify(given);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has all of it.
+  useEffect(() => setTyped(given), [key]);
   const find = (event: FormEvent) => {
     event.preventDefault();
-    void navigate({ to: '/users', search: text === '' ? {} : { [kind]: text } });
+    void navigate({ to: '/users', search: parametersOfTyped(typed) });
   };
   return (
     <form className="rowx" onSubmit={find}>
       <Segmented
         label="Kind of id"
-        value={kind}
+        value={typed.kind}
         options={[
           { value: 'userId', label: 'userId' },
           { value: 'anonymousId', label: 'anonymousId' },
         ]}
-        onChange={setKind}
+        onChange={(kind) => setTyped({ ...typed, kind })}
       />
       <TextInput
         isSmall
         className="search mono"
         type="search"
-        aria-label={kind}
-        placeholder={kind === 'userId' ? 'cus_20418' : '0198f7a2-7c3e-…'}
+        aria-label={typed.kind}
+        placeholder={placeholderOf(typed)}
         before={<Search className="i i-s" aria-hidden />}
-        value={text}
-        onChange={({ target }) => setText(target.value)}
+        value={typed.text}
+        onChange={({ target }) => setTyped({ ...typed, text: target.value })}
       />
+      <JsonSwitch isJson={typed.isJson} onChange={(isJson) => setTyped({ ...typed, isJson })} />
       <Button type="submit">Find</Button>
     </form>
   );
+}
+
+function placeholderOf({ kind, isJson }: TypedId): string {
+  if (isJson) return '"mia-\\ud83d"';
+  return kind === 'userId' ? 'cus_20418' : '0198f7a2-7c3e-…';
 }

@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
+import type { IdParameters } from '../../api/ids.ts';
 import { allOf, REFRESH } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
@@ -102,22 +103,13 @@ export function useCreateComputation(kind: Kind) {
   });
 }
 
-export interface ProfileId {
-  readonly userId?: string;
-  readonly anonymousId?: string;
-}
-
 /** By a userId, also a former one, or by an anonymous id. */
-export const profileQuery = ({ userId, anonymousId }: ProfileId) =>
+export const profileQuery = (id: IdParameters) =>
   queryOptions({
-    queryKey: ['profiles', { userId, anonymousId }],
+    queryKey: ['profiles', id],
     queryFn: async ({ signal }): Promise<Profile> =>
-      userId === undefined
-        ? await answer(
-            api.GET('/api/v1/profiles', { params: { query: { anonymousId: anonymousId ?? '' } }, signal }),
-          )
-        : await answer(api.GET('/api/v1/profiles/{userId}', { params: { path: { userId } }, signal })),
-    enabled: userId !== undefined || anonymousId !== undefined,
+      await answer(api.GET('/api/v1/profiles', { params: { query: id }, signal })),
+    enabled: Object.keys(id).length > 0,
     retry: false,
     refetchInterval: 2 * REFRESH,
   });
@@ -125,17 +117,12 @@ export const profileQuery = ({ userId, anonymousId }: ProfileId) =>
 const EVENTS_PAGE = 20;
 
 /** Events of a user, by all its ids, the newest first. */
-export const userEventsQuery = ({ userId, anonymousId }: ProfileId) =>
+export const userEventsQuery = (id: IdParameters) =>
   infiniteQueryOptions({
-    queryKey: ['events', { userId, anonymousId }],
+    queryKey: ['events', id],
     queryFn: async ({ signal, pageParam }) => {
-      const id = userId === undefined ? { anonymousId: anonymousId ?? '' } : { userId };
-      return await answer(
-        api.GET('/api/v1/events', {
-          params: { query: { ...id, ...pageOf(pageParam, EVENTS_PAGE) } },
-          signal,
-        }),
-      );
+      const query = { ...id, ...pageOf(pageParam, EVENTS_PAGE) };
+      return await answer(api.GET('/api/v1/events', { params: { query }, signal }));
     },
     initialPageParam: '',
     getNextPageParam: ({ next }) => next,

@@ -1,13 +1,15 @@
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useRef } from 'react';
+import { useKeptForm } from '../../editing/use-kept-form.ts';
 import { Field, Select } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
 import { plural } from '../../ui/format.ts';
+import { JsonSwitch } from '../../ui/json-switch.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { type RegulationType, useRegulate } from './queries.ts';
 import { isErasing, titleOf } from './receipt.ts';
-import { subjectsOf } from './subjects.ts';
+import { confirmationOf, type SubjectText, subjectsOf, textOf } from './subjects.ts';
 
 const TYPES: readonly { readonly value: RegulationType; readonly label: string }[] = [
   { value: 'SUPPRESS_WITH_DELETE', label: 'Delete, and store nothing new of them' },
@@ -22,13 +24,28 @@ interface RegulationDialogProps {
   readonly onClose: () => void;
 }
 
+/** What is to be done to whom, as it stands in the dialog. */
+interface RegulationDraft extends SubjectText {
+  readonly type: RegulationType;
+}
+
+function draftFor({
+  initialIds,
+  initialType = 'SUPPRESS_WITH_DELETE',
+}: RegulationDialogProps): RegulationDraft {
+  return { type: initialType, ...textOf(initialIds) };
+}
+
 /** Deletes users, suppresses them, or ends it. Deleting cannot be taken back, so that something must be typed for it. */
-export function RegulationDialog({ initialIds, initialType, onClose }: RegulationDialogProps) {
-  const [type, setType] = useState<RegulationType>(initialType ?? 'SUPPRESS_WITH_DELETE');
-  const [text, setText] = useState(initialIds.join('\n'));
+export function RegulationDialog(props: RegulationDialogProps) {
+  const blank = draftFor(props);
+  const key = `regulations?${blank.type} ${blank.text}`;
+  const { draft, put, forget } = useKeptForm<RegulationDraft>({ key, blank });
   const regulate = useRegulate();
   const navigate = useNavigate();
-  const ids = subjectsOf(text);
+  const isDone = useRef(false);
+  const { type } = draft;
+  const { ids, mistake } = subjectsOf(draft);
   const [first = ''] = ids;
   const title = titleOf({ type, subjects: ids.length });
   return (
@@ -36,14 +53,21 @@ export function RegulationDialog({ initialIds, initialType, onClose }: Regulatio
       title={title}
       action={title}
       // One user by its id; of many nobody would type all.
-      typed={ids.length === 1 ? first : plural(ids.length, 'user')}
+      typed={ids.length === 1 ? confirmationOf(first) : plural(ids.length, 'user')}
       isDangerous={type !== 'UNSUPPRESS'}
+      isReady={ids.length > 0}
       onConfirm={async () => {
-        const { id } = await regulate.mutateAsync({ type, subjectIds: ids });
+        const { id } = await regulate.mutateAsync({ type, subjectIds: [...ids] });
+        forget();
+        // The receipt takes the place of the page that the dialog is on.
+        isDone.current = true;
         toast(`${title}: under way.`);
         await navigate({ to: '/users/deletions/$id', params: { id } });
       }}
-      onClose={onClose}
+      onClose={() => {
+        forget();
+        if (!isDone.current) props.onClose();
+      }}
     >
       <div className="stack-s">
         <Field label="What is to be done">
@@ -52,30 +76,35 @@ export function RegulationDialog({ initialIds, initialType, onClose }: Regulatio
               {...control}
               value={type}
               options={TYPES}
-              onChange={(value) => setType(value as RegulationType)}
+              onChange={(value) => put({ ...draft, type: value as RegulationType })}
             />
           )}
         </Field>
-        <Field label="UserIds, one a line" hint="5,000 at most.">
+        <Field label="UserIds, one a line" hint="5,000 at most, taken as they are." error={mistake}>
           {(control) => (
             <textarea
               {...control}
               className="area"
               rows={Math.min(6, Math.max(2, ids.length + 1))}
               spellCheck={false}
-              value={text}
-              onChange={({ target }) => setText(target.value)}
+              value={draft.text}
+              onChange={({ target }) => put({ ...draft, text: target.value })}
             />
           )}
         </Field>
-        {isErasing(type) && (
-          <Notice tone="warn">
-            Every stored event of {plural(ids.length, 'user')} is erased, with what is owed of them, their
-            dead letters, profiles and memberships. Every destination of their sources is told. This cannot be
-            taken back; a receipt stays.
-          </Notice>
-        )}
+        <JsonSwitch isJson={draft.isJson} onChange={(isJson) => put({ ...draft, isJson })} />
+        {isErasing(type) && <ErasingNotice count={ids.length} />}
       </div>
     </ConfirmDialog>
+  );
+}
+
+function ErasingNotice({ count }: { readonly count: number }) {
+  return (
+    <Notice tone="warn">
+      Every stored event of {plural(count, 'user')} is erased, with what is owed of them, their dead letters,
+      profiles and memberships. Every destination of their sources is told. This cannot be taken back; a
+      receipt stays.
+    </Notice>
   );
 }

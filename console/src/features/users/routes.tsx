@@ -1,4 +1,5 @@
 import { createRoute } from '@tanstack/react-router';
+import { ID_PARAMETERS } from '../../api/ids.ts';
 import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
@@ -16,7 +17,7 @@ function listSearch(search: Record<string, unknown>): ListSearch {
 const profilesRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users',
-  validateSearch: textParameters('userId', 'anonymousId'),
+  validateSearch: textParameters(...ID_PARAMETERS),
   component: lazyPage(() => import('./profiles-page.tsx'), 'ProfilesPage'),
 });
 
@@ -49,6 +50,7 @@ const traitRoute = createRoute({
 const deletionsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users/deletions',
+  validateSearch: listSearch,
   component: lazyPage(() => import('./deletions-page.tsx'), 'DeletionsPage'),
 });
 

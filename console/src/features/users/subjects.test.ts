@@ -1,6 +1,31 @@
-import { expect, it } from 'vitest';
-import { subjectsOf } from './subjects.ts';
+import { describe, expect, it } from 'vitest';
+import { confirmationOf, subjectsOf, textOf } from './subjects.ts';
 
-it('userIds are taken one a line, each once, and may have blanks inside', () => {
-  expect(subjectsOf(' u1 \r\n\nu 2\nu1\nu1\n')).toEqual([' u1 ', 'u 2', 'u1']);
+describe('userIds of a field', () => {
+  it('are its lines as they are, each once, blanks and quotes among them', () => {
+    expect(subjectsOf({ text: ' u1 \r\nu1\n\n"u2"\nu1', isJson: false })).toEqual({
+      ids: [' u1 ', 'u1', '"u2"'],
+    });
+  });
+
+  it('as JSON text may be anything, and a line that is none is named', () => {
+    expect(subjectsOf({ text: '"a\\nb"\n\n"mia-\\ud83d"', isJson: true }).ids).toEqual([
+      'a\nb',
+      'mia-\ud83d',
+    ]);
+    expect(subjectsOf({ text: '"a"\nb', isJson: true })).toMatchObject({
+      ids: [],
+      mistake: expect.stringMatching(/^Line 2 is no text of JSON/),
+    });
+  });
+
+  it('come back from the field that was filled with them, also where one has a line end', () => {
+    for (const ids of [['u1', ' u2 '], ['a\nb'], ['mia-\ud83d', 'ann']])
+      expect(subjectsOf(textOf(ids)).ids).toEqual(ids);
+    expect(textOf(['"ann"']).isJson).toBe(false);
+  });
+});
+
+it('an id that nobody could type is confirmed as JSON text', () => {
+  expect([confirmationOf('ann '), confirmationOf('a\nb')]).toEqual(['ann ', '"a\\nb"']);
 });

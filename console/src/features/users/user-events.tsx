@@ -1,5 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import type { IdParameters } from '../../api/ids.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Failure } from '../../ui/empty-state.tsx';
 import { Section } from '../../ui/page.tsx';
@@ -8,11 +9,11 @@ import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { nameable } from '../events/event-inspector.tsx';
 import { eventTitle } from '../events/naming.ts';
-import { type ProfileId, type StoredEvent, userEventsQuery } from './queries.ts';
+import { type StoredEvent, userEventsQuery } from './queries.ts';
 import '../../ui/table.css';
 
 /** The newest events of all ids of the user. */
-export function UserEvents({ id }: { readonly id: ProfileId }) {
+export function UserEvents({ id }: { readonly id: IdParameters }) {
   const events = useInfiniteQuery(userEventsQuery(id));
   // A damaged event belongs to nobody any more.
   const rows = (events.data?.pages ?? []).flatMap(({ data }) =>

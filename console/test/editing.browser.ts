@@ -129,6 +129,22 @@ describe('a record that two change at once', () => {
     expect(await server.api('GET', 'alerts/on call')).toMatchObject({ after: '5m', remindEvery: '1h' });
   });
 
+  it('is changed by a configuration only as it was planned', async () => {
+    await signIn(page, server, '/settings/configuration');
+    await field('Configuration file').fill('sources: [{ name: app, writeKeys: [wk_app], rateLimit: 60 }]');
+    await button('Plan').click();
+    await page.getByText('changed source app').waitFor();
+    await server.api('PATCH', 'sources/app', { rateLimit: 61 });
+    await button('Apply 1 change…').click();
+    await button(/^Apply$/).click();
+    await page.getByText('somebody else has changed records since the plan was made').waitFor();
+    expect(await server.api('GET', 'sources/app')).toMatchObject({ rateLimit: 61 });
+    await button('Apply 1 change…').click();
+    await button(/^Apply$/).click();
+    await page.getByText('Applied.').waitFor();
+    expect(await server.api('GET', 'sources/app')).toMatchObject({ rateLimit: 60 });
+  });
+
   it('shows the same state in its badge and on its button, whoever has paused it', async () => {
     await signIn(page, server, '/destinations/crm');
     await button('Pause').waitFor();

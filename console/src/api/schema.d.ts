@@ -6902,6 +6902,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6941,7 +6943,10 @@ export interface operations {
                 /** @description Also where it disconnects a destination that something is still owed to. */
                 confirm?: "true" | "false" | "";
             };
-            header?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6970,6 +6975,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7005,6 +7012,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["confirmation_needed"];
+            412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];

@@ -347,6 +347,32 @@ describe('an export', () => {
   });
 });
 
+describe('a plan', () => {
+  it('is applied with its ETag only while the records are those that it was made for', async () => {
+    const server = await serve(makePlace(''));
+    const { program, place } = server;
+    const put = async (query: string, rateLimit: number, tag?: string) => {
+      const headers = {
+        authorization: `Bearer ${adminTokenOf(place)}`,
+        ...(tag === undefined ? {} : { 'if-match': tag }),
+      };
+      const body = JSON.stringify({ sources: [{ name: 'app', writeKeys: ['wk'], rateLimit }] });
+      return await fetch(`${program.url}/api/v1/config?${query}`, { method: 'PUT', headers, body });
+    };
+    const planned = (await put('dryRun=true', 1)).headers.get('etag') ?? '';
+    expect((await server.ask('POST', 'sources', { name: 'other' })).status).toBe(201);
+    expect((await put('', 1, planned)).status).toBe(412);
+    expect((await server.ask('GET', 'sources/app')).status).toBe(404);
+    const again = (await put('dryRun=true', 1)).headers.get('etag') ?? '';
+    const applied = await put('', 1, again);
+    expect(applied.status).toBe(200);
+    expect((await put('', 2, again)).status).toBe(412);
+    expect((await put('', 2, applied.headers.get('etag') ?? '')).status).toBe(200);
+    await program.kill();
+    place.remove();
+  });
+});
+
 describe('an edit over the API', () => {
   it('can be known beforehand to be lost: the server names the records of its file', async () => {
     const place = makePlace(OWED('http://127.0.0.1:9/in'));

@@ -1,7 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Download } from 'lucide-react';
 import { useState } from 'react';
+import type { Tagged } from '../../api/client.ts';
 import { configQuery } from '../../api/queries.ts';
+import { isOvertaken } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Button, Field } from '../../ui/controls.tsx';
@@ -13,7 +15,7 @@ import { Page, Section } from '../../ui/page.tsx';
 import { RecordDiff } from '../../ui/record-diff.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { documentOf, documentText } from './document.ts';
+import { type ConfigDocument, documentOf, documentText } from './document.ts';
 import { type Plan, usePlan } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import '../../ui/table.css';
@@ -67,12 +69,29 @@ function PlanSection() {
   const [text, setText] = useState('');
   const [prune, setPrune] = useState(false);
   const [isApplying, setIsApplying] = useState(false);
+  const [isOvertakenPlan, setIsOvertakenPlan] = useState(false);
   const plan = usePlan();
   const document = text.trim() === '' ? undefined : documentOf(text);
   const isReadable = typeof document === 'object';
+  const planned = plan.data?.record;
   const change = (next: string) => {
     plan.reset();
     setText(next);
+  };
+  /** Applies the plan that is on the screen, and shows the one of now where others have changed records meanwhile. */
+  const apply = async (wanted: ConfigDocument, { tag }: Tagged<Plan>): Promise<void> => {
+    setIsOvertakenPlan(false);
+    try {
+      await plan.mutateAsync({ document: wanted, prune, dryRun: false, tag });
+    } catch (error) {
+      if (!isOvertaken(error)) throw error;
+      setIsOvertakenPlan(true);
+      await plan.mutateAsync({ document: wanted, prune, dryRun: true });
+      return;
+    }
+    toast('Applied.');
+    setText('');
+    plan.reset();
   };
   return (
     <Section title="What a file would change">
@@ -105,28 +124,34 @@ function PlanSection() {
           </Check>
           <Button
             disabled={!isReadable || plan.isPending}
-            onClick={() => isReadable && plan.mutate({ document, prune, dryRun: true })}
+            onClick={() => {
+              setIsOvertakenPlan(false);
+              if (isReadable) plan.mutate({ document, prune, dryRun: true });
+            }}
           >
             Plan
           </Button>
-          {plan.data !== undefined && plan.data.changes.length > 0 && (
+          {planned !== undefined && planned.changes.length > 0 && (
             <Button kind="primary" onClick={() => setIsApplying(true)}>
-              Apply {plural(plan.data.changes.length, 'change')}…
+              Apply {plural(planned.changes.length, 'change')}…
             </Button>
           )}
         </div>
         {plan.error !== null && <Failure error={plan.error} />}
-        {plan.data !== undefined && <PlanView plan={plan.data} />}
+        {isOvertakenPlan && (
+          <Notice tone="warn">
+            <p role="alert">
+              Nothing was applied: somebody else has changed records since the plan was made. This is the plan
+              now.
+            </p>
+          </Notice>
+        )}
+        {planned !== undefined && <PlanView plan={planned} />}
       </div>
       {isApplying && isReadable && plan.data !== undefined && (
         <ApplyDialog
-          plan={plan.data}
-          onApply={async () => {
-            await plan.mutateAsync({ document, prune, dryRun: false });
-            toast('Applied.');
-            setText('');
-            plan.reset();
-          }}
+          plan={plan.data.record}
+          onApply={() => apply(document, plan.data)}
           onClose={() => setIsApplying(false)}
         />
       )}

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
-import { type Answer, answer, api } from '../../api/client.ts';
+import { type Answer, answer, api, type Tagged, taggedAnswer } from '../../api/client.ts';
 import { allOf } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
@@ -93,16 +93,19 @@ interface PlanRequest {
   readonly prune: boolean;
   /** Only says what would change. */
   readonly dryRun: boolean;
+  /** Of the plan that is applied. */
+  readonly tag?: string;
 }
 
 export function usePlan() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: async ({ document, prune, dryRun }: PlanRequest): Promise<Plan> =>
-      await answer(
+    mutationFn: async ({ document, prune, dryRun, tag }: PlanRequest): Promise<Tagged<Plan>> =>
+      await taggedAnswer(
         api.PUT('/api/v1/config', {
           params: {
             query: { dryRun: flag(dryRun), prune: flag(prune), confirm: flag(!dryRun) },
+            ...(tag === undefined ? {} : { header: { 'If-Match': tag } }),
           },
           body: document as unknown as Document,
         }),

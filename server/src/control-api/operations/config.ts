@@ -4,12 +4,20 @@ import { isObject, type JsonObject } from '../../model/json.ts';
 import { AUDIENCES_SOURCE, type RecordKind, type RecordName, type Role } from '../../model/settings.ts';
 import type { AuditEntry, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { type DesiredRecords, diffRecords } from '../changes.ts';
-import { type ApiOperation, defineOperation } from '../operation.ts';
+import {
+  type ApiOperation,
+  type Described,
+  defineOperation,
+  type OperationInput,
+  TaggedResult,
+} from '../operation.ts';
 import { type Fault, Problem } from '../problem.ts';
 import {
   type AlertAtPath,
   checkEndpoints,
   type DestinationAtPath,
+  etagOf,
+  matchesEtag,
   recordInput,
   warningsSchema,
 } from '../records.ts';
@@ -39,6 +47,14 @@ const changeSchema = z.object({
   name: z.string(),
   before: z.looseObject({}).exactOptional(),
   after: z.looseObject({}).exactOptional(),
+});
+
+const plannedSchema = z.object({
+  applied: z.boolean(),
+  changes: z.array(changeSchema),
+  kept: z.array(z.string()),
+  disconnects: z.array(z.object({ destination: z.string(), owed: z.int() })),
+  warnings: warningsSchema,
 });
 
 const namesSchema = z.array(z.string());
@@ -82,13 +98,14 @@ function fileOperation({ file }: Pick<ConfigOperationDependencies, 'file'>): Api
 
 /** spec/contract.md, "Whole configuration". */
 export function configOperations(dependencies: ConfigOperationDependencies): ApiOperation[] {
-  const { settings, clock } = dependencies;
+  const { settings } = dependencies;
   return [
     fileOperation(dependencies),
     defineOperation({
       method: 'GET',
       path: 'config',
       role: 'viewer',
+      isTagged: true,
       isInMemory: true,
       summary: 'Shows all records as a configuration file has them, without their secrets',
       answer: z.object({
@@ -98,12 +115,14 @@ export function configOperations(dependencies: ConfigOperationDependencies): Api
         traits: z.array(z.looseObject({})),
         alerts: z.array(z.looseObject({})),
       }),
-      run: async ({ client: { caller } }) => exportRecords(settings.now(), caller?.role),
+      run: async ({ client: { caller } }) =>
+        new TaggedResult(exportRecords(settings.now(), caller?.role), tagOf(settings.now())),
     }),
     defineOperation({
       method: 'PUT',
       path: 'config',
       role: 'editor',
+      isTagged: true,
       summary: 'Makes the records what a configuration file says, all of them or none',
       query: z.object({
         dryRun: flagParameter.describe('Only says what would change.'),
@@ -113,39 +132,49 @@ export function configOperations(dependencies: ConfigOperationDependencies): Api
         ),
       }),
       body: documentInput,
-      answer: z.object({
-        applied: z.boolean(),
-        changes: z.array(changeSchema),
-        kept: z.array(z.string()),
-        disconnects: z.array(z.object({ destination: z.string(), owed: z.int() })),
-        warnings: warningsSchema,
-      }),
+      answer: plannedSchema,
       problems: ['confirmation_needed'],
-      run: async ({ query, body, by }) => {
-        let planned: PlannedChanges = { changes: [], kept: [], disconnects: [] };
-        const first = desiredRecords(body, settings.now(), { ...dependencies, prune: query.prune });
-        // Before the change, because other changes would wait while names are looked up.
-        const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), {
-          ...dependencies,
-          alerts: alertsWithPaths(first),
-        });
-        await settings.change(async (now) => {
-          const wish = desiredRecords(body, now, { ...dependencies, prune: query.prune });
-          const changes = diffRecords(wish, now, { by, clock });
-          const cut = disconnectedBy(wish, now);
-          planned = {
-            changes: (changes.audit ?? []).filter(isOfFile).map(changeView),
-            kept: keptRecords(body, now, query.prune),
-            disconnects: await pendingDeliveries(cut, dependencies),
-          };
-          if (query.dryRun) return { sources: [], destinations: [] };
-          if (!query.confirm) await refuseDisconnecting(cut, dependencies);
-          return changes;
-        });
-        return { applied: !query.dryRun, ...planned, warnings: found };
-      },
+      run: (input) => putConfig(input, dependencies),
     }),
   ];
+}
+
+interface ConfigRequest extends Pick<OperationInput, 'by' | 'ifMatch'> {
+  readonly query: { readonly dryRun: boolean; readonly prune: boolean; readonly confirm: boolean };
+  readonly body: z.output<typeof documentInput>;
+}
+
+/** Plans, or makes the records what the body says. The tag of a plan is that of the records it was made for. */
+async function putConfig(
+  { query, body, by, ifMatch }: ConfigRequest,
+  dependencies: ConfigOperationDependencies,
+): Promise<TaggedResult<Described<z.output<typeof plannedSchema>>>> {
+  const { settings, clock } = dependencies;
+  let planned: PlannedChanges = { changes: [], kept: [], disconnects: [] };
+  const first = desiredRecords(body, settings.now(), { ...dependencies, prune: query.prune });
+  // Before the change, because other changes would wait while names are looked up.
+  const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), {
+    ...dependencies,
+    alerts: alertsWithPaths(first),
+  });
+  let tag = '';
+  await settings.change(async (now) => {
+    tag = tagOf(now);
+    if (ifMatch !== undefined && !matchesEtag(ifMatch, tag)) throw new Problem('changed_meanwhile');
+    const wish = desiredRecords(body, now, { ...dependencies, prune: query.prune });
+    const changes = diffRecords(wish, now, { by, clock });
+    const cut = disconnectedBy(wish, now);
+    planned = {
+      changes: (changes.audit ?? []).filter(isOfFile).map(changeView),
+      kept: keptRecords(body, now, query.prune),
+      disconnects: await pendingDeliveries(cut, dependencies),
+    };
+    if (query.dryRun) return { sources: [], destinations: [] };
+    if (!query.confirm) await refuseDisconnecting(cut, dependencies);
+    return changes;
+  });
+  const value = { applied: !query.dryRun, ...planned, warnings: found };
+  return new TaggedResult(value, query.dryRun ? tag : tagOf(settings.now()));
 }
 
 interface PlannedChanges {
@@ -166,6 +195,15 @@ function exportRecords(
     traits: sortByName(traits.map(computationView)),
     alerts: sortByName(alerts.map(alertView)),
   };
+}
+
+/** The ETag of all records. The versions tell records apart that only a secret tells from what they were. */
+function tagOf(now: SettingsSnapshot): string {
+  const versions = [...now.destinations, ...now.audiences, ...now.traits].map(({ name, version }) => [
+    name,
+    version,
+  ]);
+  return etagOf([exportRecords(now, 'admin'), versions.sort()]);
 }
 
 function sortByName<Of extends { readonly name: string }>(records: readonly Of[]): Of[] {

@@ -175,6 +175,17 @@ describe('an address that nothing has', () => {
   });
 });
 
+describe('an id that nobody has', () => {
+  it('is said to be looked for, and the other kinds of ids are offered', async () => {
+    await signIn(page, server, '/events/ann');
+    await page.getByText('No call had the messageId ann').waitFor();
+    await page.getByRole('link', { name: 'As anonymousId' }).click();
+    await page.getByText('Nothing is known of ann').waitFor();
+    await page.getByRole('link', { name: 'As userId' }).click();
+    await page.getByRole('heading', { level: 2, name: 'ann' }).waitFor();
+  });
+});
+
 describe('a new secret', () => {
   it('is saved only by who says that it is kept', async () => {
     await signIn(page, server, '/destinations/crm?tab=settings');

@@ -14,6 +14,7 @@ import { eventTitle, whoOf } from './naming.ts';
 import { NearbyEvents } from './nearby-events.tsx';
 import { type AcceptedEvent, type TraceEntry, traceQuery } from './queries.ts';
 import { reasonSentence } from './reasons.ts';
+import { UnknownEvent } from './unknown-event.tsx';
 import './event-lists.css';
 
 const route = getRouteApi('/shell/events/$messageId');
@@ -39,6 +40,7 @@ export function EventPage() {
     >
       {isPending && <SkeletonRows />}
       {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
+      {data?.length === 0 && <UnknownEvent messageId={messageId} source={source} />}
       {accepted !== undefined && <Accepted entry={accepted} />}
       {data
         ?.filter((entry) => entry.verdict !== 'accepted')

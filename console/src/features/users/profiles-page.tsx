@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
 import { type FormEvent, useEffect, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
@@ -9,6 +9,7 @@ import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { JsonSwitch } from '../../ui/json-switch.tsx';
 import { Page } from '../../ui/page.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { OtherMeanings } from '../events/other-meanings.tsx';
 import { ProfileView } from './profile-view.tsx';
 import { profileQuery } from './queries.ts';
 import { UserSections } from './section-tabs.tsx';
@@ -18,7 +19,7 @@ const route = getRouteApi('/shell/users');
 /** Finds a user by one of its ids and shows everything that is known. */
 export function ProfilesPage() {
   const id = route.useSearch();
-  const { text: wanted } = typedOf(id);
+  const { kind, text: wanted, isJson } = typedOf(id);
   const profile = useQuery(profileQuery(id));
   const isUnknown = profile.error instanceof ApiError && profile.error.status === 404;
   return (
@@ -34,7 +35,10 @@ export function ProfilesPage() {
         </div>
       ) : isUnknown ? (
         <div className="box">
-          <EmptyState title={`Nothing is known of ${visibleLine(wanted)}`} action={<OtherMeanings id={id} />}>
+          <EmptyState
+            title={`Nothing is known of ${visibleLine(wanted)}`}
+            action={isJson ? undefined : <OtherMeanings text={wanted} not={kind} />}
+          >
             No event named this id, or the user was deleted, or profiles are off: they begin with the first
             audience or computed trait.
           </EmptyState>
@@ -47,27 +51,6 @@ export function ProfilesPage() {
         <ProfileView profile={profile.data} id={id} />
       )}
     </Page>
-  );
-}
-
-/** What else a text may be that is the id of nobody: it is looked up as that. */
-function OtherMeanings({ id }: { readonly id: IdParameters }) {
-  const { kind, text, isJson } = typedOf(id);
-  const other = kind === 'userId' ? 'anonymousId' : 'userId';
-  return (
-    <div className="rowx">
-      <Link to="/users" search={parametersOfTyped({ kind: other, text, isJson })} className="btn">
-        As {other}
-      </Link>
-      <Link to="/events" search={id} className="btn">
-        Its stored events
-      </Link>
-      {!isJson && (
-        <Link to="/events/$messageId" params={{ messageId: text }} className="btn">
-          As messageId
-        </Link>
-      )}
-    </div>
   );
 }
 

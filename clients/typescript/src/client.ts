@@ -13,7 +13,7 @@ import type {
 import { type Encoding, encode } from './encode.ts';
 import { type Failure, failure } from './failure.ts';
 import { messageIds } from './message-id.ts';
-import { type Options, type Settings, settingsOf } from './options.ts';
+import { type Edition, type Options, type Settings, settingsOf } from './options.ts';
 import { type Counts, Reports } from './reports.ts';
 import { Sender } from './sender.ts';
 
@@ -42,9 +42,9 @@ export class Client<Events = AnyEvents, Traits = Fields> {
   readonly #sender: Sender;
   #closing: Promise<Counts> | undefined;
 
-  /** Throws a `TypeError` with the code `invalid_option` if an option is wrong. */
-  constructor(writeKey: string, options: Options = {}) {
-    this.#settings = settingsOf(writeKey, options);
+  /** Throws a `TypeError` with the code `invalid_option` if an option is wrong. `edition`: what the client of a page adds to its name. */
+  constructor(writeKey: string, options: Options = {}, edition?: Edition) {
+    this.#settings = settingsOf(writeKey, options, edition);
     const { clock, correctClock } = this.#settings;
     const { now } = clock;
     this.#encoding = { now, stamps: correctClock, newMessageId: messageIds(now) };

@@ -87,10 +87,15 @@ export interface Options {
   readonly clock?: Clock | undefined;
 }
 
+/** The part of the package that a program uses. */
+export type Edition = '' | '/browser';
+
 /** Options with their defaults, checked. */
 export interface Settings {
   readonly url: string;
   readonly writeKey: string;
+  /** What the name in `context.library` ends with, by which the server knows whether calls come straight from a browser. */
+  readonly edition: Edition;
   readonly flushAt: number;
   readonly flushAfter: number;
   readonly timeout: number;
@@ -129,7 +134,7 @@ const OTHERS = 'endpoint whenFull correctClock spool fetch onSuccess onFailure l
 );
 
 /** Throws a `TypeError` with the code `invalid_option`: a wrong option is a mistake of the program, found at its start. */
-export function settingsOf(writeKey: string, options: Options): Settings {
+export function settingsOf(writeKey: string, options: Options, edition: Edition = ''): Settings {
   if (typeof writeKey !== 'string' || writeKey === '') throw invalid('the write key is missing');
   refuseUnknown(options, [...Object.keys(NUMBERS), ...OTHERS]);
   const numbers = numbersIn(options);
@@ -140,6 +145,7 @@ export function settingsOf(writeKey: string, options: Options): Settings {
     ...numbers,
     url: urlOf(options.endpoint ?? 'http://localhost:8080'),
     writeKey,
+    edition,
     flushAt: Math.min(size, options.flushAt ?? options.size ?? flushAt),
     correctClock: options.correctClock ?? true,
     backlog: spool ?? new MemoryBacklog({ ...numbers, whenFull }),

@@ -5,10 +5,8 @@ import { VERSION } from './version.ts';
 
 /** Bytes of one request (spec/specification.md, "Batches of a client"): 500 KB, the envelope around the calls included. */
 const LARGEST_BATCH = 512_000;
-const CONTEXT = `"context":{"library":{"name":"@millrace/client","version":"${VERSION}"}}`;
-
-/** `{"batch":[],…,"sentAt":"2026-11-21T12:00:00.000Z","writeKey":""}` without its key. */
-const ENVELOPE = CONTEXT.length + 75;
+/** Bytes of a request without its calls and its key (`bodyOf`), and some to spare. */
+const ENVELOPE = 150;
 
 /** Characters of what a log line says of an answer. */
 const LONGEST_SAID = 200;
@@ -66,14 +64,14 @@ interface Body {
  * request without headers of its own needs no permission of the server first, for which there would be no time.
  */
 function bodyOf(
-  { writeKey, clock, correctClock }: Settings,
+  { writeKey, edition, clock, correctClock }: Settings,
   entries: readonly Entry[],
   departing: boolean,
 ): Body {
   const sentAt = correctClock ? `,"sentAt":"${new Date(clock.now()).toISOString()}"` : '';
   const calls = entries.map(({ json }) => json).join(',');
   const key = departing ? `,"writeKey":${JSON.stringify(writeKey)}` : '';
-  const text = `{"batch":[${calls}],${CONTEXT}${sentAt}${key}}`;
+  const text = `{"batch":[${calls}],"context":{"library":{"name":"@millrace/client${edition}","version":"${VERSION}"}}${sentAt}${key}}`;
   const user = () => btoa(String.fromCharCode(...new TextEncoder().encode(`${writeKey}:`)));
   const headers: Body['headers'] = departing
     ? { 'content-type': 'text/plain' }

@@ -120,7 +120,7 @@ describe.runIf(chromium !== undefined)('the browser client in Chromium', () => {
       userAgent: expect.stringContaining('Chrome'),
       locale: expect.any(String),
       timezone: expect.any(String),
-      library: { name: '@millrace/client' },
+      library: { name: '@millrace/client/browser' },
     });
     await open(page, '/other');
     await page.evaluate(`client.track({ event: 'Later', properties: { word: 'later' } }); client.reset();

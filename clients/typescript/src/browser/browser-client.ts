@@ -55,7 +55,7 @@ export class BrowserClient<Events = AnyEvents, Traits = Fields> {
       whenFull: options.whenFull ?? 'refuse',
     };
     const spool = kept && new StorageBacklog(kept, limits, { writeKey, page: newId(), now });
-    this.#client = new Client(writeKey, { ...options, ...limits, spool });
+    this.#client = new Client(writeKey, { ...options, ...limits, spool }, '/browser');
     this.#unwatch = watchPage({
       leaving: () => {
         const sent = this.#client.depart(DEPARTING);

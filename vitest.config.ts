@@ -40,6 +40,7 @@ const LONG_ON_POSTGRES = [
   'cells',
   'changing-settings',
   'client',
+  'client-address',
   'configuration',
   'definitions',
   'delivery-requests',

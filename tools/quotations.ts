@@ -15,6 +15,7 @@ const SPECIFICATION = 'spec/specification.md';
 /** Headings whose sentences all need a test; with `about`, only sentences that have the word. */
 const TESTED: readonly { readonly heading: string; readonly about?: RegExp }[] = [
   { heading: 'Meaning of the types', about: /\balias\b/ },
+  { heading: 'Address of the client' },
   { heading: 'Suppressed users' },
   { heading: 'Documented format', about: /\balias\b|`User ID`/ },
   { heading: 'Canonical format' },

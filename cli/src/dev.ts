@@ -73,7 +73,10 @@ function devConfig(loaded: Config, receiverUrl: string): Config {
     ...loaded,
     egress: { allow: ['127.0.0.0/8', '::1/128'] },
     sources: [
-      { name: 'dev', writeKeys: [WRITE_KEY], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
+      {
+        ...{ name: 'dev', writeKeys: [WRITE_KEY] },
+        ...{ enabled: true, mode: 'standard', whenDisabled: 'refuse', ip: 'keep' },
+      },
     ],
     destinations: [
       {

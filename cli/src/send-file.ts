@@ -141,7 +141,7 @@ async function importAll(
 function clientFor({ endpoint, writeKey }: Pick<ImportIdentity, 'endpoint' | 'writeKey'>): Client {
   return new Client(writeKey, {
     ...{
-      endpoint,
+      endpoint: importEndpoint(endpoint),
       flushAt: BATCH,
       uploads: UPLOADS,
       maxCalls: MOST_CALLS,
@@ -151,6 +151,17 @@ function clientFor({ endpoint, writeKey }: Pick<ImportIdentity, 'endpoint' | 'wr
       logger: () => {},
     },
   });
+}
+
+/** Where the client library would send batches to: to the server, or to its path for them, also behind a prefix. */
+const BATCH_PATH = /(?:^\/|\/v1\/(?:batch|b|import)\/?)$/;
+
+/** The path where the address of this machine is taken for that of no call: the calls of a file come from elsewhere. */
+function importEndpoint(endpoint: string): string {
+  if (!URL.canParse(endpoint)) return endpoint;
+  const url = new URL(endpoint);
+  url.pathname = url.pathname.replace(BATCH_PATH, '/v1/imported');
+  return url.href;
 }
 
 interface Outcome {

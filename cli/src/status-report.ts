@@ -155,6 +155,8 @@ const CHANGES: Readonly<Record<keyof Changes['counts'], string>> = {
   unreadable_times: 'times not readable',
   skewed_clocks: 'clocks more than 24 h off',
   replaced_message_ids: 'messageIds replaced',
+  shortened_addresses: 'addresses shortened',
+  dropped_addresses: 'addresses dropped',
 };
 
 function changesText({ counts, unreadableTime }: Changes): string {

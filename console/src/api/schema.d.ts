@@ -304,6 +304,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/imported": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same as /v1/batch, of calls that others made: none gets the address of the sender as its context.ip.
+         * @description At most 524,288 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["imported"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/m": {
         parameters: {
             query?: never;
@@ -2428,6 +2448,27 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    imported: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidBatch"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     telemetry: {
         parameters: {
             query?: never;
@@ -2740,6 +2781,8 @@ export interface operations {
                                     unreadable_times?: number;
                                     skewed_clocks?: number;
                                     replaced_message_ids?: number;
+                                    shortened_addresses?: number;
+                                    dropped_addresses?: number;
                                 };
                                 /** @description The last time that could not be read, as the client wrote it, cut. */
                                 unreadableTime?: string;
@@ -3289,6 +3332,11 @@ export interface operations {
                             dedupeWindow?: string;
                             rateLimit?: number;
                             /**
+                             * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
+                             * @enum {string}
+                             */
+                            ip: "keep" | "shorten" | "drop" | "direct";
+                            /**
                              * @description Made by the server, and not to be changed.
                              * @constant
                              */
@@ -3343,6 +3391,11 @@ export interface operations {
                     dedupeWindow?: string;
                     /** @description Calls a second; beyond it clients are asked to wait (429). Without it there is no limit. */
                     rateLimit?: number;
+                    /**
+                     * @description context.ip: keep fills it in for calls straight from a browser or a phone; shorten keeps only the beginning of every address; drop keeps none; direct fills it in for calls with context.direct alone. Absent: as it is, keep for a new source.
+                     * @enum {string}
+                     */
+                    ip?: "keep" | "shorten" | "drop" | "direct";
                 };
             };
         };
@@ -3370,6 +3423,11 @@ export interface operations {
                         whenDisabled: "refuse" | "discard";
                         dedupeWindow?: string;
                         rateLimit?: number;
+                        /**
+                         * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
+                         * @enum {string}
+                         */
+                        ip: "keep" | "shorten" | "drop" | "direct";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3423,6 +3481,11 @@ export interface operations {
                         whenDisabled: "refuse" | "discard";
                         dedupeWindow?: string;
                         rateLimit?: number;
+                        /**
+                         * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
+                         * @enum {string}
+                         */
+                        ip: "keep" | "shorten" | "drop" | "direct";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3515,6 +3578,11 @@ export interface operations {
                         whenDisabled: "refuse" | "discard";
                         dedupeWindow?: string;
                         rateLimit?: number;
+                        /**
+                         * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
+                         * @enum {string}
+                         */
+                        ip: "keep" | "shorten" | "drop" | "direct";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant

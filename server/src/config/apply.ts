@@ -1,6 +1,7 @@
 import { diffRecords } from '../control-api/changes.ts';
 import { addressOfAlert } from '../model/alert.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import type { SourceRecord } from '../model/settings.ts';
 import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -45,7 +46,7 @@ export async function applyConfigFile(
   settings: SettingsStore,
   { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf }: ApplyDependencies,
 ): Promise<SettingsSnapshot> {
-  const now = await settings.load();
+  let now = await settings.load();
   const refused: { readonly path: string; readonly message: string; readonly inText?: LineColumn }[] = [
     ...refusedEndpoints(config, refusalOf),
     ...[...unknownSources(config, now)].map(({ path, message }) => ({ path: pathText(path), message })),
@@ -57,6 +58,7 @@ export async function applyConfigFile(
   if (refused.length > 0)
     throw new SettingsError(refused.map(({ path, message, inText }) => lineAt(path, message, inText)));
   warnOfMissingSources(config, now, logger);
+  now = await settleAddressRules(config, now, { settings, logger });
   const changes = diffRecords(config, now, { by: 'file', clock });
   for (const { kind, name, action } of changes.audit ?? []) {
     if (action === 'created') continue;
@@ -74,6 +76,34 @@ export async function applyConfigFile(
     return await applyConfigFile(config, settings, { logger, lineAt, clock, refusalOf });
   }
 }
+
+/**
+ * Sources of before there was a choice go on as they were: an operator who has never been asked must not find the addresses of visitors in
+ * events. Writes that down, so that the warning is given once.
+ */
+async function settleAddressRules(
+  config: Pick<Config, 'sources'>,
+  now: SettingsSnapshot,
+  { settings, logger }: { readonly settings: SettingsStore; readonly logger: Logger },
+): Promise<SettingsSnapshot> {
+  const sources = now.sources.filter(({ ip, system }) => ip === undefined && system !== true);
+  if (sources.length === 0) return now;
+  try {
+    const records = sources.map(({ id: _, ...record }): SourceRecord => ({ ...record, ip: 'direct' }));
+    const settled = await settings.apply({ sources: records, destinations: [] }, now);
+    const decided = new Set(config.sources.flatMap(({ name, ip }) => (ip === undefined ? [] : [name])));
+    const names = sources.map(({ name }) => name).filter((name) => !decided.has(name));
+    if (names.length > 0) logger.warn({ sources: names, hint: DIRECT_HINT }, 'source.ip_direct');
+    return settled;
+  } catch (error) {
+    if (!(error instanceof SettingsMovedError)) throw error;
+    // Another node has started at the same time.
+    return await settleAddressRules(config, await settings.load(), { settings, logger });
+  }
+}
+
+const DIRECT_HINT =
+  'they get context.ip for calls with context.direct alone, as before; set their ip to keep, and calls of browsers and phones get it too';
 
 /** Where several nodes share the settings, the file of the one that starts last is in force on all of them. */
 function tellOfChanges(audit: NonNullable<SettingsChanges['audit']>, logger: Logger): void {

@@ -65,7 +65,14 @@ describe('a configuration file', () => {
       log: 'info',
       ...USERS,
       sources: [
-        { name: 'website', writeKeys: ['wk_web_1'], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
+        {
+          name: 'website',
+          writeKeys: ['wk_web_1'],
+          enabled: true,
+          mode: 'standard',
+          whenDisabled: 'refuse',
+          ip: 'keep',
+        },
       ],
       destinations: [
         {

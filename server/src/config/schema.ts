@@ -4,7 +4,12 @@ import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/sett
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { NODE_ROLES } from '../model/node.ts';
-import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
+import {
+  ADDRESS_RULES,
+  AUDIENCES_SOURCE,
+  type DestinationRecord,
+  type SourceRecord,
+} from '../model/settings.ts';
 import { MAX_COMPUTATIONS } from '../users/language/checks.ts';
 import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
@@ -158,6 +163,10 @@ export const sourceSchema = z.strictObject(
       description: 'How long a second event with the same messageId is a duplicate; 24h when absent.',
     }),
     rateLimit: rateLimit(),
+    ip: z.enum(ADDRESS_RULES, 'must be keep, shorten, drop or direct').exactOptional().meta({
+      description:
+        'context.ip: keep fills it in for calls straight from a browser or a phone; shorten keeps only the beginning of every address; drop keeps none; direct fills it in for calls with context.direct alone. Absent: as it is, keep for a new source.',
+    }),
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;

@@ -12,6 +12,7 @@ const SOURCE: SourceRecord = {
   mode: 'standard',
   whenDisabled: 'refuse',
   dedupeWindow: 86_400_000,
+  ip: 'keep',
 };
 const DESTINATION: DestinationRecord = {
   name: 'crm',
@@ -133,6 +134,25 @@ describe('the changes of a wish', () => {
       Array(3).fill(['removed', 'object', undefined]),
     );
     expect(JSON.stringify(changes)).not.toMatch(/d1g3st|the-shared/);
+  });
+
+  test('leave a source the rule for addresses that it has, and give a new one the default', () => {
+    const { ip: _, ...plain } = SOURCE;
+    const shortening = { ...NOW, sources: [{ ...plain, ip: 'shorten', id: 1 } as const] };
+    expect(diffRecords({ sources: [plain] }, shortening, AUTHOR)).toEqual(NOTHING);
+    const strict = { ...plain, mode: 'strict' } as const;
+    expect(diffRecords({ sources: [strict] }, shortening, AUTHOR).sources).toEqual([
+      { ...strict, ip: 'shorten' },
+    ]);
+    const older = { ...NOW, sources: [{ ...plain, id: 1 }] };
+    expect(diffRecords({ sources: [strict] }, older, AUTHOR).sources).toEqual([{ ...strict, ip: 'direct' }]);
+    const dropping = { ...plain, ip: 'drop' } as const;
+    expect(diffRecords({ sources: [dropping] }, shortening, AUTHOR)).toMatchObject({
+      sources: [dropping],
+      audit: [{ before: { ip: 'shorten' }, after: { ip: 'drop' } }],
+    });
+    const empty = { ...NOW, sources: [] };
+    expect(diffRecords({ sources: [plain] }, empty, AUTHOR).sources).toEqual([{ ...plain, ip: 'keep' }]);
   });
 
   test('leave a destination paused or not where they say nothing of it', () => {

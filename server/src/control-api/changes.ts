@@ -6,9 +6,12 @@ import type { JsonObject } from '../model/json.ts';
 import {
   AUDIENCES_SOURCE,
   type AudienceRecord,
+  addressRuleOf,
+  DEFAULT_ADDRESS_RULE,
   type DestinationRecord,
   type RecordKind,
   type RecordName,
+  type Source,
   type SourceRecord,
   type TokenRecord,
   type TraitRecord,
@@ -29,6 +32,7 @@ import {
 
 /** The records as a request wants them. */
 export interface DesiredRecords {
+  /** A record without `ip` stays as it is; a new one has the default. */
   readonly sources?: readonly SourceRecord[];
   /** A record without `paused` stays as it is. Its `pauses` come from the stored record only. */
   readonly destinations?: readonly DestinationRecord[];
@@ -55,7 +59,10 @@ export function diffRecords(
   now: SettingsSnapshot,
   { by, clock }: Author,
 ): SettingsChanges {
-  const sources = changedRecords(SOURCE, now.sources, [...(wish.sources ?? []), ...systemSources(wish)]);
+  const sources = changedRecords(SOURCE, now.sources, [
+    ...withAddressRules(wish.sources ?? [], now.sources),
+    ...systemSources(wish),
+  ]);
   const at = clock.now();
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
   const wanted = wish.destinations?.map((record) =>
@@ -92,6 +99,14 @@ export function diffRecords(
 
 function systemSources({ audiences = [], traits = [] }: DesiredRecords): SourceRecord[] {
   return audiences.length + traits.length === 0 ? [] : [AUDIENCES_SOURCE];
+}
+
+function withAddressRules(wanted: readonly SourceRecord[], stored: readonly Source[]): SourceRecord[] {
+  const rules = new Map(stored.map((source) => [source.name, addressRuleOf(source)]));
+  return wanted.map((record) => ({
+    ...record,
+    ip: record.ip ?? rules.get(record.name) ?? DEFAULT_ADDRESS_RULE,
+  }));
 }
 
 /** A stored key stays, whatever a later version makes of the name: destinations know the key. */

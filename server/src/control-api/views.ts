@@ -10,7 +10,9 @@ import {
   unmaskUrl,
 } from '../model/secrets.ts';
 import {
+  type AddressRule,
   type AudienceRecord,
+  addressRuleOf,
   type DestinationRecord,
   hasRole,
   type Role,
@@ -35,9 +37,10 @@ export function formatDuration(duration: Duration): string {
 }
 
 /** A source as the configuration file has it. spec/contract.md, "Configuration file" and "Control API". */
-export type SourceView<Key = string> = Omit<SourceRecord, 'dedupeWindow' | 'writeKeys'> & {
+export type SourceView<Key = string> = Omit<SourceRecord, 'dedupeWindow' | 'ip' | 'writeKeys'> & {
   readonly writeKeys: readonly Key[];
   readonly dedupeWindow?: string;
+  readonly ip: AddressRule;
 };
 
 /** A destination as the configuration file has it, with a mask in the place of each secret. */
@@ -67,6 +70,7 @@ export function sourceView(source: SourceRecord): SourceView {
     whenDisabled,
     ...(dedupeWindow === undefined ? {} : { dedupeWindow: formatDuration(dedupeWindow) }),
     ...(rateLimit === undefined ? {} : { rateLimit }),
+    ip: addressRuleOf(source),
     ...(system === undefined ? {} : { system }),
   };
 }

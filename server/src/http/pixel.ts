@@ -33,7 +33,8 @@ export function handlePixel(
     admission.bodyReceived(call);
     try {
       const body = bodyFromQuery(targetQuery(exchange.target));
-      receiver(buildIngestRequest(exchange, { type, body, receivedAt }, dependencies), () => call.finish());
+      const request = buildIngestRequest(exchange, { type, body, receivedAt }, dependencies);
+      receiver({ ...request, isFromBrowser: true }, () => call.finish());
     } catch (error) {
       logger.error({ error, type }, 'request.failed');
       call.finish();

@@ -156,10 +156,11 @@ export class IncomingCall implements InFlightRequest {
   #dispatch(body: Buffer): void {
     this.#state = 'waiting';
     this.#inTurn(() => {
-      const { type } = this.#action;
+      const { type, isImport } = this.#action;
       const { receiver } = this.#dependencies;
       const given = { type, body, receivedAt: this.#receivedAt };
-      receiver(buildIngestRequest(this.#exchange, given, this.#dependencies), (result) =>
+      const request = buildIngestRequest(this.#exchange, given, this.#dependencies);
+      receiver(isImport ? withoutPeer(request) : request, (result) =>
         this.#inTurn(() => this.#onResult(result)),
       );
     });
@@ -214,6 +215,10 @@ export function buildIngestRequest(
   // Few clients send one; the regular expression runs for these only.
   const trace = traceparent === undefined ? undefined : parseTraceparent(traceparent);
   return trace === undefined ? call : { ...call, traceparent: trace };
+}
+
+function withoutPeer({ peer: _, ...request }: IngestRequest): IngestRequest {
+  return request;
 }
 
 /** The sender of the request, as far as its address can be trusted. */

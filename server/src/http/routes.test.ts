@@ -12,7 +12,7 @@ describe('paths', () => {
   const typed = [
     ...CALL_TYPES.map((type) => [`/v1/${type}`, type]),
     ...Object.entries(SHORT_FORMS).map(([letter, type]) => [`/v1/${letter}`, type]),
-    ...['/v1/batch', '/v1/b', '/v1/import'].map((path) => [path, 'batch']),
+    ...['/v1/batch', '/v1/b', '/v1/import', '/v1/imported'].map((path) => [path, 'batch']),
   ] as const;
 
   test('of every kind of call hand it to the receiver, with and without a slash and a query', async () => {

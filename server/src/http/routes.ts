@@ -17,6 +17,8 @@ export interface CallAction {
   readonly limit: number;
   /** The error code of a larger one. */
   readonly tooLarge: 'message_too_large' | 'batch_too_large';
+  /** Whoever sends it passes on the calls of others: its address is none of theirs. */
+  readonly isImport?: true;
 }
 
 interface Route {
@@ -28,6 +30,8 @@ interface Route {
 const SINGLE_LIMIT = 32_768;
 const BATCH_LIMIT = 524_288;
 
+const BATCH: CallAction = { kind: 'call', type: 'batch', limit: BATCH_LIMIT, tooLarge: 'batch_too_large' };
+
 const SHORT_PATHS = Object.entries(SHORT_FORMS).map(([letter, type]) => [letter, type] as const);
 
 /** Every fixed path, each served with and without a slash at the end. spec/specification.md, "Paths". */
@@ -35,9 +39,8 @@ const ROUTES: readonly Route[] = [
   ...[...CALL_TYPES.map((type) => [type, type] as const), ...SHORT_PATHS].map(([name, type]) =>
     callRoute(`/v1/${name}`, { kind: 'call', type, limit: SINGLE_LIMIT, tooLarge: 'message_too_large' }),
   ),
-  ...['/v1/batch', '/v1/b', '/v1/import'].map((path) =>
-    callRoute(path, { kind: 'call', type: 'batch', limit: BATCH_LIMIT, tooLarge: 'batch_too_large' }),
-  ),
+  ...['/v1/batch', '/v1/b', '/v1/import'].map((path) => callRoute(path, BATCH)),
+  callRoute('/v1/imported', { ...BATCH, isImport: true }),
   // Telemetry of browser and mobile clients about themselves. It is accepted, so that they see no error, and dropped.
   { method: 'POST', path: '/v1/m', action: { kind: 'swallow' } },
   { method: 'GET', path: '/healthz', action: { kind: 'alive' } },

@@ -5,6 +5,7 @@ import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
 import type { IdRanges, NewEvent } from '../ports/event-log.ts';
+import { addressWishOf } from './address.ts';
 import { firstInvalid, type ReadBody, readBody } from './body.ts';
 import {
   batchEnvelope,
@@ -265,7 +266,7 @@ class ParsedCalls implements RequestCalls {
 /** Turns one parsed call into the event to store, or says why there is none. */
 export function acceptValue(call: Json, source: Source, envelope: Envelope): AcceptedEvent | DiscardReason {
   if (!isObject(call)) return 'not_an_object';
-  const event = normalize(call, envelope);
+  const event = normalize(call, envelope, addressWishOf(source));
   if (typeof event === 'string') return event;
   try {
     const json = JSON.stringify(event);

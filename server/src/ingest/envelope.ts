@@ -25,6 +25,8 @@ export interface Envelope {
   readonly sentAtText: string | undefined;
   readonly newMessageId: () => string;
   readonly peer: IngestRequest['peer'];
+  /** The request itself shows that a browser sent it; else the library of each call tells. */
+  readonly isFromBrowser: boolean;
   /** Changes of values in the calls since they were last taken. */
   readonly changes: ChangeTally;
 }
@@ -46,6 +48,7 @@ export function singleEnvelope({ request, newMessageId }: RequestContext): Envel
     sentAtText: undefined,
     newMessageId,
     peer: request.peer,
+    isFromBrowser: request.isFromBrowser === true,
     changes: new ChangeTally(),
   };
 }

@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import type { Event } from '../model/event.ts';
 import { isCallType } from '../model/event.ts';
 import { InvalidId, readId } from '../model/ids.ts';
-import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import type { Json, JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
+import { type AddressWish, withAddress } from './address.ts';
 import { type DiscardReason, type Envelope, readObject, shownValue } from './envelope.ts';
+import { channelOf } from './libraries.ts';
 import { MAX_MESSAGE_ID_LENGTH } from './limits.ts';
 import { correctedTime, formatTime, readCanonical, readTime } from './times.ts';
 
@@ -17,12 +19,12 @@ const EMPTY: JsonObject = Object.freeze({});
  * Every event has its fields in the same order: first those that the protocol knows, then the client's others.
  * spec/specification.md, "Events" has every rule.
  */
-export function normalize(call: JsonObject, envelope: Envelope): Event | DiscardReason {
+export function normalize(call: JsonObject, envelope: Envelope, address: AddressWish): Event | DiscardReason {
   const type = envelope.type === 'batch' ? call.type : envelope.type;
   if (!isCallType(type)) return 'unknown_type';
   const said = mergeShared(envelope.context, call.context);
   if (said === undefined) return 'context_not_object';
-  const context = said.direct === true ? withAddress(said, envelope.peer?.remoteAddress) : said;
+  const context = withAddress(said, envelope, address);
   const integrations = mergeShared(envelope.integrations, call.integrations);
   if (integrations === undefined) return 'integrations_not_object';
 
@@ -50,18 +52,6 @@ function mergeShared(shared: JsonObject | undefined, own: Json | undefined): Jso
   if (object === undefined) return shared ?? EMPTY;
   // Spreading defines properties and never assigns them, so a key named `__proto__` stays a key.
   return shared === undefined ? object : { ...shared, ...object };
-}
-
-/** The prefix of IPv4 addresses at a listener on IPv6. */
-const MAPPED = /^::ffff:(?=\d+\.)/i;
-
-/**
- * Adds the address from which the call came, which `direct: true` asks for. An address that the client gives stays.
- * spec/specification.md, "Address of the client".
- */
-function withAddress(context: JsonObject, address: string | undefined): JsonObject {
-  if (address === undefined || (context.ip !== undefined && context.ip !== null)) return context;
-  return { ...context, ip: address.replace(MAPPED, '') };
 }
 
 function takeIds(draft: EventDraft, call: JsonObject): DiscardReason | undefined {
@@ -215,33 +205,6 @@ function missingField(draft: EventDraft): DiscardReason | undefined {
     default:
       return anonymous ? 'no_user_anon_id' : undefined;
   }
-}
-
-/**
- * The names of client libraries in `context.library.name` that do not run on servers. analytics-node, -python, -ruby, -go, -php,
- * -java and all unknown libraries run on servers.
- */
-const CHANNELS: ReadonlyMap<Json | undefined, string> = new Map([
-  ['analytics.js', 'browser'],
-  ['analytics-next', 'browser'],
-  ['@segment/analytics-next', 'browser'],
-  ['RudderLabs JavaScript SDK', 'browser'],
-  ['jitsu-js', 'browser'],
-  ['analytics-android', 'mobile'],
-  ['analytics-ios', 'mobile'],
-  ['analytics-kotlin', 'mobile'],
-  ['analytics-swift', 'mobile'],
-  ['analytics-react-native', 'mobile'],
-  ['@segment/analytics-react-native', 'mobile'],
-  ['analytics-flutter', 'mobile'],
-  ['analytics_flutter', 'mobile'],
-]);
-
-/** The channel that the client names, else that of its library, else `server`. */
-export function channelOf(said: Json | undefined, context: JsonObject): string {
-  if (typeof said === 'string' && said !== '') return said;
-  const { library } = context;
-  return (isObject(library) && CHANNELS.get(library.name)) || 'server';
 }
 
 /** Ids that the server gives itself: to what audiences and traits tell, and to delete notifications. */

@@ -4,6 +4,7 @@ import { amountOf } from '../../test/support/runs.ts';
 import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/event.ts';
 import type { Json, JsonObject } from '../model/json.ts';
+import { addressWishOf } from './address.ts';
 import { indexWriteKeys } from './calls.ts';
 import { batchEnvelope } from './envelope.ts';
 import { isTooLarge } from './limits.ts';
@@ -132,7 +133,7 @@ test('normalising changes neither the call nor what its batch shares', () => {
       const request = { type: 'batch', body: Buffer.alloc(0), receivedAt } as const;
       const envelope = batchEnvelope(shared, { request, newMessageId: () => 'assigned' });
       // Writing to a frozen object throws in a module.
-      if (typeof envelope !== 'string') normalize(call, envelope);
+      if (typeof envelope !== 'string') normalize(call, envelope, addressWishOf(website));
       expect(JSON.stringify(shared)).toBe(JSON.stringify(JSON.parse(text)));
     }),
   );
@@ -154,18 +155,21 @@ test('the cheap bound of the size never lets a call through that is too large', 
   );
   const call = fc.dictionary(fc.constantFrom(...KNOWN, 'other'), heavy);
   fc.assert(
-    fc.property(call, heavy, (fields, pad) => {
+    fc.property(call, heavy, heavy, (fields, pad, ip) => {
       const item: JsonObject = {
         ...fields,
         type: 'track',
         userId: 'u1',
         event: 'E',
         properties: { pad },
-        context: null,
+        context: ip === null ? null : { ip },
       };
       const request = { type: 'batch', body: Buffer.alloc(0), receivedAt } as const;
       const envelope = batchEnvelope({}, { request, newMessageId: () => 'm' });
-      const event = typeof envelope === 'string' ? envelope : normalize(item, envelope);
+      const event =
+        typeof envelope === 'string'
+          ? envelope
+          : normalize(item, envelope, addressWishOf(sourceWith({ ip: 'drop' })));
       if (typeof event === 'string') return;
       const large = Buffer.byteLength(JSON.stringify(item)) > 32_768;
       expect(isTooLarge(item, JSON.stringify(event))).toBe(large);

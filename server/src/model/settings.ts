@@ -19,8 +19,30 @@ export interface Source {
   readonly dedupeWindow?: Duration;
   /** Calls per second on average, beyond which clients are asked to wait. Absent: no limit. */
   readonly rateLimit?: number;
+  /** Absent in records of before there was a choice, and of the server's own source: `direct`. */
+  readonly ip?: AddressRule;
   /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */
   readonly system?: true;
+}
+
+/**
+ * What becomes of the address of a caller, which is `context.ip`. spec/specification.md, "Address of the client".
+ *
+ * - `keep`: it is filled in for calls that come straight from a browser or a phone; one that the client gives stays
+ * - `shorten`: as `keep`, but only the beginning of any address is kept
+ * - `drop`: no event has one
+ * - `direct`: it is filled in where a call asks for it with `context.direct`; one that the client gives stays
+ */
+export const ADDRESS_RULES = ['keep', 'shorten', 'drop', 'direct'] as const;
+
+export type AddressRule = (typeof ADDRESS_RULES)[number];
+
+/** The rule that a source is given which is made without one. */
+export const DEFAULT_ADDRESS_RULE: AddressRule = 'keep';
+
+/** The rule of a source, also of one whose record has none. */
+export function addressRuleOf({ ip = 'direct' }: Pick<Source, 'ip'>): AddressRule {
+  return ip;
 }
 
 /** The source of the events of audiences and computed traits. No other source may have this name. */

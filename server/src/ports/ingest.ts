@@ -18,10 +18,12 @@ export interface IngestRequest {
   readonly body: Buffer;
   readonly receivedAt: Time;
   /**
-   * The client's address, read only when a call asks for it in `context.ip`. It is that of the proxy when the proxy is not
-   * trusted.
+   * The client's address, read only when a call gets it as its `context.ip`. It is that of the proxy when the proxy is not trusted. Absent
+   * where the request comes from somebody who passes on the calls of others, such as an import.
    */
   readonly peer?: { readonly remoteAddress?: string | undefined };
+  /** Only browsers and mail programs send such a request: it is an image. */
+  readonly isFromBrowser?: true;
   /** The client's trace context; absent when there is no valid one. */
   readonly traceparent?: string;
 }

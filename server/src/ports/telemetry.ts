@@ -132,12 +132,15 @@ export interface RefusedRequest {
  * - `unreadable_times`: times that could not be read
  * - `skewed_clocks`: events whose time was not corrected, because their client's clock is more than 24 hours off
  * - `replaced_message_ids`: messageIds that are none of an event, in whose place another one stands
+ * - `shortened_addresses`, `dropped_addresses`: addresses that clients gave as `context.ip`, of which their source keeps the beginning or nothing
  */
 export const VALUE_CHANGES = [
   'numbers_as_text',
   'unreadable_times',
   'skewed_clocks',
   'replaced_message_ids',
+  'shortened_addresses',
+  'dropped_addresses',
 ] as const;
 
 export type ValueChange = (typeof VALUE_CHANGES)[number];

@@ -72,6 +72,7 @@ function records(subject: Subject): void {
       enabled: false,
       mode: 'strict',
       whenDisabled: 'discard',
+      ip: 'shorten',
     });
     const { sharedSecret, ...unsigned } = SETTINGS;
     const plain = destination('plain', { sources: [], enabled: false, settings: unsigned });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -9,13 +9,14 @@ import { adminTokenOf, makePlace, type Place, type Program, startServer } from '
 import { until } from '../support/until.ts';
 
 const yaml = `
+trustedProxies: [127.0.0.1/32]
 sources:
   - { name: website, writeKeys: [wk] }
   - { name: bulk, writeKeys: [wk_bulk] }
   - { name: past, writeKeys: [wk_past] }
 `;
 
-/** A proxy before the server that holds answers back from a certain request on. */
+/** A trusted proxy before the server that holds answers back from a certain request on. */
 class Gate {
   readonly #server: Server;
   readonly #kept: (() => void)[] = [];
@@ -30,7 +31,7 @@ class Gate {
       const body = Buffer.concat(parts);
       const answer = await fetch(`${to()}${request.url}`, {
         method: 'POST',
-        headers: { authorization },
+        headers: { authorization, 'x-forwarded-for': '203.0.113.5' },
         body,
       });
       const text = await answer.text();
@@ -98,6 +99,13 @@ describe('millrace send --file', () => {
     const answer = await fetch(`${program.url}/api/v1/ledger`, { headers });
     const { sources } = (await answer.json()) as { sources: Record<string, Record<string, unknown>> };
     return sources[source]!;
+  }
+
+  async function eventOf(id: string): Promise<Record<string, string> & { readonly context?: object }> {
+    const headers = { authorization: `Bearer ${adminTokenOf(place)}` };
+    const answer = await fetch(`${program.url}/api/v1/events/${id}`, { headers });
+    const { data } = (await answer.json()) as { data: { event: never }[] };
+    return data[0]!.event;
   }
 
   const page = (n: number) => JSON.stringify({ type: 'page', userId: `u${n}`, name: 'Home' });
@@ -215,17 +223,31 @@ describe('millrace send --file', () => {
     const args = ['send', '--file', file, '--endpoint', endpoint, '--write-key', 'wk_past'];
     const ended = await millrace(args, { NODE_OPTIONS: `--import ${slow}` }).ended;
     expect(ended).toMatchObject({ code: 0, err: '' });
-    const eventOf = async (id: string) => {
-      const headers = { authorization: `Bearer ${adminTokenOf(place)}` };
-      const answer = await fetch(`${program.url}/api/v1/events/${id}`, { headers });
-      const { data } = (await answer.json()) as { data: { event: Record<string, string> }[] };
-      return data[0]!.event;
-    };
     expect(await eventOf('given')).toMatchObject({ timestamp: '2026-03-04T05:06:07.000Z' });
     expect(await eventOf('other')).toMatchObject({ timestamp: '2026-03-04T05:06:08.089Z' });
     const { timestamp, receivedAt } = await eventOf('none');
     expect(timestamp).toBe(receivedAt);
     expect(Date.parse(timestamp!)).toBeGreaterThanOrEqual(begun);
+  });
+
+  it('gives no call the address of this machine: it was made elsewhere', async () => {
+    const browser = { library: { name: 'analytics.js', version: '2.1.0' } };
+    const call = (messageId: string, context: object) =>
+      JSON.stringify({ type: 'page', userId: 'u1', messageId, context });
+    const file = written('visits.ndjson', [
+      call('visit', browser),
+      call('asking', { direct: true }),
+      call('known', { ...browser, ip: '198.51.100.9' }),
+    ]);
+    for (const at of [endpoint, `${endpoint}/v1/batch`]) {
+      const ended = await millrace(['send', '--file', file, '--endpoint', at, '--write-key', 'wk_past'])
+        .ended;
+      expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('3 calls accepted') });
+      rmSync(`${file}.progress`);
+      expect((await eventOf('visit')).context).toEqual(browser);
+      expect((await eventOf('asking')).context).not.toHaveProperty('ip');
+      expect((await eventOf('known')).context).toEqual({ ...browser, ip: '198.51.100.9' });
+    }
   });
 
   it('reads standard input, where equal lines of two runs are two events and nothing is kept to go on with', async () => {

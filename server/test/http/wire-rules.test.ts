@@ -115,7 +115,7 @@ describe('rule 1: success is exactly 200 with {"success":true}', () => {
   });
 
   test('for batches, empty ones too', async () => {
-    for (const path of ['/v1/batch', '/v1/b', '/v1/import']) {
+    for (const path of ['/v1/batch', '/v1/b', '/v1/import', '/v1/imported']) {
       expectSuccess(await ask(path, json({ batch: [track(newId())] })));
       expectSuccess(await ask(path, '{"batch":[]}'));
     }

@@ -90,9 +90,18 @@ const library = fc.constantFrom(
 const context = fc.oneof(
   object,
   fc.record(
-    { library, ip: text, page: object, direct: fc.constantFrom(true, false) },
+    {
+      library,
+      ip: fc.oneof(
+        text,
+        fc.constantFrom('203.0.113.9', '::ffff:192.0.2.1', '2001:db8:1:2::3', '0.0.0.0', null),
+      ),
+      page: object,
+      direct: fc.constantFrom(true, false),
+    },
     { requiredKeys: ['library'] },
   ),
+  fc.record({ library, locale: text }),
 );
 
 const id = fc.oneof(

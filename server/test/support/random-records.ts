@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${NAME} in a plain string is what this file is about.
 import fc from 'fast-check';
 import { CALL_TYPES } from '../../src/model/event.ts';
+import { ADDRESS_RULES } from '../../src/model/settings.ts';
 
 /**
  * Random sources and destinations for a configuration file, all valid, with names and texts that are hard for files and
@@ -107,8 +108,10 @@ const source = fc.record(
     whenDisabled: fc.constantFrom('refuse', 'discard'),
     dedupeWindow: duration,
     rateLimit: rate,
+    ip: fc.constantFrom(...ADDRESS_RULES),
   },
-  { requiredKeys: ['name', 'writeKeys'] },
+  // A stored source always has a rule for addresses.
+  { requiredKeys: ['name', 'writeKeys', 'ip'] },
 );
 
 const headerName = fc.oneof(

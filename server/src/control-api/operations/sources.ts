@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import type { JsonObject } from '../../model/json.ts';
-import type { Source } from '../../model/settings.ts';
+import { ADDRESS_RULES, DEFAULT_ADDRESS_RULE, type Source } from '../../model/settings.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput, TaggedResult } from '../operation.ts';
 import { pageByName, pageQuery, pageSchema } from '../pagination.ts';
@@ -28,6 +28,10 @@ const sourceSchema = z.object({
   whenDisabled: z.enum(['refuse', 'discard']),
   dedupeWindow: z.string().exactOptional(),
   rateLimit: z.number().exactOptional(),
+  ip: z.enum(ADDRESS_RULES).meta({
+    description:
+      'What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".',
+  }),
   system: z.literal(true).exactOptional().meta({ description: 'Made by the server, and not to be changed.' }),
 });
 
@@ -130,7 +134,9 @@ async function patchSource(
     const merged = mergePatch(toJson(sourceView(before)), body);
     refuseRenaming(name, merged);
     const record = checkRecord('sources', merged, { now, check: dependencies.check });
-    return diffRecords({ sources: [record] }, now, { by, clock: dependencies.clock });
+    // A merge patch removes `ip` with null, and a record without the key would stay as it is.
+    const ip = record.ip ?? DEFAULT_ADDRESS_RULE;
+    return diffRecords({ sources: [{ ...record, ip }] }, now, { by, clock: dependencies.clock });
   });
   return taggedSource(sourceByName(name, sources));
 }

@@ -77,6 +77,7 @@ export const FIELD_NAMES = {
   /** Of a `context`. */
   LIBRARY: 'library',
   DIRECT: 'direct',
+  IP: 'ip',
   /** Of the body of a batch. */
   BATCH: 'batch',
 } as const;

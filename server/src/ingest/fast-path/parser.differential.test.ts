@@ -4,6 +4,7 @@ import { anyCall, batch, call, mutated, mutation } from '../../../test/support/r
 import { amountOf } from '../../../test/support/runs.ts';
 import { sourceWith } from '../../../test/support/sources.ts';
 import { CALL_TYPES, type CallType } from '../../model/event.ts';
+import { ADDRESS_RULES } from '../../model/settings.ts';
 import { type ParseFailure, parseCalls, type RequestCalls } from '../calls.ts';
 import { parseCallsFast } from './parser.ts';
 
@@ -12,8 +13,15 @@ import { parseCallsFast } from './parser.ts';
  * for byte.
  */
 
-const website = sourceWith();
 const receivedAt = Date.parse('2026-11-21T12:00:00.000Z');
+const peer = { remoteAddress: '::ffff:203.0.113.9' };
+
+/** One source for each thing that may become of an address. */
+const sources = ADDRESS_RULES.map((ip, index) => sourceWith({ id: index + 1, ip }));
+
+/** The source of the first calls of the body being compared; those behind come from the next one, as their own write keys say. */
+let first = 0;
+const sourceOf = (index: number) => sources[(first + (index < 3 ? 0 : 1)) % sources.length]!;
 const newMessageId = () => 'assigned';
 
 interface Reading {
@@ -23,19 +31,19 @@ interface Reading {
 }
 
 function scanned(type: CallType | 'batch', body: Buffer): Reading | undefined {
-  const calls = parseCallsFast({ type, body, receivedAt }, newMessageId);
+  const calls = parseCallsFast({ type, body, receivedAt, peer }, newMessageId);
   return calls === undefined ? undefined : readingOf(calls);
 }
 
 function parsed(type: CallType | 'batch', body: Buffer): Reading | ParseFailure {
-  const request = { type, body, receivedAt };
+  const request = { type, body, receivedAt, peer };
   const calls = parseCalls({ request, newMessageId });
   return 'code' in calls ? calls : readingOf(calls);
 }
 
 function readingOf(calls: RequestCalls): Reading {
   const all = Array.from({ length: calls.length }, (_, index) => {
-    const accepted = calls.accept(index, website);
+    const accepted = calls.accept(index, sourceOf(index));
     const key = calls.keyOf(index);
     const value = JSON.stringify(calls.valueOf(index));
     if (typeof accepted === 'string') return { key, value, reason: accepted };
@@ -58,11 +66,12 @@ let accepted = 0;
 let copied = 0;
 
 function compare(type: CallType | 'batch', body: Buffer): void {
+  first++;
   const parse = vi.spyOn(JSON, 'parse');
-  const one = parseCallsFast({ type, body, receivedAt }, newMessageId);
+  const one = parseCallsFast({ type, body, receivedAt, peer }, newMessageId);
   for (let index = 0; index < (one?.length ?? 0); index++) {
     parse.mockClear();
-    if (typeof one!.accept(index, website) === 'string') continue;
+    if (typeof one!.accept(index, sourceOf(index)) === 'string') continue;
     accepted++;
     // A userId with escapes is parsed alone.
     if (!parse.mock.calls.some(([text]) => text.startsWith('{'))) copied++;
@@ -177,12 +186,48 @@ test.each([' ', '\n', '\r\n\t', '\u0000', '\u000b', '\ufeff', 'x'])('%j behind t
   compare('batch', Buffer.from(`{"batch":[{"type":"track",${base}}]}${rest}`));
 });
 
+test.each(ADDRESS_RULES)(
+  'with ip: %s, a browser, a phone and a server get the same as by parsing, scanned',
+  (ip) => {
+    first = ADDRESS_RULES.indexOf(ip);
+    const own = [
+      '"ip":"198.51.100.77"',
+      '"ip":"2001:db8:1:2::3"',
+      '"ip":""',
+      '"ip":7',
+      '"ip":null',
+      '"locale":"de"',
+    ];
+    for (const name of ['analytics.js', 'analytics-ios', 'analytics-node']) {
+      for (const field of own) {
+        const library = `"library":{"name":"${name}","version":"1"}`;
+        for (const context of [`${field},${library}`, `${library},${field}`]) {
+          const call = Buffer.from(`{${base},"context":{${context}}}`);
+          const isScanned = scanned('track', call) !== undefined;
+          expect(isScanned).toBe(field !== '"ip":null');
+          if (isScanned) expect(scanned('track', call)).toEqual(parsed('track', call));
+        }
+      }
+    }
+  },
+);
+
+test('the call of a browser is copied, the address with it', () => {
+  for (const ip of ['', ',"ip":"198.51.100.77"']) {
+    const body = Buffer.from(`{${base},"context":{"library":{"name":"analytics.js"}${ip}}}`);
+    const accepted = parseCallsFast({ type: 'track', body, receivedAt, peer }, newMessageId)!.accept(
+      0,
+      sources[0]!,
+    );
+    // A call that was parsed has no range of an id, because it exists as an object.
+    expect(typeof accepted !== 'string' && accepted.line.idTo).toBeGreaterThan(0);
+  }
+});
+
 test('a call is known to say nothing of integrations', () => {
   const hasNoIntegrations = (type: CallType | 'batch', body: string) => {
-    const accepted = parseCallsFast({ type, body: Buffer.from(body), receivedAt }, newMessageId)!.accept(
-      0,
-      website,
-    );
+    const calls = parseCallsFast({ type, body: Buffer.from(body), receivedAt }, newMessageId)!;
+    const accepted = calls.accept(0, sourceOf(0));
     return typeof accepted !== 'string' && accepted.line.hasNoIntegrations;
   };
   expect(withoutIntegrations).toBeGreaterThan(20);

@@ -2,9 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { CALL_TYPES } from '../../model/event.ts';
 import { MAX_ID_LENGTH } from '../../model/ids.ts';
-import { isObject, type Json } from '../../model/json.ts';
+import { isObject, type Json, type JsonObject } from '../../model/json.ts';
 import type { Source } from '../../model/settings.ts';
 import type { IngestRequest } from '../../ports/ingest.ts';
+import { type AddressWish, addressWishOf, callerAddress } from '../address.ts';
 import { isHeldByDouble, parseJson } from '../body.ts';
 import {
   AcceptedEvent,
@@ -15,8 +16,8 @@ import {
   writeKeyOf,
 } from '../calls.ts';
 import { batchEnvelope, type DiscardReason, type Envelope, singleEnvelope } from '../envelope.ts';
+import { channelOf, isClientLibrary } from '../libraries.ts';
 import { isTooDeep, MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS, MAX_MESSAGE_ID_LENGTH } from '../limits.ts';
-import { channelOf } from '../normalize.ts';
 import { readTime } from '../times.ts';
 import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout.ts';
 
@@ -28,7 +29,8 @@ import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout
  */
 export function parseCallsFast(request: IngestRequest, newMessageId: () => string): RequestCalls | undefined {
   const { body, type } = request;
-  if (!isUtf8(body)) return undefined;
+  // The address of an image's sender goes into every call, whatever its library: `withAddress` knows.
+  if (!isUtf8(body) || request.isFromBrowser === true) return undefined;
   encoder ??= new Encoder();
   let length = body.length;
   while (length > 0 && BLANKS.includes(body[length - 1]!)) length--;
@@ -85,7 +87,7 @@ function sharedFieldsOf(envelope: Envelope): SharedFields | undefined {
   if (context === undefined && integrations === undefined)
     return { ...NOTHING_SHARED, times: timesOf(envelope) };
   const json = JSON.stringify([context ?? {}, integrations ?? {}]);
-  if (context !== undefined && ('direct' in context || 'integrations' in context)) return undefined;
+  if (context !== undefined && !isStoredAsItIs(context)) return undefined;
   if (isTooDeep(json)) return undefined;
   return {
     context: Buffer.from(`"context":${JSON.stringify(context ?? {})}`),
@@ -96,6 +98,11 @@ function sharedFieldsOf(envelope: Envelope): SharedFields | undefined {
     channel: Buffer.from(`"channel":${JSON.stringify(channelOf(undefined, context ?? {}))}`),
     times: timesOf(envelope),
   };
+}
+
+/** Whether the context of a batch goes into its events without a look at each: no address may be added to it or taken from it. */
+function isStoredAsItIs(context: JsonObject): boolean {
+  return !('direct' in context || 'ip' in context || 'integrations' in context || isClientLibrary(context));
 }
 
 function timesOf({ sentAtText, receivedAtText }: Envelope): Buffer {
@@ -125,8 +132,9 @@ class EncodedCalls implements RequestCalls {
   readonly sharedKey: string | undefined;
   readonly #encoder: Encoder;
   readonly #shared: SharedFields;
-  /** Written when the first call is accepted. */
+  /** Written when the first call is accepted, as its source wants addresses. */
   #lines: readonly (EventLine | undefined)[] | undefined;
+  #wish: AddressWish | undefined;
   /** The calls that had to be parsed. */
   #parsed: Map<number, ParsedCall> | undefined;
 
@@ -144,9 +152,11 @@ class EncodedCalls implements RequestCalls {
 
   accept(index: number, source: Source): AcceptedEvent | DiscardReason {
     const { envelope } = this;
-    this.#lines ??= this.#encoder.encode(envelope, this.#shared);
+    const wish = addressWishOf(source);
+    this.#wish ??= wish;
+    this.#lines ??= this.#encoder.encode(envelope, this.#shared, wish);
     const line = this.#lines[index];
-    if (line !== undefined) {
+    if (line !== undefined && wish === this.#wish) {
       if (line.isSkewed) envelope.changes.note('skewed_clocks');
       return new AcceptedEvent(source, line);
     }
@@ -194,8 +204,8 @@ const MAX_LINES_BYTES = 8 * 1024 * 1024;
 const INDEX_BYTES = 2;
 const MIN_INDEX_BYTES = 16 * 1024;
 
-/** Bytes that a line may have more than its call, beside the shared fields: names of fields, four times, an assigned id. */
-const MAX_ADDED_BYTES = 400;
+/** Bytes that a line may have more than its call, beside the shared fields: names of fields, four times, an assigned id, an address. */
+const MAX_ADDED_BYTES = 460;
 
 const PAGE_BYTES = 65_536;
 
@@ -239,6 +249,7 @@ interface EncoderExports {
   readonly scanBatch: (body: number, limit: number, fieldIndex: number) => number;
   readonly setRequest: (type: number, receivedAt: number, sentAt: number) => void;
   readonly setShared: (mergesContext: boolean, mergesIntegrations: boolean, hasIntegrations: boolean) => void;
+  readonly setAddress: (keeps: boolean, fills: boolean) => void;
   readonly encode: (fieldIndex: number, lines: number) => number;
 }
 
@@ -257,6 +268,9 @@ class Encoder {
   /** Bytes of the body. */
   #size = 0;
   #newMessageId: () => string = () => '';
+  #address: () => string | undefined = () => undefined;
+  /** What `#address` has said as the last field of a context; undefined until a call needs it. */
+  #addressField: string | undefined;
 
   constructor() {
     const code = readFileSync(new URL('encoder.wasm', import.meta.url));
@@ -265,6 +279,7 @@ class Encoder {
         isCanonicalNumber(this.#bytes.toString('latin1', from, to)),
       parseTime: (from: number, to: number) => readTime(this.#bytes.toString('latin1', from, to)),
       channelOf: (from: number, to: number) => channelNumber(this.#bytes.toString('utf8', from, to)),
+      addAddress: (end: number) => this.#addAddress(end),
       newMessageId: (at: number) => this.#bytes.write(this.#newMessageId(), at, 'latin1'),
     };
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { host });
@@ -330,12 +345,15 @@ class Encoder {
    * The lines of the scanned calls, by index, all in one new buffer with a line feed behind each; undefined for a call that must
    * be parsed. Call it only after `hasRoom` has said yes.
    */
-  encode(envelope: Envelope, shared: SharedFields): readonly (EventLine | undefined)[] {
-    const { setRequest, setShared, encode } = this.#exports;
+  encode(envelope: Envelope, shared: SharedFields, wish: AddressWish): readonly (EventLine | undefined)[] {
+    const { setRequest, setShared, setAddress, encode } = this.#exports;
     const type = envelope.type === 'batch' ? IN_BATCH : CALL_TYPES.indexOf(envelope.type);
     setRequest(type, envelope.receivedAt, envelope.sentAt);
     setShared(shared.mergesContext, shared.mergesIntegrations, shared.hasIntegrations);
+    setAddress(wish.keepsOwn, wish.fills);
     this.#newMessageId = envelope.newMessageId;
+    this.#address = () => callerAddress(envelope, wish);
+    this.#addressField = undefined;
     const from = this.#putPieces(shared);
     const to = encode(this.#fieldIndex, from);
     const bytes = Buffer.allocUnsafe(to - from);
@@ -364,6 +382,15 @@ class Encoder {
       hasNoIntegrations: (marks & NO_INTEGRATIONS) !== 0,
       isSkewed: (marks & SKEWED) !== 0,
     };
+  }
+
+  /** Writes the address of the caller into the context that ends before `end`; gives how many bytes it has added. */
+  #addAddress(end: number): number {
+    if (this.#addressField === undefined) {
+      const address = this.#address();
+      this.#addressField = address === undefined ? '}' : `,"ip":"${address}"}`;
+    }
+    return this.#bytes.write(this.#addressField, end - 1, 'latin1') - 1;
   }
 
   #descriptor(index: number, word: number): number {

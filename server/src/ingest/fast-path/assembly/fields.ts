@@ -1,5 +1,5 @@
 import { keyLength, OPEN_OBJECT, QUOTE } from './json';
-import { LIBRARY, OTHER } from './layout';
+import { IP, LIBRARY, OTHER } from './layout';
 import { INDEX_ENTRY, INDEX_HEAD } from './scan';
 
 /** Kinds of values; `null` counts as absent. */
@@ -47,7 +47,8 @@ export function readFieldIndex(fieldIndex: usize): bool {
     store<u32>(STARTS + (field << 2), <u32>start);
     const fieldEnd: usize = load<u32>(at, 8);
     store<u32>(ENDS + (field << 2), <u32>fieldEnd);
-    store<u8>(KINDS + field, field === LIBRARY ? OTHER_KIND : kindAt(start + keyLength(field), fieldEnd));
+    const isInContext = field === LIBRARY || field === IP;
+    store<u8>(KINDS + field, isInContext ? OTHER_KIND : kindAt(start + keyLength(field), fieldEnd));
   }
   return true;
 }

@@ -16,6 +16,12 @@ export declare function channelOf(from: usize, to: usize): i32;
 /** Writes the id of a call that has none to an address and gives its length. */
 export declare function newMessageId(at: usize): usize;
 
+/**
+ * Writes the address of the caller in the place of the brace that ends a context, with a brace of its own, and gives by how many bytes
+ * the context is longer then. `end`: behind the context.
+ */
+export declare function addAddress(end: usize): usize;
+
 // Facts that all calls of one request share. The program sets them before it calls `encode`.
 
 /** The type of a single call, as its index in `CALL_TYPES`; `IN_BATCH` where each call has its own. */
@@ -30,6 +36,10 @@ export let mergesContext: bool = false;
 export let mergesIntegrations: bool = false;
 /** Whether the integrations of the batch have any key. */
 export let hasIntegrations: bool = false;
+
+/** Whether a context that has an address is stored as it is, and whether one of a client library that has none gets that of the caller. */
+export let keepsAddress: bool = true;
+export let fillsAddress: bool = false;
 
 /** Begin and end of each piece, as two 32-bit addresses that the program writes. */
 export const PIECES = memory.data(PIECES_SIZE, 16);
@@ -52,6 +62,11 @@ export function setShared(contextMerges: bool, integrationsMerge: bool, integrat
   mergesContext = contextMerges;
   mergesIntegrations = integrationsMerge;
   hasIntegrations = integrationsHaveKeys;
+}
+
+export function setAddress(keeps: bool, fills: bool): void {
+  keepsAddress = keeps;
+  fillsAddress = fills;
 }
 
 /** Limits that the program sets: calls of a batch, bytes of one call, characters of a messageId and of the other ids. */

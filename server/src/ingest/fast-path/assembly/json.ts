@@ -202,7 +202,7 @@ const MAX_SCANNED_DEPTH: i32 = 32;
 /** `rue`, `alse` and `null` as they stand in memory, the first letter lowest. */
 const RUE: u32 = 0x657572;
 const ALSE: u32 = 0x65736c61;
-const NULL: u32 = 0x6c6c756e;
+export const NULL: u32 = 0x6c6c756e;
 
 /** The end of the value at `at`. `depth` levels are around it; the hashes of their keys stand below `top`. */
 export function endOfValue(at: usize, depth: i32, top: usize): usize {

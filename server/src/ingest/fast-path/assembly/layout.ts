@@ -52,4 +52,5 @@ export const WRITE_KEY: i32 = 18;
 export const OTHER: i32 = 19;
 export const LIBRARY: i32 = 20;
 export const DIRECT: i32 = 21;
-export const BATCH: i32 = 22;
+export const IP: i32 = 22;
+export const BATCH: i32 = 23;

@@ -9,6 +9,7 @@ import {
   FAILED,
   HASHES,
   lastName,
+  NULL,
   OPEN_LIST,
   OPEN_OBJECT,
 } from './json';
@@ -19,6 +20,7 @@ import {
   DIRECT,
   HAS_WRITE_KEY,
   INTEGRATIONS,
+  IP,
   LIBRARY,
   NON_CANONICAL,
   OTHER,
@@ -27,7 +29,7 @@ import {
 
 /**
  * The field index of a call is a row of 32-bit numbers: its own length in bytes, then three for each field: the field's number,
- * the address of its key (of a library: of its value) and the address behind its value. A call that is not canonical has no
+ * the address of its key (of a library and an ip: of its value) and the address behind its value. A call that is not canonical has no
  * fields in it. The indexes of a batch stand one behind the other.
  */
 
@@ -96,7 +98,7 @@ function scanCall(at: usize, fieldIndex: usize, descriptor: usize): usize {
       if (end === FAILED) return FAILED;
       addField(next, min(name, OTHER), key, end);
       next += INDEX_ENTRY;
-      if (inside && load<u32>(next) === LIBRARY) next += INDEX_ENTRY;
+      if (inside) next = contextEntriesEnd;
       if (load<u8>(end) !== COMMA) break;
     }
     if (load<u8>(end) !== CLOSE_OBJECT) return FAILED;
@@ -113,13 +115,16 @@ function addField(fieldIndex: usize, field: i32, from: usize, to: usize): void {
   store<u32>(fieldIndex, <u32>to, 8);
 }
 
+/** The address behind the entries that `endOfContext` has added to the field index. */
+let contextEntriesEnd: usize = 0;
+
 /**
- * The end of an object, as `endOfValue` gives it. Adds the field `library` to the field index, or `OTHER` when there is none.
- * Fails at the field `direct`, with which a context may get an address from us and is not stored as it is, and at
- * `integrations`, which may say where the event goes: both are rare, and `normalize` handles them.
+ * The end of an object, as `endOfValue` gives it. Adds its fields `library` and `ip` to the field index, where it has them. Fails at the
+ * field `direct`, with which a context may get an address from us, at `integrations`, which may say where the event goes, and at an `ip`
+ * that is `null`: all are rare, and `normalize` handles them.
  */
 function endOfContext(at: usize, top: usize, fieldIndex: usize): usize {
-  store<u32>(fieldIndex, OTHER);
+  contextEntriesEnd = fieldIndex;
   const first = top;
   let end = at + 1;
   if (load<u8>(end) === CLOSE_OBJECT) return end + 1;
@@ -131,7 +136,11 @@ function endOfContext(at: usize, top: usize, fieldIndex: usize): usize {
     if (name === DIRECT || name === INTEGRATIONS) return FAILED;
     end = endOfValue(value, 2, top);
     if (end === FAILED) return FAILED;
-    if (name === LIBRARY) addField(fieldIndex, LIBRARY, value, end);
+    if (name === LIBRARY || name === IP) {
+      if (name === IP && load<u32>(value) === NULL) return FAILED;
+      addField(contextEntriesEnd, name, value, end);
+      contextEntriesEnd += INDEX_ENTRY;
+    }
     if (load<u8>(end) !== COMMA) break;
     end++;
   }

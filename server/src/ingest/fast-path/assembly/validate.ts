@@ -1,5 +1,6 @@
 import { ABSENT, EMPTY_TEXT, fieldTo, kindOf, OBJECT, readFieldIndex, TEXT, valueFrom } from './fields';
 import {
+  keepsAddress,
   maxCallBytes,
   maxIdLength,
   maxMessageIdLength,
@@ -18,6 +19,7 @@ import {
   GROUP_ID,
   IN_BATCH,
   INTEGRATIONS,
+  IP,
   MESSAGE_ID,
   ORIGINAL_TIMESTAMP,
   PREVIOUS_ID,
@@ -52,6 +54,7 @@ export function isValid(fieldIndex: usize, descriptor: usize): bool {
   if (!readFieldIndex(fieldIndex) || isTooLarge(descriptor)) return false;
   typeOfCall = type === IN_BATCH ? ownType() : IDENTIFY + type;
   if (typeOfCall === NO_TYPE || !hasRequiredFields() || !needsNoMerge() || !readTimes()) return false;
+  if (!keepsAddress && kindOf(IP) !== ABSENT) return false;
   return kindOf(MESSAGE_ID) === ABSENT || isPlainId();
 }
 

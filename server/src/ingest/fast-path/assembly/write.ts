@@ -1,7 +1,9 @@
 import { ABSENT, fieldFrom, fieldTo, kindOf, OBJECT, TEXT, valueFrom } from './fields';
 import {
+  addAddress,
   channelOf,
   DESCRIPTORS,
+  fillsAddress,
   hasIntegrations,
   mark,
   newMessageId,
@@ -22,6 +24,7 @@ import {
   ID_TO,
   INTEGRATIONS,
   INTEGRATIONS_PIECE,
+  IP,
   LIBRARY,
   LINE_FROM,
   LINE_TO,
@@ -131,8 +134,10 @@ function putUser(): void {
 
 function putShared(): void {
   putByte(COMMA);
-  if (kindOf(CONTEXT) === OBJECT) putField(CONTEXT);
-  else putPiece(CONTEXT_PIECE);
+  if (kindOf(CONTEXT) === OBJECT) {
+    putField(CONTEXT);
+    if (fillsAddress && kindOf(IP) === ABSENT && isOfClientLibrary()) beginAt(end + addAddress(end));
+  } else putPiece(CONTEXT_PIECE);
   putByte(COMMA);
   // Scanning has refused a context with integrations.
   let hasNoIntegrations = !hasIntegrations;
@@ -194,6 +199,11 @@ const MAX_CACHED_LIBRARY: usize = 256;
 const LAST_LIBRARY = memory.data(256, 16);
 let lastLength: usize = 0;
 let lastChannel: usize = SERVER;
+
+/** Whether the call comes straight from a browser or a phone, by the library that its own context names. */
+function isOfClientLibrary(): bool {
+  return kindOf(LIBRARY) !== ABSENT && channelOfLibrary(fieldFrom(LIBRARY), fieldTo(LIBRARY)) !== SERVER;
+}
 
 /** The constant for calls whose `context` names no library. */
 export function defaultChannel(): usize {

@@ -22,10 +22,17 @@ export const idInBody = z
 /** An id in a query, as it is: any characters but halves of surrogate pairs, which a URL cannot carry. */
 export const idInQuery = z.string().min(1, EMPTY);
 
-/** Any other text in a query: a name, a reason, a cursor. None of them has U+0000 in it, and PostgreSQL compares no text that does. */
-export const textInQuery = z
-  .string()
-  .refine((text) => !text.includes('\0'), 'must not have the character U+0000 (%00) in it');
+/** Any other text in a query: a name, a reason, a cursor. One with a control in it is a mistake, and PostgreSQL compares no text with U+0000. */
+export const textInQuery = z.string().superRefine((text, context) => {
+  const control = CONTROL.exec(text)?.[0];
+  if (control === undefined) return;
+  const code = control.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0');
+  const message = `must not have the control character U+00${code} (%${code}) in it`;
+  context.addIssue({ code: 'custom', message });
+});
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /** An id in a query as JSON text, for those that a URL cannot carry otherwise. */
 export const idAsJson = z.string().transform((text, context): string => {

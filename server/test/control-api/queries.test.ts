@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { textInQuery } from '../../src/control-api/ids.ts';
 import { inputParser } from '../../src/control-api/operation.ts';
 import { Problem } from '../../src/control-api/problem.ts';
 import { type ControlOperationDependencies, controlOperations } from '../../src/control-operations.ts';
@@ -24,13 +25,33 @@ function fieldsOf(query: z.ZodType): object {
   return query.shape;
 }
 
-test.each(PARAMETERS)('$name takes U+0000 in $field only if it is an id', ({ operation, field }) => {
-  let refused: readonly string[] = [];
+/** The last of the controls of ASCII stands apart from the others. */
+const CONTROLS = [...Array.from({ length: 0x20 }, (_, code) => code), 0x7f].map((code) =>
+  String.fromCharCode(code),
+);
+
+/** Whether a request with this in a parameter is refused for it. */
+function isRefused({ operation, field }: (typeof PARAMETERS)[number], text: string): boolean {
   try {
-    inputParser(operation)({ query: { [field]: 'a\0b' }, body: '' });
+    inputParser(operation)({ query: { [field]: text }, body: '' });
+    return false;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    refused = (error.errors ?? []).map(({ path }) => path);
+    return (error.errors ?? []).some(({ path }) => path.startsWith(`query.${field}`));
   }
-  expect(refused.some((path) => path.startsWith(`query.${field}`))).toBe(!IDS.includes(field));
+}
+
+test.each(PARAMETERS)('$name takes control characters in $field only if it is an id', (parameter) => {
+  const refused = CONTROLS.filter((control) => isRefused(parameter, `a${control}b`));
+  expect(refused).toEqual(IDS.includes(parameter.field) ? [] : CONTROLS);
+});
+
+test('the character that is refused is named, as a URL writes it', () => {
+  const told = ['a\0b', 'a\tb', 'a\u007fb'].map(
+    (text) => textInQuery.safeParse(text).error?.issues[0]?.message,
+  );
+  expect(told).toEqual(
+    ['00', '09', '7F'].map((code) => `must not have the control character U+00${code} (%${code}) in it`),
+  );
+  expect(textInQuery.parse('Order\u00a0Placed \u{1f389}\u2028')).toBe('Order\u00a0Placed \u{1f389}\u2028');
 });

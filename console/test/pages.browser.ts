@@ -151,6 +151,16 @@ describe('sources', () => {
     await page.getByText('no-event').waitFor();
   });
 
+  it('says what becomes of the address of a caller, and changes it', async () => {
+    await signIn(page, server, '/sources/website?tab=settings');
+    const address = page.getByRole('combobox', { name: /^The address of a caller/ });
+    expect(await address.inputValue()).toBe('keep');
+    await address.selectOption('as kept, but only its beginning');
+    await button('Save changes').click();
+    await page.getByText('Saved. The next call is taken with it.').waitFor();
+    expect(await server.api('GET', 'sources/website')).toMatchObject({ ip: 'shorten' });
+  });
+
   it('replaces a key by adding one before the old one is removed', async () => {
     await signIn(page, server, '/sources/website');
     await button('Add a key').click();

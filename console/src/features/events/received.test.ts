@@ -21,10 +21,10 @@ describe('what an event says of its call', () => {
     ]);
   });
 
-  it('tells an address that the client named from one that may be of the connection', () => {
-    const note = (context: object) => shown({ context })[0]?.[2];
-    expect(note({ ip: '203.0.113.9' })).toBe('context.ip, as the client says');
-    expect(note({ ip: '203.0.113.9', direct: true })).toContain('the one of the connection, unless');
+  it('claims of no address that the client has named it', () => {
+    const [name, value, note] = shown({ context: { ip: '203.0.113.9' } })[0]!;
+    expect([name, value]).toEqual(['Address', '203.0.113.9']);
+    expect(note).toContain('said by the client, or where the call came from');
   });
 
   it.each([null, 7, 'text', { library: 'x', ip: 7, userAgent: {} }, { library: { version: 3 } }])(

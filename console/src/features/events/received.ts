@@ -33,16 +33,15 @@ function libraryOf(context: Readonly<Record<string, unknown>>): string | undefin
   return typeof version === 'string' && version !== '' ? `${name} ${version}` : name;
 }
 
-/** With `context.direct` the server writes the address of the connection, unless the client has named one. */
-function addressOf(context: Readonly<Record<string, unknown>>): ReceivedFact {
-  const { ip, direct } = context;
+/** An event does not tell who has filled in the address, and its source may have another rule for addresses by now. */
+function addressOf({ ip }: Readonly<Record<string, unknown>>): ReceivedFact {
   if (typeof ip !== 'string' || ip === '')
     return { name: 'Address', value: 'not kept', note: 'the event has no context.ip' };
-  const note =
-    direct === true
-      ? 'context.ip: the one of the connection, unless the client named another'
-      : 'context.ip, as the client says';
-  return { name: 'Address', value: ip, note };
+  return {
+    name: 'Address',
+    value: ip,
+    note: 'context.ip: said by the client, or where the call came from, by the rule of its source',
+  };
 }
 
 function fact(name: string, value: unknown, note?: string): ReceivedFact | undefined {

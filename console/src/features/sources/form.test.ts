@@ -10,6 +10,7 @@ const STORED = {
   whenDisabled: 'refuse',
   dedupeWindow: '7d',
   rateLimit: 100,
+  ip: 'keep',
 } as const;
 const base = draftOf({ ...STORED, writeKeys: [...STORED.writeKeys] });
 

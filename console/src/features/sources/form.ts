@@ -5,22 +5,24 @@ import type { RecordForm } from '../../editing/use-edited-record.ts';
 import type { SourceRecord } from './queries.ts';
 
 /** The settings of a source as its form holds them: every field can be typed into. */
-export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled'> {
+export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' | 'ip'> {
   /** Such as 24h; empty: the default. */
   readonly dedupeWindow: string;
   /** Calls a second; empty: no limit. */
   readonly rateLimit: string;
 }
 
-function draftOf({ mode, whenDisabled, dedupeWindow = '', rateLimit }: SourceRecord): SourceDraft {
-  return { mode, whenDisabled, dedupeWindow, rateLimit: rateLimit === undefined ? '' : String(rateLimit) };
+function draftOf({ mode, whenDisabled, ip, dedupeWindow = '', rateLimit }: SourceRecord): SourceDraft {
+  const limit = rateLimit === undefined ? '' : String(rateLimit);
+  return { mode, whenDisabled, ip, dedupeWindow, rateLimit: limit };
 }
 
 function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
-  const { mode, whenDisabled, dedupeWindow, rateLimit } = draft;
+  const { mode, whenDisabled, ip, dedupeWindow, rateLimit } = draft;
   const wanted = {
     mode,
     whenDisabled,
+    ip,
     dedupeWindow: dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
     rateLimit: numberOf(rateLimit),
   };
@@ -34,4 +36,5 @@ export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
   whenDisabled: 'While disabled, calls are',
   dedupeWindow: 'A repeated messageId is a duplicate within',
   rateLimit: 'Calls a second',
+  ip: 'The address of a caller, context.ip, is',
 };

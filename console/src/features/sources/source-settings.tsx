@@ -11,7 +11,7 @@ import { Overtaken } from '../../editing/overtaken.tsx';
 import { RestoredNotice } from '../../editing/restored-notice.tsx';
 import { useEditedRecord } from '../../editing/use-edited-record.ts';
 import { useSubmission } from '../../editing/use-submission.ts';
-import { Button } from '../../ui/controls.tsx';
+import { Button, Field, Select } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Choice, TextField } from '../../ui/form-fields.tsx';
 import { plural } from '../../ui/format.ts';
@@ -26,7 +26,7 @@ export function SourceSettings({ stored }: { readonly stored: Tagged<SourceRecor
 }
 
 function StoredSource({ source }: { readonly source: SourceRecord }) {
-  const { enabled, mode, whenDisabled, dedupeWindow, rateLimit } = source;
+  const { enabled, mode, whenDisabled, dedupeWindow, rateLimit, ip } = source;
   return (
     <dl className="kv">
       <dt>Enabled</dt>
@@ -39,9 +39,19 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
       <dd>{dedupeWindow ?? '24h'}</dd>
       <dt>Calls a second</dt>
       <dd>{rateLimit ?? 'no limit'}</dd>
+      <dt>Address of the caller</dt>
+      <dd>{ADDRESS_RULES.find(({ value }) => value === ip)?.label ?? ip}</dd>
     </dl>
   );
 }
+
+/** What becomes of the caller's address, which is `context.ip`. */
+const ADDRESS_RULES: readonly { readonly value: SourceRecord['ip']; readonly label: string }[] = [
+  { value: 'keep', label: 'kept, and filled in for browsers and phones' },
+  { value: 'shorten', label: 'as kept, but only its beginning' },
+  { value: 'drop', label: 'never stored' },
+  { value: 'direct', label: 'filled in where a call asks with context.direct' },
+];
 
 /** Parts of the record that a field below shows the mistakes of. */
 const SHOWN = ['dedupeWindow', 'rateLimit'];
@@ -124,6 +134,16 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
           onChange={(rateLimit) => onChange({ rateLimit })}
         />
       </div>
+      <Field label={SOURCE_LABELS.ip} hint="It holds for the calls that come from now on.">
+        {(control) => (
+          <Select
+            {...control}
+            value={draft.ip}
+            options={ADDRESS_RULES}
+            onChange={(ip) => onChange({ ip: ip as SourceRecord['ip'] })}
+          />
+        )}
+      </Field>
     </>
   );
 }

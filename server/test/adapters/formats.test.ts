@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../src/model/time.ts';
 import type { Store } from '../../src/ports/store.ts';
+import { SuppressionFilter } from '../../src/regulations/suppression-filter.ts';
 import { batch, CRM, duplicatesOf, event, events, owedBatch, WAREHOUSE } from '../conformance/batches.ts';
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { ALL, dead, delivered, hold, idsOf, park, retried, settle } from '../conformance/holdings.ts';
@@ -149,6 +150,25 @@ describe('a data folder of', () => {
       rmSync(folder, { recursive: true });
     }
   });
+
+  it.each(files.filter((name) => Number.parseInt(name, 10) >= 5))(
+    'format %s goes on suppressing whom it has trimmed, and nobody with blanks around the id',
+    async (file) => {
+      const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));
+      try {
+        copyFileSync(join(FOLDER, file), join(folder, 'millrace.db'));
+        const store = await openStore({ folder });
+        const filter = new SuppressionFilter(store.regulations.hashId);
+        await filter.load(store.regulations);
+        // Earlier versions took the blanks away before they stored an id, so this one stands for `" suppressed "` too.
+        const users = ['suppressed', ' suppressed', 'suppressed ', 'Suppressed'];
+        expect(users.filter((userId) => filter.names({ userId }))).toEqual(['suppressed']);
+        await store.stop();
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
 
   it('the current format is among them', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { CALL_TYPES } from '../../model/event.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { EventQuery, EventTrace, Page, PageRequest, PageStart } from '../../reporting/contract.ts';
-import { idAsJson, idInQuery, textInQuery } from '../ids.ts';
+import { faultOf, idAsJson, idInQuery, textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import {
   decodeCursor,
@@ -92,12 +92,22 @@ export function eventOperations({ settings, search }: EventOperationDependencies
           ...sourceFilter(source, settings.now()),
         };
         const page = await search.events(wish, { limit, ...place });
+        if (cursor === undefined && page.next === undefined && page.data.length === 0) refuseFaults(asked);
         return searchPageView(page, (next) =>
           encodeCursor(formatPageStart(next), { list: 'events', ...asked }),
         );
       },
     }),
   ];
+}
+
+/** An id that receiving refuses can only be one that an earlier version has stored. Called when no event has it. */
+function refuseFaults(asked: Omit<z.output<typeof eventQuery>, 'limit'>): void {
+  const errors = (['userId', 'userIdJson', 'anonymousId', 'anonymousIdJson'] as const).flatMap((name) => {
+    const fault = asked[name] === undefined ? undefined : faultOf(asked[name]);
+    return fault === undefined ? [] : [{ path: `query.${name}`, message: `${fault}; no event has this one` }];
+  });
+  if (errors.length > 0) throw new Problem('invalid_parameters', { errors });
 }
 
 /** The id of a source by its name. A removed source counts too, because its events are still stored. */

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { Profile, UserIdentity, Users } from '../../ports/users.ts';
-import { idAsJson, idInQuery } from '../ids.ts';
+import { faultOf, idAsJson, idInQuery } from '../ids.ts';
 import { type ApiOperation, DryRunResult, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 
@@ -123,6 +123,11 @@ export function profileOperations({ users, settings }: ProfileOperationDependenc
 
 function unknownUser(id: UserIdentity): Problem {
   const whom = 'userId' in id ? `the userId ${show(id.userId)}` : `the anonymousId ${show(id.anonymousId)}`;
+  const fault = faultOf('userId' in id ? id.userId : id.anonymousId);
+  if (fault !== undefined) {
+    const hint = `No profile has ${whom}: an id ${fault}.`;
+    return new Problem('unknown_user', { hint });
+  }
   const hint = `No profile has ${whom}: no event named it, or it was deleted, or profiles are off (profiles: auto turns them on), or the event is a moment old.`;
   return new Problem('unknown_user', { hint });
 }

@@ -28,6 +28,14 @@ test('everything that is written is read again, in its order', () => {
   );
 });
 
+test('a text keeps half of a surrogate pair, alone and inside of a list or an object', () => {
+  const writer = new ByteWriter();
+  const values = ['\ud83d', 'mia \udc00 \ud83d\udc00', ['\udc00'], { a: '\ud83d', '\ud83d': 1 }];
+  for (const value of values) writer.json(value);
+  const reader = new ByteReader(writer.finish(1));
+  for (const value of values) expect(reader.json()).toEqual(value);
+});
+
 test('numbers keep their sign, their fraction and minus zero', () => {
   const writer = new ByteWriter();
   const numbers = [0, -0, 1, -1, 0.1, -0.1, 2 ** 53 - 1, -(2 ** 53 - 1), 2 ** 53, 1e308, 5e-324];

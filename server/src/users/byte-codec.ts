@@ -18,7 +18,7 @@ const WHOLE = 3;
 const NEGATIVE = 4;
 const FLOAT = 5;
 const TEXT = 6;
-/** A list or an object as JSON text. */
+/** A list, an object, or a text with half of a surrogate pair, as JSON text, which escapes such a half. */
 const NESTED = 7;
 
 /** Added to times, so that they are never negative. Times from the year −2489 to the year 6429 fit; others become the nearest. */
@@ -66,16 +66,16 @@ export class ByteWriter {
     bytes[this.#end++] = low >>> 24;
   }
 
-  /** A text. Half of a surrogate pair comes back as U+FFFD. */
+  /** A text without half of a surrogate pair, which UTF-8 cannot carry and which would come back as U+FFFD. */
   text(value: string): void {
     this.varint(value.length);
     this.#texts += value;
   }
 
   json(value: Json): void {
-    if (typeof value === 'string') {
+    if (typeof value === 'string' && value.isWellFormed()) {
       this.varint(TEXT);
-      this.text(value.isWellFormed() ? value : value.toWellFormed());
+      this.text(value);
     } else if (typeof value === 'number') this.#number(value);
     else if (value === null) this.varint(NULL);
     else if (typeof value === 'boolean') this.varint(value ? TRUE : FALSE);

@@ -107,16 +107,16 @@ export function addSample(to: Reduction, { at, messageId, value }: Sample): void
       break;
     case 'first':
     case 'last':
-      takeSighting(to, { at, messageId: messageId.toWellFormed(), value: wellFormed(value as Plain) });
+      takeSighting(to, { at, messageId: messageId.toWellFormed(), value: withoutSign(value as Plain) });
       break;
     case 'mode':
-      addFrequency(to, wellFormed(value as Plain), 1);
+      addFrequency(to, withoutSign(value as Plain), 1);
       break;
     case 'unique':
-      insertLeast(to.values, wellFormed(value as Plain), MAX_UNIQUE);
+      insertLeast(to.values, withoutSign(value as Plain), MAX_UNIQUE);
       break;
     case 'unique_count':
-      insertLeast(to.hashes, hashOf(wellFormed(value as Plain)), MAX_HASHES);
+      insertLeast(to.hashes, hashOf(withoutSign(value as Plain)), MAX_HASHES);
       break;
   }
 }
@@ -245,9 +245,8 @@ function isPlain(value: Json | undefined): value is Plain {
   return typeof value === 'number' || typeof value === 'boolean';
 }
 
-/** The text as a profile keeps it: half of a surrogate pair has no UTF-8. */
-function wellFormed(value: Plain): Plain {
-  if (typeof value === 'string') return value.toWellFormed();
+/** Minus zero is zero: JSON has no other, and both are one value. */
+function withoutSign(value: Plain): Plain {
   return Object.is(value, -0) ? 0 : value;
 }
 

@@ -187,7 +187,7 @@ export class Slice {
     if (groupId !== undefined) addGroup(profile, groupId, at);
     for (const name in traits) {
       const value = traits[name]!;
-      if (isKept(value)) setTrait(profile, name.toWellFormed(), { value, at, messageId });
+      if (name.isWellFormed() && isKept(value)) setTrait(profile, name, { value, at, messageId });
     }
     if (this.#options.engine.mentions(event.type, event.name)) this.#options.engine.apply(profile, event);
   }

@@ -170,8 +170,7 @@ class Evaluator {
 
   touch(touched: TouchedComputations, { type, name, traits, groupId }: TouchingEvent): void {
     if (name !== undefined) addAll(touched, this.#byEvent.get(eventKey(type, name)));
-    if (this.#byTrait.size > 0)
-      for (const trait in traits) addAll(touched, this.#byTrait.get(trait.toWellFormed()));
+    if (this.#byTrait.size > 0) for (const trait in traits) addAll(touched, this.#byTrait.get(trait));
     if (groupId !== undefined) addAll(touched, this.#ofGroups);
   }
 

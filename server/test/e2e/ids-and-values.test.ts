@@ -217,6 +217,25 @@ describe('an id of any characters', () => {
   }
 });
 
+describe('half of a surrogate pair', () => {
+  it('stays what it is in the text of a trait, as it is delivered and in the profile', async () => {
+    const traits = { name: 'Mia \ud83d', tags: ['\udc00'], whole: '🦊', 'odd \ud83d': 1 };
+    const call = { userId: 'halves', messageId: 'halves', traits };
+    expect((await send(program.url, '/v1/identify', call)).status).toBe(200);
+    const { 'odd \ud83d': _, ...named } = traits;
+    expect(await control.read('profiles/halves')).toMatchObject({ traits: named });
+    const ofCall = () => receiver.arrivals.find(({ headers }) => headers['webhook-id'] === 'halves');
+    await receiver.until(() => ofCall() !== undefined);
+    expect(JSON.parse(ofCall()!.body.toString())).toMatchObject({ traits });
+  });
+
+  it('in the name of a trait keeps the trait out of the profile, and makes no other of it', async () => {
+    const call = { userId: 'names', traits: { 'a\ufffd': 3, 'a\ud83d': 1, 'a\udc00': 2 } };
+    expect((await send(program.url, '/v1/identify', call)).status).toBe(200);
+    expect((await control.read<{ traits: object }>('profiles/names')).traits).toEqual({ 'a\ufffd': 3 });
+  });
+});
+
 describe('a number of JSON', () => {
   const integer = fc.oneof(
     fc.nat({ max: 999_999_999 }).map(String),

@@ -34,6 +34,6 @@ export function noticesOf(err: Stream): Notices {
   const say =
     (level: string) =>
     ({ event, msg, facts }: Notice) =>
-      err.write(`${JSON.stringify({ level, time: new Date().toISOString(), ...facts, event, msg })}\n`);
+      err.write(`${JSON.stringify({ level, time: new Date().toISOString(), event, msg, ...facts })}\n`);
   return { info: say('info'), warn: say('warn'), error: say('error') };
 }

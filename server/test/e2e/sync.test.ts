@@ -47,7 +47,7 @@ describe.runIf(hasStrace)('the answer', () => {
     const lines = readFileSync(trace, 'utf8').split('\n');
     const answers = lines.flatMap((line, at) => (ANSWERED.test(line) ? [at] : []));
     expect(answers).toHaveLength(calls);
-    let from = lines.findIndex((line) => line.includes('is ready on'));
+    let from = lines.findIndex((line) => line.includes('server.started'));
     for (const answer of answers) {
       const between = lines.slice(from, answer);
       const written = between.findLastIndex((line) => WRITTEN.test(line));

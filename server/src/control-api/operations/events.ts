@@ -13,6 +13,7 @@ import {
   parsePageStart,
   timeParameter,
 } from '../pagination.ts';
+import { Problem } from '../problem.ts';
 import { unknownName } from '../unknown-name.ts';
 import { tracedCallSchema } from './reports.ts';
 

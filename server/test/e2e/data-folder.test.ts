@@ -39,9 +39,7 @@ describe('millrace start on a data folder', () => {
         args: [verb, '--data', '/proc/millrace/data', '--port', '0'],
       });
       expect(code).toBe(1);
-      expect(failuresOf(stderr)).toEqual(
-        expect.arrayContaining([expect.stringMatching(/cannot make the data folder .*--data/)]),
-      );
+      expect(stderr).toMatch(/cannot make the data folder .*--data/);
     },
   );
 

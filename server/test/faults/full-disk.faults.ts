@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskFaults, HAS_DISK_FAULTS, READ_ONLY, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
 import { chanceOf } from '../support/disk-faults/random.ts';
-import { makePlace, oneDestination, type Place } from '../support/program.ts';
+import { failuresOf, makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
 import { roundsOf, SEED } from '../support/runs.ts';
 import { until } from '../support/until.ts';
@@ -162,11 +162,7 @@ async function stopAndStart(on: Place, { env, refuse, relent }: Refusing, advice
 async function expectClearEnd(instance: Instance, advice: RegExp): Promise<void> {
   expect(await instance.ready, 'it started on a disk that refuses').toBeUndefined();
   expect(await instance.ended).toBe(1);
-  const lines = instance
-    .said()
-    .split('\n')
-    .filter((line) => line.startsWith('millrace: '));
-  expect(lines, instance.said()).toEqual([expect.stringMatching(advice)]);
+  expect(failuresOf(instance.said()), instance.said()).toEqual([expect.stringMatching(advice)]);
 }
 
 /** Calls answered 200 were stored, calls answered 503 were not, and each was delivered once. */

@@ -12,7 +12,7 @@ import {
 } from '../support/disk-faults/faults.ts';
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { type Recorded, readRecording } from '../support/disk-faults/recording.ts';
-import { makePlace, oneDestination, type Place } from '../support/program.ts';
+import { failuresOf, makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
 import { amountOf, SEED } from '../support/runs.ts';
 import { audit, lost } from './books.ts';
@@ -256,12 +256,9 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     { place, disk, calls }: { place: Place; disk: DiskFaults; calls: Calls },
   ): Promise<Life> {
     expect(await instance.ended).toBe(1);
-    const lines = instance
-      .said()
-      .split('\n')
-      .filter((line) => line.startsWith('millrace: '));
-    expect(lines, instance.said()).toHaveLength(1);
-    expect(instance.said()).not.toMatch(/^ {4}at /m);
+    const failures = failuresOf(instance.said());
+    expect(failures, instance.said()).toHaveLength(1);
+    expect(failures[0]).not.toMatch(/^ {4}at /m);
     expect(disk.failed()).toBeGreaterThan(0);
     const next = await start(place);
     await append(next.url, calls);

@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { blocksOf } from '../docs/pages.ts';
 import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
-import { makePlace, oneDestination, type Place, ROOT } from '../support/program.ts';
+import { failuresOf, makePlace, oneDestination, type Place, ROOT } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
 import { IS_LONG, roundsOf, SEED } from '../support/runs.ts';
 import { until } from '../support/until.ts';
@@ -383,11 +383,7 @@ async function expectRefused(line: RegExp): Promise<void> {
   const instance = launch(place);
   expect(await instance.ready).toBeUndefined();
   expect(await instance.ended).toBe(1);
-  const lines = instance
-    .said()
-    .split('\n')
-    .filter((one) => one.startsWith('millrace: '));
-  expect(lines).toEqual([expect.stringMatching(line)]);
+  expect(failuresOf(instance.said())).toEqual([expect.stringMatching(line)]);
 }
 
 interface Noticed {

@@ -239,3 +239,22 @@ function valuesOf(form: Element): Record<string, string | boolean> {
     ]),
   );
 }
+
+describe('a definition', () => {
+  it('turns between builder and text once it is understood, and nothing that was typed is thrown away', async () => {
+    await signIn(page, server, '/users/audiences?new=true');
+    await button('Text').click();
+    await field('Who belongs').fill("trait('plan') = 'pro'");
+    await button('Builder').click();
+    await field('Value').fill('team');
+    await button('Text').click();
+    await page.getByText("trait('plan') = 'team'", { exact: true }).first().waitFor();
+    await field('Who belongs').waitFor();
+    expect(await field('Who belongs').inputValue()).toBe("trait('plan') = 'team'");
+    // What is not finished means nothing yet, and stays as it is.
+    await button('Builder').click();
+    await field('Value').fill('');
+    await button('Text').click();
+    expect(await field('Value').inputValue()).toBe('');
+  });
+});

@@ -137,12 +137,14 @@ describe('events', () => {
   });
 
   it('say how the call came, as far as it is kept', async () => {
-    const context = { direct: true, library: { name: 'analytics.js', version: '2.11.1' } };
+    const context = { ip: '203.0.113.9', library: { name: 'analytics.js', version: '2.11.1' } };
     await server.call('track', { messageId: 'direct-1', userId: 'ü1', event: 'Came Directly', context });
     await signIn(page, server, '/events/direct-1');
     const received = page.getByRole('tabpanel');
     const facts = await received.locator('dl').innerText();
-    expect(facts).toMatch(/Address\s+127\.0\.0\.1 context\.ip: the one of the connection, unless/);
+    expect(facts).toMatch(
+      /Address\s+203\.0\.113\.9 context\.ip: said by the client, or where the call came from/,
+    );
     expect(facts).toMatch(/Library\s+analytics\.js 2\.11\.1/);
     const response = await fetch(`${server.url}/api/v1/events/direct-1`, {
       headers: { Authorization: `Bearer ${server.token}` },

@@ -75,6 +75,7 @@ const rows = () => rowsOf('Events as they arrive').nth(4);
 
 const VISITS: Readonly<Record<string, readonly Visit[]>> = {
   '/': [{ path: '/?range=15m' }, { path: '/', act: () => page.keyboard.press('Control+k') }],
+  '/$': [{ path: '/nowhere/at-all' }],
   '/live': [
     { path: '/live', shows: rows },
     { path: `/live?open=${event}`, shows: rows },

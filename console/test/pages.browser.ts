@@ -157,7 +157,7 @@ describe('sources', () => {
     expect(await address.inputValue()).toBe('keep');
     await address.selectOption('as kept, but only its beginning');
     await button('Save changes').click();
-    await page.getByText('Saved. The next call is taken with it.').waitFor();
+    await page.getByText(/^Saved.*The next call is taken with it\.$/).waitFor();
     expect(await server.api('GET', 'sources/website')).toMatchObject({ ip: 'shorten' });
   });
 

@@ -84,6 +84,7 @@ export function ComputationForm(props: ComputationFormProps) {
           label={hasBuilder(kind) ? 'Who belongs' : 'Value'}
           mistake={settled === definition ? mistake : undefined}
           understood={isSettled && preview.error === null ? preview.data : undefined}
+          isAsking={definition !== undefined && (!isSettled || preview.isFetching)}
           onChange={changeDefinition}
         />
         {draft.definition.form === 'text' && (

@@ -1,3 +1,5 @@
+import { useEffect, useState } from 'react';
+import { isSame } from '../../editing/fields.ts';
 import { Segmented } from '../../ui/controls.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icons.tsx';
@@ -16,20 +18,29 @@ interface DefinitionFieldProps {
   readonly mistake: Mistake | undefined;
   /** Both forms of the draft as the server has understood it; absent while it has not. */
   readonly understood: { readonly definition: string; readonly json: Json } | undefined;
+  /** The server is being asked what the draft means. */
+  readonly isAsking: boolean;
   readonly onChange: (draft: DefinitionDraft) => void;
 }
 
 /** Who belongs: a builder and a text, which write the same definition. */
 export function DefinitionField(props: DefinitionFieldProps) {
-  const { draft, hasBuilder, label, mistake, understood, onChange } = props;
+  const { draft, hasBuilder, label, mistake, understood, isAsking, onChange } = props;
+  /** The form that was chosen while the server was still being asked. */
+  const [wanted, setWanted] = useState<string>();
   const built = understood === undefined || !hasBuilder ? undefined : builderOf(understood.json);
-  const isEmpty = draft.form === 'text' && draft.text.trim() === '';
+  const isEmpty = draft.form === 'text' ? draft.text.trim() === '' : isSame(draft.group, NEW_GROUP);
+  // What is not understood cannot be written in the other form, and nothing that was typed is thrown away.
   const turn = (form: string): void => {
+    setWanted(isAsking && !isEmpty && form !== draft.form ? form : undefined);
     if (form === draft.form) return;
-    if (form === 'text') onChange({ form, text: understood?.definition ?? '' });
-    else if (isEmpty) onChange({ form: 'builder', group: NEW_GROUP });
+    if (isEmpty) onChange(form === 'text' ? { form, text: '' } : { form: 'builder', group: NEW_GROUP });
+    else if (form === 'text' && understood !== undefined) onChange({ form, text: understood.definition });
     else if (built !== undefined && typeof built !== 'string') onChange({ form: 'builder', group: built });
   };
+  useEffect(() => {
+    if (wanted !== undefined && !isAsking) turn(wanted);
+  });
   return (
     <div className="stack-s">
       {hasBuilder && (

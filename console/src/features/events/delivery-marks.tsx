@@ -13,31 +13,47 @@ interface DeliveriesProps {
   readonly deliveries: readonly DeliveryMark[];
 }
 
+/** Marks of success in a row; more of them are a number. */
+const MOST_MARKS = 4;
+
+/** Names in a row; the rest is counted. */
+const MOST_NAMES = 2;
+
 /** Deliveries of an event in a row of a list: success is a bare mark and stands first, what is not a success is named. */
 export function DeliveryMarks({ deliveries }: DeliveriesProps) {
   const good = deliveries.filter(({ state }) => state === 'delivered');
   const others = deliveries.filter(({ state }) => state !== 'delivered');
+  const named = others.length <= MOST_NAMES + 1 ? others : others.slice(0, MOST_NAMES);
+  const rest = others.slice(named.length);
   return (
     <span className="dls">
       <span className="oks">
-        {good.map(({ destination }, nth) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: with `success: each` a destination has several, which are alike.
-          <span key={nth} title={`${destination}: delivered`}>
-            <StateMark state="delivered" label={null} />
+        {good.length > MOST_MARKS ? (
+          <span title={`delivered to ${good.length}`}>
+            <StateMark state="delivered" label={String(good.length)} />
           </span>
-        ))}
+        ) : (
+          good.map(({ destination }, nth) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: with `success: each` a destination has several, which are alike.
+            <span key={nth} title={`${destination}: delivered`}>
+              <StateMark state="delivered" label={null} />
+            </span>
+          ))
+        )}
       </span>
-      {others.map(({ destination, state, reason }, nth) => (
-        <span
-          // biome-ignore lint/suspicious/noArrayIndexKey: as above.
-          key={nth}
-          title={`${destination}: ${state}${reason === undefined ? '' : `, ${reason}`}`}
-        >
-          <StateMark state={state} label={visibleLine(destination, 24)} />
+      {named.map((one, nth) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: as above.
+        <span key={nth} title={wholeOf(one)}>
+          <StateMark state={one.state} label={visibleLine(one.destination, 24)} />
         </span>
       ))}
+      {rest.length > 0 && <span title={rest.map(wholeOf).join('\n')}>and {rest.length} more</span>}
     </span>
   );
+}
+
+function wholeOf({ destination, state, reason }: DeliveryMark): string {
+  return `${destination}: ${state}${reason === undefined ? '' : `, ${reason}`}`;
 }
 
 /** The same in a few letters: the state that wants the most attention, and how many are done. */

@@ -1,4 +1,4 @@
-/** What a server tells whoever runs it, beside its log: how its start went, and why it cannot start. */
+/** Notices tell an operator how a start went, and why a server cannot start. The log begins when it has started. */
 export interface Notices {
   info(notice: Notice): void;
   warn(notice: Notice): void;

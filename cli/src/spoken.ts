@@ -1,4 +1,4 @@
-/** What the control API calls a thing, and what the command line does. The first that fits. */
+/** Words of the control API, each with those of the command line that stand in their place. */
 const WORDS: readonly (readonly [api: RegExp, spoken: string])[] = [
   [/GET \/api\/v1\/(?:sources|destinations) lists them/g, 'millrace status lists them'],
   [/GET \/api\/v1\/(audience|trait|alert|token|replay)s lists them/g, 'millrace $1 list lists them'],

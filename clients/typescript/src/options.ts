@@ -94,7 +94,7 @@ export type Edition = '' | '/browser';
 export interface Settings {
   readonly url: string;
   readonly writeKey: string;
-  /** What the name in `context.library` ends with, by which the server knows whether calls come straight from a browser. */
+  /** The end of the name in `context.library`. The server sees by it whether calls come straight from a browser. */
   readonly edition: Edition;
   readonly flushAt: number;
   readonly flushAfter: number;

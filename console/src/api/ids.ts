@@ -47,7 +47,7 @@ export function typedOf({ userId, anonymousId, userIdJson, anonymousIdJson }: Id
   };
 }
 
-/** What is said of a text that is no JSON text. */
+/** The message for a text that is no JSON text. */
 export const JSON_RULE = 'is no text of JSON: write it in double quotes, such as "mia-\\ud83d"';
 
 /** The id that a JSON text stands for; undefined where it is none. */

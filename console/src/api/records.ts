@@ -29,7 +29,7 @@ export const recordQuery = <List extends RecordList>(list: List, name: string) =
     refetchInterval: REFRESH,
   });
 
-/** What a change of a record may show in, beside the record itself. */
+/** Query keys of everything else that may show a change of a record. */
 const AFFECTED = ['status', 'audit', 'config', 'deliveries', 'replays'] as const;
 
 /** Reads again what the lists have, and all that a change of their records shows in. */
@@ -78,7 +78,7 @@ export function useRecordChanges<List extends RecordList>(
     const params = { path: { name }, header: { 'If-Match': tag } };
     const request = taggedAnswer(api.PATCH(addressOf(list), { params, body: patch }));
     const changed = (await refreshed(request)) as unknown as Tagged<RecordOf<List>>;
-    // What was asked for before must not come after it.
+    // An older answer that is still on its way must not replace it.
     await client.cancelQueries({ queryKey: [list, name] });
     client.setQueryData(recordQuery(list, name).queryKey, changed);
     void refresh();
@@ -98,7 +98,7 @@ export function useRecordChanges<List extends RecordList>(
     },
     remove: async (tag) => {
       const params = { path: { name }, header: { 'If-Match': tag } };
-      // Whoever removes a destination was told how much it is owed, and has typed its name.
+      // The dialog has said how much the destination is owed, and its name was typed, so nothing more is asked.
       const query = list === 'destinations' ? { confirm: 'true' as const } : {};
       await refreshed(answer(api.DELETE(addressOf(list), { params: { ...params, query } })));
       void refresh();

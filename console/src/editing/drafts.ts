@@ -1,6 +1,6 @@
 /**
  * Forms that are not finished, as this tab of the browser keeps them: over a sign-in, a restart of the server and a look at another page.
- * What is secret is taken out before; signing out forgets them all, and so does the sign-in of somebody else.
+ * Secrets are taken out before. A sign-out forgets all forms, and so does the sign-in of somebody else.
  */
 
 const PREFIX = 'millrace.draft:';

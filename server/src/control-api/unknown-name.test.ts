@@ -10,7 +10,7 @@ it.each([
   ['warehose', 'warehouse'],
   ['newsletter', 'Newsletter'],
 ])('takes %s for %s', (name, meant) => {
-  expect(hintFor(name)).toBe(`"${name}" is no destination. Did you mean "${meant}"?`);
+  expect(hintFor(name)).toBe(`"${name}" is no destination; the nearest name is "${meant}".`);
 });
 
 it.each(['lake', 'x', 'house', 'w'.repeat(33)])(

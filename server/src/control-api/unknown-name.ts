@@ -18,6 +18,8 @@ export function unknownName(
     records.map((record) => record.name),
   );
   const next =
-    meant === undefined ? `; GET /api/v1/${list} lists them.` : `; the nearest name is ${JSON.stringify(meant)}.`;
+    meant === undefined
+      ? `; GET /api/v1/${list} lists them.`
+      : `; the nearest name is ${JSON.stringify(meant)}.`;
   return new Problem('unknown_name', { hint: `${JSON.stringify(name)} is no ${noun}${next}` });
 }

@@ -3,7 +3,7 @@ import type { CallType } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
-import type { ValueChange, ValueChanges } from '../ports/telemetry.ts';
+import { VALUE_CHANGES, type ValueChange, type ValueChanges } from '../ports/telemetry.ts';
 import { formatTime, readTime } from './times.ts';
 
 /** Why a call is not accepted: the name in the ledger, and the answer to a request with this call alone. */
@@ -87,9 +87,11 @@ export function readObject(value: Json | undefined): JsonObject | undefined | fa
 /** Characters of a sample of a changed value. */
 const MAX_SAMPLE_LENGTH = 64;
 
-/** Counts changes of values, until the source is known that they count for. */
+/** Counts changes of values: those of a call until its source is known, and those of a source. Every call of a batch may have some. */
 export class ChangeTally {
-  #changes: ValueChanges | undefined;
+  /** Undefined while nothing is noted, which is the rule. */
+  #counts: Partial<Record<ValueChange, number>> | undefined;
+  #unreadableTime: string | undefined;
 
   /** `sample`: a value that was changed, where it says something to whoever mends the client. */
   note(kind: ValueChange, sample?: Json): void {
@@ -98,19 +100,30 @@ export class ChangeTally {
 
   add(kind: ValueChange, n: number, sample?: Json): void {
     if (n === 0) return;
-    const { counts = {}, unreadableTime } = this.#changes ?? {};
-    const shown = sample === undefined ? unreadableTime : shownValue(sample);
-    this.#changes = {
-      counts: { ...counts, [kind]: (counts[kind] ?? 0) + n },
-      ...(shown === undefined ? {} : { unreadableTime: shown }),
-    };
+    this.#counts ??= {};
+    this.#counts[kind] = (this.#counts[kind] ?? 0) + n;
+    if (sample !== undefined) this.#unreadableTime = shownValue(sample);
   }
 
-  /** Gives what was noted, and forgets it; undefined when nothing was, which is the rule. */
+  get isEmpty(): boolean {
+    return this.#counts === undefined;
+  }
+
+  /** Moves here what another one has noted. */
+  moveFrom(other: ChangeTally): void {
+    for (const kind of VALUE_CHANGES) this.add(kind, other.#counts?.[kind] ?? 0);
+    this.#unreadableTime = other.#unreadableTime ?? this.#unreadableTime;
+    other.take();
+  }
+
+  /** Gives what was noted, and forgets it; undefined when nothing was. */
   take(): ValueChanges | undefined {
-    const changes = this.#changes;
-    this.#changes = undefined;
-    return changes;
+    const counts = this.#counts;
+    const unreadableTime = this.#unreadableTime;
+    this.#counts = undefined;
+    this.#unreadableTime = undefined;
+    if (counts === undefined) return undefined;
+    return unreadableTime === undefined ? { counts } : { counts, unreadableTime };
   }
 }
 

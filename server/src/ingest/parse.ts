@@ -2,7 +2,7 @@ import type { Json } from '../model/json.ts';
 import type { Source } from '../model/settings.ts';
 import type { CallCounts } from '../ports/event-log.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
-import { addChanges, type ValueChanges } from '../ports/telemetry.ts';
+import type { ValueChanges } from '../ports/telemetry.ts';
 import {
   type AcceptedEvent,
   authorizeKey,
@@ -12,7 +12,7 @@ import {
   type RequestCalls,
   type WriteKeyLookup,
 } from './calls.ts';
-import type { DiscardReason, Envelope, RefusalCode } from './envelope.ts';
+import { ChangeTally, type DiscardReason, type Envelope, type RefusalCode } from './envelope.ts';
 import { parseCallsFast } from './fast-path/parser.ts';
 
 /**
@@ -132,9 +132,7 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
   const counts = new RequestCounts();
   const events: AcceptedEvent[] = [];
   const discards: Discard[] = [];
-  let changes = NO_CHANGES;
-  // A change in a field of the batch counts for the source of the first call that is accepted.
-  let ofBatch = envelope.changes.take();
+  const changes = new RequestChanges(envelope.changes);
   let isRefused = false;
   for (let index = 0; index < calls.length; index++) {
     const key = calls.keyOf(index);
@@ -143,12 +141,10 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
     if (typeof accepted !== 'string') {
       counts.add(accepted.source);
       events.push(accepted);
-      for (const noted of [ofBatch, envelope.changes.take()])
-        changes = withChanges(changes, accepted.source, noted);
-      ofBatch = undefined;
+      changes.accept(accepted.source);
       continue;
     }
-    envelope.changes.take();
+    changes.discard();
     counts.add(source?.id, accepted);
     discards.push({ source, reason: accepted, index, call: () => calls.valueOf(index) });
     // A call with a wrong key is not an invalid event, and does not refuse the batch of a strict source.
@@ -156,16 +152,7 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
   }
   if (isRefused) return refuseStrict(events, discards);
   const { bySource, unattributed } = counts;
-  return { kind: 'received', events, counts: bySource, unattributed, changes, discards };
-}
-
-function withChanges(
-  all: ReadonlyMap<number, ValueChanges>,
-  source: number,
-  noted: ValueChanges | undefined,
-): ReadonlyMap<number, ValueChanges> {
-  if (noted === undefined) return all;
-  return new Map(all).set(source, addChanges(all.get(source), noted));
+  return { kind: 'received', events, counts: bySource, unattributed, changes: changes.bySource(), discards };
 }
 
 /**
@@ -285,5 +272,42 @@ class RequestCounts {
     }
     sums.calls++;
     return sums.discarded;
+  }
+}
+
+/** Sums the changes of values in a batch by the sources of its calls. A discarded call has changed nothing. */
+class RequestChanges {
+  readonly #ofCall: ChangeTally;
+  /** Those in fields of the batch, which count for the source of the first call that is accepted. */
+  readonly #ofBatch = new ChangeTally();
+  readonly #sums = new Map<number, ChangeTally>();
+
+  /** `ofCall` has those of the batch now, and later those of the call that was parsed last. */
+  constructor(ofCall: ChangeTally) {
+    this.#ofCall = ofCall;
+    if (!ofCall.isEmpty) this.#ofBatch.moveFrom(ofCall);
+  }
+
+  accept(source: number): void {
+    if (!this.#ofBatch.isEmpty) this.#sumOf(source).moveFrom(this.#ofBatch);
+    if (!this.#ofCall.isEmpty) this.#sumOf(source).moveFrom(this.#ofCall);
+  }
+
+  discard(): void {
+    this.#ofCall.take();
+  }
+
+  bySource(): ReadonlyMap<number, ValueChanges> {
+    if (this.#sums.size === 0) return NO_CHANGES;
+    return new Map([...this.#sums].map(([source, sum]) => [source, sum.take()!]));
+  }
+
+  #sumOf(source: number): ChangeTally {
+    let sum = this.#sums.get(source);
+    if (sum === undefined) {
+      sum = new ChangeTally();
+      this.#sums.set(source, sum);
+    }
+    return sum;
   }
 }

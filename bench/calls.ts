@@ -16,7 +16,7 @@ export class CallTemplate {
   /** One event is sent as `track`, several as a batch. Each has `PLACEHOLDER` for its messageId. */
   constructor(events: readonly object[], writeKey = 'bench') {
     const isBatch = events.length !== 1;
-    const body = JSON.stringify(isBatch ? { batch: events, sentAt: '2026-03-04T05:06:07.100Z' } : events[0]);
+    const body = JSON.stringify(isBatch ? { batch: events, sentAt: new Date().toISOString() } : events[0]);
     const text =
       `POST /v1/${isBatch ? 'batch' : 'track'} HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic ${btoa(`${writeKey}:`)}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

@@ -3,7 +3,7 @@ import type { CallType } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
-import { VALUE_CHANGES, type ValueChange, type ValueChanges } from '../ports/telemetry.ts';
+import type { ValueChange, ValueChanges } from '../ports/telemetry.ts';
 import { formatTime, readTime } from './times.ts';
 
 /** Why a call is not accepted: the name in the ledger, and the answer to a request with this call alone. */
@@ -111,19 +111,26 @@ export class ChangeTally {
 
   /** Moves here what another one has noted. */
   moveFrom(other: ChangeTally): void {
-    for (const kind of VALUE_CHANGES) this.add(kind, other.#counts?.[kind] ?? 0);
+    const noted = other.#counts;
+    if (noted === undefined) return;
+    if (this.#counts === undefined) this.#counts = noted;
+    else for (const kind in noted) this.add(kind as ValueChange, noted[kind as ValueChange]!);
     this.#unreadableTime = other.#unreadableTime ?? this.#unreadableTime;
-    other.take();
+    other.#forget();
   }
 
   /** Gives what was noted, and forgets it; undefined when nothing was. */
   take(): ValueChanges | undefined {
     const counts = this.#counts;
     const unreadableTime = this.#unreadableTime;
-    this.#counts = undefined;
-    this.#unreadableTime = undefined;
+    this.#forget();
     if (counts === undefined) return undefined;
     return unreadableTime === undefined ? { counts } : { counts, unreadableTime };
+  }
+
+  #forget(): void {
+    this.#counts = undefined;
+    this.#unreadableTime = undefined;
   }
 }
 

@@ -16,17 +16,15 @@ if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
   process.exit(1);
 }
 
-// Three options of Node, each unless it is given already. By default, Node lets the space for new objects grow to 128 MB under
-// load. An event's objects live for milliseconds, and need far less. The second one lets the program collect its garbage when a
-// busy time is over (docs/decisions/0032-idle-memory.md). The third one keeps V8 from guessing which objects will live long: it
-// guesses wrong here (docs/decisions/0040-request-memory.md). They can only be set before the heap exists, so the process
-// executes itself again under the same id. Without them, as on Windows, the program works as well.
-const OPTIONS = ['--max-semi-space-size=16', '--expose-gc', '--no-allocation-site-pretenuring'];
+// By default, Node lets the space for new objects grow to 128 MB under load. An event's objects live for milliseconds, and need far less.
+// The size can only be set before the heap exists, so the process executes itself again under the same id, unless it is given already.
+// Without it, as on Windows, the program works as well. Most other options would double the start: V8 takes the compiled code of Node's own
+// modules only with the options with which it was compiled.
+const OPTION = '--max-semi-space-size';
 const isServer = ['dev', 'start'].includes(process.argv[2]);
-const given = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`;
-const missing = OPTIONS.filter((option) => !given.includes(option.split('=')[0]));
-if (isServer && missing.length > 0 && process.platform !== 'win32') {
-  const args = [process.execPath, ...missing, ...process.execArgv, ...process.argv.slice(1)];
+const isGiven = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`.includes(OPTION);
+if (isServer && !isGiven && process.platform !== 'win32') {
+  const args = [process.execPath, `${OPTION}=16`, ...process.execArgv, ...process.argv.slice(1)];
   process.execve(process.execPath, args, process.env);
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { type App, type AppOptions, type Config, StartError, startApp } from '@millrace/server';
 import type { Notices } from './notices.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
@@ -22,6 +23,7 @@ export async function serve(serving: Serving, place: Surroundings): Promise<Exit
   }
   const app = await starting;
   if (typeof app === 'number') return app;
+  keepNewObjectsTogether();
   serving.onReady(app);
   await place.stopping;
   await app.stop();
@@ -29,6 +31,15 @@ export async function serve(serving: Serving, place: Surroundings): Promise<Exit
 }
 
 const STOPPING = Symbol('stopping');
+
+/**
+ * Lets V8 make all objects in the space for new ones. It guesses which will live long, and guesses wrong here
+ * (docs/decisions/0040-request-memory.md). It is said when the threads have started: from then on V8 compiles what else is loaded of Node's
+ * own modules, instead of taking the code that Node brings along.
+ */
+function keepNewObjectsTogether(): void {
+  setFlagsFromString('--no-allocation-site-pretenuring');
+}
 
 async function stopStarting(starting: Promise<App | ExitCode>, notices: Notices): Promise<ExitCode> {
   const app = await Promise.race([starting, setTimeout(START_GRACE, STOPPING, { ref: false })]);

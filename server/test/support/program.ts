@@ -22,8 +22,8 @@ export function runnable(path: string): string {
   return BUNDLE === undefined ? join(ROOT, `${path}.ts`) : join(BUNDLE, `${path}.js`);
 }
 
-/** A server without these options executes itself again with them (cli/bin/millrace.js), a tenth of the cost of its start. */
-const OPTIONS = ['--max-semi-space-size=16', '--expose-gc', '--no-allocation-site-pretenuring'];
+/** A server without this option executes itself again with it (cli/bin/millrace.js), a tenth of the cost of its start. */
+const OPTIONS = ['--max-semi-space-size=16'];
 
 /** The real program in a process of its own. */
 export interface Program {

@@ -1,4 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { collectGarbage } from '../system/garbage.ts';
 import { createHttpClient } from './client.ts';
 import { egressRules } from './egress.ts';
 import { AnswerBatch, readRequests, type SenderOptions, type ToSender } from './thread-messages.ts';
@@ -16,7 +17,7 @@ function run(port: MessagePort, { allow, ...options }: SenderOptions): void {
   };
   port.on('message', (message: ToSender) => {
     if (message.kind === 'release') {
-      globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+      collectGarbage();
       return;
     }
     if (message.kind === 'stop') {

@@ -1,16 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterEach, expect, test, vi } from 'vitest';
 import { until } from '../../../test/support/until.ts';
 import { IdleCollector, type OtherThreads, type ProcessMemory } from './memory.ts';
 
-beforeAll(() => {
-  // The program has it from `--expose-gc`.
-  setFlagsFromString('--expose-gc');
-  vi.stubGlobal('gc', runInNewContext('gc'));
-  setFlagsFromString('--no-expose-gc');
-});
+const GARBAGE = fileURLToPath(new URL('./garbage.ts', import.meta.url));
 
 const collectors: IdleCollector[] = [];
 afterEach(() => {
@@ -100,11 +94,21 @@ test('gives back objects that nothing refers to any more', () => {
   });
 });
 
-test('a process that was started with --expose-gc has it on every thread', () => {
-  const script = `new (require('node:worker_threads').Worker)('console.log(typeof gc)', { eval: true })`;
-  expect(execFileSync(process.execPath, ['--expose-gc', '-e', script], { encoding: 'utf8' })).toBe(
-    'function\n',
-  );
+test('also those of another thread, in a process that was started without --expose-gc', () => {
+  const script = `
+    const { Worker, isMainThread } = await import('node:worker_threads');
+    const { collectGarbage } = await import(${JSON.stringify(pathToFileURL(GARBAGE).href)});
+    const gone = new WeakRef({});
+    await new Promise((resolve) => setImmediate(resolve));
+    collectGarbage();
+    console.log(isMainThread, gone.deref(), typeof globalThis.gc);
+    if (isMainThread) new Worker(new URL('data:text/javascript,' + encodeURIComponent(process.env.SCRIPT)));
+  `;
+  const out = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+    encoding: 'utf8',
+    env: { ...process.env, SCRIPT: script },
+  });
+  expect(out).toBe('true undefined undefined\nfalse undefined undefined\n');
 });
 
 test.runIf(glibcVersion() !== undefined)('gives back memory that is free between blocks in use', async () => {

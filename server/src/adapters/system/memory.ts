@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Duration } from '../../model/time.ts';
 import type { HttpClient } from '../../ports/http-client.ts';
 import type { StoreMemory } from '../../ports/store.ts';
+import { collectGarbage } from './garbage.ts';
 
 /** How often the thread's processor time is read. */
 const INTERVAL: Duration = 5000;
@@ -83,14 +84,6 @@ const PROCESS: ProcessMemory = { collect: collectGarbage, trim: trimAllocator };
 /** A store that fails says so itself, and keeps its memory. */
 function ignoreFailure(given: Promise<void> | undefined): void {
   given?.catch(() => {});
-}
-
-/**
- * Collects everything, also code that has not run for long, and gives free pages back to the system. Node offers it when it was started with
- * `--expose-gc`, as cli/bin/millrace.js starts it.
- */
-function collectGarbage(): void {
-  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { collectGarbage } from '../../system/garbage.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import { read } from '../rpc.ts';
 
@@ -9,7 +10,7 @@ export function idleHandlers(database: DatabaseSync, keys: KeyIndex) {
     releaseMemory: read(() => {
       // The pages are still in the page cache of the system.
       database.exec('pragma shrink_memory');
-      globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+      collectGarbage();
     }),
   };
 }

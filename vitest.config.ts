@@ -56,6 +56,7 @@ const LONG_ON_POSTGRES = [
   'regulations',
   'removal',
   'repair',
+  'replay',
   'send',
   'send-file',
   'sender-threads',

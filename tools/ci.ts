@@ -32,6 +32,11 @@ export interface Step {
   /** It keeps all cores busy, or measures time, so nothing runs beside it. */
   readonly isAlone?: boolean;
   readonly env?: Readonly<Record<string, string>>;
+  /**
+   * Of its processes, as `nice` takes it; 0 if absent. A suite that waits for one thing after the other ends last, so it goes before those that
+   * do several at once.
+   */
+  readonly niceness?: number;
   /** Its failure is printed and fails nothing. */
   readonly isReportOnly?: boolean;
 }
@@ -40,16 +45,16 @@ export interface Step {
 export const GATE: readonly Step[] = [
   { name: 'check', command: 'npm run check', isAlone: true },
   { name: 'test', command: 'npm test', isAlone: true },
-  { name: 'postgres', command: 'npm run test:postgres' },
-  { name: 'faults', command: 'npm run test:faults' },
-  { name: 'e2e', command: 'npm run test:e2e' },
   { name: 'console', command: 'npm run test:console' },
+  { name: 'postgres', command: 'npm run test:postgres', niceness: 4 },
+  { name: 'faults', command: 'npm run test:faults', niceness: 8 },
+  { name: 'e2e', command: 'npm run test:e2e', niceness: 8 },
   // The same suite in two parts, so that it does not end last: our own libraries, and those of others with the documentation.
-  { name: 'clients-own', command: 'npm run test:clients -- clients/e2e' },
-  { name: 'clients', command: 'npm run test:clients -- server/test' },
-  { name: 'e2e-postgres', command: 'npm run test:e2e:postgres' },
-  { name: 'go', command: 'npm run test:go' },
-  { name: 'fuzz', command: 'npm run test:fuzz' },
+  { name: 'clients-own', command: 'npm run test:clients -- clients/e2e', niceness: 4 },
+  { name: 'clients', command: 'npm run test:clients -- server/test', niceness: 4 },
+  { name: 'e2e-postgres', command: 'npm run test:e2e:postgres', niceness: 8 },
+  { name: 'go', command: 'npm run test:go', niceness: 8 },
+  { name: 'fuzz', command: 'npm run test:fuzz', niceness: 8 },
 ];
 
 /** Repeats the properties of fast-check with ten seeds. */
@@ -110,15 +115,24 @@ function endRunning(): void {
 
 /** Runs one step to its end. `folder` is for its output and its temporary files. */
 async function runStep(step: Step, folder: string, env: NodeJS.ProcessEnv): Promise<Ended> {
-  const { name, command, isReportOnly = false } = step;
+  const { name, command, niceness = 0, isReportOnly = false } = step;
   const temporary = join(folder, name);
   const [output, times, report] = ['log', 'times', 'json'].map((end) => join(folder, `${name}.${end}`));
   // Everybody may enter: PostgreSQL runs as a user who is not root.
   mkdirSync(temporary, { mode: 0o755 });
   const began = performance.now();
   const child = spawn(
-    'bash',
-    ['-c', `{ ${command}\n} >"$1" 2>&1; code=$?; times >"$2"; exit $code`, name, output!, times!],
+    'nice',
+    [
+      '-n',
+      String(niceness),
+      'bash',
+      '-c',
+      `{ ${command}\n} >"$1" 2>&1; code=$?; times >"$2"; exit $code`,
+      name,
+      output!,
+      times!,
+    ],
     {
       cwd: ROOT,
       detached: true,

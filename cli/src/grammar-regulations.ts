@@ -17,7 +17,8 @@ export function addUsersVerb(
     .description(description)
     .argument('[ids...]', 'userIds')
     .option('-f, --file <file>', 'more userIds, one a line as they are; - is standard input')
-    .option('--json-ids', 'each id is JSON text in its quotes, for characters that a line cannot hold');
+    .option('--json-ids', 'each id is JSON text in its quotes, for characters that a line cannot hold')
+    .option('--yes', 'goes on where ids name nobody and look as if something stood around them');
   return add(command)
     .option('--wait', 'wait for the end, and show the receipt')
     .addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
@@ -26,10 +27,7 @@ export function addUsersVerb(
 /** Verbs that delete and suppress users. */
 export function addRegulations(program: Command, run: Run): void {
   const verb = (name: string, description: string, examples: readonly string[]) =>
-    addUsersVerb(program, { name, description, examples }, addControlOptions).option(
-      '--yes',
-      'goes on where ids name nobody and look as if something stood around them',
-    );
+    addUsersVerb(program, { name, description, examples }, addControlOptions);
   const asked =
     (type: RegulateOptions['type']) =>
     async (ids: string[], options: Omit<RegulateOptions, 'ids' | 'type'>) =>

@@ -70,17 +70,16 @@ export async function runCommandLine(typed: readonly string[], place: Surroundin
     stopping: place.stopping,
   };
   let code: ExitCode = 0;
+  // A log has no other lines than JSON, also where a server does not understand its own command line.
+  const isLog = typed[0] === 'start' && !err.isTTY;
+  const misunderstood: string[] = [];
   const run: Run = (verb) => async (options) => {
     code = await (await verb())(options, visible);
   };
   try {
     const program = grammar(run, place.version, {
       writeOut: (text) => out.write(text),
-      // A log has no other lines than JSON, also where a server does not understand its own command line.
-      writeErr: (text) =>
-        typed[0] === 'start' && !err.isTTY
-          ? noticesOf(err).error({ event: 'server.not_started', msg: text.trim() })
-          : err.write(text),
+      writeErr: (text) => (isLog ? misunderstood.push(text) : err.write(text)),
     });
     await program.parseAsync(typed[0] === 'help' ? await helpFor(program, typed.slice(1)) : typed, {
       from: 'user',
@@ -89,6 +88,13 @@ export async function runCommandLine(typed: readonly string[], place: Surroundin
     if (!(error instanceof CommanderError)) throw error;
     // Commander has already printed the error, the help or the version.
     code = error.exitCode === 0 ? 0 : 2;
+  }
+  if (misunderstood.length > 0) {
+    const msg = misunderstood
+      .join('')
+      .trim()
+      .replace(/^millrace: /, '');
+    noticesOf(err).error({ event: 'server.not_started', msg });
   }
   return code;
 }

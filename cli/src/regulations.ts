@@ -28,7 +28,10 @@ export const EVERY = 250;
 export async function regulate(options: RegulateOptions, place: Surroundings): Promise<ExitCode> {
   const request = await regulationRequest(options, place);
   if (request === undefined) return 2;
-  const code = await asksAboutDoubts(options, place, request);
+  const code = await asksAboutDoubts(options, place, request, async (dryRun) => {
+    const reply = await answered(options, place, dryRun);
+    return typeof reply === 'number' ? reply : unknownIn(reply.value);
+  });
   if (code !== undefined) return code;
   const made = await asked(options, place, request);
   if (typeof made === 'number') return made;
@@ -47,24 +50,33 @@ export async function regulationRequest(
   return undefined;
 }
 
-/** Asks where ids that name nobody look as if something stood around them. A code ends the command; undefined goes on. */
-async function asksAboutDoubts(
-  options: RegulateOptions,
+/**
+ * Asks where ids that name nobody look as if something stood around them. `unknown` says which name nobody, by the dry run of the regulation. A
+ * code ends the command; undefined goes on.
+ */
+export async function asksAboutDoubts(
+  { yes }: Pick<RegulateOptions, 'yes'>,
   place: Surroundings,
   { body, ...request }: AskedFor,
+  unknown: (dryRun: AskedFor) => Promise<readonly string[] | ExitCode>,
 ): Promise<ExitCode | undefined> {
   const { subjectIds } = body as { readonly subjectIds: readonly string[] };
-  if (options.yes === true || doubtAbout(subjectIds) === undefined) return undefined;
-  const reply = await answered(options, place, { ...request, body: { ...(body as object), dryRun: true } });
-  if (typeof reply === 'number') return reply;
-  const { unknown = [] } = reply.value as { readonly unknown?: readonly string[] };
-  const doubt = doubtAbout(unknown);
+  if (yes === true || doubtAbout(subjectIds) === undefined) return undefined;
+  const found = await unknown({ ...request, body: { ...(body as object), dryRun: true } });
+  if (typeof found === 'number') return found;
+  const doubt = doubtAbout(found);
   if (doubt === undefined) return undefined;
   if (!canBeAsked(place)) {
     place.err.write(`millrace: ${doubt}. Nothing was done; --yes goes on all the same.\n`);
     return 2;
   }
   return (await isConfirmed(`millrace: ${doubt}. Go on all the same?`, place)) ? undefined : 1;
+}
+
+/** The ids that name nobody, by the answer to a dry run. Earlier servers do not say. */
+export function unknownIn(answer: unknown): readonly string[] {
+  const { unknown = [] } = answer as { readonly unknown?: readonly string[] };
+  return unknown;
 }
 
 /** `millrace regulation ID`. */

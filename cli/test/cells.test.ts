@@ -417,6 +417,29 @@ describe('millrace cells delete-user', () => {
     expect(err).not.toContain('NOT CONFIRMED');
   });
 
+  it('asks where an id names nobody in any cell and looks as if something stood around it', async () => {
+    const knowing = (...known: string[]) =>
+      fakeCell((_, body) => {
+        const { subjectIds, dryRun = false } = JSON.parse(body) as { subjectIds: string[]; dryRun?: boolean };
+        const unknown = subjectIds.filter((id) => !known.includes(id));
+        return dryRun ? { body: { unknown } } : { status: 201, body: receipt('r') };
+      });
+    const [east, west] = [await knowing(), await knowing(' u1')];
+    const file = cellsFile({ east: east.url, west: west.url });
+    const changes = () =>
+      [...east.asked, ...west.asked].filter(({ line, body }) => /^POST/.test(line) && !/dryRun/.test(body));
+    const deleted = (...ids: string[]) => runVerb(['cells', 'delete-user', ...ids, '--cells', file]);
+    const asked = await deleted(' twin', ' u1');
+    expect(asked.code).toBe(2);
+    expect(asked.err).toContain('" twin"');
+    expect(asked.err).toContain('Nothing was done; --yes goes on all the same');
+    expect(changes()).toEqual([]);
+    expect((await deleted(' u1')).code).toBe(0);
+    expect((await deleted(' twin', '--yes')).code).toBe(0);
+    expect((await deleted('--json-ids', '"u1\\u0000"')).code).toBe(0);
+    expect(changes()).toHaveLength(6);
+  });
+
   it('is wrong usage where every cell says so', async () => {
     const problem = {
       code: 'invalid_parameters',

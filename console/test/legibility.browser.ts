@@ -144,26 +144,15 @@ async function open({ path, shows, act }: Visit): Promise<void> {
   await act?.();
 }
 
-/** What cannot be read, by address and width. One page for all widths: nothing but style sheets depends on them. */
-async function faultsOfAll(): Promise<Record<string, readonly string[]>> {
+/** What cannot be read, by width. One page for all widths: nothing but style sheets depends on them. */
+async function faultsOf(one: Page): Promise<Record<string, readonly string[]>> {
   const faults: Record<string, readonly string[]> = {};
-  const look = async (one: Page, path: string): Promise<void> => {
-    for (const width of WIDTHS) {
-      await one.setViewportSize({ width, height: 900 });
-      const found = await legibilityFaults(one);
-      if (found.length > 0) faults[`${path} at ${width} px`] = found;
-    }
-    await one.setViewportSize({ width: WIDEST, height: 900 });
-  };
-  const { page: stranger } = await openPage(browser);
-  await stranger.goto(server.url);
-  await stranger.getByRole('heading', { name: 'Sign in' }).waitFor();
-  await look(stranger, '/sign-in');
-  await stranger.context().close();
-  for (const visit of Object.values(VISITS).flat()) {
-    await open(visit);
-    await look(page, `${visit.path}${visit.act === undefined ? '' : ' after a press'}`);
+  for (const width of WIDTHS) {
+    await one.setViewportSize({ width, height: 900 });
+    const found = await legibilityFaults(one);
+    if (found.length > 0) faults[`${width} px`] = found;
   }
+  await one.setViewportSize({ width: WIDEST, height: 900 });
   return faults;
 }
 
@@ -177,13 +166,30 @@ describe('every address of the console', () => {
     );
   });
 
-  it('cuts no word and lays nothing over another', async () => {
-    // Something always arrives, as on a server that is used.
-    const traffic = setInterval(
-      () => void server.call('track', { userId: 'u1', event: 'Arrives' }).catch(() => {}),
-      250,
-    );
-    expect(await faultsOfAll().finally(() => clearInterval(traffic))).toEqual({});
+  describe('cuts no word and lays nothing over another', () => {
+    let traffic: NodeJS.Timeout;
+    beforeAll(() => {
+      // Something always arrives, as on a server that is used.
+      const arrives = () => void server.call('track', { userId: 'u1', event: 'Arrives' }).catch(() => {});
+      traffic = setInterval(arrives, 250);
+    });
+    afterAll(() => clearInterval(traffic));
+
+    it.each(Object.entries(VISITS))('%s', async (_, visits) => {
+      for (const visit of visits) {
+        await open(visit);
+        const what = `${visit.path}${visit.act === undefined ? '' : ' after a press'}`;
+        expect(await faultsOf(page), what).toEqual({});
+      }
+    });
+
+    it('/sign-in', async () => {
+      const { page: stranger } = await openPage(browser);
+      await stranger.goto(server.url);
+      await stranger.getByRole('heading', { name: 'Sign in' }).waitFor();
+      expect(await faultsOf(stranger)).toEqual({});
+      await stranger.context().close();
+    });
   });
 });
 

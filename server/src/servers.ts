@@ -5,7 +5,7 @@ import { ConsoleFiles } from './http/console.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from './http/server.ts';
 import { rolesOf } from './nodes-wiring.ts';
 import type { IngestHandler } from './ports/ingest.ts';
-import type { DiscardCounters, MetricsRecorder } from './ports/telemetry.ts';
+import type { IngestCounters, MetricsRecorder } from './ports/telemetry.ts';
 
 /** The build of the console, here and in the published package. */
 const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/dist', import.meta.url));
@@ -15,7 +15,7 @@ export interface ServerHandlers
   extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded' | 'turns'> {
   readonly receiver: IngestHandler;
   readonly control: ControlHandler;
-  readonly discards: DiscardCounters;
+  readonly discards: IngestCounters;
   readonly recorder: MetricsRecorder;
 }
 

@@ -1,9 +1,17 @@
 import { setTimeout } from 'node:timers/promises';
 import { visible } from '@millrace/server/visible-text';
+import type { AskedFor } from '../answered.ts';
 import { printable } from '../column.ts';
 import { paintFor } from '../paint.ts';
 import { isIncomplete, isRegulation, receiptLines, type ShownRegulation } from '../receipt.ts';
-import { EVERY, type RegulateOptions, receiptOf, regulationRequest } from '../regulations.ts';
+import {
+  asksAboutDoubts,
+  EVERY,
+  type RegulateOptions,
+  receiptOf,
+  regulationRequest,
+  unknownIn,
+} from '../regulations.ts';
 import type { ExitCode, Surroundings } from '../surroundings.ts';
 import {
   askCell,
@@ -22,7 +30,7 @@ interface WaitingCellsFlags extends CellsFlags {
 
 export interface CellsRegulateOptions
   extends WaitingCellsFlags,
-    Pick<RegulateOptions, 'type' | 'ids' | 'file'> {}
+    Pick<RegulateOptions, 'type' | 'ids' | 'file' | 'jsonIds' | 'yes'> {}
 
 export interface CellsRegulationOptions extends WaitingCellsFlags {
   /** Each is of one cell. */
@@ -56,6 +64,8 @@ export async function cellsRegulate(options: CellsRegulateOptions, place: Surrou
   const request = await regulationRequest(options, place);
   const cells = request && (await reachCells(options, place));
   if (request === undefined || cells === undefined) return 2;
+  const code = await asksAboutDoubts(options, place, request, (dryRun) => unknownInAll(cells, dryRun));
+  if (code !== undefined) return code;
   const outcomes = await Promise.all(
     cells.map(async (cell) => await followed(cell, await askReached(cell, request, RECEIPT), options, place)),
   );
@@ -67,6 +77,15 @@ export async function cellsRegulate(options: CellsRegulateOptions, place: Surrou
     );
   }
   return ended(outcomes, options, place);
+}
+
+const UNKNOWN: Reading<readonly string[]> = { what: 'regulations', read: unknownIn };
+
+/** The ids that name nobody in any cell that answers. */
+async function unknownInAll(cells: readonly ReachedCell[], dryRun: AskedFor): Promise<readonly string[]> {
+  const replies = await Promise.all(cells.map((cell) => askReached(cell, dryRun, UNKNOWN)));
+  const [first, ...others] = replies.flatMap((reply) => (isUnanswered(reply) ? [] : [new Set(reply.value)]));
+  return [...(first ?? [])].filter((id) => others.every((ids) => ids.has(id)));
 }
 
 /** `millrace cells regulation IDS`: the receipts, from whichever cell has each. Ends with 1 when no cell has one of them. */

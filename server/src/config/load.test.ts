@@ -254,6 +254,20 @@ destinations:
     expect(load('admin: { token: other }', { env }).warnings).toEqual([]);
   });
 
+  it('name a variable that is nearly a setting, and none that a system sets for a service of this name', () => {
+    const env = {
+      MILLRACE_DATABSE: 'postgres://db/events',
+      MILLRACE_URL: 'http://localhost:8080',
+      MILLRACE_SERVICE_HOST: '10.0.0.1',
+      MILLRACE_SERVICE_PORT: '8080',
+      MILLRACE_PORT_8080_TCP: 'tcp://10.0.0.1:8080',
+      MILLRACE_TEST_DATABASE: 'postgres',
+    };
+    expect(load(undefined, { env }).warnings).toEqual([
+      'MILLRACE_DATABSE  is no setting, and has no effect; did you mean MILLRACE_DATABASE?',
+    ]);
+  });
+
   it('name a shared secret that could be guessed, where it stands, without saying it', () => {
     const destination = (name: string, secret: string) =>
       `  - { name: ${name}, type: webhooks, sources: [web], settings: { endpoints: [{ url: http://a }], sharedSecret: ${secret} } }`;

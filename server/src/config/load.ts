@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type * as z from 'zod';
+import { closestWord } from '../model/closest-word.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
@@ -59,6 +60,11 @@ const ENVIRONMENT_VARIABLES = {
   MILLRACE_TRUSTED_PROXIES: 'trustedProxies',
 } as const;
 
+const PREFIX = 'MILLRACE_';
+
+/** Variables that `millrace` reads elsewhere. */
+const OTHER_VARIABLES = ['CELLS', 'CONFIG', 'DATABASE_PASSWORD_FILE', 'URL'];
+
 type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
 
 /**
@@ -100,7 +106,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   if (refused.length > 0) throw new ConfigError(refused);
   return {
     config,
-    warnings: warningsOf(config, file, path),
+    warnings: [...misspelledVariables(inputs.env), ...warningsOf(config, file, path)],
     lineAt: (at, message, inText) => formatProblemAt(at, message, place, inText),
   };
 }
@@ -154,6 +160,20 @@ function readEnvironment(env: Environment): OverrideResult {
     else values = { ...values, ...checked.values };
   }
   return { values, problems };
+}
+
+/** A variable that is nearly one of ours. Others are left alone: systems set variables of this prefix for services of this name. */
+function misspelledVariables(env: Environment): string[] {
+  const known = Object.keys(ENVIRONMENT_VARIABLES).map((name) => name.slice(PREFIX.length));
+  const names = [...known, ...OTHER_VARIABLES];
+  return Object.keys(env).flatMap((path) => {
+    const name = path.slice(PREFIX.length);
+    if (!path.startsWith(PREFIX) || names.includes(name)) return [];
+    const meant = closestWord(name, names);
+    if (meant === undefined) return [];
+    const message = `is no setting, and has no effect; did you mean ${PREFIX}${meant}?`;
+    return [formatProblem({ path, message })];
+  });
 }
 
 /** Of the shared keys one is a number and one is a list; other input stays text, which the rule refuses. */

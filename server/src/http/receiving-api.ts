@@ -4,7 +4,7 @@ import type { Monotonic, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IngestHandler, IngestRequest, IngestResult } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { DiscardCounters } from '../ports/telemetry.ts';
+import type { IngestCounters } from '../ports/telemetry.ts';
 import type { AdmissionController, InFlightRequest, OverloadLog, TurnScheduler } from './admission.ts';
 import {
   type ErrorCode,
@@ -25,7 +25,7 @@ export interface RequestDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Counts requests that are refused here, before the receiver sees them. */
-  readonly discards: DiscardCounters | undefined;
+  readonly discards: IngestCounters | undefined;
   readonly admission: AdmissionController;
   readonly overload: OverloadLog;
   readonly turns: TurnScheduler;

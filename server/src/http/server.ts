@@ -6,7 +6,7 @@ import { type Duration, MINUTE, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IngestHandler } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { DiscardCounters, MetricsRecorder } from '../ports/telemetry.ts';
+import type { IngestCounters, MetricsRecorder } from '../ports/telemetry.ts';
 import {
   AdmissionController,
   DEFAULT_SERVER_BOUNDS,
@@ -69,7 +69,7 @@ export interface HttpServerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Counts requests that are refused before a source is known. */
-  readonly discards?: DiscardCounters;
+  readonly discards?: IngestCounters;
   /** Counts every answer of the receiving API. */
   readonly recorder?: MetricsRecorder;
   /** Why calls cannot be accepted now; empty when they can. */

@@ -11,8 +11,8 @@ import type {
 import type { Logger } from '../ports/logger.ts';
 import type {
   CurrentObserver,
-  DiscardCounters,
   DiscardSampler,
+  IngestCounters,
   RefusedRequest,
   ValueChanges,
 } from '../ports/telemetry.ts';
@@ -43,7 +43,7 @@ interface IngestServiceDependencies extends CommitQueueDependencies {
   readonly logger: Logger;
   readonly currentObserver: CurrentObserver;
   /** Counts what no source's ledger counts. */
-  readonly discardCounters: DiscardCounters;
+  readonly ingestCounters: IngestCounters;
   /** Is given every call that is discarded. */
   readonly discardSampler: DiscardSampler;
   readonly newMessageId: () => string;
@@ -68,20 +68,20 @@ export class IngestService {
   readonly #commits: CommitQueue;
   readonly #counts: LedgerCounter;
   /** For the HTTP layer, which refuses some requests before `handle` sees them. */
-  readonly discardCounters: DiscardCounters;
+  readonly ingestCounters: IngestCounters;
   #failure: { readonly reason: string; readonly at: Monotonic } | undefined;
 
   constructor(dependencies: IngestServiceDependencies) {
     this.#dependencies = dependencies;
     this.#counts = new LedgerCounter(dependencies);
     const count = (counts: readonly CallCounts[]) => this.#counts.add(counts);
-    this.discardCounters = new RefusalCounters({ ...dependencies, count });
+    this.ingestCounters = new RefusalCounters({ ...dependencies, count });
     this.#commits = new CommitQueue({ ...dependencies, onCommit: this.#counts.write });
     loadEncoder();
   }
 
   readonly handle: IngestHandler = (request, answer) => {
-    const { current, newMessageId, suppression, checkRateLimit, discardCounters, logsCalls, sourceName } =
+    const { current, newMessageId, suppression, checkRateLimit, ingestCounters, logsCalls, sourceName } =
       this.#dependencies;
     const read = parseRequest(request, current.writeKeys, newMessageId);
     const parsed = suppression?.isEmpty === false ? withoutSuppressed(read, suppression) : read;
@@ -89,7 +89,7 @@ export class IngestService {
     const over = isUnread ? undefined : checkRateLimit?.(parsed.counts);
     if (over !== undefined) {
       const name = sourceName(over.source);
-      if (name !== undefined) discardCounters.rateLimited(name);
+      if (name !== undefined) ingestCounters.rateLimited(name);
       answer({ kind: 'unavailable', code: 'rate_limited', retryAfter: over.retryAfter });
       return;
     }
@@ -214,16 +214,16 @@ export class IngestService {
   }
 
   #countDiscards(parsed: ParsedRequest): void {
-    const { discardCounters } = this.#dependencies;
+    const { ingestCounters } = this.#dependencies;
     if (parsed.kind === 'refused') {
       // Counts mean that a source was found, whose ledger counts the request.
-      if (parsed.counts.length === 0) discardCounters.refused(parsed.code);
+      if (parsed.counts.length === 0) ingestCounters.refused(parsed.code);
       return;
     }
-    if (parsed.discards.length > 0) discardCounters.discarded(parsed.unattributed);
+    if (parsed.discards.length > 0) ingestCounters.discarded(parsed.unattributed);
     for (const [source, changes] of parsed.changes) {
       const name = this.#dependencies.sourceName(source);
-      if (name !== undefined) discardCounters.changed(name, changes);
+      if (name !== undefined) ingestCounters.changed(name, changes);
     }
   }
 }
@@ -371,7 +371,7 @@ interface RefusalCountersDependencies {
   readonly clock: Pick<Clock, 'now'>;
   readonly currentObserver: CurrentObserver;
   /** Counts refusals without a known source. */
-  readonly discardCounters: DiscardCounters;
+  readonly ingestCounters: IngestCounters;
   readonly discardSampler: DiscardSampler;
   readonly current: Pick<IngestSettings, 'writeKeys'>;
   /** Counts refusals in the ledger of their source. */
@@ -380,9 +380,9 @@ interface RefusalCountersDependencies {
 
 /**
  * Counts requests that the HTTP layer refuses before their calls are read. Such a request counts as one discarded call of the
- * source that its key names. Without a known key it goes to `dependencies.discardCounters`.
+ * source that its key names. Without a known key it goes to `dependencies.ingestCounters`.
  */
-class RefusalCounters implements DiscardCounters {
+class RefusalCounters implements IngestCounters {
   readonly #dependencies: RefusalCountersDependencies;
 
   constructor(dependencies: RefusalCountersDependencies) {
@@ -390,10 +390,10 @@ class RefusalCounters implements DiscardCounters {
   }
 
   refused(code: string, request?: RefusedRequest): void {
-    const { clock, currentObserver, discardCounters, discardSampler, current, count } = this.#dependencies;
+    const { clock, currentObserver, ingestCounters, discardSampler, current, count } = this.#dependencies;
     const source = request?.writeKey === undefined ? undefined : current.writeKeys.find(request.writeKey);
     if (source === undefined) {
-      discardCounters.refused(code);
+      ingestCounters.refused(code);
       return;
     }
     count([{ source: source.id, calls: 1, discarded: { [code]: 1 } }]);
@@ -406,14 +406,14 @@ class RefusalCounters implements DiscardCounters {
   }
 
   discarded(reasons: Readonly<Record<string, number>>): void {
-    this.#dependencies.discardCounters.discarded(reasons);
+    this.#dependencies.ingestCounters.discarded(reasons);
   }
 
   changed(source: string, changes: ValueChanges): void {
-    this.#dependencies.discardCounters.changed(source, changes);
+    this.#dependencies.ingestCounters.changed(source, changes);
   }
 
   rateLimited(source: string): void {
-    this.#dependencies.discardCounters.rateLimited(source);
+    this.#dependencies.ingestCounters.rateLimited(source);
   }
 }

@@ -103,10 +103,10 @@ export interface DestinationFlow {
 }
 
 /**
- * Counts calls that are not stored and belong to no known source, which no ledger counts. Called for every request: must be quick
- * and must not throw.
+ * Counts what no ledger counts of what comes in: calls that belong to no known source, requests that are refused as a whole or for their rate,
+ * and values that are changed. Called for every request: must be quick and must not throw.
  */
-export interface DiscardCounters {
+export interface IngestCounters {
   /** Calls without a source, by reason, that were discarded from a request that is answered with 200. */
   discarded(reasons: Readonly<Record<string, number>>): void;
   /** A request was refused as a whole; `code` is its answer. */

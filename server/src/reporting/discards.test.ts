@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, test } from 'vitest';
 import type { Json } from '../model/json.ts';
-import { DiscardSamples, UnattributedCallCounters, WriteKeyRedactor } from './discards.ts';
+import { DiscardSamples, IngestTotals, WriteKeyRedactor } from './discards.ts';
 
 it('adds up what belongs to no source, by reason', () => {
-  const tallies = new UnattributedCallCounters();
+  const tallies = new IngestTotals();
   expect(tallies.read()).toEqual({ discarded: {}, refused: {} });
   tallies.discarded({});
   tallies.discarded({ unknown_write_key: 2 });

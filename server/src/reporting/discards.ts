@@ -4,18 +4,18 @@ import type { Source } from '../model/settings.ts';
 import { isoTime, SECOND, type Time } from '../model/time.ts';
 import {
   addChanges,
-  type DiscardCounters,
   type DiscardedCall,
   type DiscardSampler,
+  type IngestCounters,
   type ValueChanges,
 } from '../ports/telemetry.ts';
 import type { DiscardSample, UnattributedCalls } from './contract.ts';
 
 /**
- * In-memory counters of calls without a source, and of changed values and requests over the rate limit by source. They start at zero with every start and are no part of
- * the ledger. Reasons and codes come from `spec/errors.json` and never from a client, so their number is bounded.
+ * In-memory counters of calls without a source, and of changed values and requests over the rate limit by source. They start at zero with every
+ * start and are no part of the ledger. Reasons and codes come from `spec/errors.json` and never from a client, so their number is bounded.
  */
-export class UnattributedCallCounters implements DiscardCounters {
+export class IngestTotals implements IngestCounters {
   readonly #discarded = new Map<string, number>();
   readonly #refused = new Map<string, number>();
   readonly #changes = new Map<string, ValueChanges>();

@@ -434,7 +434,7 @@ describe('the overview', () => {
     const parked = { destination: CRM, state: 'parked', indexes: [0] } as const;
     await watched.store.log.append({ ...call(), receivedAt: watched.now - 5000, owed: [parked] });
     await watched.store.log.append({ ...call(), receivedAt: watched.now });
-    watched.reports.discardCounters.refused('invalid_write_key');
+    watched.reports.ingestCounters.refused('invalid_write_key');
     const lastError = { reason: 'timeout', endpoint: 'https://example.com/hook' };
     watched.states = [
       {

@@ -29,7 +29,7 @@ import type {
   Overview,
   Trace,
 } from './contract.ts';
-import { DiscardSamples, UnattributedCallCounters, WriteKeyRedactor } from './discards.ts';
+import { DiscardSamples, IngestTotals, WriteKeyRedactor } from './discards.ts';
 import { LedgerCheck, ledgerReport } from './ledger.ts';
 import { traceMessage } from './trace.ts';
 
@@ -64,7 +64,7 @@ export interface LaterReporters {
 
 /** The reports of the control API, and the check of the ledger every minute. Reads only. */
 export class ReportService {
-  readonly discardCounters = new UnattributedCallCounters();
+  readonly ingestCounters = new IngestTotals();
   readonly discardSamples: DiscardSamples;
   readonly #dependencies: ReportServiceDependencies;
   readonly #check: LedgerCheck;
@@ -119,7 +119,7 @@ export class ReportService {
   /** Drops what is in memory and mentions who was erased. */
   forget(mentions: (text: string) => boolean): void {
     this.discardSamples.forget(mentions);
-    this.discardCounters.forget(mentions);
+    this.ingestCounters.forget(mentions);
   }
 
   /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
@@ -143,9 +143,9 @@ export class ReportService {
       storeId,
       ...ledger,
       lanes: this.#laneOverviews(stats, settings(), ledger),
-      callsOfNoSource: this.discardCounters.read(),
-      changedValues: this.discardCounters.changedValues(),
-      rateLimitedRequests: this.discardCounters.rateLimitedRequests(),
+      callsOfNoSource: this.ingestCounters.read(),
+      changedValues: this.ingestCounters.changedValues(),
+      rateLimitedRequests: this.ingestCounters.rateLimitedRequests(),
       discards: latestByReason(this.discardSamples.read()),
       log: logOverview(size),
       ...diskOverview(disk, diskLimit),

@@ -204,8 +204,14 @@ describe('after all of them', () => {
       const id = String(headers['webhook-id']);
       arrived.set(id, (arrived.get(id) ?? 0) + 1);
     }
-    const wrong = [...titleOfMessage].filter(([id]) => arrived.get(id) !== 1);
-    expect(wrong.map(([id, title]) => `${title}: ${id} arrived ${arrived.get(id) ?? 0} times`)).toEqual([]);
+    const wrong: string[] = [];
+    for (const [id, title] of titleOfMessage) {
+      const times = arrived.get(id) ?? 0;
+      if (times !== 1 && times > (await unansweredRequests(id)) + 1)
+        wrong.push(`${title}: ${id} arrived ${times} times`);
+    }
+    expect(wrong).toEqual([]);
+    expect([...titleOfMessage.keys()].filter((id) => !arrived.has(id))).toEqual([]);
     expect([...arrived.keys()].filter((id) => !titleOfMessage.has(id))).toEqual([]);
     const distinct = titleOfMessage.size;
     expect(await ledger()).toMatchObject({
@@ -230,10 +236,20 @@ describe('after all of them', () => {
   });
 });
 
-async function ledger(): Promise<unknown> {
-  const token = adminTokenOf(place);
-  const response = await fetch(`${program.url}/api/v1/ledger`, {
-    headers: { authorization: `Bearer ${token}` },
+const ledger = (): Promise<unknown> => asked('ledger');
+
+/** Requests for an event that this process, which is the receiver too, has answered too late: then another one is right. */
+async function unansweredRequests(messageId: string): Promise<number> {
+  const { data } = (await asked(`events/${encodeURIComponent(messageId)}`)) as {
+    data: { deliveries: { attempts: { reason: string }[] }[] }[];
+  };
+  const attempts = data.flatMap(({ deliveries }) => deliveries.flatMap((delivery) => delivery.attempts));
+  return attempts.filter(({ reason }) => reason === 'timeout').length;
+}
+
+async function asked(path: string): Promise<unknown> {
+  const response = await fetch(`${program.url}/api/v1/${path}`, {
+    headers: { authorization: `Bearer ${adminTokenOf(place)}` },
   });
   return response.json();
 }

@@ -51,6 +51,17 @@ describe('the log of millrace start, where nobody watches', () => {
     );
   });
 
+  it('is one line of JSON where the command line is not understood', async () => {
+    const { code, stderr } = await runProgram({ args: args('--bogus') });
+    expect(code).toBe(2);
+    expect(logOf(stderr)).toEqual([
+      expect.objectContaining({
+        event: 'server.not_started',
+        msg: expect.stringMatching(/^unknown option '--bogus'/),
+      }),
+    ]);
+  });
+
   it('is JSON as well when settings are doubtful, and in what the server says of its work', async () => {
     writeFileSync(place.config, oneDestination(['http://127.0.0.1:9/in'], 'weak'));
     const program = await startProgram({ args: args('--log', 'debug') });

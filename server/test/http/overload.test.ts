@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { ControlHandler } from '../../src/control-api/contract.ts';
 import { createControlApi } from '../../src/control-api/server.ts';
 import type { IngestResult } from '../../src/ports/ingest.ts';
-import type { DiscardCounters } from '../../src/ports/telemetry.ts';
+import type { IngestCounters } from '../../src/ports/telemetry.ts';
 import { testAuthenticator } from '../support/authenticator.ts';
 import {
   controlHandler,
@@ -72,7 +72,7 @@ async function askUntil(status: number, body?: Uint8Array): Promise<WireResponse
   });
 }
 
-function tallied(): DiscardCounters & { readonly codes: string[] } {
+function tallied(): IngestCounters & { readonly codes: string[] } {
   const codes: string[] = [];
   return { codes, refused: (code) => void codes.push(code), discarded() {}, changed() {}, rateLimited() {} };
 }

@@ -27,6 +27,8 @@ export interface Line {
   mend(): void;
   /** From now on everything that the database sends arrives so many milliseconds later. */
   slow(ms: number): void;
+  /** New connections reach this server. Those that are open stay. */
+  lead(server: Server): void;
   /** Breaks all connections. New ones reach this server. */
   turn(server: Server): void;
   stop(): void;
@@ -142,8 +144,12 @@ class NetworkLine implements Line {
     this.#wait = ms;
   }
 
-  turn(server: Server): void {
+  lead(server: Server): void {
     this.#target = socketOf(server);
+  }
+
+  turn(server: Server): void {
+    this.lead(server);
     this.#destroyAll();
   }
 
@@ -195,5 +201,13 @@ export function directLine(address: string): Line {
     throw new Error('this node reaches the database by itself');
   };
   const nothing = { leases: [], current: 0, stop: () => {} };
-  return { ...nothing, addressOf: () => address, cut: refuse, mend: refuse, slow: refuse, turn: refuse };
+  return {
+    ...nothing,
+    addressOf: () => address,
+    cut: refuse,
+    lead: refuse,
+    mend: refuse,
+    slow: refuse,
+    turn: refuse,
+  };
 }

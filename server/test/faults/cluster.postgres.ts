@@ -111,6 +111,25 @@ describe.skipIf(!HAS_POSTGRES)(`a cluster loses nothing it has acknowledged (${r
     passed('cluster, failover', { ...sumsOf(await cluster.settle()), 'taken again after, ms': back });
   });
 
+  it('when the primary takes no writes any more and keeps its sessions, as one that becomes a standby', async () => {
+    const own = await postgres.startServer();
+    const standby = await own.makeStandby();
+    cluster = await Cluster.start(own, ['a', 'b']);
+    cluster.beginLoad();
+    await cluster.takes(200);
+    const at = performance.now();
+    await own.administrate('alter system set default_transaction_read_only = on');
+    await own.administrate('select pg_reload_conf()');
+    await standby.promote();
+    for (const { line } of cluster.nodes) line.lead(standby);
+    const back = await takenAgain(at);
+    await cluster.takes(200);
+    passed('cluster, primary read-only', {
+      ...sumsOf(await cluster.settle()),
+      'taken again after, ms': back,
+    });
+  });
+
   for (const seconds of [10, 25])
     it.runIf(seconds === 10 || IS_LONG)(
       `when the network between a node and the database is cut for ${seconds} s, which sends no more than it can note`,

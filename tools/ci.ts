@@ -10,7 +10,7 @@
  *   node tools/ci.ts … --summary FILE        keeps the summary as JSON
  *   node tools/ci.ts durations FILE…         writes tools/test-durations.json from such summaries
  *
- * Suites that wait for servers, disks and browsers run side by side, four more than the machine has cores. Each step has a temporary folder
+ * Suites that wait for servers, disks and browsers run side by side, six more than the machine has cores. Each step has a temporary folder
  * of its own: what is left in it, and each process that still knows it, is a failure of that step's tests. The last line counts:
  * "9 passed, 0 failed".
  */
@@ -32,11 +32,6 @@ export interface Step {
   /** It keeps all cores busy, or measures time, so nothing runs beside it. */
   readonly isAlone?: boolean;
   readonly env?: Readonly<Record<string, string>>;
-  /**
-   * Of its processes, as `nice` takes it; 0 if absent. A suite that waits for one thing after the other ends last, so it goes before those that
-   * do several at once.
-   */
-  readonly niceness?: number;
   /** Its failure is printed and fails nothing. */
   readonly isReportOnly?: boolean;
 }
@@ -45,16 +40,22 @@ export interface Step {
 export const GATE: readonly Step[] = [
   { name: 'check', command: 'npm run check', isAlone: true },
   { name: 'test', command: 'npm test', isAlone: true },
-  { name: 'console', command: 'npm run test:console' },
-  { name: 'postgres', command: 'npm run test:postgres', niceness: 4 },
-  { name: 'faults', command: 'npm run test:faults', niceness: 8 },
-  { name: 'e2e', command: 'npm run test:e2e', niceness: 8 },
-  // The same suite in two parts, so that it does not end last: our own libraries, and those of others with the documentation.
-  { name: 'clients-own', command: 'npm run test:clients -- clients/e2e', niceness: 4 },
-  { name: 'clients', command: 'npm run test:clients -- server/test', niceness: 4 },
-  { name: 'e2e-postgres', command: 'npm run test:e2e:postgres', niceness: 8 },
-  { name: 'go', command: 'npm run test:go', niceness: 8 },
-  { name: 'fuzz', command: 'npm run test:fuzz', niceness: 8 },
+  { name: 'build', command: 'npm run --silent build --workspace console', isAlone: true },
+  // Suites that do one thing after the other are in two parts, so that they do not end last.
+  { name: 'postgres', command: 'npm run test:postgres -- server/test/adapters' },
+  { name: 'postgres-rest', command: 'npm run test:postgres -- --exclude "server/test/adapters/**"' },
+  { name: 'faults', command: 'npm run test:faults' },
+  { name: 'e2e', command: 'npm run test:e2e' },
+  { name: 'console', command: 'npx vitest run --project console pages events' },
+  {
+    name: 'console-rest',
+    command: 'npx vitest run --project console --exclude "console/test/{pages,events}.*"',
+  },
+  { name: 'clients-own', command: 'npm run test:clients -- clients/e2e' },
+  { name: 'clients', command: 'npm run test:clients -- server/test' },
+  { name: 'e2e-postgres', command: 'npm run test:e2e:postgres' },
+  { name: 'go', command: 'npm run test:go' },
+  { name: 'fuzz', command: 'npm run test:fuzz' },
 ];
 
 /** Repeats the properties of fast-check with ten seeds. */
@@ -115,24 +116,15 @@ function endRunning(): void {
 
 /** Runs one step to its end. `folder` is for its output and its temporary files. */
 async function runStep(step: Step, folder: string, env: NodeJS.ProcessEnv): Promise<Ended> {
-  const { name, command, niceness = 0, isReportOnly = false } = step;
+  const { name, command, isReportOnly = false } = step;
   const temporary = join(folder, name);
   const [output, times, report] = ['log', 'times', 'json'].map((end) => join(folder, `${name}.${end}`));
   // Everybody may enter: PostgreSQL runs as a user who is not root.
   mkdirSync(temporary, { mode: 0o755 });
   const began = performance.now();
   const child = spawn(
-    'nice',
-    [
-      '-n',
-      String(niceness),
-      'bash',
-      '-c',
-      `{ ${command}\n} >"$1" 2>&1; code=$?; times >"$2"; exit $code`,
-      name,
-      output!,
-      times!,
-    ],
+    'bash',
+    ['-c', `{ ${command}\n} >"$1" 2>&1; code=$?; times >"$2"; exit $code`, name, output!, times!],
     {
       cwd: ROOT,
       detached: true,
@@ -180,7 +172,7 @@ export function filesOf(report: string): Record<string, number> {
 async function runSteps(steps: readonly Step[], env: NodeJS.ProcessEnv): Promise<Ended[]> {
   const folder = mkdtempSync(join(tmpdir(), 'ci-'));
   chmodSync(folder, 0o755);
-  const most = availableParallelism() + 4;
+  const most = availableParallelism() + 6;
   const ended: Ended[] = [];
   const waiting = [...steps];
   const going = new Map<Step, Promise<void>>();
@@ -249,7 +241,12 @@ export function durationsOf(summaries: readonly Summary[]): Record<string, numbe
 }
 
 /** The vitest projects whose names are not those of their steps. */
-const PROJECTS: Readonly<Record<string, string>> = { test: 'unit', 'clients-own': 'clients' };
+const PROJECTS: Readonly<Record<string, string>> = {
+  test: 'unit',
+  'clients-own': 'clients',
+  'console-rest': 'console',
+  'postgres-rest': 'postgres',
+};
 
 const say = (text: string) => process.stdout.write(`${text}\n`);
 

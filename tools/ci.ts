@@ -10,7 +10,7 @@
  *   node tools/ci.ts … --summary FILE        keeps the summary as JSON
  *   node tools/ci.ts durations FILE…         writes tools/test-durations.json from such summaries
  *
- * Suites that wait for servers, disks and browsers run side by side, six more than the machine has cores. Each step has a temporary folder
+ * Suites that wait for servers, disks and browsers run side by side, two more than the machine has cores. Each step has a temporary folder
  * of its own: what is left in it, and each process that still knows it, is a failure of that step's tests. The last line counts:
  * "9 passed, 0 failed".
  */
@@ -172,7 +172,7 @@ export function filesOf(report: string): Record<string, number> {
 async function runSteps(steps: readonly Step[], env: NodeJS.ProcessEnv): Promise<Ended[]> {
   const folder = mkdtempSync(join(tmpdir(), 'ci-'));
   chmodSync(folder, 0o755);
-  const most = availableParallelism() + 6;
+  const most = availableParallelism() + 2;
   const ended: Ended[] = [];
   const waiting = [...steps];
   const going = new Map<Step, Promise<void>>();

@@ -113,7 +113,9 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
     ];
     const source = openFolderSource(place);
     const target = await openDatabaseTarget(url);
-    await migrate({ source, target, ofEvents: 0, clock: { now, monotonic: now + 2 * HOUR, steps } });
+    // As if it had taken a minute to read the marks of the source.
+    const clock = { now: now - 60 * SECOND, monotonic: now - 60 * SECOND + 2 * HOUR, steps };
+    await migrate({ source, target, ofEvents: 0, clock });
     await target.stop();
     await source.stop();
     const client = await connectTo(url);

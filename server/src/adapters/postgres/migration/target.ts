@@ -186,8 +186,10 @@ class DatabaseTarget implements InstallationTarget {
   }
 
   /** By how much the clock of the installation is ahead of that of the database. */
-  async #clockShift({ clock: { monotonic, steps } }: MigrationOrigin): Promise<ClockShift> {
-    const by = monotonic - (await databaseNow(this.#database));
+  async #clockShift({ clock: { now, monotonic, steps } }: MigrationOrigin): Promise<ClockShift> {
+    const ofDatabase = await databaseNow(this.#database);
+    // The marks of a large source take a while to read, and its clock has gone on since it was looked at.
+    const by = monotonic + (Date.now() - now) - ofDatabase;
     return { by: Math.abs(by) < SAME_CLOCK ? 0 : by, steps };
   }
 

@@ -18,7 +18,7 @@ if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
 
 // By default, Node lets the space for new objects grow to 128 MB under load. An event's objects live for milliseconds, and need far less.
 // The size can only be set before the heap exists, so the process executes itself again under the same id, unless it is given already.
-// Without it, as on Windows, the program works as well. Most other options would double the start: V8 takes the compiled code of Node's own
+// Without it, as on Windows, the program works as well. Most other options would make a start a sixth more expensive: V8 takes the compiled code of Node's own
 // modules only with the options with which it was compiled.
 const OPTION = '--max-semi-space-size';
 const isServer = ['dev', 'start'].includes(process.argv[2]);

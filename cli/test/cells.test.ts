@@ -438,6 +438,9 @@ describe('millrace cells delete-user', () => {
     expect((await deleted(' twin', '--yes')).code).toBe(0);
     expect((await deleted('--json-ids', '"u1\\u0000"')).code).toBe(0);
     expect(changes()).toHaveLength(6);
+    const half = cellsFile({ east: east.url, west: NOBODY });
+    const { code, err } = await runVerb(['cells', 'delete-user', ' u1', '--cells', half]);
+    expect([code, err]).toEqual([2, expect.stringContaining('west could not be asked')]);
   });
 
   it('is wrong usage where every cell says so', async () => {

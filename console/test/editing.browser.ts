@@ -251,7 +251,7 @@ describe('a definition', () => {
     await page.getByText("trait('plan') = 'team'", { exact: true }).first().waitFor();
     await field('Who belongs').waitFor();
     expect(await field('Who belongs').inputValue()).toBe("trait('plan') = 'team'");
-    // What is not finished means nothing yet, and stays as it is.
+    // An unfinished definition means nothing yet, and stays as it is.
     await button('Builder').click();
     await field('Value').fill('');
     await button('Text').click();

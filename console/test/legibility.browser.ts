@@ -144,7 +144,7 @@ async function open({ path, shows, act }: Visit): Promise<void> {
   await act?.();
 }
 
-/** What cannot be read, by width. One page for all widths: nothing but style sheets depends on them. */
+/** Words that cannot be read, by width. The page is the same for all widths: nothing but style sheets depends on them. */
 async function faultsOf(one: Page): Promise<Record<string, readonly string[]>> {
   const faults: Record<string, readonly string[]> = {};
   for (const width of WIDTHS) {

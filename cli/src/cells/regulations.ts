@@ -21,6 +21,7 @@ import {
   isUnanswered,
   namesOf,
   type Reading,
+  reportUnanswered,
 } from './cells.ts';
 import { askReached, type ReachedCell, reachCells } from './reached.ts';
 
@@ -64,7 +65,7 @@ export async function cellsRegulate(options: CellsRegulateOptions, place: Surrou
   const request = await regulationRequest(options, place);
   const cells = request && (await reachCells(options, place));
   if (request === undefined || cells === undefined) return 2;
-  const code = await asksAboutDoubts(options, place, request, (dryRun) => unknownInAll(cells, dryRun));
+  const code = await asksAboutDoubts(options, place, request, (dryRun) => unknownInAll(cells, dryRun, place));
   if (code !== undefined) return code;
   const outcomes = await Promise.all(
     cells.map(async (cell) => await followed(cell, await askReached(cell, request, RECEIPT), options, place)),
@@ -81,9 +82,14 @@ export async function cellsRegulate(options: CellsRegulateOptions, place: Surrou
 
 const UNKNOWN: Reading<readonly string[]> = { what: 'regulations', read: unknownIn };
 
-/** The ids that name nobody in any cell that answers. */
-async function unknownInAll(cells: readonly ReachedCell[], dryRun: AskedFor): Promise<readonly string[]> {
+/** The ids that name nobody in any cell that answers. Names the others, which may know them. */
+async function unknownInAll(
+  cells: readonly ReachedCell[],
+  dryRun: AskedFor,
+  place: Surroundings,
+): Promise<readonly string[]> {
   const replies = await Promise.all(cells.map((cell) => askReached(cell, dryRun, UNKNOWN)));
+  reportUnanswered(replies, place);
   const [first, ...others] = replies.flatMap((reply) => (isUnanswered(reply) ? [] : [new Set(reply.value)]));
   return [...(first ?? [])].filter((id) => others.every((ids) => ids.has(id)));
 }

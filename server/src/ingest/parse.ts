@@ -278,7 +278,7 @@ class RequestCounts {
 /** Sums the changes of values in a batch by the sources of its calls. A discarded call has changed nothing. */
 class RequestChanges {
   readonly #ofCall: ChangeTally;
-  /** Those in fields of the batch, which count for the source of the first call that is accepted. */
+  /** Changes in fields of the batch count for the source of the first call that is accepted. */
   readonly #ofBatch = new ChangeTally();
   readonly #sums = new Map<number, ChangeTally>();
 

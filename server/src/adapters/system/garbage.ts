@@ -10,6 +10,8 @@ let collect: NodeJS.GCFunction | undefined;
  * Node has no call for it. V8's `gc` is there for programs with `--expose-gc`, and each context that is made while the option is set has it.
  * A process that is started with the option would not use the compiled code that Node brings along for its own modules: V8 takes such code
  * only with the options with which it was compiled.
+ *
+ * The file has nothing else in it, because every thread that imports it loads it: those that send requests need no SQLite.
  */
 export function collectGarbage(): void {
   collect ??= exposedGc();

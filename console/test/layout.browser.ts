@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { launchBrowser, openPage, signIn } from './support/browser.ts';
+import { launchBrowser, openPage, signIn, startSession } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 const NAMES = ['crm', 'newsletter', 'fraud-screening-of-the-payment-team'];
@@ -77,63 +77,59 @@ const PAGES = [
   '/settings/system',
 ];
 
-describe('every screen', () => {
-  it.each([
-    // Twice as large is half as many pixels.
-    ['at 200 % on a small screen', 512, 384],
-    ['at 200 % on a large one', 720, 450],
-  ])('cuts no word %s', async (_, width, height) => {
-    await page.setViewportSize({ width, height });
-    await signIn(page, server);
-    for (const path of PAGES) {
-      await open(path);
-      if (path.includes('new=true')) await page.getByRole('button', { name: 'Text', exact: true }).click();
-      expect(await cutParts(), path).toEqual([]);
+/** Twice as large is half as many pixels. */
+const ENLARGED = {
+  'on a small screen': { width: 512, height: 384 },
+  'on a large one': { width: 720, height: 450 },
+};
+
+describe.each(PAGES)('the screen %s', (path) => {
+  it('cuts no word at 200 %', async () => {
+    await startSession(page, server);
+    await open(path);
+    if (path.includes('new=true')) await page.getByRole('button', { name: 'Text', exact: true }).click();
+    for (const [screen, size] of Object.entries(ENLARGED)) {
+      await page.setViewportSize(size);
+      expect(await cutParts(), screen).toEqual([]);
     }
   });
 
-  it('shows where the focus is, whatever the key Tab comes to', async () => {
-    await signIn(page, server);
-    for (const path of PAGES) {
-      await open(path);
-      const unseen: string[] = [];
-      for (let nth = 0; nth < 40; nth++) {
-        await page.keyboard.press('Tab');
-        const focused = await page.evaluate(() => {
-          const element = document.activeElement;
-          if (element === null || element === document.body) return 'the end';
-          // A field shows it at the box around it.
-          const [own, box] = [element, element.closest('.input') ?? element].map((one) =>
-            getComputedStyle(one),
-          );
-          const isShown = own?.outlineStyle !== 'none' || box?.boxShadow !== 'none';
-          const { top, bottom } = element.getBoundingClientRect();
-          const isInSight = bottom > 0 && top < window.innerHeight;
-          if (isInSight && isShown) return '';
-          return `${element.tagName}.${element.className}: ${element.textContent?.slice(0, 40)}`;
-        });
-        if (focused === 'the end') break;
-        if (focused !== '') unseen.push(focused);
-      }
-      expect(unseen, path).toEqual([]);
-    }
-  });
-
-  it('stands still for those who ask for it', async () => {
+  it('shows where the focus is, whatever the key Tab comes to, and stands still for those who ask for it', async () => {
     await page.emulateMedia({ reducedMotion: 'reduce' });
-    await signIn(page, server);
-    for (const path of PAGES) {
-      await open(path);
-      const moving = await page.evaluate(() =>
-        document
-          .getAnimations()
-          .filter(({ effect }) => Number(effect?.getComputedTiming().duration ?? 0) > 1)
-          .map(({ effect }) => (effect as KeyframeEffect).target?.className),
-      );
-      expect(moving, path).toEqual([]);
-    }
+    await startSession(page, server);
+    await open(path);
+    const moving = await page.evaluate(() =>
+      document
+        .getAnimations()
+        .filter(({ effect }) => Number(effect?.getComputedTiming().duration ?? 0) > 1)
+        .map(({ effect }) => (effect as KeyframeEffect).target?.className),
+    );
+    expect(moving).toEqual([]);
+    expect(await unseenFocuses()).toEqual([]);
   });
 });
+
+/** What the key Tab comes to without that it can be seen. */
+async function unseenFocuses(): Promise<string[]> {
+  const unseen: string[] = [];
+  for (let nth = 0; nth < 40; nth++) {
+    await page.keyboard.press('Tab');
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement;
+      if (element === null || element === document.body) return 'the end';
+      // A field shows it at the box around it.
+      const [own, box] = [element, element.closest('.input') ?? element].map((one) => getComputedStyle(one));
+      const isShown = own?.outlineStyle !== 'none' || box?.boxShadow !== 'none';
+      const { top, bottom } = element.getBoundingClientRect();
+      const isInSight = bottom > 0 && top < window.innerHeight;
+      if (isInSight && isShown) return '';
+      return `${element.tagName}.${element.className}: ${element.textContent?.slice(0, 40)}`;
+    });
+    if (focused === 'the end') break;
+    if (focused !== '') unseen.push(focused);
+  }
+  return unseen;
+}
 
 describe('a server', () => {
   it.each(['/events/one', '/users/deletions', '/settings/system', '/destinations'])(

@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { IS_LONG } from '../../server/test/support/runs.ts';
 import { axeViolations } from './support/axe.ts';
-import { DESK, launchBrowser, openPage, signIn } from './support/browser.ts';
+import { DESK, launchBrowser, openPage, signIn, startSession } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 const CONFIG = `
@@ -364,7 +364,7 @@ describe('every page', () => {
     'has nothing that axe finds wrong (%s)',
     async (colorScheme) => {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      await signIn(page, server);
+      await startSession(page, server);
       const found: string[] = [];
       for (const path of PAGES) {
         await page.goto(server.url + path);
@@ -377,7 +377,7 @@ describe('every page', () => {
 
   it.each(['viewer', 'editor'] as const)('shows a %s no button that would fail', async (role) => {
     const { token } = await server.api<{ token: string }>('POST', 'tokens', { name: `the-${role}`, role });
-    await signIn(page, { ...server, token });
+    await startSession(page, { ...server, token });
     for (const path of PAGES) {
       await page.goto(server.url + path);
       await settled();

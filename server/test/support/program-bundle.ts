@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -26,10 +26,13 @@ const BESIDE = ['cli/package.json', 'server/src/ingest/fast-path/encoder.wasm', 
  * start takes half as much processor time again, and a thread of the store four times as much. The suite of clients and the
  * examples of the documentation start the program from its sources.
  *
- * A run that watches files gets no bundle, which would be of yesterday after the first change.
+ * A run that watches files gets no bundle, which would be of yesterday after the first change. The gate has one for all its suites:
+ * `node server/test/support/program-bundle.ts FOLDER` writes it where MILLRACE_TEST_BUNDLE says.
  */
 export async function setup({ config }: TestProject): Promise<(() => void) | undefined> {
   if (config.watch) return undefined;
+  const ofGate = process.env['MILLRACE_TEST_BUNDLE'];
+  if (ofGate !== undefined && existsSync(ofGate)) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bundle-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   try {
@@ -76,3 +79,5 @@ function withAddress(code: string, id: string, folder: string): string | undefin
   const address = pathToFileURL(join(folder, path.replace(/\.ts$/, '.js'))).href;
   return code.replaceAll('import.meta.url', JSON.stringify(address));
 }
+
+if (import.meta.main) await writeBundle(process.argv[2]!);

@@ -186,6 +186,8 @@ export default defineConfig({
         globalSetup: ['server/test/support/disk-faults/compile.ts', BUNDLE],
         // Each suite bounds its own work; this only ends what hangs.
         testTimeout: 3_600_000,
+        isolate: false,
+        setupFiles: [SEEDS, LEAVE_AS_FOUND],
         fileParallelism: false,
         // Seeds and sums are the output of this suite, printed as they come.
         disableConsoleIntercept: true,

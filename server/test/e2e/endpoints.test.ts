@@ -3,44 +3,41 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import {
-  makePlace,
-  oneDestination,
-  type Place,
-  type Program,
-  ROOT,
-  startServer,
-} from '../support/program.ts';
+import { ROOT } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { sharedServer } from '../support/shared-server.ts';
 
 const tlsFile = (name: string) => readFileSync(join(ROOT, 'server/test/support/tls', name));
 
 describe('an endpoint', () => {
-  let place: Place;
-  let program: Program;
+  const server = sharedServer(() => 'egress: { allow: [127.0.0.0/8] }');
   let receivers: TestReceiver[];
 
-  async function start(...endpoints: TestReceiver[]): Promise<void> {
+  async function connect(name: string, ...endpoints: TestReceiver[]): Promise<void> {
     receivers = endpoints;
-    place = makePlace(oneDestination(endpoints.map(({ url }) => url)));
-    program = await startServer(place);
+    await server.connect(
+      name,
+      endpoints.map(({ url }) => url),
+    );
   }
 
   afterEach(async () => {
-    await program.stop();
     for (const receiver of receivers) await receiver.stop();
-    place.remove();
   });
 
+  const call = (destination: string, messageId: string) =>
+    send(server.url, '/v1/track', track(messageId), { writeKey: destination });
+
   it('with a self-signed certificate gets no request, and the reason is in the log', async () => {
-    await start(
+    await connect(
+      'unsafe',
       await startReceiver({ tls: { key: tlsFile('self-signed.key'), cert: tlsFile('self-signed.pem') } }),
     );
-    await send(program.url, '/v1/track', track('m1'));
-    const [line] = await program.saw(/.*certificate_untrusted.*/);
+    await call('unsafe', 'm1');
+    const [line] = await server.program.saw(/.*certificate_untrusted.*/);
     expect(JSON.parse(line)).toMatchObject({
       event: 'destination.failing',
-      destination: 'crm',
+      destination: 'unsafe',
       reason: 'certificate_untrusted',
     });
     expect(line).toContain('self-signed');
@@ -49,7 +46,8 @@ describe('an endpoint', () => {
 
   it('that has not answered after 5 s is timed out and tried again with the same bytes', async () => {
     const again = Promise.withResolvers<void>();
-    await start(
+    await connect(
+      'slow',
       await startReceiver({
         answer: (response, _arrival, nth) => {
           if (nth > 0) again.resolve();
@@ -58,9 +56,13 @@ describe('an endpoint', () => {
       }),
     );
     const sentAt = Date.now();
-    await send(program.url, '/v1/track', track('m1'));
-    const [line] = await program.saw(/.*"timeout".*/);
-    expect(JSON.parse(line)).toMatchObject({ event: 'destination.failing', reason: 'timeout' });
+    await call('slow', 'm1');
+    const [line] = await server.program.saw(/.*"timeout".*/);
+    expect(JSON.parse(line)).toMatchObject({
+      event: 'destination.failing',
+      destination: 'slow',
+      reason: 'timeout',
+    });
     const receiver = receivers[0]!;
     await receiver.count(2);
     const [first, second] = receiver.arrivals;
@@ -68,21 +70,24 @@ describe('an endpoint', () => {
     expect(second!.at - sentAt).toBeGreaterThan(5000 + 700);
     expect(second!.body.equals(first!.body)).toBe(true);
     expect(second!.headers['webhook-id']).toBe('m1');
-    await program.saw(/destination\.recovered/);
+    const [recovered] = await server.program.saw(/.*destination\.recovered.*/);
+    expect(JSON.parse(recovered)).toMatchObject({ destination: 'slow' });
   });
 
   it('that refuses is not tried again, and the delivery is given up with the reason', async () => {
-    await start(
+    await connect(
+      'gone',
       await startReceiver({
         answer: (response) => {
           response.writeHead(410).end('gone for good');
         },
       }),
     );
-    await send(program.url, '/v1/track', track('m1'));
-    const [line] = await program.saw(/.*status_410.*/);
+    await call('gone', 'm1');
+    const [line] = await server.program.saw(/.*status_410.*/);
     expect(JSON.parse(line)).toMatchObject({
       event: 'destination.refusing',
+      destination: 'gone',
       dead: 1,
       answer: 'gone for good',
     });
@@ -91,12 +96,12 @@ describe('an endpoint', () => {
   it('is not tried again when a sibling has accepted', async () => {
     const down = await startReceiver({ answer: (response) => void response.writeHead(503).end() });
     const up = await startReceiver();
-    await start(down, up);
-    for (let n = 0; n < 20; n++) await send(program.url, '/v1/track', track(`m${n}`));
+    await connect('siblings', down, up);
+    for (let n = 0; n < 20; n++) await call('siblings', `m${n}`);
     await Promise.all([up.count(20), down.count(20)]);
     // A retry would come after at most 1.2 s; a later event shows that this time has passed.
     await sleep(1500);
-    await send(program.url, '/v1/track', track('later'));
+    await call('siblings', 'later');
     await up.count(21);
     const ids = down.arrivals.map(({ headers }) => headers['webhook-id']);
     expect(new Set(ids).size).toBe(ids.length);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { millrace, runVerb } from '../../../cli/test/program.ts';
 import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -8,13 +8,13 @@ describe('millrace send', () => {
   let place: Place;
   let program: Program;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     receiver = await startReceiver();
     place = makePlace(oneDestination([`${receiver.url}/in`]));
     program = await startServer(place);
   });
 
-  afterEach(async () => {
+  afterAll(async () => {
     await program.kill();
     await receiver.stop();
     place.remove();

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
@@ -27,7 +27,7 @@ describe('where an event is', () => {
   let place: Place;
   let program: Program;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     receiver = await startReceiver({
       answer: (response, { path }) =>
         path.startsWith('/no') ? void response.writeHead(410).end('gone for good') : void response.end(),
@@ -36,7 +36,7 @@ describe('where an event is', () => {
     await start();
   });
 
-  afterEach(async () => {
+  afterAll(async () => {
     await program.kill();
     await receiver.stop();
     place.remove();
@@ -108,11 +108,11 @@ describe('where an event is', () => {
   });
 
   it('is answered after a restart too', async () => {
-    await send(program.url, '/v1/track', track('order-1'));
-    const before = await settled('order-1');
+    await send(program.url, '/v1/track', track('order-2'));
+    const before = await settled('order-2');
     await program.kill();
     await start();
-    const { data } = await traced('order-1');
+    const { data } = await traced('order-2');
     const requests = (call: Call | undefined) =>
       (call as Accepted).deliveries.map(({ attempts }) => attempts[0]!);
     // The clock of the new process may be a millisecond off.

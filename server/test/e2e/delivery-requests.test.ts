@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { ControlApi } from '../support/control-api.ts';
@@ -39,14 +39,18 @@ describe('the requests of a delivery', () => {
   let place: Place;
   let program: Program;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     receiver = await startReceiver();
     place = makePlace(yaml(receiver));
     program = await startServer(place);
-    token = adminTokenOf(place);
   });
 
-  afterEach(async () => {
+  beforeEach(() => {
+    token = adminTokenOf(place);
+    order = `order-${++orders}`;
+  });
+
+  afterAll(async () => {
     await program.kill();
     await receiver.stop();
     place.remove();
@@ -54,14 +58,20 @@ describe('the requests of a delivery', () => {
 
   /** Of the token of the next requests. */
   let token: string;
+  /** The messageId of the event of this test. */
+  let order: string;
+  let orders = 0;
 
   const control = new ControlApi(() => ({ url: program.url, token }));
   const requestsOf = (delivery: string, query = '') =>
     control.read<Shown>(`deliveries/${delivery}/requests${query}`);
 
+  const arrivalAtCrm = () =>
+    receiver.arrivals.find(({ path, headers }) => path.startsWith('/in') && headers['webhook-id'] === order)!;
+
   /** The deliveries of the event, once every request was made and recorded. */
   async function settled() {
-    const { data } = await control.until<Trace>('events/order-1', ({ data: [call] }) => {
+    const { data } = await control.until<Trace>(`events/${order}`, ({ data: [call] }) => {
       if (call?.verdict !== 'accepted') throw new Error('the event was not accepted');
       return call.deliveries.every(({ state }) => state === 'delivered');
     });
@@ -69,10 +79,10 @@ describe('the requests of a delivery', () => {
   }
 
   it('are shown as they were sent, byte for byte, without the secrets', async () => {
-    await send(program.url, '/v1/track', track('order-1'));
+    await send(program.url, '/v1/track', track(order));
     const all = await settled();
     const crm = all.find(({ destination }) => destination === 'crm')!;
-    const arrival = receiver.arrivals.find(({ path }) => path.startsWith('/in'))!;
+    const arrival = arrivalAtCrm();
     const at = new Date(Number(arrival.headers['webhook-timestamp']) * 1000).toISOString();
     const { data, settingsChangedAt } = await requestsOf(crm.id, `?at=${at}`);
     expect(data).toEqual([
@@ -84,7 +94,7 @@ describe('the requests of a delivery', () => {
           'User-Agent': 'Millrace/1.0',
           'Content-Type': 'application/json',
           'X-Team': 'growth',
-          'Webhook-Id': 'order-1',
+          'Webhook-Id': order,
           'Webhook-Timestamp': arrival.headers['webhook-timestamp'],
           'Webhook-Signature': arrival.headers['webhook-signature'],
           'X-Signature': arrival.headers['x-signature'],
@@ -97,21 +107,21 @@ describe('the requests of a delivery', () => {
   });
 
   it('show no signature to whoever only reads: it would be good for sending the event once more', async () => {
-    await send(program.url, '/v1/track', track('order-1'));
+    await send(program.url, '/v1/track', track(order));
     const crm = (await settled()).find(({ destination }) => destination === 'crm')!;
     const reader = { name: 'reader', role: 'viewer' };
     token = (await control.ask<{ token: string }>('POST', 'tokens', reader)).answer.token;
     const { data } = await requestsOf(crm.id);
     expect(data[0]!.headers).toMatchObject({
-      'Webhook-Id': 'order-1',
+      'Webhook-Id': order,
       'Webhook-Signature': { set: true },
       'X-Signature': { set: true },
     });
-    expect(JSON.stringify(data)).not.toContain(receiver.arrivals[0]!.headers['x-signature']);
+    expect(JSON.stringify(data)).not.toContain(String(arrivalAtCrm().headers['x-signature']));
   });
 
   it('are those of one endpoint where each endpoint is a delivery of its own', async () => {
-    await send(program.url, '/v1/track', track('order-1'));
+    await send(program.url, '/v1/track', track(order));
     const lanes = (await settled()).filter(({ destination }) => destination === 'both');
     const urls = await Promise.all(
       lanes.map(async ({ id }) => {
@@ -123,7 +133,7 @@ describe('the requests of a delivery', () => {
   });
 
   it('say when the settings were changed after they were sent', async () => {
-    await send(program.url, '/v1/track', track('order-1'));
+    await send(program.url, '/v1/track', track(order));
     const crm = (await settled()).find(({ destination }) => destination === 'crm')!;
     await control.ask('PATCH', 'destinations/crm', { settings: { format: 'canonical' } });
     const { data, settingsChangedAt } = await requestsOf(crm.id);

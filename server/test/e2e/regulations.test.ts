@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { storedIn } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 
@@ -20,61 +20,58 @@ interface Receipt {
   readonly streamStatus: readonly object[];
 }
 
-/** A server with the sources `website` and `app`, and receivers of the first, or of both. */
-class Scene {
-  program!: Program;
-  readonly place: Place;
+let scenes = 0;
 
-  private constructor(place: Place) {
-    this.place = place;
+/** Sources `website` and `app` of one test, and receivers of the first, or of both. Each test has users of its own. */
+class Scene {
+  readonly #server: SharedServer;
+  readonly #nth = ++scenes;
+
+  private constructor(server: SharedServer) {
+    this.#server = server;
   }
 
-  static async open(receivers: readonly TestReceiver[], more: object = {}): Promise<Scene> {
-    const server = {
-      port: 0,
-      host: '127.0.0.1',
-      admin: { token: 't0ken' },
-      egress: { allow: ['127.0.0.0/8'] },
-    };
-    const destinations = receivers.map(({ url }, nth) => ({
-      ...{ name: `d${nth}`, type: 'webhooks', sources: nth === 0 ? ['website'] : ['website', 'app'] },
-      settings: { endpoints: [{ url }], filter: { types: ['track', 'alias', 'identify'] } },
-    }));
-    const sources = [
-      { name: 'website', writeKeys: ['wk'] },
-      { name: 'app', writeKeys: ['wk_app'] },
-    ];
-    const place = makePlace(JSON.stringify({ ...server, sources, destinations, ...more }));
-    ended.push(() => place.remove());
-    const scene = new Scene(place);
-    await scene.start();
+  static async open(server: SharedServer, receivers: readonly TestReceiver[]): Promise<Scene> {
+    const scene = new Scene(server);
+    const { website, app } = scene;
+    for (const name of [website, app]) await server.add('sources', { name, writeKeys: [name] });
+    for (const [nth, { url }] of receivers.entries()) {
+      const name = scene.destination(nth);
+      await server.add('destinations', {
+        ...{ name, type: 'webhooks', sources: nth === 0 ? [website] : [website, app] },
+        settings: { endpoints: [{ url }], filter: { types: ['track', 'alias', 'identify'] } },
+      });
+      // Whatever it is still owed would go on being sent.
+      ended.push(() => server.api.ask('DELETE', `destinations/${name}?confirm=true`));
+    }
     return scene;
   }
 
-  async start(): Promise<void> {
-    const program = await startProgram({
-      args: ['start', '--config', this.place.config, '--data', this.place.data],
-    });
-    this.program = program;
-    ended.push(() => program.kill());
+  get website(): string {
+    return `website${this.#nth}`;
   }
 
-  async call(type: string, body: object, writeKey = 'wk'): Promise<void> {
-    expect((await send(this.program.url, `/v1/${type}`, body, { writeKey })).status).toBe(200);
+  get app(): string {
+    return `app${this.#nth}`;
   }
 
-  async api<Answer>(
-    method: string,
-    path: string,
-    body?: object,
-  ): Promise<{ status: number; answer: Answer }> {
-    const response = await fetch(`${this.program.url}/api/v1/${path}`, {
-      method,
-      headers: { authorization: 'Bearer t0ken' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return { status: response.status, answer: (text === '' ? {} : JSON.parse(text)) as Answer };
+  /** The name of that of the nth receiver. */
+  destination(nth: number): string {
+    return `d${this.#nth}-${nth}`;
+  }
+
+  async restart(): Promise<void> {
+    await this.#server.program.stop();
+    await this.#server.start();
+  }
+
+  async call(type: string, body: object, source = this.website): Promise<void> {
+    const { status } = await send(this.#server.url, `/v1/${type}`, body, { writeKey: source });
+    expect(status).toBe(200);
+  }
+
+  api<Answer>(method: string, path: string, body?: object): Promise<{ status: number; answer: Answer }> {
+    return this.#server.api.ask<Answer>(method, path, body);
   }
 
   async regulate(type: string, ...subjectIds: string[]): Promise<string> {
@@ -100,7 +97,7 @@ class Scene {
   }
 
   filesWith(text: string): Promise<readonly string[]> {
-    return storedIn(this.place.data, text);
+    return storedIn(this.#server.place.data, text);
   }
 }
 
@@ -113,13 +110,15 @@ async function receiver(options: Parameters<typeof startReceiver>[0] = {}): Prom
 const deletionsIn = ({ arrivals }: TestReceiver) =>
   arrivals.map(({ body }) => body.toString()).filter((body) => body.includes('"type":"delete"'));
 
+const server = sharedServer(() => 'egress: { allow: [127.0.0.0/8] }');
+
 describe('deleting a user', () => {
   it('erases everything of the user, tells each affected source, and leaves a receipt without the id', async () => {
     const [one, two] = [await receiver(), await receiver()];
-    const scene = await Scene.open([one, two]);
+    const scene = await Scene.open(server, [one, two]);
     await scene.call('track', track('m1', { userId: 'erase-me', anonymousId: 'anon-of-mine' }));
     await scene.call('track', track('m2', { userId: undefined, anonymousId: 'anon-of-mine' }));
-    await scene.call('track', track('m3', { userId: 'erase-me' }), 'wk_app');
+    await scene.call('track', track('m3', { userId: 'erase-me' }), scene.app);
     await scene.call('track', track('m4', { userId: 'other', anonymousId: 'shared-one' }));
     await scene.call('track', track('m5', { userId: 'erase-me', anonymousId: 'shared-one' }));
     await scene.call('track', track('m6', { userId: undefined, anonymousId: 'shared-one' }));
@@ -135,9 +134,9 @@ describe('deleting a user', () => {
     const stream = { status: 'FINISHED', sent: 1, confirmed: 1, answer: { status: 200 } };
     expect(receipt.streamStatus).toHaveLength(3);
     for (const [source, destination] of [
-      ['website', 'd0'],
-      ['website', 'd1'],
-      ['app', 'd1'],
+      [scene.website, scene.destination(0)],
+      [scene.website, scene.destination(1)],
+      [scene.app, scene.destination(1)],
     ])
       expect(receipt.streamStatus).toContainEqual(
         expect.objectContaining({ source, destination, ...stream }),
@@ -152,7 +151,7 @@ describe('deleting a user', () => {
     expect((await scene.ledger()).balanced).toBe(true);
     // The user may come back.
     await scene.call('track', track('m7', { userId: 'erase-me' }));
-    expect((await scene.ledger()).sources['website']).toMatchObject({ discarded: {} });
+    expect((await scene.ledger()).sources[scene.website]).toMatchObject({ discarded: {} });
   });
 
   it('erases what waits for an endpoint, and does not send it any more', async () => {
@@ -160,53 +159,54 @@ describe('deleting a user', () => {
     const slow = await receiver({
       answer: (response, { body }) => response.writeHead(isUp ? 200 : 500).end(`I got ${body}`),
     });
-    const scene = await Scene.open([slow]);
+    const scene = await Scene.open(server, [slow]);
     const batch = Array.from({ length: 300 }, (_, n) =>
-      track(`m${n}`, { userId: n % 3 === 0 ? 'erase-me' : `u${n}` }),
+      track(`m${n}`, { userId: n % 3 === 0 ? 'erase-waiting' : `u${n}` }),
     );
     await scene.call('batch', { batch });
     await slow.count(1);
-    const id = await scene.regulate('DELETE_ONLY', 'erase-me');
+    const id = await scene.regulate('DELETE_ONLY', 'erase-waiting');
     await until('the notifications have been planned', async () => {
       const { answer } = await scene.api<Receipt>('GET', `regulations/${id}`);
       return answer.streamStatus.length > 0;
     });
     const before = slow.arrivals.length;
     isUp = true;
-    await scene.api('POST', 'destinations/d0/pause');
-    await scene.api('POST', 'destinations/d0/resume');
+    await scene.api('POST', `destinations/${scene.destination(0)}/pause`);
+    await scene.api('POST', `destinations/${scene.destination(0)}/resume`);
     const receipt = await scene.receipt(id);
     expect(receipt).toMatchObject({ overallStatus: 'FINISHED', erased: { events: 100 } });
     await slow.until(() => slow.arrivals.length >= before + 201);
     const sent = slow.arrivals.slice(before).map(({ body }) => body.toString());
-    expect(sent.filter((body) => body.includes('erase-me'))).toEqual(deletionsIn(slow).slice(-1));
+    expect(sent.filter((body) => body.includes('erase-waiting'))).toEqual(deletionsIn(slow).slice(-1));
     const { destinations, balanced } = await scene.ledger();
     expect(balanced).toBe(true);
-    expect(destinations['d0']).toMatchObject({ erased: 100 });
-    expect(await scene.filesWith('erase-me')).toEqual([]);
+    expect(destinations[scene.destination(0)]).toMatchObject({ erased: 100 });
+    expect(await scene.filesWith('erase-waiting')).toEqual([]);
   });
 
   it('says which endpoint did not confirm, without the id that it echoes', async () => {
     const refusing = await receiver({
       answer: (response, { body }) => response.writeHead(410).end(`no: ${body}`),
     });
-    const scene = await Scene.open([refusing]);
-    await scene.call('track', track('m1', { userId: 'erase-me' }));
+    const scene = await Scene.open(server, [refusing]);
+    await scene.call('track', track('m1', { userId: 'erase-refused' }));
     await refusing.count(1);
-    const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', 'erase-me'));
+    const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', 'erase-refused'));
     expect(receipt).toMatchObject({
       overallStatus: 'PARTIAL_SUCCESS',
       erased: { events: 1, deliveries: 0, deadLetters: 1 },
       streamStatus: [
         {
-          ...{ source: 'website', destination: 'd0', status: 'FAILED', sent: 1, confirmed: 0 },
+          ...{ source: scene.website, destination: scene.destination(0) },
+          ...{ status: 'FAILED', sent: 1, confirmed: 0 },
           answer: { status: 410, reason: 'status_410', body: expect.stringContaining('"userId":"…"') },
         },
       ],
     });
-    expect(await scene.filesWith('erase-me')).toEqual([]);
+    expect(await scene.filesWith('erase-refused')).toEqual([]);
     const { destinations, balanced } = await scene.ledger();
-    expect(destinations['d0']).toMatchObject({ owed: 2, dead: {}, erased: 2 });
+    expect(destinations[scene.destination(0)]).toMatchObject({ owed: 2, dead: {}, erased: 2 });
     expect(balanced).toBe(true);
   });
 });
@@ -217,8 +217,8 @@ describe('an answer of an endpoint that mentions a user who is deleted later', (
     const echoing = await receiver({
       answer: (response, { body }) => response.writeHead(body.includes('waits') ? 500 : 410).end(text),
     });
-    const scene = await Scene.open([echoing]);
-    await scene.call('track', track('m1', { userId: 'other' }));
+    const scene = await Scene.open(server, [echoing]);
+    await scene.call('track', track('echoed', { userId: 'other' }));
     await scene.call('track', track('m2', { userId: 'other', properties: { waits: true } }));
     await scene.call('track', track('m3', { userId: 'another' }));
     await scene.call('track', track('m4', { userId: 'user-to-erase' }));
@@ -235,7 +235,7 @@ describe('an answer of an endpoint that mentions a user who is deleted later', (
         answer: expect.objectContaining({ body: expect.stringContaining('… and …') }),
       })),
     );
-    const { answer } = await scene.api<object>('GET', 'events/m1');
+    const { answer } = await scene.api<object>('GET', 'events/echoed');
     expect(JSON.stringify(answer)).toContain('later in one batch: … and …');
     for (const form of ['user-to-erase', 'User%2DTO-ERASE', 'u0075ser-to-erase'])
       expect([form, ...(await scene.filesWith(form))]).toEqual([form]);
@@ -250,7 +250,7 @@ describe('users with hostile ids, each deleted twice at once', () => {
     ];
     const known = JSON.stringify({ knows: ids, at: 1500, nullable: 15 });
     const echoing = await receiver({ answer: (response) => response.writeHead(410).end(known) });
-    const scene = await Scene.open([echoing]);
+    const scene = await Scene.open(server, [echoing]);
     await scene.call('track', track('kept', { userId: 'other' }));
     for (const [n, userId] of ids.entries()) await scene.call('track', track(`m${n}`, { userId }));
     await echoing.count(1 + ids.length);
@@ -284,28 +284,33 @@ describe('users with hostile ids, each deleted twice at once', () => {
 describe('delete notifications', () => {
   it('"While a destination is paused or disabled they wait, and the regulation with them"', async () => {
     const [one, two] = [await receiver(), await receiver()];
-    const scene = await Scene.open([one, two]);
-    await scene.call('track', track('m1', { userId: 'erase-me' }));
+    const scene = await Scene.open(server, [one, two]);
+    const paused = scene.destination(0);
+    await scene.call('track', track('m1', { userId: 'erase-paused' }));
     await Promise.all([one.count(1), two.count(1)]);
-    await scene.api('POST', 'destinations/d0/pause');
-    const id = await scene.regulate('DELETE_ONLY', 'erase-me');
+    await scene.api('POST', `destinations/${paused}/pause`);
+    const id = await scene.regulate('DELETE_ONLY', 'erase-paused');
     await two.until(() => deletionsIn(two).length === 1);
     expect((await scene.api('GET', `regulations/${id}`)).answer).toMatchObject({ overallStatus: 'RUNNING' });
     expect(deletionsIn(one)).toEqual([]);
     // "the deliveries to a removed destination are dead", and "a replay does not repeat them".
-    expect((await scene.api('DELETE', 'destinations/d0?confirm=true')).status).toBeLessThan(300);
+    expect((await scene.api('DELETE', `destinations/${paused}?confirm=true`)).status).toBeLessThan(300);
     const receipt = await scene.receipt(id);
     expect(receipt.overallStatus).toBe('PARTIAL_SUCCESS');
     expect(receipt.streamStatus).toContainEqual(
-      expect.objectContaining({ destination: 'd0', status: 'FAILED', sent: 1, confirmed: 0 }),
+      expect.objectContaining({ destination: paused, status: 'FAILED', sent: 1, confirmed: 0 }),
     );
     expect(deletionsIn(one)).toEqual([]);
-    expect(await scene.filesWith('erase-me')).toEqual([]);
+    expect(await scene.filesWith('erase-paused')).toEqual([]);
   });
+});
+
+describe('delete notifications, where profiles are kept,', () => {
+  const withProfiles = sharedServer(() => 'egress: { allow: [127.0.0.0/8] }\nprofiles: on');
 
   it('go to "each userId" of a user: "Suppressing or deleting one of them means both."', async () => {
     const one = await receiver();
-    const scene = await Scene.open([one], { profiles: 'on' });
+    const scene = await Scene.open(withProfiles, [one]);
     await scene.call('track', track('m1', { userId: 'erase-old' }));
     await scene.call('alias', { previousId: 'erase-old', userId: 'erase-new' });
     await scene.call('track', track('m2', { userId: 'erase-new' }));
@@ -322,14 +327,14 @@ describe('delete notifications', () => {
     // Counts of calls are stored a moment later.
     await until('the suppressed call is counted', async () => {
       const { sources } = await scene.ledger();
-      return sources['website']!.discarded['suppressed'] === 1;
+      return sources[scene.website]!.discarded['suppressed'] === 1;
     });
   });
 });
 
 describe('a suppressed user', () => {
   it('"`SUPPRESS_ONLY` keeps the `userId` itself, which can be listed, until the user is deleted. A list shows no hashes."', async () => {
-    const scene = await Scene.open([await receiver()]);
+    const scene = await Scene.open(server, [await receiver()]);
     await scene.receipt(await scene.regulate('SUPPRESS_ONLY', 'hush'));
     const listed = async () => (await scene.api<{ data: object[] }>('GET', 'suppressions')).answer.data;
     expect(await listed()).toMatchObject([{ userId: 'hush' }]);
@@ -340,56 +345,58 @@ describe('a suppressed user', () => {
   });
 
   it('"The receipt and the audit trail never have them": the trail says who asked for what, and for how many users', async () => {
-    const scene = await Scene.open([await receiver()]);
+    const scene = await Scene.open(server, [await receiver()]);
+    const trail = async () =>
+      (await scene.api<{ data: { name: string }[] }>('GET', 'audit?kind=regulation')).answer.data;
     const types = ['SUPPRESS_ONLY', 'DELETE_ONLY', 'SUPPRESS_WITH_DELETE', 'UNSUPPRESS'];
     const ids: string[] = [];
-    for (const type of types) ids.push(await scene.regulate(type, 'hush', 'hush', 'quiet'));
+    const before = new Set((await trail()).map(({ name }) => name));
+    for (const type of types) ids.push(await scene.regulate(type, 'silent', 'silent', 'quiet'));
     const receipts = await Promise.all(ids.map((id) => scene.receipt(id)));
-    await scene.api('POST', 'regulations', { type: 'DELETE_ONLY', subjectIds: ['hush'], dryRun: true });
+    await scene.api('POST', 'regulations', { type: 'DELETE_ONLY', subjectIds: ['silent'], dryRun: true });
     await scene.api('POST', 'regulations', { type: 'DELETE_ONLY', subjectIds: [] });
-    const { answer } = await scene.api<{ data: object[] }>('GET', 'audit?kind=regulation');
+    const added = (await trail()).filter(({ name }) => !before.has(name));
     const entries = ids.map((id, nth) => ({
       ...{ at: expect.any(String), by: 'admin', action: 'created', kind: 'regulation', name: id },
       after: { id, type: types[nth], subjects: 2 },
     }));
-    expect(answer.data).toEqual(entries.reverse());
-    for (const id of ['hush', 'quiet']) expect(JSON.stringify([answer, receipts])).not.toContain(id);
+    expect(added).toEqual(entries.reverse());
+    for (const id of ['silent', 'quiet']) expect(JSON.stringify([added, receipts])).not.toContain(id);
   });
 
   it('is kept nowhere, from the answer on and over restarts, until the suppression ends', async () => {
     const one = await receiver();
-    const scene = await Scene.open([one]);
-    await scene.call('track', track('m1', { userId: 'hush', anonymousId: 'anon-of-mine' }));
+    const scene = await Scene.open(server, [one]);
+    await scene.call('track', track('m1', { userId: 'mute', anonymousId: 'anon-of-mute' }));
     await one.count(1);
-    const id = await scene.regulate('SUPPRESS_WITH_DELETE', 'hush', 'hush');
+    const id = await scene.regulate('SUPPRESS_WITH_DELETE', 'mute', 'mute');
     const calls = async (round: number) => {
-      await scene.call('track', track('s1', { userId: 'hush' }));
-      await scene.call('track', track('s2', { userId: 'hush', event: undefined })).catch(() => {});
-      await scene.call('alias', { userId: 'new', previousId: 'hush' });
+      await scene.call('track', track('s1', { userId: 'mute' }));
+      await scene.call('track', track('s2', { userId: 'mute', event: undefined })).catch(() => {});
+      await scene.call('alias', { userId: 'new', previousId: 'mute' });
       await scene.call('batch', {
-        batch: [track('s3', { userId: 'hush' }), track(`ok-${round}`, { userId: 'u' })],
+        batch: [track('s3', { userId: 'mute' }), track(`ok-${round}`, { userId: 'u' })],
       });
     };
     await calls(1);
     expect(await scene.receipt(id)).toMatchObject({ overallStatus: 'FINISHED' });
-    await scene.call('track', track('s4', { userId: undefined, anonymousId: 'anon-of-mine' }));
-    await scene.program.stop();
-    await scene.start();
+    await scene.call('track', track('s4', { userId: undefined, anonymousId: 'anon-of-mute' }));
+    await scene.restart();
     await calls(2);
-    await scene.call('track', track('s5', { userId: undefined, anonymousId: 'anon-of-mine' }));
+    await scene.call('track', track('s5', { userId: undefined, anonymousId: 'anon-of-mute' }));
     const { data } = (await scene.api<{ data: object[] }>('GET', 'discards')).answer;
     expect(data).toEqual([]);
-    expect(await scene.filesWith('hush')).toEqual([]);
+    expect(await scene.filesWith('mute')).toEqual([]);
     await until('all eight suppressed calls are counted', async () => {
       const { sources } = await scene.ledger();
-      return sources['website']?.discarded['suppressed'] === 8;
+      return sources[scene.website]?.discarded['suppressed'] === 8;
     });
-    expect((await scene.api('GET', 'suppressions/hush')).answer).toMatchObject({ regulation: id });
+    expect((await scene.api('GET', 'suppressions/mute')).answer).toMatchObject({ regulation: id });
     expect((await scene.api('GET', 'suppressions')).answer).toEqual({ data: [], next: null });
-    await scene.regulate('UNSUPPRESS', 'hush');
-    expect((await scene.api('GET', 'suppressions/hush')).status).toBe(404);
-    await scene.call('track', track('s6', { userId: 'hush' }));
-    await scene.call('track', track('s7', { userId: undefined, anonymousId: 'anon-of-mine' }));
+    await scene.regulate('UNSUPPRESS', 'mute');
+    expect((await scene.api('GET', 'suppressions/mute')).status).toBe(404);
+    await scene.call('track', track('s6', { userId: 'mute' }));
+    await scene.call('track', track('s7', { userId: undefined, anonymousId: 'anon-of-mute' }));
     await one.until(() => one.arrivals.some(({ body }) => body.includes('s7')));
   });
 });

@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { ControlApi } from '../support/control-api.ts';
-import { makePlace, type Program, ROOT, startServer } from '../support/program.ts';
+import { makePlace, ROOT, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver, type TestReceiverOptions } from '../support/receiver.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { startConnectProxy } from './connect-proxy.ts';
 
 const stops: (() => unknown)[] = [];
@@ -19,14 +19,6 @@ async function receiver(answer?: TestReceiverOptions['answer']): Promise<TestRec
   return started;
 }
 
-async function serving(yaml: string): Promise<Program> {
-  const place = makePlace(`egress: { allow: [127.0.0.0/8] }\nadmin: { token: t }\n${yaml}`);
-  stops.push(() => place.remove());
-  const program = await startServer(place);
-  stops.push(() => program.stop());
-  return program;
-}
-
 interface Counts {
   readonly owed: number;
   readonly delivered: number;
@@ -36,18 +28,13 @@ interface Counts {
   readonly balance: number;
 }
 
-/** The destinations of the ledger, once `holds` is true of them: deliveries take a while. */
-async function untilLedger({ url }: Program, holds: (ledger: Record<string, Counts>) => boolean) {
-  const api = new ControlApi(() => ({ url, token: 't' }));
-  const isReached = (ledger: { destinations: Record<string, Counts> }) => holds(ledger.destinations);
-  return (await api.until('ledger', isReached)).destinations;
-}
-
 const idsOf = ({ arrivals }: TestReceiver) => arrivals.map(({ headers }) => String(headers['webhook-id']));
 const EVENTS = Array.from({ length: 10 }, (_, nth) => `m${nth}`);
 
+type Five = [TestReceiver, TestReceiver, TestReceiver, TestReceiver, TestReceiver];
+
 /** Accepts; fails each event once; refuses; fails for ever; accepts slowly. */
-async function five(): Promise<[TestReceiver, TestReceiver, TestReceiver, TestReceiver, TestReceiver]> {
+async function five(): Promise<Five> {
   const seen = new Set<unknown>();
   return [
     await receiver(),
@@ -62,45 +49,86 @@ async function five(): Promise<[TestReceiver, TestReceiver, TestReceiver, TestRe
   ];
 }
 
-const destinationOf = (endpoints: readonly TestReceiver[], settings: string) => `
-sources: [{ name: website, writeKeys: [wk] }]
-destinations:
-  - name: crm
-    type: webhooks
-    sources: [website]
-    settings:
-      endpoints:
-${endpoints.map(({ url }) => `        - { url: "${url}/hook" }`).join('\n')}
-      ${settings}
-`;
+/** A destination of a file, and its source of the same name. */
+const recordsOf = (name: string, endpoints: readonly TestReceiver[], success: string) => ({
+  source: { name, writeKeys: [name] },
+  destination: {
+    ...{ name, type: 'webhooks', sources: [name] },
+    settings: { endpoints: endpoints.map(({ url }) => ({ url: `${url}/hook` })), success },
+  },
+});
+
+/** JSON is YAML. */
+const fileOf = (records: readonly ReturnType<typeof recordsOf>[], egress: object) =>
+  JSON.stringify({
+    egress,
+    sources: records.map(({ source }) => source),
+    destinations: records.map(({ destination }) => destination),
+  });
+
+/** Of the file of the server that most tests share. */
+let any: Five;
+let each: Five;
+let up: TestReceiver;
+let down: TestReceiver;
+let isUp = false;
+
+beforeAll(async () => {
+  [any, each] = [await five(), await five()];
+  up = await receiver();
+  down = await receiver((response) => void response.writeHead(isUp ? 200 : 503).end());
+  // They stay to the end of the file.
+  const stopsOfFile = stops.splice(0);
+  return async () => {
+    for (const stop of stopsOfFile) await stop();
+  };
+});
+
+const server = sharedServer(() =>
+  fileOf(
+    [
+      recordsOf('any', any, 'any'),
+      recordsOf('each', each, 'each'),
+      recordsOf('crashing', [up, down], 'each'),
+    ],
+    { allow: ['127.0.0.0/8'] },
+  ),
+);
+
+const call = (messageId: string, writeKey: string, more: object = {}) =>
+  send(server.url, '/v1/track', track(messageId, more), { writeKey });
+
+/** The destinations of the ledger, once `holds` is true of them: deliveries take a while. */
+async function untilLedger(holds: (ledger: Record<string, Counts>) => boolean) {
+  const isReached = (ledger: { destinations: Record<string, Counts> }) => holds(ledger.destinations);
+  return (await server.api.until('ledger', isReached)).destinations;
+}
 
 describe('a destination with five endpoints', () => {
   it('with any: has delivered what one of them accepted, and asks none of them again', async () => {
-    const endpoints = await five();
-    const program = await serving(destinationOf(endpoints, 'success: any'));
-    for (const id of EVENTS) await send(program.url, '/v1/track', track(id));
-    const { crm } = await untilLedger(program, ({ crm }) => crm!.delivered === EVENTS.length);
-    expect(crm).toMatchObject({ owed: 10, delivered: 10, dead: {}, pending: 0, balance: 0 });
-    for (const endpoint of endpoints) {
+    for (const id of EVENTS) await call(id, 'any');
+    const ledger = await untilLedger(({ any }) => any!.delivered === EVENTS.length);
+    expect(ledger['any']).toMatchObject({ owed: 10, delivered: 10, dead: {}, pending: 0, balance: 0 });
+    for (const endpoint of any) {
       await endpoint.count(EVENTS.length);
       expect(idsOf(endpoint).sort()).toEqual([...EVENTS].sort());
     }
     // The same bytes at every endpoint.
     const bodies = (id: string) =>
-      endpoints.map(({ arrivals }) =>
+      any.map(({ arrivals }) =>
         arrivals.find(({ headers }) => headers['webhook-id'] === id)!.body.toString(),
       );
     for (const id of EVENTS) expect(new Set(bodies(id)).size).toBe(1);
   });
 
   it('with each: every endpoint gets what it is owed, whatever the others say', async () => {
-    const endpoints = await five();
-    const [accepting, stumbling, refusing, failing, slow] = endpoints;
-    const program = await serving(destinationOf(endpoints, 'success: each'));
-    expect(program.out.stderr).not.toContain('has no effect');
-    for (const id of EVENTS) await send(program.url, '/v1/track', track(id));
-    const { crm } = await untilLedger(program, ({ crm }) => crm!.delivered === 30);
-    expect(crm).toMatchObject({ owed: 50, delivered: 30, dead: { status_410: 10 }, pending: 10, balance: 0 });
+    const [accepting, stumbling, refusing, failing, slow] = each;
+    expect(server.program.out.stderr).not.toContain('has no effect');
+    for (const id of EVENTS) await call(id, 'each');
+    const ledger = await untilLedger(({ each }) => each!.delivered === 30);
+    expect(ledger['each']).toMatchObject({
+      ...{ owed: 50, delivered: 30, dead: { status_410: 10 }, pending: 10, balance: 0 },
+    });
     expect(idsOf(accepting).sort()).toEqual([...EVENTS].sort());
     expect(idsOf(slow).sort()).toEqual([...EVENTS].sort());
     expect(idsOf(refusing).sort()).toEqual([...EVENTS].sort());
@@ -110,21 +138,13 @@ describe('a destination with five endpoints', () => {
   });
 
   it('with each: owes after a crash only what is still owed', async () => {
-    const up = await receiver();
-    let isUp = false;
-    const down = await receiver((response) => void response.writeHead(isUp ? 200 : 503).end());
-    const place = makePlace(`egress: { allow: [127.0.0.0/8] }\nadmin: { token: t }
-${destinationOf([up, down], 'success: each')}`);
-    stops.push(() => place.remove());
-    const before = await startServer(place);
-    for (const id of EVENTS) await send(before.url, '/v1/track', track(id));
-    await untilLedger(before, ({ crm }) => crm!.delivered === 10);
-    await before.kill();
+    for (const id of EVENTS) await call(id, 'crashing');
+    await untilLedger(({ crashing }) => crashing!.delivered === 10);
+    await server.program.kill();
     isUp = true;
-    const after = await startServer(place);
-    stops.push(() => after.stop());
-    const { crm } = await untilLedger(after, ({ crm }) => crm!.pending === 0);
-    expect(crm).toMatchObject({ owed: 20, delivered: 20, dead: {}, balance: 0 });
+    await server.start();
+    const { crashing } = await untilLedger(({ crashing }) => crashing!.pending === 0);
+    expect(crashing).toMatchObject({ owed: 20, delivered: 20, dead: {}, balance: 0 });
     expect(idsOf(up).sort()).toEqual([...EVENTS].sort());
   });
 });
@@ -132,30 +152,30 @@ ${destinationOf([up, down], 'success: each')}`);
 describe('sources and destinations', () => {
   it('can have several of each other, and the integrations object chooses by type name and by own name', async () => {
     const [crm, lake, mail] = [await receiver(), await receiver(), await receiver()];
-    const program = await serving(`
-sources:
-  - { name: website, writeKeys: [web] }
-  - { name: app, writeKeys: [app] }
-destinations:
-  - { name: crm, type: webhooks, sources: [website, app], settings: { endpoints: [{ url: "${crm.url}" }] } }
-  - { name: lake, type: webhooks, sources: [website], settings: { endpoints: [{ url: "${lake.url}" }] } }
-  - { name: mail, type: webhooks, sources: [app], settings: { endpoints: [{ url: "${mail.url}" }] } }
-`);
+    for (const name of ['website', 'app']) await server.add('sources', { name, writeKeys: [name] });
+    for (const [name, sources, { url }] of [
+      ['crm', ['website', 'app'], crm],
+      ['lake', ['website'], lake],
+      ['mail', ['app'], mail],
+    ] as const)
+      await server.add('destinations', {
+        ...{ name, type: 'webhooks', sources, settings: { endpoints: [{ url }] } },
+      });
     const calls: [id: string, writeKey: string, integrations: object][] = [
-      ['web', 'web', {}],
+      ['web', 'website', {}],
       ['app', 'app', {}],
-      ['none', 'web', { All: false }],
-      ['type off', 'web', { Webhooks: false }],
-      ['type on', 'web', { All: false, Webhooks: true }],
-      ['only lake', 'web', { Webhooks: false, lake: true }],
-      ['not lake', 'web', { lake: false }],
-      ['other case', 'web', { All: false, webhooks: true }],
+      ['none', 'website', { All: false }],
+      ['type off', 'website', { Webhooks: false }],
+      ['type on', 'website', { All: false, Webhooks: true }],
+      ['only lake', 'website', { Webhooks: false, lake: true }],
+      ['not lake', 'website', { lake: false }],
+      ['other case', 'website', { All: false, webhooks: true }],
     ];
     for (const [id, writeKey, integrations] of calls) {
-      await send(program.url, '/v1/track', track(id, { integrations }), { writeKey });
+      await call(id, writeKey, { integrations });
     }
-    const ledger = await untilLedger(program, (all) =>
-      Object.values(all).every(({ owed, delivered }) => owed === delivered),
+    const ledger = await untilLedger((all) =>
+      ['crm', 'lake', 'mail'].every((name) => all[name]!.owed === all[name]!.delivered),
     );
     const decoded = (endpoint: TestReceiver) => idsOf(endpoint).map(decodeURIComponent).sort();
     expect(decoded(crm)).toEqual(['app', 'not lake', 'type on', 'web']);
@@ -167,25 +187,20 @@ destinations:
 
   it('skip, with the reason, what a disabled destination or a filter does not want', async () => {
     const [picky, off] = [await receiver(), await receiver()];
-    const program = await serving(`
-sources: [{ name: website, writeKeys: [wk] }]
-destinations:
-  - name: picky
-    type: webhooks
-    sources: [website]
-    settings:
-      endpoints: [{ url: "${picky.url}" }]
-      filter: { types: [track], events: ["Order *"] }
-  - name: "off"
-    type: webhooks
-    sources: [website]
-    enabled: false
-    settings: { endpoints: [{ url: "${off.url}" }] }
-`);
-    await send(program.url, '/v1/track', track('wanted'));
-    await send(program.url, '/v1/track', track('other name', { event: 'Signed Up' }));
-    await send(program.url, '/v1/identify', { userId: 'u1', messageId: 'other type' });
-    const ledger = await untilLedger(program, (all) => all['picky']!.delivered === 1);
+    await server.add('sources', { name: 'shop', writeKeys: ['shop'] });
+    const ofShop = { type: 'webhooks', sources: ['shop'] };
+    const filter = { types: ['track'], events: ['Order *'] };
+    await server.add('destinations', {
+      ...{ name: 'picky', ...ofShop, settings: { endpoints: [{ url: picky.url }], filter } },
+    });
+    await server.add('destinations', {
+      ...{ name: 'off', ...ofShop, enabled: false, settings: { endpoints: [{ url: off.url }] } },
+    });
+    await call('wanted', 'shop');
+    await call('other name', 'shop', { event: 'Signed Up' });
+    const identify = { userId: 'u1', messageId: 'other type' };
+    await send(server.url, '/v1/identify', identify, { writeKey: 'shop' });
+    const ledger = await untilLedger((all) => all['picky']!.delivered === 1);
     expect(idsOf(picky)).toEqual(['wanted']);
     expect(off.arrivals).toHaveLength(0);
     expect(ledger['picky']).toMatchObject({ owed: 1, skipped: { filtered: 2 } });
@@ -200,11 +215,9 @@ describe('Standard Webhooks secrets', () => {
       (response, _arrival, nth) => void response.writeHead(nth === 0 ? 503 : 200).end(),
     );
     const secrets = [newer, older].map((bytes) => `whsec_${bytes.toString('base64')}`);
-    const program = await serving(
-      destinationOf([endpoint], `sharedSecret: s\n      signingSecrets: [${secrets.join(', ')}]`),
-    );
+    await server.connect('signed', [endpoint.url], { sharedSecret: 's', signingSecrets: secrets });
     const before = Date.now();
-    await send(program.url, '/v1/track', track('größe'));
+    await call('größe', 'signed');
     await endpoint.count(2);
     for (const { headers, body } of endpoint.arrivals) {
       const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers;
@@ -227,17 +240,17 @@ describe('the settings of outbound requests', () => {
     stops.push(() => endpoint.stop());
     const proxy = await startConnectProxy();
     stops.push(() => proxy.stop());
-    const place = makePlace(`
-egress:
-  allow: [127.0.0.1/32]
-  proxy: http://u:p@127.0.0.1:${proxy.port}
-  ca: ${join(ROOT, 'server/test/support/tls/ca.pem')}
-${destinationOf([endpoint], 'success: any')}`);
+    const egress = {
+      allow: ['127.0.0.1/32'],
+      proxy: `http://u:p@127.0.0.1:${proxy.port}`,
+      ca: join(ROOT, 'server/test/support/tls/ca.pem'),
+    };
+    const place = makePlace(fileOf([recordsOf('crm', [endpoint], 'any')], egress));
     stops.push(() => place.remove());
     const program = await startServer(place);
-    stops.push(() => program.stop());
+    stops.push(() => program.kill());
     expect(program.out.stderr).not.toContain('has no effect');
-    await send(program.url, '/v1/track', track('m1'));
+    await send(program.url, '/v1/track', track('m1'), { writeKey: 'crm' });
     await endpoint.count(1);
     expect(proxy.asked).toEqual([
       {
@@ -252,17 +265,19 @@ ${destinationOf([endpoint], 'success: any')}`);
     stops.push(() => place.remove());
     await expect(startServer(place)).rejects.toThrow('egress.ca: /nowhere/ca.pem cannot be read (ENOENT)');
   });
+});
 
-  it('are looked at when the server starts: an endpoint no request would reach is in the log', async () => {
-    const place = makePlace(`
+describe('the endpoints of a server', () => {
+  const looking = sharedServer(
+    () => `
 sources: [{ name: website, writeKeys: [wk] }]
 destinations:
-  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: "http://localhost:9/" }] } }
-`);
-    stops.push(() => place.remove());
-    const program = await startServer(place);
-    stops.push(() => program.stop());
-    const [line] = await program.saw(/.*endpoint\.unreachable.*/);
+  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: "http://localhost:9/?t=S3CRET" }] } }
+`,
+  );
+
+  it('are looked at when it starts: one that no request would reach is in the log', async () => {
+    const [line] = await looking.program.saw(/.*endpoint\.unreachable.*/);
     expect(JSON.parse(line)).toMatchObject({
       destination: 'crm',
       place: 0,
@@ -272,20 +287,13 @@ destinations:
   });
 
   it('are looked at too when the file says nothing of them any more', async () => {
-    const place = makePlace(`
-sources: [{ name: website, writeKeys: [wk] }]
-destinations:
-  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: "http://localhost:9/?t=S3CRET" }] } }
-`);
-    stops.push(() => place.remove());
-    const first = await startServer(place);
-    await first.saw(/endpoint\.unreachable/);
-    await first.stop();
-    writeFileSync(place.config, 'sources: []\n');
-    const second = await startServer(place);
-    stops.push(() => second.stop());
-    const [line] = await second.saw(/.*endpoint\.unreachable.*/);
+    await looking.program.saw(/endpoint\.unreachable/);
+    await looking.program.stop();
+    writeFileSync(looking.place.config, 'sources: []\n');
+    await looking.start();
+    const { program } = looking;
+    const [line] = await program.saw(/.*endpoint\.unreachable.*/);
     expect(JSON.parse(line)).toMatchObject({ destination: 'crm', place: 0, verdict: 'refused' });
-    expect(second.out.stdout + second.out.stderr).not.toContain('S3CRET');
+    expect(program.out.stdout + program.out.stderr).not.toContain('S3CRET');
   });
 });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { ControlApi } from '../support/control-api.ts';
@@ -10,7 +11,6 @@ import {
   oneDestination,
   type Place,
   type Program,
-  runProgram,
   startServer,
 } from '../support/program.ts';
 import { freePort, startReceiver } from '../support/receiver.ts';
@@ -56,7 +56,7 @@ describe('a damaged chunk', () => {
     return { status: answer.status, text: await answer.text() };
   };
   const control = new ControlApi(() => ({ url: server.url, token: token() }));
-  const cli = (...args: string[]) => runProgram({ args: [...args, '--url', server.url, '--token', token()] });
+  const cli = (...args: string[]) => runVerb([...args, '--url', server.url, '--token', token()]);
 
   it('is never sent, while everything before and behind it is', () => {
     expect([...arrived()].sort()).toEqual([...WHOLE].sort());
@@ -76,7 +76,7 @@ describe('a damaged chunk', () => {
 
   it('is counted by status, metrics and /readyz, which goes on saying that calls are taken', async () => {
     expect((await control.read<Overview>('status')).log.damage).toMatchObject({ events: 5, deliveries: 0 });
-    expect((await cli('status')).stdout).toMatch(/damage +5 events and 0 deliveries cannot be read/);
+    expect((await cli('status')).out).toMatch(/damage +5 events and 0 deliveries cannot be read/);
     expect((await read('/metrics')).text).toMatch(/^millrace_damaged_events 5$/m);
     const ready = await read('/readyz');
     expect(ready.status).toBe(200);
@@ -94,7 +94,7 @@ describe('a damaged chunk', () => {
         deliveries: [expect.objectContaining({ destination: 'crm', state: 'dead', reason: 'event_damaged' })],
       },
     ]);
-    expect((await cli('trace', 'b3')).stdout).toMatch(/damaged.*\n.*crm.*dead: event_damaged/);
+    expect((await cli('trace', 'b3')).out).toMatch(/damaged.*\n.*crm.*dead: event_damaged/);
   });
 
   it('does not keep a call with one of its messageIds from being accepted and delivered', async () => {
@@ -108,14 +108,14 @@ describe('a damaged chunk', () => {
     const folder = join(place.folder, 'backup');
     const made = await cli('backup', folder);
     expect(made.code).toBe(0);
-    expect(made.stderr).toMatch(/WARNING: .*cannot be read.*5 events/);
+    expect(made.err).toMatch(/WARNING: .*cannot be read.*5 events/);
     const data = join(place.folder, 'restored');
-    const refused = await runProgram({ args: ['restore', folder, '--data', data] });
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/5 events .*--accept-damage/) });
-    const taken = await runProgram({ args: ['restore', folder, '--data', data, '--accept-damage'] });
+    const refused = await runVerb(['restore', folder, '--data', data]);
+    expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/5 events .*--accept-damage/) });
+    const taken = await runVerb(['restore', folder, '--data', data, '--accept-damage']);
     expect(taken.code).toBe(0);
-    const looked = await runProgram({ args: ['doctor', '--data', data, '--json'] });
-    expect(JSON.parse(looked.stdout).findings).toContainEqual(
+    const looked = await runVerb(['doctor', '--data', data, '--json']);
+    expect(JSON.parse(looked.out).findings).toContainEqual(
       expect.objectContaining({ check: 'stored events', verdict: 'fail' }),
     );
   });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runVerb } from '../../../cli/test/program.ts';
 import { Client } from '../../../clients/typescript/src/index.ts';
 import {
   adminTokenOf,
@@ -6,7 +7,6 @@ import {
   oneDestination,
   type Place,
   type Program,
-  runProgram,
   startServer,
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -161,19 +161,17 @@ describe('profiles of the real program', () => {
 
   it('the command line shows a profile, and says what to do about one that is not there', async () => {
     const control = ['--url', program.url, '--token', adminTokenOf(place)];
-    const shown = await runProgram({ args: ['profile', 'ann', ...control] });
-    expect(shown).toMatchObject({ code: 0, stderr: '' });
-    expect(shown.stdout).toContain('anonymous ids   before-ann');
-    expect(shown.stdout).toMatch(/merged {10}alias of anonymous before-ann at \S+, event the-alias/);
-    const json = await runProgram({
-      args: ['profile', '--anonymous-id', 'before-ann', '--json', ...control],
-    });
-    expect(JSON.parse(json.stdout)).toMatchObject({ userId: 'ann' });
-    const missing = await runProgram({ args: ['profile', 'nobody', ...control] });
-    expect(missing).toMatchObject({ code: 1, stdout: '' });
-    expect(missing.stderr).toContain('No profile has the userId "nobody"');
-    const rebuild = await runProgram({ args: ['profiles', 'rebuild', '--dry-run', ...control] });
-    expect(rebuild.stdout).toMatch(/profiles are made anew of \d+ stored events/);
+    const shown = await runVerb(['profile', 'ann', ...control]);
+    expect(shown).toMatchObject({ code: 0, err: '' });
+    expect(shown.out).toContain('anonymous ids   before-ann');
+    expect(shown.out).toMatch(/merged {10}alias of anonymous before-ann at \S+, event the-alias/);
+    const json = await runVerb(['profile', '--anonymous-id', 'before-ann', '--json', ...control]);
+    expect(JSON.parse(json.out)).toMatchObject({ userId: 'ann' });
+    const missing = await runVerb(['profile', 'nobody', ...control]);
+    expect(missing).toMatchObject({ code: 1, out: '' });
+    expect(missing.err).toContain('No profile has the userId "nobody"');
+    const rebuild = await runVerb(['profiles', 'rebuild', '--dry-run', ...control]);
+    expect(rebuild.out).toMatch(/profiles are made anew of \d+ stored events/);
   });
 });
 

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { millrace, runVerb } from '../../../cli/test/program.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -84,8 +84,13 @@ describe('millrace send --file', () => {
 
   beforeEach(() => gate.open());
 
-  const importing = (file: string, ...args: string[]) =>
-    millrace(['send', '--file', file, '--endpoint', endpoint, ...args]);
+  const sendArguments = (file: string, ...args: string[]) => [
+    ...['send', '--file', file, '--endpoint', endpoint],
+    ...args,
+  ];
+  /** In a process of its own, which can be ended. */
+  const importing = (file: string, ...args: string[]) => millrace(sendArguments(file, ...args));
+  const imported = (file: string, ...args: string[]) => runVerb(sendArguments(file, ...args));
 
   function written(name: string, lines: readonly string[]): string {
     const path = join(place.folder, name);
@@ -129,7 +134,7 @@ describe('millrace send --file', () => {
     expect(progress.line).toBeGreaterThan(0);
     expect(progress.line).toBeLessThan(lines);
     gate.open();
-    const { code, out, err } = await importing(file, '--write-key', 'wk_bulk').ended;
+    const { code, out, err } = await imported(file, '--write-key', 'wk_bulk');
     expect(err).toContain(`goes on at line ${(progress.line + 1).toLocaleString('en-US')}`);
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('20,000 and 0 with those of') });
     const sums = await sumsOf('bulk');
@@ -141,7 +146,7 @@ describe('millrace send --file', () => {
   it('counts bad lines, keeps them with their number and reason, and ends with 1; what is appended later is sent later', async () => {
     const rejects = join(place.folder, 'refused.ndjson');
     const file = written('mixed.ndjson', [page(1), 'no JSON', '', '{"type":"track","userId":"u1"}', page(2)]);
-    const first = await importing(file, '--write-key', 'wk', '--rejects', rejects).ended;
+    const first = await imported(file, '--write-key', 'wk', '--rejects', rejects);
     expect(first).toMatchObject({
       code: 1,
       out: expect.stringMatching(/^2 calls accepted, 2 lines refused/),
@@ -159,20 +164,20 @@ describe('millrace send --file', () => {
       },
     ]);
     appendFileSync(file, `${page(3)}\n[]\n`);
-    const second = await importing(file, '--write-key', 'wk', '--rejects', rejects).ended;
+    const second = await imported(file, '--write-key', 'wk', '--rejects', rejects);
     expect(second).toMatchObject({
       code: 1,
       out: expect.stringMatching(/^1 calls? accepted, 1 lines? refused/),
     });
     expect(kept().map(({ line }) => line)).toEqual([2, 4, 7]);
-    const again = await importing(file, '--write-key', 'wk', '--progress', join(place.folder, 'again')).ended;
+    const again = await imported(file, '--write-key', 'wk', '--progress', join(place.folder, 'again'));
     expect(again.err).toMatch(/line 2 was refused: not_json: .*\n.*line 4 was refused: event_not_defined: /);
     expect(await sumsOf('website')).toEqual({ received: 6, accepted: 3, duplicates: 3, discarded: {} });
   });
 
   it('stops where no call would be taken, and settles nothing by it', async () => {
     const file = written('wrong.ndjson', [page(1), page(2)]);
-    const { code, out, err } = await importing(file, '--write-key', 'nobody').ended;
+    const { code, out, err } = await imported(file, '--write-key', 'nobody');
     expect({ code, out }).toEqual({
       code: 1,
       out: expect.stringMatching(/^0 calls accepted, 0 lines refused/),
@@ -196,7 +201,7 @@ describe('millrace send --file', () => {
       err: expect.stringMatching(/stopped; everything up to line \S+ is/),
     });
     const before = await sumsOf('bulk');
-    const second = await importing(file, '--write-key', 'wk_bulk').ended;
+    const second = await imported(file, '--write-key', 'wk_bulk');
     expect(second).toMatchObject({ code: 0, out: expect.stringContaining('15,000 and 0 with those of') });
     // The stop was orderly: nothing was sent twice.
     expect((await sumsOf('bulk'))['duplicates']).toBe(before['duplicates']);
@@ -240,8 +245,7 @@ describe('millrace send --file', () => {
       call('known', { ...browser, ip: '198.51.100.9' }),
     ]);
     for (const at of [endpoint, `${endpoint}/v1/batch`]) {
-      const ended = await millrace(['send', '--file', file, '--endpoint', at, '--write-key', 'wk_past'])
-        .ended;
+      const ended = await runVerb(['send', '--file', file, '--endpoint', at, '--write-key', 'wk_past']);
       expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('3 calls accepted') });
       rmSync(`${file}.progress`);
       expect((await eventOf('visit')).context).toEqual(browser);
@@ -253,10 +257,9 @@ describe('millrace send --file', () => {
   it('reads standard input, where equal lines of two runs are two events and nothing is kept to go on with', async () => {
     const { accepted, duplicates } = await sumsOf('website');
     const input = `${page(1)}\n${page(1)}\nno call\n${page(2)}`;
-    const send = (...args: string[]) =>
-      millrace(['send', '--file', '-', '--write-key', 'wk', '--endpoint', endpoint, ...args], {}, input)
-        .ended;
-    for (const ended of [await send(), await send()]) {
+    const args = sendArguments('-', '--write-key', 'wk');
+    // From a pipe of the system, and from a stream that stands for one.
+    for (const ended of [await millrace(args, {}, input).ended, await runVerb(args, {}, input)]) {
       expect(ended).toMatchObject({
         code: 1,
         out: expect.stringMatching(/^3 calls accepted, 1 lines? refused/),
@@ -265,12 +268,15 @@ describe('millrace send --file', () => {
     }
     expect(await sumsOf('website')).toMatchObject({ accepted: Number(accepted) + 6, duplicates });
     expect(existsSync('-.progress')).toBe(false);
-    expect(await send('--progress', join(place.folder, 'p'))).toMatchObject({ code: 2, out: '' });
+    expect(await runVerb([...args, '--progress', join(place.folder, 'p')], {}, input)).toMatchObject({
+      code: 2,
+      out: '',
+    });
   });
 
   it('takes a file that is not the one it knows, and options that do not go together, for wrong usage', async () => {
     const file = written('changed.ndjson', [page(1), page(2)]);
-    expect((await importing(file, '--write-key', 'wk_bulk').ended).code).toBe(0);
+    expect((await imported(file, '--write-key', 'wk_bulk')).code).toBe(0);
     writeFileSync(file, `${page(3)}\n${page(4)}\n`);
     const wrong: [string[], string][] = [
       [['--write-key', 'wk_bulk'], 'is not the file that'],
@@ -278,11 +284,11 @@ describe('millrace send --file', () => {
       [['--write-key', 'wk_bulk', '--user-id', 'u1'], 'are in the file'],
       [['--write-key', 'wk_bulk', '--progress', join(file, 'no')], 'cannot be read'],
     ];
-    const ended = await Promise.all(wrong.map(([args]) => importing(file, ...args).ended));
+    const ended = await Promise.all(wrong.map(([args]) => imported(file, ...args)));
     expect(ended.map(({ code, out, err }) => [code, out, err])).toEqual(
       wrong.map(([, message]) => [2, '', expect.stringContaining(message)]),
     );
-    const none = await importing(join(place.folder, 'none'), '--write-key', 'wk').ended;
+    const none = await imported(join(place.folder, 'none'), '--write-key', 'wk');
     expect(none).toMatchObject({ code: 2, err: expect.stringContaining('cannot be read: ENOENT') });
   });
 });

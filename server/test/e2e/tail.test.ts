@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { millrace, runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -60,7 +60,8 @@ describe('watching what happens', () => {
   }
 
   const token = () => adminTokenOf(place);
-  const tail = (...args: string[]) => millrace(['tail', '--url', program.url, '--data', place.data, ...args]);
+  const tailArguments = (...args: string[]) => ['tail', '--url', program.url, '--data', place.data, ...args];
+  const tail = (...args: string[]) => millrace(tailArguments(...args));
   const sendTo = (key: string, path: string, body: unknown) =>
     send(program.url, path, body, { writeKey: key });
 
@@ -207,7 +208,7 @@ describe('watching what happens', () => {
 
   it('ends with 1 where there is nothing to watch, and with 2 for what it does not understand', async () => {
     const ends = async (...args: string[]) => {
-      const { code, out, err } = await tail(...args).ended;
+      const { code, out, err } = await runVerb(tailArguments(...args));
       expect(out).toBe('');
       return [code, err];
     };

@@ -11,17 +11,10 @@ import { createHttpClient } from '../../src/adapters/http-client/client.ts';
 import { egressRules } from '../../src/adapters/http-client/egress.ts';
 import { HOUR } from '../../src/model/time.ts';
 import { send, track } from '../support/calls.ts';
-import {
-  makePlace,
-  oneDestination,
-  type Place,
-  type Program,
-  ROOT,
-  runProgram,
-  startServer,
-} from '../support/program.ts';
+import { makePlace, ROOT, runProgram } from '../support/program.ts';
 import { http, startRawServer } from '../support/raw-server.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { passUntil, steadyTime } from '../support/steady-time.ts';
 import { type Course, courseOf } from './course.ts';
 
@@ -39,24 +32,17 @@ async function receiver(options: Parameters<typeof startReceiver>[0] = {}): Prom
   return started;
 }
 
-function placeWith(yaml: string): Place {
-  const place = makePlace(yaml);
-  stops.push(() => place.remove());
-  return place;
-}
-
-async function serving(yaml: string): Promise<Program> {
-  const program = await startServer(placeWith(yaml));
-  stops.push(() => program.stop());
-  return program;
-}
-
-/** One server for the tests that only look at its answers. */
-let answering: Promise<Program> | undefined;
-const answeringServer = () => {
-  answering ??= serving(oneDestination(['http://127.0.0.1:9/']));
-  return answering;
-};
+/** A file with one destination for these endpoints. */
+const fileOf = (endpoints: string) => `
+egress: { allow: [127.0.0.0/8] }
+sources: [{ name: website, writeKeys: [wk] }]
+destinations:
+  - { name: crm, type: webhooks, sources: [], settings: { endpoints: [${endpoints}] } }
+`;
+const endpoint = (headers: number) =>
+  `{ url: "http://127.0.0.1:9/", headers: { ${Array.from({ length: headers }, (_, i) => `X-H${i}: v`).join(', ')} } }`;
+/** The file has as much as the limits allow: five endpoints, and five headers at each. */
+const server = sharedServer(() => fileOf(Array.from({ length: 5 }, () => endpoint(5)).join(', ')));
 
 /** One event at an endpoint that answers the nth request after so many milliseconds. */
 async function courseAt(answer: (nth: number) => { after?: number; status: string }): Promise<Course> {
@@ -78,11 +64,13 @@ describe.concurrent('Errors', () => {
         if (nth > 0) response.end();
       },
     });
-    const program = await serving(oneDestination([slow.url]));
+    await server.connect('slow', [slow.url]);
     const begun = Date.now();
-    await send(program.url, '/v1/track', track('m1'));
-    const [line] = await program.saw(/.*"timeout".*/);
-    expect(JSON.parse(line)).toMatchObject({ event: 'destination.failing', reason: 'timeout' });
+    await send(server.url, '/v1/track', track('m1'), { writeKey: 'slow' });
+    const [line] = await server.program.saw(/.*"timeout".*/);
+    expect(JSON.parse(line)).toMatchObject({
+      ...{ event: 'destination.failing', destination: 'slow', reason: 'timeout' },
+    });
     await slow.count(2);
     expect(slow.arrivals[1]!.at - begun).toBeGreaterThan(5000);
     expect(slow.arrivals.map(({ headers }) => headers['webhook-id'])).toEqual(['m1', 'm1']);
@@ -101,9 +89,10 @@ describe.concurrent('Errors', () => {
   it('https endpoint with a self-signed certificate: an error is raised and no request is sent', async () => {
     const tls = { key: tlsFile('self-signed.key'), cert: tlsFile('self-signed.pem') };
     const unsafe = await receiver({ tls });
-    const program = await serving(oneDestination([unsafe.url]));
-    await send(program.url, '/v1/track', track('m1'));
-    await program.saw(/certificate_untrusted/);
+    await server.connect('unsafe', [unsafe.url]);
+    await send(server.url, '/v1/track', track('m1'), { writeKey: 'unsafe' });
+    const [line] = await server.program.saw(/.*certificate_untrusted.*/);
+    expect(JSON.parse(line)).toMatchObject({ destination: 'unsafe' });
     expect(unsafe.arrivals).toHaveLength(0);
   });
 
@@ -116,52 +105,49 @@ describe.concurrent('Errors', () => {
       },
     });
     const up = await receiver({ answer: (response) => void failed.then(() => response.end()) });
-    const program = await serving(oneDestination([down.url, up.url]));
-    await send(program.url, '/v1/track', track('m1'));
+    await server.connect('several', [down.url, up.url]);
+    await send(server.url, '/v1/track', track('m1'), { writeKey: 'several' });
     await up.count(1);
     // Whatever failed would be tried again after at most 1.2 s; a later event shows that this time has passed.
     await sleep(1500);
-    await send(program.url, '/v1/track', track('m2'));
+    await send(server.url, '/v1/track', track('m2'), { writeKey: 'several' });
     await down.until(() => down.arrivals.some(({ headers }) => headers['webhook-id'] === 'm2'));
     expect(down.arrivals.filter(({ headers }) => headers['webhook-id'] === 'm1')).toHaveLength(1);
   });
 
   it('Page, Track, Identify or Group call without userId and without anonymousId: invalid', async () => {
-    const program = await answeringServer();
     for (const [path, call] of [
       ['/v1/page', { name: 'Home' }],
       ['/v1/track', { event: 'Order Placed' }],
       ['/v1/identify', { traits: {} }],
       ['/v1/group', { groupId: 'g1' }],
     ] as const) {
-      const { status, answer } = await send(program.url, path, call);
+      const { status, answer } = await send(server.url, path, call);
       expect([path, status, answer]).toEqual([
         path,
         400,
         expect.objectContaining({ code: 'no_user_anon_id' }),
       ]);
       for (const id of [{ userId: 'u1' }, { anonymousId: 'a1' }]) {
-        expect(await send(program.url, path, { ...call, ...id })).toMatchObject({ status: 200 });
+        expect(await send(server.url, path, { ...call, ...id })).toMatchObject({ status: 200 });
       }
     }
     // "The Track call also requires an event name."
-    expect(await send(program.url, '/v1/track', { userId: 'u1' })).toMatchObject({
+    expect(await send(server.url, '/v1/track', { userId: 'u1' })).toMatchObject({
       status: 400,
       answer: { code: 'event_not_defined' },
     });
   });
 });
 
-describe.concurrent('Limits', () => {
-  const yaml = (endpoints: string) => `
-egress: { allow: [127.0.0.0/8] }
-sources: [{ name: website, writeKeys: [wk] }]
-destinations:
-  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [${endpoints}] } }
-`;
+interface Shown {
+  readonly settings: { readonly endpoints: readonly { readonly headers: object }[] };
+}
 
+describe.concurrent('Limits', () => {
   async function refusalOf(config: string): Promise<string> {
-    const place = placeWith(config);
+    const place = makePlace(config);
+    stops.push(() => place.remove());
     const { code, stderr } = await runProgram({
       args: ['start', '--config', place.config, '--data', place.data, '--port', '0'],
     });
@@ -170,18 +156,18 @@ destinations:
   }
 
   it('Webhook URLs per destination: 5', async () => {
-    const urls = (n: number) => Array.from({ length: n }, () => '{ url: "http://127.0.0.1:9/" }').join(', ');
-    await serving(yaml(urls(5)));
-    expect(await refusalOf(yaml(urls(6)))).toContain(
+    const taken = await server.api.read<Shown>('destinations/crm');
+    expect(taken.settings.endpoints).toHaveLength(5);
+    const six = Array.from({ length: 6 }, () => '{ url: "http://127.0.0.1:9/" }').join(', ');
+    expect(await refusalOf(fileOf(six))).toContain(
       'destinations[0].settings.endpoints  must be a list of 1 to 5 endpoints',
     );
   });
 
   it('Static headers: limited to 5', async () => {
-    const headers = (n: number) =>
-      `{ url: "http://127.0.0.1:9/", headers: { ${Array.from({ length: n }, (_, i) => `X-H${i}: v`).join(', ')} } }`;
-    await serving(yaml(headers(5)));
-    expect(await refusalOf(yaml(headers(6)))).toContain(
+    const taken = await server.api.read<Shown>('destinations/crm');
+    expect(Object.keys(taken.settings.endpoints[0]!.headers)).toHaveLength(5);
+    expect(await refusalOf(fileOf(endpoint(6)))).toContain(
       'destinations[0].settings.endpoints[0].headers  must have at most 5 headers',
     );
   });
@@ -200,22 +186,20 @@ destinations:
   }
 
   it('Batch size: 500 KB per batch request', async () => {
-    const program = await answeringServer();
     const batch = (padding: string) => ({ batch: [track('batch')], padding });
     const most = 500 * 1024 + 12_288;
     expect(most).toBe(524_288);
-    expect(await send(program.url, '/v1/batch', padded(batch, most))).toMatchObject({ status: 200 });
-    expect(await send(program.url, '/v1/batch', padded(batch, most + 1))).toMatchObject({
+    expect(await send(server.url, '/v1/batch', padded(batch, most))).toMatchObject({ status: 200 });
+    expect(await send(server.url, '/v1/batch', padded(batch, most + 1))).toMatchObject({
       status: 400,
       answer: { code: 'batch_too_large' },
     });
   });
 
   it('Size of one call: 32 KB', async () => {
-    const program = await answeringServer();
     const call = (padding: string) => track('call', { properties: { padding } });
-    expect(await send(program.url, '/v1/track', padded(call, 32 * 1024))).toMatchObject({ status: 200 });
-    expect(await send(program.url, '/v1/track', padded(call, 32 * 1024 + 1))).toMatchObject({
+    expect(await send(server.url, '/v1/track', padded(call, 32 * 1024))).toMatchObject({ status: 200 });
+    expect(await send(server.url, '/v1/track', padded(call, 32 * 1024 + 1))).toMatchObject({
       status: 400,
       answer: { code: 'message_too_large' },
     });
@@ -239,19 +223,10 @@ describe('Limits of time', () => {
 
 describe('Events', () => {
   let endpoint: TestReceiver;
-  let place: Place;
-  let program: Program;
 
   beforeAll(async () => {
-    endpoint = await startReceiver();
-    place = makePlace(oneDestination([endpoint.url], 'secret'));
-    program = await startServer(place);
-  });
-
-  afterAll(async () => {
-    await program.stop();
-    await endpoint.stop();
-    place.remove();
+    endpoint = await receiver();
+    await server.connect('emitting', [endpoint.url], { sharedSecret: 'secret' });
   });
 
   const ALWAYS = { version: 1, timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) };
@@ -293,7 +268,7 @@ describe('Events', () => {
     ],
   ])('%s: emitted when such a call is received', async (type, call, wanted) => {
     const before = endpoint.arrivals.length;
-    await send(program.url, `/v1/${type}`, call);
+    await send(server.url, `/v1/${type}`, call, { writeKey: 'emitting' });
     await endpoint.count(before + 1);
     const { headers, body } = endpoint.arrivals[before]!;
     expect(JSON.parse(body.toString())).toMatchObject({ ...ALWAYS, ...wanted });

@@ -188,6 +188,27 @@ destinations:
     expect(await first.run(['apply', '-f', file])).toMatchObject({ code: 0, err: '' });
   });
 
+  it('is applied with the ETag of its plan only while the records are those that it was made for', async () => {
+    const { program, place, ask } = empty;
+    const put = async (query: string, rateLimit: number, tag?: string) => {
+      const headers = {
+        authorization: `Bearer ${adminTokenOf(place)}`,
+        ...(tag === undefined ? {} : { 'if-match': tag }),
+      };
+      const body = JSON.stringify({ sources: [{ name: 'app', writeKeys: ['wk'], rateLimit }] });
+      return await fetch(`${program.url}/api/v1/config?${query}`, { method: 'PUT', headers, body });
+    };
+    const planned = (await put('dryRun=true', 1)).headers.get('etag') ?? '';
+    expect((await ask('POST', 'sources', { name: 'other' })).status).toBe(201);
+    expect((await put('', 1, planned)).status).toBe(412);
+    expect((await ask('GET', 'sources/app')).status).toBe(404);
+    const again = (await put('dryRun=true', 1)).headers.get('etag') ?? '';
+    const applied = await put('', 1, again);
+    expect(applied.status).toBe(200);
+    expect((await put('', 2, again)).status).toBe(412);
+    expect((await put('', 2, applied.headers.get('etag') ?? '')).status).toBe(200);
+  });
+
   it('goes round through the server whatever names and texts it has: 20 configurations', async () => {
     const { ask } = empty;
     for (const document of fc.sample(randomRecords, 20)) {
@@ -332,66 +353,36 @@ describe('a destination that something is owed to', () => {
   });
 });
 
-describe('an export', () => {
-  it('by a viewer is refused, because a viewer is shown no write keys', async () => {
-    const place = makePlace(OWED('http://127.0.0.1:9/in'));
-    const server = await serve(place, '--config', place.config);
+describe('a server with records of a file', () => {
+  let place: Place;
+  let server: Server;
+
+  const startWithFile = async () => {
+    server = await serve(place, '--config', place.config);
+  };
+
+  beforeAll(async () => {
+    place = makePlace(OWED('http://127.0.0.1:9/in'));
+    await startWithFile();
+  });
+
+  afterAll(async () => {
+    await server.program.kill();
+    place.remove();
+  });
+
+  it('refuses an export by a viewer, because a viewer is shown no write keys', async () => {
     const { out } = await server.run(['token', 'create', 'looker', '--role', 'viewer']);
     const refused = await runVerb(['export', '--url', server.program.url], {
       MILLRACE_ADMIN_TOKEN: out.trim(),
     });
     expect(refused).toMatchObject({ code: 1, out: '' });
     expect(refused.err).toContain('a viewer is shown no write keys: export with the token of an editor');
-    await server.program.kill();
-    place.remove();
-  });
-});
-
-describe('a plan', () => {
-  it('is applied with its ETag only while the records are those that it was made for', async () => {
-    const server = await serve(makePlace(''));
-    const { program, place } = server;
-    const put = async (query: string, rateLimit: number, tag?: string) => {
-      const headers = {
-        authorization: `Bearer ${adminTokenOf(place)}`,
-        ...(tag === undefined ? {} : { 'if-match': tag }),
-      };
-      const body = JSON.stringify({ sources: [{ name: 'app', writeKeys: ['wk'], rateLimit }] });
-      return await fetch(`${program.url}/api/v1/config?${query}`, { method: 'PUT', headers, body });
-    };
-    const planned = (await put('dryRun=true', 1)).headers.get('etag') ?? '';
-    expect((await server.ask('POST', 'sources', { name: 'other' })).status).toBe(201);
-    expect((await put('', 1, planned)).status).toBe(412);
-    expect((await server.ask('GET', 'sources/app')).status).toBe(404);
-    const again = (await put('dryRun=true', 1)).headers.get('etag') ?? '';
-    const applied = await put('', 1, again);
-    expect(applied.status).toBe(200);
-    expect((await put('', 2, again)).status).toBe(412);
-    expect((await put('', 2, applied.headers.get('etag') ?? '')).status).toBe(200);
-    await program.kill();
-    place.remove();
-  });
-});
-
-describe('an edit over the API', () => {
-  it('can be known beforehand to be lost: the server names the records of its file', async () => {
-    const place = makePlace(OWED('http://127.0.0.1:9/in'));
-    const server = await serve(place, '--config', place.config);
-    await server.ask('POST', 'sources', { name: 'app' });
-    expect((await server.ask('GET', 'config/file')).answer).toEqual({
-      ...{ sources: ['website'], destinations: ['crm'], audiences: [], traits: [], alerts: [] },
-    });
-    await server.program.kill();
-    const alone = await serve(place);
-    expect((await alone.ask('GET', 'config/file')).answer).toMatchObject({ sources: [], destinations: [] });
-    await alone.program.kill();
-    place.remove();
+    expect((await server.run(['token', 'revoke', 'looker'])).code).toBe(0);
   });
 
-  it('is lost when the server starts with a file that says otherwise, and a warning names its author', async () => {
-    const place = makePlace(OWED('http://127.0.0.1:9/in'));
-    const before = await serve(place, '--config', place.config);
-    const made = await before.run(['token', 'create', 'ann', '--role', 'editor']);
+  it('loses an edit over the API when it starts with a file that says otherwise, and a warning names its author', async () => {
+    const made = await server.run(['token', 'create', 'ann', '--role', 'editor']);
     expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^mr_[\w-]{43}\n$/) });
     expect(made.err).not.toContain(made.out.trim());
     const patch = {
@@ -399,24 +390,33 @@ describe('an edit over the API', () => {
       headers: { authorization: `Bearer ${made.out.trim()}` },
       body: JSON.stringify({ settings: { rateLimit: 9 } }),
     };
-    const edit = () => fetch(`${before.program.url}/api/v1/destinations/crm`, patch);
-    const [edited, listed] = await Promise.all([edit(), before.run(['token', 'list'])]);
+    const edit = () => fetch(`${server.program.url}/api/v1/destinations/crm`, patch);
+    const [edited, listed] = await Promise.all([edit(), server.run(['token', 'list'])]);
     expect(edited.status).toBe(200);
-    const revoked = await before.run(['token', 'revoke', 'ann']);
+    const revoked = await server.run(['token', 'revoke', 'ann']);
     expect((await edit()).status).toBe(401);
     expect(listed.out).toMatch(/^name +role +ends in +made\nann +editor +…\S{4} +20\S+Z\n$/);
     expect(revoked).toMatchObject({ code: 0, out: 'ann is revoked.\n' });
-    await before.program.stop();
+    await server.program.stop();
 
-    const after = await serve(place, '--config', place.config);
-    const [warning] = after.program.out.stderr.split('\n').filter((line) => line.includes('overwritten'));
+    await startWithFile();
+    const { out } = server.program;
+    const [warning] = out.stderr.split('\n').filter((line) => line.includes('overwritten'));
     expect(JSON.parse(warning!)).toMatchObject({
       ...{ level: 'warn', event: 'settings.overwritten' },
       ...{ kind: 'destination', name: 'crm', by: 'ann', at: expect.stringMatching(/^20\S+Z$/) },
     });
-    const { answer } = await after.ask('GET', 'destinations/crm');
+    const { answer } = await server.ask('GET', 'destinations/crm');
     expect(answer).not.toHaveProperty('settings.rateLimit');
-    await after.program.kill();
-    place.remove();
+  });
+
+  it('names those records, so that an edit can be known beforehand to be lost', async () => {
+    await server.ask('POST', 'sources', { name: 'app' });
+    expect((await server.ask('GET', 'config/file')).answer).toEqual({
+      ...{ sources: ['website'], destinations: ['crm'], audiences: [], traits: [], alerts: [] },
+    });
+    await server.program.kill();
+    server = await serve(place);
+    expect((await server.ask('GET', 'config/file')).answer).toMatchObject({ sources: [], destinations: [] });
   });
 });

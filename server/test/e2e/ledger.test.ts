@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
@@ -21,7 +21,7 @@ sources:
 const destination = (name: string, port: number, more = '') =>
   `  - { name: ${name}, type: webhooks, sources: [website], ${more}settings: { endpoints: [{ url: "http://127.0.0.1:${port}/in" }] } }\n`;
 
-/** Starts the program in a place and remembers both, so that they are cleared up even after a failed test. */
+/** Starts the program in a place and remembers both, so that they are cleared up even after a failed test. The tests of a `describe` share one. */
 class Bench {
   readonly receivers: TestReceiver[] = [];
   place!: Place;
@@ -42,6 +42,18 @@ class Bench {
     await this.program?.kill();
     for (const receiver of this.receivers.splice(0)) await receiver.stop();
     this.place.remove();
+  }
+
+  /** Adds a source, and a destination of it with the same name. */
+  async connect(name: string, port: number): Promise<void> {
+    const settings = { endpoints: [{ url: `http://127.0.0.1:${port}/in` }] };
+    const made = [
+      await this.api.ask('POST', 'sources', { name: `to-${name}`, writeKeys: [name] }),
+      await this.api.ask('POST', 'destinations', {
+        ...{ name, type: 'webhooks', sources: [`to-${name}`], settings },
+      }),
+    ];
+    expect(made.map(({ status }) => status)).toEqual([201, 201]);
   }
 
   get token(): string {
@@ -78,10 +90,10 @@ const row = (line: string) => line.trim().split(/ {2,}/);
 
 describe('the ledger', () => {
   const bench = new Bench();
-  afterEach(() => bench.clear());
+  let down: number;
 
-  it('counts calls of every kind and what becomes of them, exactly, also after a crash', async () => {
-    const down = await freePort();
+  beforeAll(async () => {
+    down = await freePort();
     bench.place = makePlace(
       `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${[
         destination('accepting', await bench.receive(200)),
@@ -90,8 +102,13 @@ describe('the ledger', () => {
         destination('off', down, 'enabled: false, '),
       ].join('')}`,
     );
-    const program = await bench.start();
+    await bench.start();
+  });
 
+  afterAll(() => bench.clear());
+
+  it('counts calls of every kind and what becomes of them, exactly, also after a crash', async () => {
+    const program = bench.program!;
     // These calls store nothing. They come first because their counts are committed with the events that follow.
     expect((await send(program.url, '/v1/track', track('x', { userId: true as never }))).status).toBe(400);
     expect((await send(program.url, '/v1/track', track('x'), { writeKey: 'wk_nobody' })).status).toBe(401);
@@ -179,17 +196,15 @@ describe('the ledger', () => {
   });
 
   it('balances after a crash in the middle of traffic, and no event is counted twice', async () => {
-    const port = await bench.receive(200);
-    bench.place = makePlace(
-      `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${destination('crm', port)}`,
-    );
-    const program = await bench.start();
+    await bench.connect('busy', await bench.receive(200));
+    const program = bench.program!;
+    const options = { writeKey: 'busy' };
     let answered = 0;
     const client = async (name: number) => {
       for (let n = 0; ; n++) {
         // Each event comes with one discarded call: both sides of the sum move.
         const batch = [track(`m-${name}-${n}`), track('x', { userId: true as never })];
-        const sent = await send(program.url, '/v1/batch', { batch }).catch(() => undefined);
+        const sent = await send(program.url, '/v1/batch', { batch }, options).catch(() => undefined);
         if (sent === undefined) return;
         if (++answered === 300) void program.kill();
       }
@@ -199,59 +214,31 @@ describe('the ledger', () => {
     await bench.start();
     const ledger = await bench.ledger();
     expect(ledger.differences).toEqual([]);
-    const { received, accepted, discarded } = ledger.sources['website']!;
+    const { received, accepted, discarded } = ledger.sources['to-busy']!;
     // Calls stored just before the program died may have had no answer.
     expect(accepted).toBeGreaterThanOrEqual(answered);
     expect({ received, discarded }).toEqual({
       received: 2 * accepted,
       discarded: { id_not_string: accepted },
     });
-    const after = await bench.until(({ destinations }) => destinations['crm']!.pending === 0);
-    expect(after.destinations['crm']).toEqual(counts({ owed: accepted, delivered: accepted }));
-  });
-
-  it('that does not balance is an error in the log, in the answer and in the exit code, and is found again', async () => {
-    const port = await bench.receive(200);
-    bench.place = makePlace(
-      `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${destination('crm', port)}`,
-    );
-    const first = await bench.start();
-    await send(first.url, '/v1/track', track('m1'));
-    await bench.until(({ destinations }) => destinations['crm']!.delivered === 1);
-    expect(await first.stop()).toBe(0);
-
-    await alterStore(bench.place.data, {
-      // The counter stands in a slot of the ledger so far.
-      sqlite: `insert into ledger(scope, id, name, value) select 'destination', id, 'delivered', -1 from record where name = 'crm'`,
-      postgres: `update ledger set value = 0 where name = 'delivered'`,
-    });
-    const second = await bench.start();
-    const [line] = await second.saw(/.*ledger\.unbalanced.*/);
-    expect(JSON.parse(line)).toMatchObject({
-      level: 'error',
-      differences: [{ destination: 'crm', difference: 1, owed: 1, delivered: 0 }],
-    });
-    expect(await bench.ledger()).toMatchObject({
-      balanced: false,
-      destinations: { crm: { balance: 1 } },
-    });
-    const { code, out, err } = await bench.status();
-    expect(code).toBe(1);
-    expect(out).toMatch(/^ledger +NOT BALANCED\n {2}destination crm: 1 lost: owed 1, delivered 0, /m);
-    expect(err).toBe(`millrace: the ledger of ${second.url} does not balance.\n`);
-    const json = await bench.status('--json');
-    expect(json.code).toBe(1);
-    expect(JSON.parse(json.out)).toMatchObject({ balanced: false, destinations: { crm: { balance: 1 } } });
+    const after = await bench.until(({ destinations }) => destinations['busy']!.pending === 0);
+    expect(after.destinations['busy']).toEqual(counts({ owed: accepted, delivered: accepted }));
   });
 });
 
-describe('the admin token', () => {
+describe('a server that keeps a ledger', () => {
   const bench = new Bench();
-  afterEach(() => bench.clear());
 
-  it('is made at the first start, kept for its owner alone, said where but never shown, and kept', async () => {
-    bench.place = makePlace('');
-    const program = await bench.start();
+  beforeAll(async () => {
+    const crm = destination('crm', await freePort());
+    bench.place = makePlace(`egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${crm}`);
+    await bench.start();
+  });
+
+  afterAll(() => bench.clear());
+
+  it('makes the admin token at its first start, keeps it for its owner alone, says where but never shows it, and keeps it', async () => {
+    const program = bench.program!;
     const file = join(bench.place.data, 'admin-token');
     const [line] = await program.saw(/^.*admin-token.*$/m);
     expect(JSON.parse(line)).toMatchObject({
@@ -268,6 +255,58 @@ describe('the admin token', () => {
     expect(bench.token).toBe(token);
   });
 
+  it('gives answers of the shape that docs/reference/ledger.md shows', async () => {
+    const text = readFileSync(join(ROOT, 'docs/reference/ledger.md'), 'utf8');
+    const [ledger, status] = [...text.matchAll(/^```json\n(.*?)^```$/gms)].map(([, json]) =>
+      JSON.parse(json!),
+    );
+    await send(bench.program!.url, '/v1/track', track('m1'));
+    await bench.until(({ destinations }) => destinations['crm']!.owed === 1);
+    const real = await bench.overview();
+    expect(Object.keys(ledger)).toEqual(Object.keys(await bench.ledger()));
+    for (const kind of ['sources', 'destinations'] as const) {
+      const [name] = Object.keys(ledger[kind]);
+      expect(Object.keys(ledger[kind][name!])).toEqual(Object.keys(real[kind][name!]!));
+    }
+    for (const key of Object.keys(status)) expect(real).toHaveProperty(key);
+  });
+
+  it('has one that does not balance as an error in the log, in the answer and in the exit code, and finds it again', async () => {
+    await bench.connect('robbed', await bench.receive(200));
+    const first = bench.program!;
+    await send(first.url, '/v1/track', track('m1'), { writeKey: 'robbed' });
+    await bench.until(({ destinations }) => destinations['robbed']!.delivered === 1);
+    expect(await first.stop()).toBe(0);
+
+    await alterStore(bench.place.data, {
+      // The counter stands in a slot of the ledger so far.
+      sqlite: `insert into ledger(scope, id, name, value) select 'destination', id, 'delivered', -1 from record where name = 'robbed'`,
+      postgres: `update ledger set value = 0 where name = 'delivered'`,
+    });
+    const second = await bench.start();
+    const [line] = await second.saw(/.*ledger\.unbalanced.*/);
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'error',
+      differences: [{ destination: 'robbed', difference: 1, owed: 1, delivered: 0 }],
+    });
+    expect(await bench.ledger()).toMatchObject({
+      balanced: false,
+      destinations: { robbed: { balance: 1 } },
+    });
+    const { code, out, err } = await bench.status();
+    expect(code).toBe(1);
+    expect(out).toMatch(/^ledger +NOT BALANCED\n {2}destination robbed: 1 lost: owed 1, delivered 0, /m);
+    expect(err).toBe(`millrace: the ledger of ${second.url} does not balance.\n`);
+    const json = await bench.status('--json');
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.out)).toMatchObject({ balanced: false, destinations: { robbed: { balance: 1 } } });
+  });
+});
+
+describe('the admin token', () => {
+  const bench = new Bench();
+  afterAll(() => bench.clear());
+
   it('comes from the file, and from the environment before it; then none is made', async () => {
     bench.place = makePlace('admin: { token: from-file }\n');
     const first = await bench.start();
@@ -278,31 +317,6 @@ describe('the admin token', () => {
     expect(await bench.statusWith('from-env')).toBe(200);
     expect(await bench.statusWith('from-file')).toBe(401);
     expect(existsSync(join(bench.place.data, 'admin-token'))).toBe(false);
-  });
-});
-
-describe('docs/reference/ledger.md', () => {
-  const bench = new Bench();
-  afterEach(() => bench.clear());
-
-  it('shows answers of the shape the server gives', async () => {
-    const text = readFileSync(join(ROOT, 'docs/reference/ledger.md'), 'utf8');
-    const [ledger, status] = [...text.matchAll(/^```json\n(.*?)^```$/gms)].map(([, json]) =>
-      JSON.parse(json!),
-    );
-    bench.place = makePlace(
-      `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${destination('crm', await freePort())}`,
-    );
-    const program = await bench.start();
-    await send(program.url, '/v1/track', track('m1'));
-    await bench.until(({ destinations }) => destinations['crm']!.owed === 1);
-    const real = await bench.overview();
-    expect(Object.keys(ledger)).toEqual(Object.keys(await bench.ledger()));
-    for (const kind of ['sources', 'destinations'] as const) {
-      const [name] = Object.keys(ledger[kind]);
-      expect(Object.keys(ledger[kind][name!])).toEqual(Object.keys(real[kind][name!]!));
-    }
-    for (const key of Object.keys(status)) expect(real).toHaveProperty(key);
   });
 });
 

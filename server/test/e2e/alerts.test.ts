@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import { ControlApi } from '../support/control-api.ts';
@@ -37,30 +37,17 @@ function expectedSignature({ headers, body }: Arrival): string {
 describe('alerts of the real program', () => {
   let place: Place;
   let program: Program;
+  /** Of the alerts of the file. */
   let mail: SmtpServer;
-  const receivers: TestReceiver[] = [];
+  let oncall: TestReceiver;
+  let down: TestReceiver;
+  const receivers: { stop(): Promise<void> }[] = [];
 
-  afterEach(async () => {
-    await program.kill();
-    await mail.stop();
-    for (const receiver of receivers.splice(0)) await receiver.stop();
-    place.remove();
-  });
-
-  async function receiver(...options: Parameters<typeof startReceiver>): Promise<TestReceiver> {
-    const started = await startReceiver(...options);
-    receivers.push(started);
-    return started;
-  }
-
-  const control = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
-  const api = async (method: string, path: string, body?: object) =>
-    (await control.ask<Record<string, unknown>>(method, path, body)).answer;
-
-  it('tell a signed webhook and a mailbox of a failing destination and of dead letters, once', async () => {
+  beforeAll(async () => {
     mail = await startSmtpServer();
-    const oncall = await receiver();
-    const down = await receiver({
+    receivers.push(mail);
+    oncall = await receiver();
+    down = await receiver({
       answer: (response, { body }) =>
         void response.writeHead(body.includes('dies') ? 410 : 503, { 'retry-after': '1' }).end(),
     });
@@ -77,6 +64,25 @@ alerts:
     settings: { server: "smtp://127.0.0.1:${mail.port}", from: millrace@example.com, to: [ops@example.com] }
 `);
     program = await startServer(place);
+  });
+
+  afterAll(async () => {
+    await program.kill();
+    for (const receiver of receivers) await receiver.stop();
+    place.remove();
+  });
+
+  async function receiver(...options: Parameters<typeof startReceiver>): Promise<TestReceiver> {
+    const started = await startReceiver(...options);
+    receivers.push(started);
+    return started;
+  }
+
+  const control = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
+  const api = async (method: string, path: string, body?: object) =>
+    (await control.ask<Record<string, unknown>>(method, path, body)).answer;
+
+  it('tell a signed webhook and a mailbox of a failing destination and of dead letters, once', async () => {
     await api('POST', 'alerts/oncall/test', {});
     await send(program.url, '/v1/track', track('waits'));
     await mail.count(1);
@@ -130,10 +136,9 @@ alerts:
   });
 
   it('show what a receiver answers to a test, and keep to the egress rules', async () => {
-    mail = await startSmtpServer({ verdict: '554 not today' });
+    const refusing = await startSmtpServer({ verdict: '554 not today' });
+    receivers.push(refusing);
     const busy = await receiver({ answer: (response) => void response.writeHead(503).end('busy') });
-    place = makePlace('egress: { allow: [127.0.0.0/8] }\n');
-    program = await startServer(place);
     const refused = { name: 'a', type: 'webhook', settings: { url: 'http://169.254.169.254/' } };
     expect(await api('POST', 'alerts', refused)).toMatchObject({
       code: 'invalid_parameters',
@@ -144,7 +149,7 @@ alerts:
       errors: [{ path: 'body.settings.server', message: expect.stringContaining('egress.allow') }],
     });
     const login = { user: 'millrace', password: 'p4ssword-of-the-server' };
-    const mailbox = { ...inside, server: `smtp://127.0.0.1:${mail.port}` };
+    const mailbox = { ...inside, server: `smtp://127.0.0.1:${refusing.port}` };
     await api('POST', 'alerts', { name: 'mail', type: 'email', settings: { ...mailbox, ...login } });
     await api('POST', 'alerts', { name: 'hook', type: 'webhook', settings: { url: busy.url } });
     expect(await api('POST', 'alerts/hook/test', {})).toMatchObject({
@@ -153,7 +158,7 @@ alerts:
     // No TLS there: the password stays here, and no answer shows it.
     const unsafe = await api('POST', 'alerts/mail/test', {});
     expect(unsafe).toMatchObject({ outcome: 'failed', receiver: mailbox.server });
-    expect(mail.lines.some(({ text }) => text.startsWith('AUTH'))).toBe(false);
+    expect(refusing.lines.some(({ text }) => text.startsWith('AUTH'))).toBe(false);
     // A mask stands for the password only for the server that it belongs to.
     const shown = await api('GET', 'alerts/mail');
     expect(JSON.stringify(shown)).not.toContain('p4ssword');

@@ -1,12 +1,13 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   failuresOf,
   makePlace,
   oneDestination,
   type Place,
+  type Program,
   runProgram,
   startProgram,
 } from '../support/program.ts';
@@ -14,22 +15,29 @@ import {
 /** What only the embedded engine keeps in its data folder can be missing or in use there. */
 describe('millrace start on a data folder', () => {
   let place: Place;
+  /** The one that has made the folder; tests that change the folder stop it, and leave what the next one makes worse. */
+  let first: Program;
   const args = (...more: string[]) => [
     ...['start', '--config', place.config, '--data', place.data, '--host', '127.0.0.1'],
     ...more,
   ];
   const start = (...more: string[]) => runProgram({ args: args(...more) });
 
-  beforeEach(() => {
+  beforeAll(async () => {
     place = makePlace(oneDestination(['http://127.0.0.1:9/in']));
+    first = await startProgram({ args: args('--port', '0') });
   });
-  afterEach(() => place.remove());
+  afterAll(async () => {
+    await first.kill();
+    place.remove();
+  });
 
   it('says in one line what to do when the data folder cannot be made', async () => {
-    writeFileSync(place.data, 'a file, not a folder');
-    const { code, stderr } = await start('--port', '0');
+    const data = join(place.folder, 'file');
+    writeFileSync(data, 'a file, not a folder');
+    const { code, stderr } = await start('--port', '0', '--data', data);
     expect(code).toBe(1);
-    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/data folder .*data.*--data/)]);
+    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/data folder .*file.*--data/)]);
   });
 
   it.runIf(process.platform === 'linux').each(['start', 'dev'])(
@@ -43,18 +51,7 @@ describe('millrace start on a data folder', () => {
     },
   );
 
-  it('says in one line what to do when its store has vanished, and leaves the folder as it is', async () => {
-    const first = await startProgram({ args: args('--port', '0') });
-    await first.stop();
-    rmSync(join(place.data, 'millrace.db'));
-    const { code, stderr } = await start('--port', '0');
-    expect(code).toBe(1);
-    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/millrace\.db is missing.*restore a backup/)]);
-    expect(existsSync(join(place.data, 'millrace.db'))).toBe(false);
-  });
-
   it('says in one line what to do when the data folder belongs to another running instance', async () => {
-    const first = await startProgram({ args: args('--port', '0') });
     const { code, stderr } = await start('--port', '0');
     expect(code).toBe(1);
     expect(failuresOf(stderr)).toEqual([
@@ -66,7 +63,6 @@ describe('millrace start on a data folder', () => {
   });
 
   it('says in one line what to do when the folder holds a newer format', async () => {
-    const first = await startProgram({ args: args('--port', '0') });
     await first.stop();
     const database = new DatabaseSync(join(place.data, 'millrace.db'));
     database.exec('pragma user_version = 999');
@@ -74,5 +70,14 @@ describe('millrace start on a data folder', () => {
     const { code, stderr } = await start('--port', '0');
     expect(code).toBe(1);
     expect(failuresOf(stderr)).toEqual([expect.stringMatching(/newer Millrace \(format 999.*newer version/)]);
+  });
+
+  it('says in one line what to do when its store has vanished, and leaves the folder as it is', async () => {
+    await first.stop();
+    rmSync(join(place.data, 'millrace.db'));
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(failuresOf(stderr)).toEqual([expect.stringMatching(/millrace\.db is missing.*restore a backup/)]);
+    expect(existsSync(join(place.data, 'millrace.db'))).toBe(false);
   });
 });

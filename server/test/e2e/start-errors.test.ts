@@ -3,14 +3,16 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   failuresOf,
   makePlace,
   oneDestination,
   type Place,
+  type Program,
   runProgram,
   startProgram,
+  startServer,
 } from '../support/program.ts';
 
 const GOOD = oneDestination(['http://127.0.0.1:9/in']);
@@ -72,14 +74,7 @@ describe('millrace start', () => {
     expect(second.out.stderr).not.toContain('webiste');
   });
 
-  it('starts with an endpoint whose name does not resolve, and says so', async () => {
-    writeFileSync(place.config, oneDestination(['http://nowhere.invalid/']));
-    const program = await startProgram({ args: args('--port', '0') });
-    await program.saw(/nowhere\.invalid does not resolve/);
-    await program.stop();
-  });
-
-  it('refuses a short admin token where others can reach it, and takes it on loopback', async () => {
+  it('refuses a short admin token where others can reach it', async () => {
     writeFileSync(place.config, `admin: { token: fifteen-letters }\n${GOOD}`);
     const open = await runProgram({ args: ['start', '--config', place.config, '--data', place.data] });
     expect(open.code).toBe(2);
@@ -87,8 +82,6 @@ describe('millrace start', () => {
       /millrace\.yaml:1:17 {2}admin\.token {2}must have at least 16 characters where the server listens on 0\.0\.0\.0/,
     );
     expect(open.stderr).not.toContain('fifteen-letters');
-    const program = await startProgram({ args: args('--port', '0') });
-    await program.stop();
     const env = { MILLRACE_ADMIN_TOKEN: 'fifteen-letters' };
     writeFileSync(place.config, GOOD);
     const given = await runProgram({ args: ['start', '--config', place.config, '--data', place.data], env });
@@ -118,13 +111,6 @@ describe('millrace start', () => {
     ]);
   });
 
-  it('starts again on the folder of one that was killed', async () => {
-    const first = await startProgram({ args: args('--port', '0') });
-    await first.kill();
-    const second = await startProgram({ args: args('--port', '0') });
-    expect(await second.stop()).toBe(0);
-  });
-
   it('names the key of a database that it cannot open, and ends with 1', async () => {
     const database = 'postgres://127.0.0.1:9/millrace';
     writeFileSync(place.config, `${GOOD}\ndatabase: ${database}\n`);
@@ -135,5 +121,35 @@ describe('millrace start', () => {
     });
     expect(code).toBe(1);
     expect(failuresOf(stderr)).toEqual([expect.stringMatching(/database/)]);
+  });
+});
+
+describe('a server that starts', () => {
+  let place: Place;
+  let program: Program;
+
+  beforeAll(async () => {
+    place = makePlace(`admin: { token: fifteen-letters }\n${oneDestination(['http://nowhere.invalid/'])}`);
+    program = await startServer(place);
+  });
+
+  afterAll(async () => {
+    await program.kill();
+    place.remove();
+  });
+
+  it('has an endpoint whose name does not resolve, and says so', async () => {
+    await program.saw(/nowhere\.invalid does not resolve/);
+  });
+
+  it('takes a short admin token on loopback', async () => {
+    const headers = { authorization: 'Bearer fifteen-letters' };
+    expect((await fetch(`${program.url}/api/v1/ledger`, { headers })).status).toBe(200);
+  });
+
+  it('starts again on its folder when it was killed', async () => {
+    await program.kill();
+    program = await startServer(place);
+    expect(await program.stop()).toBe(0);
   });
 });

@@ -10,7 +10,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MILLRACE } from '../../server/test/support/program.ts';
-import { millrace as launch, type Program, runVerb } from './program.ts';
+import { millrace as launch, type Program, runVerb, startVerb } from './program.ts';
 
 const running: Program[] = [];
 afterEach(() => {
@@ -163,12 +163,14 @@ describe('millrace listen', () => {
   });
 
   it('fails, waits and prints bodies as asked', async () => {
-    const { program, url } = await listening('--fail-rate', '1', '--delay', '120ms', '--body');
+    const verb = startVerb(['listen', '--port', '0', '--fail-rate', '1', '--delay', '120ms', '--body']);
+    const [, url = ''] = await verb.says('err', /listens on (http:\S+?),/);
     const before = performance.now();
     const answer = await fetch(url, { method: 'POST', body: '{"type":"page"}' });
     expect(answer.status).toBe(500);
     expect(performance.now() - before).toBeGreaterThanOrEqual(119);
-    await program.says('out', /not signed – {2}answered 500\n {4}\{\n {6}"type": "page"\n {4}\}\n/);
+    await verb.says('out', /not signed – {2}answered 500\n {4}\{\n {6}"type": "page"\n {4}\}\n/);
+    expect((await verb.stop()).code).toBe(0);
   });
 
   it('ends with 1 and one line on stderr when its port is taken', async () => {

@@ -20,8 +20,36 @@ export interface Program {
   says(stream: 'out' | 'err', pattern: RegExp): Promise<RegExpExecArray>;
 }
 
+/** What a program has said so far, and who waits for more. */
+class Said {
+  readonly text = { out: '', err: '' };
+  readonly #watchers = new Set<() => void>();
+
+  readonly gather = (stream: 'out' | 'err') => (chunk: string) => {
+    this.text[stream] += chunk;
+    for (const watch of this.#watchers) watch();
+  };
+
+  /** As `says` of a program that has ended when `ended` resolves. */
+  match(ended: Promise<Ended>, stream: 'out' | 'err', pattern: RegExp): Promise<RegExpExecArray> {
+    const { text } = this;
+    const said = new Promise<RegExpExecArray>((resolve, reject) => {
+      const watch = () => {
+        const match = pattern.exec(text[stream]);
+        if (!match) return;
+        this.#watchers.delete(watch);
+        resolve(match);
+      };
+      this.#watchers.add(watch);
+      watch();
+      void ended.then(({ out, err }) => reject(new Error(`ended without saying ${pattern}:\n${out}${err}`)));
+    });
+    return within(`the program said ${pattern}`, said, () => `It said:\n${text.out}${text.err}`);
+  }
+}
+
 /**
- * `input` is the content of its standard input, empty by default. For a verb that ends by itself `runVerb` is cheaper.
+ * `input` is the content of its standard input, empty by default. For what is not about the process `runVerb` and `startVerb` are cheaper.
  */
 export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Program {
   const child = spawn(process.execPath, [MILLRACE, ...args], {
@@ -29,57 +57,51 @@ export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, i
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   child.stdin?.end(input);
-  const text = { out: '', err: '' };
-  const watchers = new Set<() => void>();
-  const gather = (stream: 'out' | 'err') => (chunk: string) => {
-    text[stream] += chunk;
-    for (const watch of watchers) watch();
-  };
-  child.stdout?.setEncoding('utf8').on('data', gather('out'));
-  child.stderr?.setEncoding('utf8').on('data', gather('err'));
+  const said = new Said();
+  child.stdout?.setEncoding('utf8').on('data', said.gather('out'));
+  child.stderr?.setEncoding('utf8').on('data', said.gather('err'));
   const ended = new Promise<Ended>((resolve) => {
-    child.on('close', (code) => resolve({ code, ...text }));
+    child.on('close', (code) => resolve({ code, ...said.text }));
   });
-  const says = (stream: 'out' | 'err', pattern: RegExp) => {
-    const said = new Promise<RegExpExecArray>((resolve, reject) => {
-      const watch = () => {
-        const match = pattern.exec(text[stream]);
-        if (!match) return;
-        watchers.delete(watch);
-        resolve(match);
-      };
-      watchers.add(watch);
-      watch();
-      void ended.then(({ out, err }) => reject(new Error(`ended without saying ${pattern}:\n${out}${err}`)));
-    });
-    return within(`the program said ${pattern}`, said, () => `It said:\n${text.out}${text.err}`);
-  };
-  return { child, ended, says };
+  return { child, ended, says: (stream, pattern) => said.match(ended, stream, pattern) };
+}
+
+/** A verb that runs in this process. */
+export interface Verb extends Pick<Program, 'ended' | 'says'> {
+  /** What Ctrl-C asks of it; resolves when it has ended. */
+  stop(): Promise<Ended>;
 }
 
 /**
- * Runs a verb in this process, which spares the start of one. The verb gets streams and an environment of its own. For verbs that
- * end by themselves; signals and the end of a process are those of `millrace`.
+ * Starts a verb in this process, which spares the start of one. The verb gets streams and an environment of its own. Signals and the end of
+ * a process are those of `millrace`.
  */
-export async function runVerb(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-  input = '',
-): Promise<Ended> {
-  const text = { out: '', err: '' };
-  const gather = (stream: 'out' | 'err') =>
-    new PassThrough({ encoding: 'utf8' }).on('data', (chunk: string) => {
-      text[stream] += chunk;
+export function startVerb(args: readonly string[], env: NodeJS.ProcessEnv = {}, input = ''): Verb {
+  const said = new Said();
+  const stream = (name: 'out' | 'err') => new PassThrough({ encoding: 'utf8' }).on('data', said.gather(name));
+  const [out, err] = [stream('out'), stream('err')];
+  const { promise: stopping, resolve: askToStop } = Promise.withResolvers<void>();
+  const run = async (): Promise<Ended> => {
+    const code = await runCommandLine(args, {
+      env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
+      version: '0.0.0',
+      in: Readable.from([input]) as Surroundings['in'],
+      out: out as unknown as Surroundings['out'],
+      err: err as unknown as Surroundings['err'],
+      stopping,
     });
-  const [out, err] = [gather('out'), gather('err')];
-  const code = await runCommandLine(args, {
-    env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
-    version: '0.0.0',
-    in: Readable.from([input]) as Surroundings['in'],
-    out: out as unknown as Surroundings['out'],
-    err: err as unknown as Surroundings['err'],
-    stopping: new Promise(() => {}),
-  });
-  await Promise.all([out, err].map((stream) => finished(stream.end())));
-  return { code, ...text };
+    await Promise.all([out, err].map((one) => finished(one.end())));
+    return { code, ...said.text };
+  };
+  const ended = run();
+  const stop = () => {
+    askToStop();
+    return ended;
+  };
+  return { ended, says: (name, pattern) => said.match(ended, name, pattern), stop };
+}
+
+/** Runs a verb that ends by itself in this process. */
+export function runVerb(args: readonly string[], env: NodeJS.ProcessEnv = {}, input = ''): Promise<Ended> {
+  return startVerb(args, env, input).ended;
 }

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace, runVerb, type Program as Typed } from '../../../cli/test/program.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { runVerb, startVerb, type Verb } from '../../../cli/test/program.ts';
 import { send } from '../support/calls.ts';
 import {
   makePlace,
@@ -44,7 +44,16 @@ describe('text of a stranger', () => {
   });
 
   const ofServer = () => ['--url', program.url, '--data', place.data];
-  const typed = (...args: string[]): Typed => millrace([...args, ...ofServer()]);
+  const verbs: Verb[] = [];
+  afterEach(async () => {
+    for (const verb of verbs.splice(0)) await verb.stop();
+  });
+
+  function typed(...args: string[]): Verb {
+    const verb = startVerb(args);
+    verbs.push(verb);
+    return verb;
+  }
 
   function expectVisible(what: string, text: string): void {
     expect([what, UNSEEN.exec(text)?.[0], FORGED.exec(text)?.[0]]).toEqual([what, undefined, undefined]);
@@ -65,12 +74,12 @@ describe('text of a stranger', () => {
   });
 
   it('can be seen in what is shown live', async () => {
-    const tails = [typed('tail'), typed('tail', '--body'), typed('tail', '--json', '--body')];
+    const ways = [['tail'], ['tail', '--body'], ['tail', '--json', '--body']];
+    const tails = ways.map((way) => typed(...way, ...ofServer()));
     await Promise.all(tails.map((tail) => tail.says('err', /watching/)));
     await send(program.url, '/v1/track', ofUser(`m2${BAD}`));
     await Promise.all(tails.map((tail) => tail.says('out', /dead/)));
-    for (const tail of tails) tail.child.kill('SIGINT');
-    for (const { out, err } of await Promise.all(tails.map((tail) => tail.ended)))
+    for (const { out, err } of await Promise.all(tails.map((tail) => tail.stop())))
       expectVisible('tail', out + err);
   });
 
@@ -83,7 +92,7 @@ describe('text of a stranger', () => {
   });
 
   it('can be seen in the output of millrace dev', async () => {
-    const listen = millrace(['listen', '--port', '0', '--body']);
+    const listen = typed('listen', '--port', '0', '--body');
     const [, url = ''] = await listen.says('err', /listens on (\S+),/);
     const dev = await startProgram({
       ...{ args: ['dev', '--port', '0', '--data', `${place.data}-dev`], env: { MILLRACE_LOG: 'debug' } },
@@ -93,8 +102,7 @@ describe('text of a stranger', () => {
     await fetch(url, { method: 'POST', body: JSON.stringify(ofUser('m4')), headers: { 'webhook-id': 'm4' } });
     await fetch(url, { method: 'POST', body: `no JSON ${BAD}` });
     await listen.says('out', /no JSON/);
-    listen.child.kill('SIGINT');
-    const { out, err } = await listen.ended;
+    const { out, err } = await listen.stop();
     expectVisible('listen', out + err);
     await dev.stop();
     expectVisible('dev', dev.out.stdout + dev.out.stderr);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { millrace, runVerb } from '../../../cli/test/program.ts';
+import { millrace, runVerb, startVerb, type Verb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -24,6 +24,7 @@ describe('watching what happens', () => {
   let program: Program;
   let port: number;
   const viewers: Viewer[] = [];
+  const verbs: Verb[] = [];
 
   beforeAll(async () => {
     receiver = await startReceiver({
@@ -35,8 +36,9 @@ describe('watching what happens', () => {
 
   beforeEach(() => start());
 
-  afterEach(() => {
+  afterEach(async () => {
     for (const viewer of viewers.splice(0)) viewer.socket.destroy();
+    for (const verb of verbs.splice(0)) await verb.stop();
   });
 
   afterAll(async () => {
@@ -61,7 +63,11 @@ describe('watching what happens', () => {
 
   const token = () => adminTokenOf(place);
   const tailArguments = (...args: string[]) => ['tail', '--url', program.url, '--data', place.data, ...args];
-  const tail = (...args: string[]) => millrace(tailArguments(...args));
+  const tail = (...args: string[]): Verb => {
+    const verb = startVerb(tailArguments(...args));
+    verbs.push(verb);
+    return verb;
+  };
   const sendTo = (key: string, path: string, body: unknown) =>
     send(program.url, path, body, { writeKey: key });
 
@@ -121,7 +127,7 @@ describe('watching what happens', () => {
   const watching = (query = '') => new Viewer(query).saw(/: watching/);
 
   it('prints what happens as lines, and ends with 0 at Ctrl-C', async () => {
-    const viewer = tail();
+    const viewer = millrace(tailArguments());
     await viewer.says('err', /watching http/);
     await sendTo('wk', '/v1/track', track('order-1'));
     await viewer.says('out', /crm +200 /);
@@ -154,11 +160,10 @@ describe('watching what happens', () => {
     const [line] = await json.says('out', /.*"order-3".*\n/);
     await whole.says('out', /refuses/);
     await whole.says('out', / {4} {2}"properties": \{\n {4} {4}"total": 9\n/);
-    for (const { child } of [whole, json]) child.kill('SIGTERM');
-    const { out } = await whole.ended;
+    const { out } = await whole.stop();
+    const told = await json.stop();
     expect(out).not.toMatch(/Home|wk|t0ken/);
-    const told = JSON.parse(line) as Record<string, unknown>;
-    expect(told).toEqual({
+    expect(JSON.parse(line)).toEqual({
       ...{
         kind: 'settled',
         at: expect.any(String),
@@ -175,7 +180,7 @@ describe('watching what happens', () => {
         },
       ],
     });
-    expect((await json.ended).out.trimEnd().split('\n')).toHaveLength(2);
+    expect(told.out.trimEnd().split('\n')).toHaveLength(2);
   });
 
   it('shows to each what passes its filter', async () => {
@@ -202,8 +207,7 @@ describe('watching what happens', () => {
     await viewer.says('err', /watching \S+ again/);
     await sendTo('wk', '/v1/track', track('order-2'));
     await viewer.says('out', /crm +200/);
-    viewer.child.kill('SIGINT');
-    expect((await viewer.ended).code).toBe(0);
+    expect((await viewer.stop()).code).toBe(0);
   });
 
   it('ends with 1 where there is nothing to watch, and with 2 for what it does not understand', async () => {

@@ -64,7 +64,6 @@ const LONG_ON_POSTGRES = [
   'start-errors',
   'tail',
   'trace',
-  'trusted-proxies',
   'url-secrets',
 ];
 

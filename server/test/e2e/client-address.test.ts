@@ -190,6 +190,31 @@ sources:
     expect(await addresses({ direct: true })).toEqual([here, here, own, here]);
   });
 
+  const askFrom = (forwardedFor: string, path: string, token: string) =>
+    fetch(`${program.url}/api/v1/${path}`, {
+      headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': forwardedFor },
+    });
+
+  it('a call with context.direct has the address of its client', async () => {
+    const headers = { 'x-forwarded-for': '1.2.3.4, 203.0.113.9' };
+    const direct = track('m-direct', { context: { direct: true } });
+    expect(await send(program.url, '/v1/track', direct, { writeKey: 'wk_new', headers })).toMatchObject({
+      status: 200,
+    });
+    const answer = await askFrom('203.0.113.9', 'events/m-direct', adminTokenOf(place));
+    const { data } = (await answer.json()) as { data: { event: { context: unknown } }[] };
+    expect(data[0]!.event.context).toEqual({ direct: true, ip: '203.0.113.9' });
+  });
+
+  it('a client that guesses tokens has to wait, and no other client behind the same proxy', async () => {
+    const statusAt = async (from: string, token: string) => (await askFrom(from, 'ledger', token)).status;
+    const guess = () => statusAt('203.0.113.66', 'wrong');
+    for (let nth = 0; nth < 20; nth++) expect(await guess()).toBe(401);
+    expect(await guess()).toBe(429);
+    expect(await statusAt('203.0.113.66', adminTokenOf(place))).toBe(429);
+    expect(await statusAt('203.0.113.9', adminTokenOf(place))).toBe(200);
+  });
+
   it(quoted('A file or a request without `ip` leaves a source the rule that it has.'), async () => {
     expect(await ask('sources/keeping')).toMatchObject({ ip: 'keep' });
     const patch = (body: object) => ask('sources/keeping', { method: 'PATCH', body });

@@ -43,8 +43,9 @@ export function sharedServer(yaml: () => string): SharedServer {
     await server.start();
   });
   afterAll(async () => {
-    await server.program.kill();
-    server.place.remove();
+    // Neither is there after a start that failed, whose reason is what should be read.
+    await server.program?.kill();
+    server.place?.remove();
   });
   return server;
 }

@@ -13,6 +13,7 @@ import {
   startServer,
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 describe('a URL that fails beside one that accepts everything', () => {
   let place: Place;
@@ -67,8 +68,12 @@ describe('a URL that fails beside one that accepts everything', () => {
     const lastError = { reason: 'status_503', status: 503, answer: 'no room', at: expect.any(String) };
     expect(second).toMatchObject({ endpoint: `${dead.url}/in?token=…`, state: 'failing', lastError });
     expect(second!.history).toEqual([{ at: second!.since, state: 'failing', reason: 'status_503' }]);
-    const status = await runVerb(['status', '--url', program.url, '--data', place.data]);
-    expect(status.out).toMatch(/crm +healthy +21 +21 +0/);
+    // The last results are written in a group, a moment after their answers.
+    const status = await until('everything is delivered', async () => {
+      const said = await runVerb(['status', '--url', program.url, '--data', place.data]);
+      expect(said.out).toMatch(/crm +healthy +21 +21 +0/);
+      return said;
+    });
     expect(status.out).toContain('failing endpoint');
     expect(status.out).toMatch(/\/in\?token=… +crm +\d\d:\d\d +status_503 \d+ m?s ago: no room/);
     const { host } = new URL(dead.url);

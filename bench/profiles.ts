@@ -2,7 +2,7 @@ import type { openProfileStore } from '../server/src/adapters/sqlite/users/profi
 import type { Computation } from '../server/src/model/definition.ts';
 import { DAY } from '../server/src/model/time.ts';
 import type { IdentityHash } from '../server/src/users/contract.ts';
-import { encodeProfile, newProfile } from '../server/src/users/profile-state.ts';
+import { encodeProfile, newIdentity, newProfile } from '../server/src/users/profile-state.ts';
 
 /** Different names of tracked events; the first ones are far more frequent. */
 const NAMES = 30;
@@ -35,7 +35,7 @@ export async function fillProfiles(
 function stateOf(user: number, { at, isInCohort }: { at: number; isInCohort: boolean }): Uint8Array {
   const state = newProfile(user + 1);
   state.userId = `user-${user}`;
-  state.identities.push({ kind: 'user', value: state.userId, at });
+  state.identities.push(newIdentity('user', state.userId, at));
   const traits = {
     ...{ email: `u${user}@example.com`, plan: 'free', name: `Name Surname ${user}`, logins: 7 },
     ...(isInCohort ? { cohort: 'synced' } : {}),

@@ -107,7 +107,7 @@ async function readAll(reader: LogReader): Promise<void> {
   for (let from = 0; ; ) {
     const page = await reader.page(from, 2000);
     if (page.next === from) return;
-    readEvents(page, ids, undefined);
+    readEvents(page, ids, { serverSources: [1] });
     from = page.next;
   }
 }
@@ -131,7 +131,7 @@ async function withProfiles(reader: LogReader, computations: readonly Computatio
     ...{ reader: late, store, clock, logger: silent, hash },
     computations: new Computations({ reader: late, clock }),
   });
-  await processor.configure({ computations, identities: DEFAULT_IDENTITY_SETTINGS });
+  await processor.configure({ computations, identities: DEFAULT_IDENTITY_SETTINGS, serverSources: [1] });
   while ((await processor.slice()).hasMore);
   isEmpty = false;
   const slices: number[] = [];

@@ -75,7 +75,7 @@ function devConfig(loaded: Config, receiverUrl: string): Config {
     sources: [
       {
         ...{ name: 'dev', writeKeys: [WRITE_KEY] },
-        ...{ enabled: true, mode: 'standard', whenDisabled: 'refuse', ip: 'keep' },
+        ...{ enabled: true, mode: 'standard', whenDisabled: 'refuse', ip: 'keep', trust: 'server' },
       },
     ],
     destinations: [

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
-import { AUDIENCES_SOURCE } from './model/settings.ts';
+import { AUDIENCES_SOURCE, trustOf } from './model/settings.ts';
 import type { Clock, ClockMark } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
@@ -60,7 +60,8 @@ function usersSettings(
 ): UsersSettings {
   const own = sources.find(({ name }) => name === AUDIENCES_SOURCE.name);
   const computations = [...audiences, ...traits];
-  return { computations, identities, ...(own === undefined ? {} : { ownSource: own.id }) };
+  const serverSources = sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
+  return { computations, identities, serverSources, ...(own === undefined ? {} : { ownSource: own.id }) };
 }
 
 interface PublisherParts extends UsersParts {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../../../server/test/support/calls.ts';
+import { until } from '../../../server/test/support/until.ts';
 import { type Driver, libraries, librariesBesideTheServer } from '../library.ts';
 import { quoted } from './quoted.ts';
 import { type Body, bodiesAt, type Call, deletionsAt, Scene } from './scene.ts';
@@ -27,14 +28,15 @@ const identify = (ids: Body, traits: Body, more: Body = {}): Call => [
 describe.each(tried)('the $name client', (library) => {
   let scene: Scene;
   let website: Driver;
+  let app: Driver;
   beforeAll(async () => {
     const identities = {
       externalIds: ['email'],
-      limit: 1000,
       blocked: ['null', 'undefined', 'anonymous', '-1', '0', 'kiosk'],
     };
     scene = await Scene.open(library, { more: { identities, profiles: 'on' } });
     website = await scene.client('wk');
+    app = await scene.client('wk_app');
   });
   afterAll(() => scene.close());
 
@@ -93,40 +95,55 @@ describe.each(tried)('the $name client', (library) => {
     },
   );
 
+  const counted = async (result: string) => {
+    const headers = { authorization: 'Bearer t0ken' };
+    const text = await (await fetch(`${scene.url}/metrics`, { headers })).text();
+    const line = new RegExp(`^millrace_profiles_identities_total\\{result="${result}"\\} (\\d+)`, 'm');
+    return Number(line.exec(text)?.[1]);
+  };
+
   it(
     quoted(
-      'A profile is one user: a `userId`, the anonymous and external ids that belong to it, and at most 1,000 ids in all.',
-      'An id beyond that is not bound, and two profiles with more ids together are not merged.',
-      'Both are counted.',
+      'A profile is one user: a `userId`, and the anonymous and external ids that belong to it.',
+      'It has at most 900 anonymous and 100 external ids; its `userId`s do not count.',
+      'For an id beyond that, one makes room that only client sources have named, first those of a single event; where there is none, it is not bound.',
+      'Two profiles with more ids together are not merged, unless that makes room.',
+      'All of this is counted.',
     ),
     async () => {
-      const overLimit = async () => {
-        const text = await (
-          await fetch(`${scene.url}/metrics`, { headers: { authorization: 'Bearer t0ken' } })
-        ).text();
-        return Number(/^millrace_profiles_identities_total\{result="over_limit"\} (\d+)/m.exec(text)?.[1]);
-      };
-      const before = await overLimit();
+      const before = await counted('over_limit');
       const device = (nth: number) => `bob-device-${nth}`;
-      const calls = Array.from({ length: 998 }, (_, nth) =>
+      const calls = Array.from({ length: 898 }, (_, nth) =>
         identify({ userId: 'bob', anonymousId: device(nth) }, { nth }),
       );
       await scene.send(website, identify({ userId: 'bob' }, { email: 'bob@example.com' }), ...calls);
-      expect(await profile('/bob')).toMatchObject({ externalIds: { email: ['bob@example.com'] } });
-      await scene.send(website, identify({ userId: 'bob', anonymousId: device(998) }, { nth: 998 }));
+      await scene.settle(website);
+      const own = (anonymousId: string) => identify({ userId: 'bob', anonymousId }, {});
+      await scene.send(app, own('phone'), own('phone'), own('once'), own('flood'));
       const full = await profile('/bob');
-      expect(full?.anonymousIds).toHaveLength(998);
-      expect(full?.anonymousIds).not.toContain(device(998));
-      // The event counts for its userId all the same.
-      expect(full?.traits).toMatchObject({ nth: 998 });
-      expect(await overLimit()).toBe(before + 1);
-      await scene.send(website, identify({ userId: 'bob-2' }, { b: 2 }), [
+      expect(full).toMatchObject({ externalIds: { email: ['bob@example.com'] } });
+      expect(full?.anonymousIds).toHaveLength(900);
+      expect(full?.anonymousIds).toEqual(expect.arrayContaining(['phone', 'flood', device(897)]));
+      expect(full?.anonymousIds).not.toContain('once');
+      expect(await counted('over_limit')).toBe(before + 1);
+      // Those of the server push out the client's, and then nothing makes room any more.
+      await scene.send(website, ...['a', 'b', 'c'].map((name) => own(`bob-${name}`)));
+      const { anonymousIds } = (await profile('/bob'))!;
+      expect(anonymousIds).toEqual(expect.arrayContaining(['bob-a', 'bob-b']));
+      for (const gone of ['phone', 'flood', 'bob-c']) expect(anonymousIds).not.toContain(gone);
+      expect(await counted('over_limit')).toBe(before + 4);
+      await scene.send(website, identify({ userId: 'bob-2', anonymousId: 'bob-2-device' }, { b: 2 }), [
         'alias',
         { previousId: 'bob-2', userId: 'bob' },
       ]);
       expect((await profile('/bob'))?.formerUserIds).toEqual([]);
       expect((await profile('/bob-2'))?.userId).toBe('bob-2');
-      expect(await overLimit()).toBeGreaterThan(before + 1);
+      expect(await counted('over_limit')).toBe(before + 5);
+      await scene.send(website, identify({ userId: 'bob-3' }, {}), [
+        'alias',
+        { previousId: 'bob-3', userId: 'bob' },
+      ]);
+      expect((await profile('/bob'))?.formerUserIds).toEqual(['bob-3']);
     },
   );
 
@@ -154,7 +171,7 @@ describe.each(tried)('the $name client', (library) => {
   it(
     quoted(
       '`identify` and `track` never join two different `userId`s.',
-      'Only an `alias` does: the new id wins, and the profile remembers the previous one as a former id.',
+      'Only an `alias` of a server source does, where the previous id was the `userId` of an event before it: the new id wins, and the profile remembers the previous one as a former id.',
       'Suppressing or deleting one of them means both.',
     ),
     async () => {
@@ -208,7 +225,8 @@ describe.each(tried)('the $name client', (library) => {
 
   it(
     quoted(
-      'An `alias` binds its previous id as a former `userId` and as an anonymous id, where these are free: it does not say which it was, and its events may come later.',
+      'The previous id of any other `alias` becomes an anonymous id of the new one, where it is free.',
+      'A `userId` of that name that comes later is a user of its own: an id that was only ever an `anonymousId` or a `previousId` joins no two users.',
       'An alias of ids that are joined already changes nothing.',
     ),
     async () => {
@@ -217,23 +235,86 @@ describe.each(tried)('the $name client', (library) => {
         ['alias', { previousId: 'fay-0', userId: 'fay' }],
         identify({ anonymousId: 'fay-0' }, { a: 1 }),
         identify({ userId: 'fay-0' }, { b: 2 }),
+        ['alias', { previousId: 'fay-0-device', userId: 'fay' }],
+        ['alias', { previousId: 'fay-0-device', userId: 'flo' }],
+        ['alias', { previousId: 'fay-0', userId: 'fay' }],
       );
-      const joined = await profile('/fay');
-      expect(joined).toMatchObject({
-        formerUserIds: ['fay-0'],
-        anonymousIds: ['fay-0'],
-        traits: { a: 1, b: 2 },
-      });
+      const [fay, other, flo] = [await profile('/fay'), await profile('/fay-0'), await profile('/flo')];
+      // The last alias comes behind an event of the user fay-0, and joins two users.
+      expect(fay).toMatchObject({ formerUserIds: ['fay-0'], anonymousIds: ['fay-0', 'fay-0-device'] });
+      expect(fay).toMatchObject({ traits: { a: 1, b: 2 } });
+      expect(other).toEqual(fay);
+      expect(flo).toMatchObject({ formerUserIds: [], anonymousIds: [] });
       await scene.send(website, ['alias', { previousId: 'fay', userId: 'fay-0' }]);
-      const { userId, formerUserIds, anonymousIds, merges } = (await profile('/fay-0'))!;
-      expect({ userId, formerUserIds, anonymousIds, merges }).toEqual({
-        userId: 'fay',
-        formerUserIds: ['fay-0'],
-        anonymousIds: ['fay-0'],
-        merges: joined!.merges,
-      });
+      expect((await profile('/fay'))?.merges).toEqual(fay!.merges);
     },
   );
+
+  it(
+    quoted(
+      'A source with `trust: client` has a write key that everybody can read, and a new source is one.',
+      'What its calls say of the `userId` that they name counts, and they bind an anonymous id to it; they bind no external id.',
+      'Its alias binds an anonymous id that the call has itself, or that the source has used before; any other, and one without a `userId`, joins nothing and is counted.',
+    ),
+    async () => {
+      expect(await scene.api('GET', 'sources/app')).toMatchObject({ trust: 'client' });
+      await scene.send(
+        website,
+        identify({ userId: 'pia', anonymousId: 'pia-device' }, { email: 'pia@example.com' }),
+        identify({ anonymousId: 'no-ones' }, {}),
+      );
+      await scene.settle(website);
+      const refused = async () => (await counted('unproven')) + (await counted('conflict'));
+      const before = await refused();
+      await scene.send(
+        app,
+        identify({ userId: 'pia', anonymousId: 'pia-phone' }, { plan: 'pro' }),
+        identify({ anonymousId: 'mal-device' }, { email: 'pia@example.com', seen: true }),
+        ['alias', { previousId: 'mal-device', userId: 'mal' }],
+        ...['pia', 'pia-device', 'no-ones', 'never-seen'].map(
+          (previousId): Call => ['alias', { previousId, userId: 'mal' }],
+        ),
+      );
+      await scene.settle(app);
+      const nobody = { previousId: 'pia', anonymousId: 'mal-phone' };
+      expect(await send(scene.url, '/v1/alias', nobody, { writeKey: 'wk_app' })).toMatchObject({
+        status: 200,
+      });
+      expect(await profile('/pia')).toMatchObject({
+        ...{ userId: 'pia', formerUserIds: [], merges: [] },
+        anonymousIds: ['pia-device', 'pia-phone'],
+        externalIds: { email: ['pia@example.com'] },
+        traits: { plan: 'pro' },
+      });
+      const mallory = await profile('/mal');
+      expect(mallory).toMatchObject({
+        formerUserIds: [],
+        anonymousIds: ['mal-device'],
+        traits: { seen: true },
+      });
+      expect(Object.values(mallory!.externalIds).flat()).toEqual([]);
+      await until('all are counted', async () => expect(await refused()).toBe(before + 5));
+    },
+  );
+
+  it(quoted('With `identities.alias: refuse` no call does.'), async () => {
+    const other = await Scene.open(library, { more: { identities: { alias: 'refuse' }, profiles: 'on' } });
+    try {
+      const client = await other.client('wk');
+      await other.send(client, identify({ userId: 'one' }, {}), [
+        'alias',
+        { previousId: 'one', userId: 'two' },
+      ]);
+      await other.settle(client);
+      for (const userId of ['one', 'two'])
+        expect((await other.ask('GET', `profiles/${userId}`)).answer).toMatchObject({
+          userId,
+          formerUserIds: [],
+        });
+    } finally {
+      await other.close();
+    }
+  });
 
   it(
     quoted(

@@ -65,7 +65,7 @@ export class Scene {
         admin: { token: TOKEN },
         egress: { allow: ['127.0.0.0/8'] },
         sources: [
-          source('website', 'wk'),
+          source('website', 'wk', { trust: 'server' }),
           source('app', 'wk_app'),
           source('unseen', 'wk_unseen'),
           source('quiet', 'wk_quiet'),

@@ -3337,6 +3337,11 @@ export interface operations {
                              */
                             ip: "keep" | "shorten" | "drop" | "direct";
                             /**
+                             * @description Whether its calls may join two users: server, or client for one whose write keys are public. docs/reference/identities.md.
+                             * @enum {string}
+                             */
+                            trust: "server" | "client";
+                            /**
                              * @description Made by the server, and not to be changed.
                              * @constant
                              */
@@ -3396,6 +3401,11 @@ export interface operations {
                      * @enum {string}
                      */
                     ip?: "keep" | "shorten" | "drop" | "direct";
+                    /**
+                     * @description Who can have the write keys: server for programs of yours alone; client for a website or an app, whose keys everybody can read. Only calls of a server source join two users. Absent: as it is, client for a new source.
+                     * @enum {string}
+                     */
+                    trust?: "server" | "client";
                 };
             };
         };
@@ -3428,6 +3438,11 @@ export interface operations {
                          * @enum {string}
                          */
                         ip: "keep" | "shorten" | "drop" | "direct";
+                        /**
+                         * @description Whether its calls may join two users: server, or client for one whose write keys are public. docs/reference/identities.md.
+                         * @enum {string}
+                         */
+                        trust: "server" | "client";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3486,6 +3501,11 @@ export interface operations {
                          * @enum {string}
                          */
                         ip: "keep" | "shorten" | "drop" | "direct";
+                        /**
+                         * @description Whether its calls may join two users: server, or client for one whose write keys are public. docs/reference/identities.md.
+                         * @enum {string}
+                         */
+                        trust: "server" | "client";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3583,6 +3603,11 @@ export interface operations {
                          * @enum {string}
                          */
                         ip: "keep" | "shorten" | "drop" | "direct";
+                        /**
+                         * @description Whether its calls may join two users: server, or client for one whose write keys are public. docs/reference/identities.md.
+                         * @enum {string}
+                         */
+                        trust: "server" | "client";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant

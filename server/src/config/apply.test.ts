@@ -26,13 +26,18 @@ async function startWith(store: ReturnType<typeof openMemoryStore>, sources: rea
     },
   );
   const rules = Object.fromEntries(snapshot.sources.map(({ name, ip }) => [name, ip]));
-  return { rules, warned };
+  const trusts = Object.fromEntries(snapshot.sources.map(({ name, trust }) => [name, trust]));
+  const warnedOf = (name: string) => warned.filter(([, event]) => event === name);
+  return { rules, trusts, warned: warnedOf('source.ip_direct'), warnedOfTrust: warnedOf('source.trusted') };
 }
 
 describe('the rule for addresses at a start', () => {
   test('is `keep` for a source that is new', async () => {
     const store = openMemoryStore();
-    expect(await startWith(store, [source('website')])).toEqual({ rules: { website: 'keep' }, warned: [] });
+    expect(await startWith(store, [source('website')])).toMatchObject({
+      rules: { website: 'keep' },
+      warned: [],
+    });
   });
 
   const older = quoted(
@@ -52,17 +57,43 @@ describe('the rule for addresses at a start', () => {
     expect(first.warned).toEqual([[{ sources: ['website', 'app'], hint }, 'source.ip_direct']]);
     expect((await store.settings.load()).sources[0]).toMatchObject({ ip: 'direct', mode: 'strict' });
 
-    expect(await startWith(store, file)).toEqual({ rules, warned: [] });
+    expect(await startWith(store, file)).toMatchObject({ rules, warned: [] });
   });
 
   test('is what the file says where it says something, and there is nothing to warn of', async () => {
     const store = openMemoryStore();
     await store.settings.apply({ sources: [source('website')], destinations: [] });
-    expect(await startWith(store, [source('website', { ip: 'keep' })])).toEqual({
+    expect(await startWith(store, [source('website', { ip: 'keep' })])).toMatchObject({
       rules: { website: 'keep' },
       warned: [],
     });
     await startWith(store, [source('website', { ip: 'drop' })]);
     expect((await startWith(store, [source('website')])).rules).toEqual({ website: 'drop' });
+  });
+});
+
+describe('the trust of a source at a start', () => {
+  test('is `client` for one that is new, and what the file says where it says something', async () => {
+    const store = openMemoryStore();
+    const file = [source('website'), source('backend', { trust: 'server' })];
+    const trusts = { website: 'client', backend: 'server' };
+    expect(await startWith(store, file)).toMatchObject({ trusts, warnedOfTrust: [] });
+    const silent = [source('website'), source('backend')];
+    expect(await startWith(store, silent)).toMatchObject({ trusts, warnedOfTrust: [] });
+  });
+
+  const older = quoted(
+    'Sources that are older than this choice are trusted as before, and the first start of a server that knows it names them in the log.',
+  );
+  test(older, async () => {
+    const store = openMemoryStore();
+    const records = [source('website', { ip: 'keep' }), source('backend'), AUDIENCES_SOURCE];
+    await store.settings.apply({ sources: records, destinations: [] });
+    const file = [source('website'), source('backend', { trust: 'server' }), source('new')];
+    const { trusts, warnedOfTrust } = await startWith(store, file);
+    expect(trusts).toEqual({ website: 'server', backend: 'server', audiences: undefined, new: 'client' });
+    const hint = expect.stringMatching(/may join users, as before; set trust to client where/);
+    expect(warnedOfTrust).toEqual([[{ sources: ['website'], hint }, 'source.trusted']]);
+    expect(await startWith(store, file)).toMatchObject({ warnedOfTrust: [] });
   });
 });

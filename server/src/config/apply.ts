@@ -1,7 +1,7 @@
 import { diffRecords } from '../control-api/changes.ts';
 import { addressOfAlert } from '../model/alert.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
-import type { SourceRecord } from '../model/settings.ts';
+import { addressRuleOf, type Source, type SourceRecord, trustOf } from '../model/settings.ts';
 import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -58,7 +58,7 @@ export async function applyConfigFile(
   if (refused.length > 0)
     throw new SettingsError(refused.map(({ path, message, inText }) => lineAt(path, message, inText)));
   warnOfMissingSources(config, now, logger);
-  now = await settleAddressRules(config, now, { settings, logger });
+  now = await settleOlderSources(config, now, { settings, logger });
   const changes = diffRecords(config, now, { by: 'file', clock });
   for (const { kind, name, action } of changes.audit ?? []) {
     if (action === 'created') continue;
@@ -79,31 +79,49 @@ export async function applyConfigFile(
 
 /**
  * Sources of before there was a choice go on as they were: an operator who has never been asked must not find the addresses of visitors in
- * events. Writes that down, so that the warning is given once.
+ * events, nor users apart that were one. Writes that down, so that the warnings are given once.
  */
-async function settleAddressRules(
+async function settleOlderSources(
   config: Pick<Config, 'sources'>,
   now: SettingsSnapshot,
   { settings, logger }: { readonly settings: SettingsStore; readonly logger: Logger },
 ): Promise<SettingsSnapshot> {
-  const sources = now.sources.filter(({ ip, system }) => ip === undefined && system !== true);
+  const sources = now.sources.filter(isOlder);
   if (sources.length === 0) return now;
   try {
-    const records = sources.map(({ id: _, ...record }): SourceRecord => ({ ...record, ip: 'direct' }));
+    const records = sources.map(({ id: _, ...record }): SourceRecord => {
+      return { ...record, ip: addressRuleOf(record), trust: trustOf(record) };
+    });
     const settled = await settings.apply({ sources: records, destinations: [] }, now);
-    const decided = new Set(config.sources.flatMap(({ name, ip }) => (ip === undefined ? [] : [name])));
-    const names = sources.map(({ name }) => name).filter((name) => !decided.has(name));
-    if (names.length > 0) logger.warn({ sources: names, hint: DIRECT_HINT }, 'source.ip_direct');
+    for (const [choice, hint, event] of OLDER_CHOICES) {
+      const decided = new Set(config.sources.flatMap((one) => (one[choice] === undefined ? [] : [one.name])));
+      const open = sources.filter((one) => one[choice] === undefined && !decided.has(one.name));
+      if (open.length > 0) logger.warn({ sources: open.map(({ name }) => name), hint }, event);
+    }
     return settled;
   } catch (error) {
     if (!(error instanceof SettingsMovedError)) throw error;
     // Another node has started at the same time.
-    return await settleAddressRules(config, await settings.load(), { settings, logger });
+    return await settleOlderSources(config, await settings.load(), { settings, logger });
   }
 }
 
-const DIRECT_HINT =
-  'they get context.ip for calls with context.direct alone, as before; set their ip to keep, and calls of browsers and phones get it too';
+const isOlder = ({ ip, trust, system }: Source) =>
+  (ip === undefined || trust === undefined) && system !== true;
+
+/** What older sources keep, and what an operator may choose now. */
+const OLDER_CHOICES = [
+  [
+    'ip',
+    'they get context.ip for calls with context.direct alone, as before; set their ip to keep, and calls of browsers and phones get it too',
+    'source.ip_direct',
+  ],
+  [
+    'trust',
+    'their calls may join users, as before; set trust to client where the write key is in a website or an app, to server for all others',
+    'source.trusted',
+  ],
+] as const;
 
 /** Where several nodes share the settings, the file of the one that starts last is in force on all of them. */
 function tellOfChanges(audit: NonNullable<SettingsChanges['audit']>, logger: Logger): void {

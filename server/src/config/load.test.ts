@@ -38,7 +38,8 @@ const USERS = {
   identities: {
     externalIds: [],
     blocked: ['null', 'undefined', 'anonymous', '-1', '0'],
-    limit: 1000,
+    limits: { anonymousIds: 900, externalIds: 100 },
+    alias: 'join',
   },
 };
 
@@ -72,6 +73,7 @@ describe('a configuration file', () => {
           mode: 'standard',
           whenDisabled: 'refuse',
           ip: 'keep',
+          trust: 'client',
         },
       ],
       destinations: [

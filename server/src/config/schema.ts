@@ -9,7 +9,9 @@ import {
   AUDIENCES_SOURCE,
   type DestinationRecord,
   type SourceRecord,
+  TRUSTS,
 } from '../model/settings.ts';
+import type { IdentityLimits } from '../users/contract.ts';
 import { MAX_COMPUTATIONS } from '../users/language/checks.ts';
 import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
@@ -167,6 +169,10 @@ export const sourceSchema = z.strictObject(
       description:
         'context.ip: keep fills it in for calls straight from a browser or a phone; shorten keeps only the beginning of every address; drop keeps none; direct fills it in for calls with context.direct alone. Absent: as it is, keep for a new source.',
     }),
+    trust: z.enum(TRUSTS, 'must be server or client').exactOptional().meta({
+      description:
+        'Who can have the write keys: server for programs of yours alone; client for a website or an app, whose keys everybody can read. Only calls of a server source join two users. Absent: as it is, client for a new source.',
+    }),
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;
@@ -202,10 +208,19 @@ const MAX_ALERTS = 100;
 /** Values that many clients send for "nobody". Texts of zeros and the empty text are always among them. */
 const BLOCKED_IDS = ['null', 'undefined', 'anonymous', '-1', '0'];
 
-/** Ids that one profile may have at most. spec/specification.md, "Identities". */
+/** Anonymous and external ids that one profile may have at most. spec/specification.md, "Identities". */
 const MAX_IDENTITIES = 1000;
 
 const LIMIT_RULE = `must be a whole number from 1 to ${MAX_IDENTITIES}`;
+
+const identityLimit = (most: number, description: string) =>
+  z.int(LIMIT_RULE).min(1, LIMIT_RULE).max(MAX_IDENTITIES, LIMIT_RULE).default(most).meta({ description });
+
+/** `limit` is from the time before there were two: nine tenths of it were anonymous ids, as good as always. */
+function limitsOf(limit: number): IdentityLimits {
+  const externalIds = Math.max(1, Math.floor(limit / 10));
+  return { anonymousIds: Math.max(1, limit - externalIds), externalIds };
+}
 const TRAIT_NAMES_RULE = 'must be a list of names of traits, such as email';
 const BLOCKED_RULE = 'must be a list of texts in quotes';
 
@@ -230,15 +245,32 @@ const identities = () =>
             'Ids that stand for nobody and join nothing. The empty text and texts of zeros never do.',
           maxItems: MAX_ENTRIES,
         }),
-        limit: z
-          .int(LIMIT_RULE)
-          .min(1, LIMIT_RULE)
-          .max(MAX_IDENTITIES, LIMIT_RULE)
-          .default(MAX_IDENTITIES)
-          .meta({ description: 'Ids of one profile at most; further ones are not joined to it.' }),
+        limits: z
+          .strictObject(
+            {
+              anonymousIds: identityLimit(900, 'Anonymous ids of one profile at most.'),
+              externalIds: identityLimit(100, 'External ids of one profile at most.'),
+            },
+            'must be a mapping of anonymousIds and externalIds',
+          )
+          .exactOptional()
+          .meta({ description: 'Ids of one profile at most. UserIds do not count.' }),
+        limit: z.int(LIMIT_RULE).min(1, LIMIT_RULE).max(MAX_IDENTITIES, LIMIT_RULE).exactOptional().meta({
+          description:
+            'Both limits in one: nine tenths for anonymous ids, one for external ids. Not beside limits.',
+        }),
+        alias: z.enum(['join', 'refuse'], 'must be join or refuse').default('join').meta({
+          description: 'Whether an alias of a server source makes two users one.',
+        }),
       },
-      'must be a mapping of externalIds, blocked and limit',
+      'must be a mapping of externalIds, blocked, limits and alias',
     )
+    .check(({ value: { limit, limits }, issues }) => {
+      if (limit === undefined || limits === undefined) return;
+      const message = 'cannot be set beside limits: remove it';
+      issues.push({ code: 'custom', path: ['limit'], message, input: limit });
+    })
+    .transform(({ limit = MAX_IDENTITIES, limits = limitsOf(limit), ...others }) => ({ ...others, limits }))
     .prefault({})
     .meta({ description: 'How ids are joined to profiles of users.' });
 

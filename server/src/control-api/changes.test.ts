@@ -13,6 +13,7 @@ const SOURCE: SourceRecord = {
   whenDisabled: 'refuse',
   dedupeWindow: 86_400_000,
   ip: 'keep',
+  trust: 'server',
 };
 const DESTINATION: DestinationRecord = {
   name: 'crm',
@@ -153,6 +154,17 @@ describe('the changes of a wish', () => {
     });
     const empty = { ...NOW, sources: [] };
     expect(diffRecords({ sources: [plain] }, empty, AUTHOR).sources).toEqual([{ ...plain, ip: 'keep' }]);
+  });
+
+  test('leave a source the trust that it has, and trust no new one', () => {
+    const { trust: _, ...plain } = SOURCE;
+    expect(diffRecords({ sources: [plain] }, NOW, AUTHOR)).toEqual(NOTHING);
+    const older = { ...NOW, sources: [{ ...plain, id: 1 }] };
+    expect(diffRecords({ sources: [{ ...plain, mode: 'strict' }] }, older, AUTHOR).sources).toEqual([
+      { ...SOURCE, mode: 'strict' },
+    ]);
+    const empty = { ...NOW, sources: [] };
+    expect(diffRecords({ sources: [plain] }, empty, AUTHOR).sources).toEqual([{ ...plain, trust: 'client' }]);
   });
 
   test('leave a destination paused or not where they say nothing of it', () => {

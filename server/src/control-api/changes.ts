@@ -8,6 +8,7 @@ import {
   type AudienceRecord,
   addressRuleOf,
   DEFAULT_ADDRESS_RULE,
+  DEFAULT_TRUST,
   type DestinationRecord,
   type RecordKind,
   type RecordName,
@@ -15,6 +16,7 @@ import {
   type SourceRecord,
   type TokenRecord,
   type TraitRecord,
+  trustOf,
 } from '../model/settings.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -32,7 +34,7 @@ import {
 
 /** The records as a request wants them. */
 export interface DesiredRecords {
-  /** A record without `ip` stays as it is; a new one has the default. */
+  /** A record without `ip` or `trust` keeps what it has; a new one has the defaults. */
   readonly sources?: readonly SourceRecord[];
   /** A record without `paused` stays as it is. Its `pauses` come from the stored record only. */
   readonly destinations?: readonly DestinationRecord[];
@@ -60,7 +62,7 @@ export function diffRecords(
   { by, clock }: Author,
 ): SettingsChanges {
   const sources = changedRecords(SOURCE, now.sources, [
-    ...withAddressRules(wish.sources ?? [], now.sources),
+    ...completeSources(wish.sources ?? [], now.sources),
     ...systemSources(wish),
   ]);
   const at = clock.now();
@@ -101,12 +103,17 @@ function systemSources({ audiences = [], traits = [] }: DesiredRecords): SourceR
   return audiences.length + traits.length === 0 ? [] : [AUDIENCES_SOURCE];
 }
 
-function withAddressRules(wanted: readonly SourceRecord[], stored: readonly Source[]): SourceRecord[] {
-  const rules = new Map(stored.map((source) => [source.name, addressRuleOf(source)]));
-  return wanted.map((record) => ({
-    ...record,
-    ip: record.ip ?? rules.get(record.name) ?? DEFAULT_ADDRESS_RULE,
-  }));
+/** What a record does not say stays as it is; a new one has the defaults. */
+function completeSources(wanted: readonly SourceRecord[], stored: readonly Source[]): SourceRecord[] {
+  const before = new Map(stored.map((source) => [source.name, source]));
+  return wanted.map((record) => {
+    const known = before.get(record.name);
+    return {
+      ...record,
+      ip: record.ip ?? (known === undefined ? DEFAULT_ADDRESS_RULE : addressRuleOf(known)),
+      trust: record.trust ?? (known === undefined ? DEFAULT_TRUST : trustOf(known)),
+    };
+  });
 }
 
 /** A stored key stays, whatever a later version makes of the name: destinations know the key. */

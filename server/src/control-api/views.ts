@@ -19,6 +19,8 @@ import {
   type SourceRecord,
   type TokenRecord,
   type TraitRecord,
+  type Trust,
+  trustOf,
 } from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 
@@ -37,10 +39,11 @@ export function formatDuration(duration: Duration): string {
 }
 
 /** A source as the configuration file has it. spec/contract.md, "Configuration file" and "Control API". */
-export type SourceView<Key = string> = Omit<SourceRecord, 'dedupeWindow' | 'ip' | 'writeKeys'> & {
+export type SourceView<Key = string> = Omit<SourceRecord, 'dedupeWindow' | 'ip' | 'trust' | 'writeKeys'> & {
   readonly writeKeys: readonly Key[];
   readonly dedupeWindow?: string;
   readonly ip: AddressRule;
+  readonly trust: Trust;
 };
 
 /** A destination as the configuration file has it, with a mask in the place of each secret. */
@@ -71,6 +74,7 @@ export function sourceView(source: SourceRecord): SourceView {
     ...(dedupeWindow === undefined ? {} : { dedupeWindow: formatDuration(dedupeWindow) }),
     ...(rateLimit === undefined ? {} : { rateLimit }),
     ip: addressRuleOf(source),
+    trust: trustOf(source),
     ...(system === undefined ? {} : { system }),
   };
 }

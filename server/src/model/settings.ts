@@ -21,6 +21,8 @@ export interface Source {
   readonly rateLimit?: number;
   /** Absent in records of before there was a choice, and of the server's own source: `direct`. */
   readonly ip?: AddressRule;
+  /** Absent in records of before there was a choice, and of the server's own source: `server`. */
+  readonly trust?: Trust;
   /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */
   readonly system?: true;
 }
@@ -43,6 +45,24 @@ export const DEFAULT_ADDRESS_RULE: AddressRule = 'keep';
 /** The rule of a source, also of one whose record has none. */
 export function addressRuleOf({ ip = 'direct' }: Pick<Source, 'ip'>): AddressRule {
   return ip;
+}
+
+/**
+ * Who can make calls with the write keys of a source, and so what its calls may say of who somebody is. spec/specification.md, "Identities".
+ *
+ * - `server`: only programs of the operator have the keys; its calls may join two users into one
+ * - `client`: the keys are in a website or an app, where everybody can read them; its calls join anonymous ids to a user, and nothing else
+ */
+export const TRUSTS = ['server', 'client'] as const;
+
+export type Trust = (typeof TRUSTS)[number];
+
+/** The trust of a source that is made without one: nobody has said that its keys are secret. */
+export const DEFAULT_TRUST: Trust = 'client';
+
+/** The trust of a source, also of one whose record has none: it is older than the choice, and was trusted. */
+export function trustOf({ trust = 'server' }: Pick<Source, 'trust'>): Trust {
+  return trust;
 }
 
 /** The source of the events of audiences and computed traits. No other source may have this name. */

@@ -290,14 +290,15 @@ export function nodeMetrics(
   ];
 }
 
-/** Values of the label `result`. */
-const IDENTITY_RESULTS = {
-  merges: 'merged',
-  conflicts: 'conflict',
-  overLimit: 'over_limit',
-  collisions: 'collision',
-  invalid: 'invalid',
-} as const;
+/** Counts with the value of the label `result`. */
+const IDENTITY_RESULTS = [
+  ['merges', 'merged'],
+  ['conflicts', 'conflict'],
+  ['unproven', 'unproven'],
+  ['overLimit', 'over_limit'],
+  ['collisions', 'collision'],
+  ['invalid', 'invalid'],
+] as const;
 
 /** Profiles and the thread that keeps them up; zeros while nothing needs them. */
 export function userMetrics({ progress, isFailed, restarts }: UsersHealth): MetricFamily[] {
@@ -352,8 +353,8 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
       name: 'millrace_profiles_identities_total',
       type: 'counter',
       help: 'What became of ids of events since the start of the thread of profiles.',
-      samples: (['merges', 'conflicts', 'overLimit', 'collisions', 'invalid'] as const).map((what) => ({
-        labels: { result: IDENTITY_RESULTS[what] },
+      samples: IDENTITY_RESULTS.map(([what, result]) => ({
+        labels: { result },
         value: counts?.[what] ?? 0,
       })),
     },

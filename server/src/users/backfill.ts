@@ -5,6 +5,9 @@ import type { CompiledAggregate } from './audience-compiler.ts';
 import type { IdentityReader } from './identity-graph.ts';
 import { type LogEvent, readEvents } from './log-events.ts';
 
+/** Who an event belongs to is looked up; these events have joined what they join when they were applied. */
+const JOINING_NOTHING = { serverSources: [] };
+
 /** More names than these are not looked for one by one: all lines are read then. */
 const MAX_NAMES = 32;
 
@@ -29,7 +32,7 @@ export class StoredEventFinder {
     const lines = Math.max(0, Math.min(page.sources.length, below - page.first));
     const wanted = this.#needles.length === 0 ? allOf(lines) : this.#linesWithNames(page, lines);
     if (wanted.length === 0) return [];
-    const { events } = readEvents(pageOf(page, wanted), this.#reader, undefined);
+    const { events } = readEvents(pageOf(page, wanted), this.#reader, JOINING_NOTHING);
     return events.filter(({ type, name }) => this.#names.has(`${type}\0${name}`));
   }
 

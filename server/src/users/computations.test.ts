@@ -83,7 +83,12 @@ class World {
   async configure(computations: readonly Computation[]): Promise<this> {
     this.#computations = computations;
     const identities = DEFAULT_IDENTITY_SETTINGS;
-    await this.processor.configure({ computations, identities, ownSource: OWN_SOURCE });
+    await this.processor.configure({
+      computations,
+      identities,
+      serverSources: [SITE],
+      ownSource: OWN_SOURCE,
+    });
     return this;
   }
 

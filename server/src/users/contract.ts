@@ -12,14 +12,22 @@ export interface IdentitySettings {
   readonly externalIds: readonly string[];
   /** Ids that identify no one, such as `unknown`. The empty text and texts of zeros identify no one in any case. */
   readonly blocked: readonly string[];
-  /** Ids that one profile may have. */
-  readonly limit: number;
+  /** Ids that one profile may have, by kind. UserIds do not count. */
+  readonly limits: IdentityLimits;
+  /** Whether an alias of a server source makes two users one, or is refused. */
+  readonly alias: 'join' | 'refuse';
+}
+
+export interface IdentityLimits {
+  readonly anonymousIds: number;
+  readonly externalIds: number;
 }
 
 export const DEFAULT_IDENTITY_SETTINGS: IdentitySettings = {
   externalIds: [],
   blocked: ['null', 'undefined', 'anonymous', '-1', '0'],
-  limit: 1000,
+  limits: { anonymousIds: 900, externalIds: 100 },
+  alias: 'join',
 };
 
 /** Makes the key of an identity: a keyed hash of its kind and value as an integer of 53 bits. */
@@ -37,6 +45,8 @@ export interface ProfilesPlace {
 export interface UsersSettings {
   readonly computations: readonly Computation[];
   readonly identities: IdentitySettings;
+  /** Ids of the sources whose calls may join users. Those of any other, also of one that was removed, join anonymous ids to a user alone. */
+  readonly serverSources: readonly number[];
   /** The id of the source `audiences`, whose events come from profiles and do not change them; absent while there is none. */
   readonly ownSource?: number;
 }
@@ -92,10 +102,12 @@ export interface ProcessorCounts {
   readonly skipped: number;
   /** Events without an id that counts. */
   readonly unattributed: number;
-  /** Ids that were not joined, because a profile has so many already. */
+  /** Ids that were not joined, because a profile has so many already, and those that went to make room for others. */
   readonly overLimit: number;
   /** Ids that were not joined, because they belong to another user. */
   readonly conflicts: number;
+  /** Aliases that joined nothing, because nothing but the word of a client source spoke for them. */
+  readonly unproven: number;
   /** Ids whose hash is that of another one. */
   readonly collisions: number;
   /** External ids that are no ids: too long, half a character, or neither text nor number. */
@@ -105,7 +117,7 @@ export interface ProcessorCounts {
 
 export const NO_COUNTS: ProcessorCounts = {
   ...{ events: 0, unreadable: 0, skipped: 0, unattributed: 0 },
-  ...{ overLimit: 0, conflicts: 0, collisions: 0, invalid: 0, merges: 0 },
+  ...{ overLimit: 0, conflicts: 0, unproven: 0, collisions: 0, invalid: 0, merges: 0 },
 };
 
 /** How far the users thread is, as numbers for status and metrics. */

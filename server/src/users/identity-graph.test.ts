@@ -13,7 +13,12 @@ interface Call {
   readonly anonymousId?: string | undefined;
   readonly previousId?: string | undefined;
   readonly email?: string | undefined;
+  /** Sent with a write key that everybody can read. */
+  readonly isPublic?: boolean | undefined;
 }
+
+const SERVER_SOURCE = 1;
+const PUBLIC_SOURCE = 2;
 
 const SETTINGS: IdentitySettings = { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] };
 
@@ -32,7 +37,7 @@ class Log {
   readonly owners = new Map<IdentityKey, ProfileId>();
   readonly states = new Map<ProfileId, Uint8Array>();
   readonly merges: string[] = [];
-  readonly counts = { unattributed: 0, overLimit: 0, conflicts: 0, collisions: 0 };
+  readonly counts = { unattributed: 0, overLimit: 0, conflicts: 0, unproven: 0, collisions: 0 };
   #next = 1;
   #position = 0;
   readonly #settings: IdentitySettings;
@@ -57,7 +62,10 @@ class Log {
     });
     const changed = new Map<ProfileId, ProfileState>();
     for (const call of calls) {
-      const cause = { at: this.#position, messageId: `m${this.#position}`, position: this.#position++ };
+      const { isPublic = false } = call;
+      const source = isPublic ? PUBLIC_SOURCE : SERVER_SOURCE;
+      const at = this.#position++;
+      const cause = { at, messageId: `m${at}`, position: at, source, isPublic };
       const ids = {
         user: this.#reader.identity('user', call.userId),
         anonymous: this.#reader.identity('anonymous', call.anonymousId),
@@ -66,14 +74,16 @@ class Log {
       };
       const profile = graph.attribute(ids, cause);
       if (profile === undefined) continue;
+      profile.sources.add(source);
       setTrait(profile, cause.messageId, { value: 1, at: cause.at, messageId: cause.messageId });
       changed.set(profile.id, profile);
     }
     for (const [key, profile] of graph.bound) this.owners.set(key, profile);
+    for (const key of graph.unbound) this.owners.delete(key);
     for (const [id, state] of changed) this.states.set(id, encodeProfile(state));
     for (const id of graph.removed) this.states.delete(id);
     for (const merge of graph.merges) this.merges.push(`${merge.rule} ${merge.identity.value}`);
-    for (const name of ['unattributed', 'overLimit', 'conflicts', 'collisions'] as const)
+    for (const name of ['unattributed', 'overLimit', 'conflicts', 'unproven', 'collisions'] as const)
       this.counts[name] += graph.counts[name];
     this.#next = graph.nextProfile;
   }
@@ -114,6 +124,7 @@ const anyCall: fc.Arbitrary<Call> = fc.record({
   anonymousId: few('a'),
   previousId: fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, few('u'), few('a')),
   email: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, few('e')),
+  isPublic: fc.boolean(),
 });
 
 describe('identities', () => {
@@ -126,11 +137,11 @@ describe('identities', () => {
         let position = 0;
         for (const calls of slices) {
           log.slice(calls);
-          for (const { email, ...ids } of calls) {
+          for (const { email, isPublic = false, ...ids } of calls) {
             const at = position++;
             model.take({
               ...ids,
-              type: 'track',
+              ...{ type: 'track', isPublic, source: isPublic ? PUBLIC_SOURCE : SERVER_SOURCE },
               traits: email === undefined ? {} : { email },
               at,
               messageId: `m${at}`,
@@ -153,7 +164,7 @@ describe('identities', () => {
     );
   });
 
-  test('the calls of one person make one profile, whichever arrives first', () => {
+  test('the calls of one person make one profile, whichever arrives first, as long as the alias of a user comes behind its events', () => {
     const calls: Call[] = [
       { anonymousId: 'a1' },
       { anonymousId: 'a1' },
@@ -162,21 +173,20 @@ describe('identities', () => {
       { userId: 'ann' },
       { anonymousId: 'a2' },
       { anonymousId: 'a3', email: 'ann@example.com' },
-      { userId: 'anna', previousId: 'ann' },
     ];
-    const ids = ['anonymous a1', 'anonymous a2', 'anonymous a3', 'anonymous ann', 'email ann@example.com'];
+    const ids = ['anonymous a1', 'anonymous a2', 'anonymous a3', 'email ann@example.com'];
     fc.assert(
       fc.property(fc.shuffledSubarray(calls, { minLength: calls.length }), fc.nat(8), (shuffled, cut) => {
         const log = new Log();
         log.slice(shuffled.slice(0, cut));
-        log.slice(shuffled.slice(cut));
+        log.slice([...shuffled.slice(cut), { userId: 'anna', previousId: 'ann' }]);
         const [profile, ...others] = log.profiles();
         expect(others).toEqual([]);
         expect(profile!.userId).toBe('anna');
-        expect(profile!.formerUserIds).toEqual(['a1', 'ann']);
-        expect(profile!.traits.size).toBe(calls.length);
+        expect(profile!.formerUserIds).toEqual(['ann']);
+        expect(profile!.traits.size).toBe(calls.length + 1);
         const named = profile!.identities.map(({ kind, value }) => `${kind} ${value}`).sort();
-        expect(named).toEqual([...ids, 'user a1', 'user ann', 'user anna'].sort());
+        expect(named).toEqual([...ids, 'user ann', 'user anna'].sort());
       }),
     );
   });
@@ -215,35 +225,114 @@ describe('identities', () => {
     expect(log.merges).toEqual(['external us@example.com']);
   });
 
-  test('an alias of ids that are joined already binds none of them in another way', () => {
-    const backwards = new Log();
-    backwards.slice([{ userId: 'new', previousId: 'old' }]);
-    const joined = told(backwards.profiles());
-    backwards.slice([
-      { userId: 'old', previousId: 'new' },
-      { userId: 'new', previousId: 'new' },
+  test('an id that was only ever an anonymousId or a previousId never joins two users', () => {
+    const log = new Log();
+    log.slice([
+      { userId: 'ann', previousId: 'device' },
+      { userId: 'bob', previousId: 'device' },
     ]);
-    expect(told(backwards.profiles()).map(withoutTraits)).toEqual(joined.map(withoutTraits));
+    expect(told(log.profiles())).toEqual(
+      sorted([
+        ['ann', ['anonymous device', 'user ann'], ['m0']],
+        ['bob', ['user bob'], ['m1']],
+      ]),
+    );
+    expect(log.counts.conflicts).toBe(1);
+    // A user of that name is a user of its own.
+    log.slice([{ userId: 'device' }]);
+    expect(log.profiles().map(({ userId }) => userId)).toEqual(['ann', 'bob', 'device']);
+    expect(log.merges).toEqual([]);
+  });
+
+  test('an alias of ids that are joined already binds none of them in another way', () => {
     const device = new Log();
     device.slice([
       { userId: 'ann', anonymousId: 'd' },
       { userId: 'ann', previousId: 'd' },
+      { userId: 'ann', previousId: 'ann' },
     ]);
-    expect(device.profiles()).toMatchObject([{ userId: 'ann', formerUserIds: [] }]);
-    expect(device.merges).toEqual([]);
+    expect(told(device.profiles())).toEqual(
+      sorted([['ann', ['anonymous d', 'user ann'], ['m0', 'm1', 'm2']]]),
+    );
+    const log = new Log();
+    log.slice([{ userId: 'old' }, { userId: 'new', previousId: 'old' }]);
+    const joined = told(log.profiles());
+    log.slice([{ userId: 'old', previousId: 'new' }]);
+    expect(told(log.profiles()).map(withoutTraits)).toEqual(joined.map(withoutTraits));
+    expect(log.profiles()).toMatchObject([{ userId: 'new', formerUserIds: ['old'] }]);
   });
 
-  test('an alias of ids that are joined already changes nothing, not even backwards', () => {
-    const log = new Log();
-    log.slice([
-      { userId: 'new', previousId: 'old' },
-      { userId: 'old', previousId: 'new' },
-      { userId: 'old' },
-    ]);
-    const [profile, ...others] = log.profiles();
-    expect(others).toEqual([]);
-    expect(profile!.userId).toBe('new');
-    expect(profile!.formerUserIds).toEqual(['old']);
+  test('with `alias: refuse` two users stay two, which is counted as a conflict', () => {
+    const log = new Log({ ...SETTINGS, alias: 'refuse' });
+    log.slice([{ userId: 'ann' }, { userId: 'anna', previousId: 'ann' }]);
+    log.slice([{ anonymousId: 'd' }, { userId: 'anna', previousId: 'd' }]);
+    expect(told(log.profiles())).toEqual(
+      sorted([
+        ['ann', ['user ann'], ['m0']],
+        ['anna', ['anonymous d', 'user anna'], ['m1', 'm2', 'm3']],
+      ]),
+    );
+    expect(log.counts.conflicts).toBe(1);
+  });
+
+  describe('of a client source', () => {
+    const PUBLIC = { isPublic: true };
+
+    test('an alias joins no user, whoever it names', () => {
+      const log = new Log();
+      log.slice([
+        { userId: 'ann', anonymousId: 'a', email: 'ann@example.com' },
+        { userId: 'bob' },
+        { anonymousId: 'unseen' },
+      ]);
+      const before = told(log.profiles()).map(withoutTraits);
+      for (const previousId of ['ann', 'bob', 'a', 'unseen', 'new', 'mallory'])
+        log.slice([{ ...PUBLIC, userId: 'mallory', previousId }]);
+      log.slice([{ ...PUBLIC, anonymousId: 'mallory-1', previousId: 'ann' }]);
+      log.slice([{ ...PUBLIC, userId: 'mallory', email: 'ann@example.com' }]);
+      const after = told(log.profiles()).map(withoutTraits);
+      expect(after).toEqual(
+        [...before, ['mallory', ['user mallory']], [null, ['anonymous mallory-1']]].sort((a, b) =>
+          JSON.stringify(a) < JSON.stringify(b) ? -1 : 1,
+        ),
+      );
+      expect(log.merges).toEqual([]);
+      expect(log.counts.unproven).toBe(6);
+    });
+
+    test('an alias joins an anonymous id that the call has, or that the source has used', () => {
+      const log = new Log();
+      log.slice([{ ...PUBLIC, anonymousId: 'seen' }]);
+      log.slice([{ ...PUBLIC, userId: 'ann', previousId: 'seen' }]);
+      log.slice([{ ...PUBLIC, userId: 'bob', anonymousId: 'own', previousId: 'own' }]);
+      expect(told(log.profiles())).toEqual(
+        sorted([
+          ['ann', ['anonymous seen', 'user ann'], ['m0', 'm1']],
+          ['bob', ['anonymous own', 'user bob'], ['m2']],
+        ]),
+      );
+      expect(log.counts).toMatchObject({ unproven: 0, conflicts: 0 });
+    });
+
+    test('ids never push out those of a server source; those of one event go first', () => {
+      const log = new Log({ ...SETTINGS, limits: { anonymousIds: 3, externalIds: 1 } });
+      log.slice([
+        { userId: 'ann', anonymousId: 'server' },
+        { ...PUBLIC, userId: 'ann', anonymousId: 'often' },
+        { ...PUBLIC, userId: 'ann', anonymousId: 'often' },
+      ]);
+      for (let nth = 0; nth < 20; nth++)
+        log.slice([{ ...PUBLIC, userId: 'ann', anonymousId: `flood-${nth}` }]);
+      const idsOf = () => log.profiles().flatMap(({ identities }) => identities.map(({ value }) => value));
+      expect(idsOf()).toEqual(['ann', 'server', 'often', 'flood-19']);
+      expect(log.counts.overLimit).toBe(19);
+      expect(log.owners.has(log.keyOf('anonymous', 'flood-18'))).toBe(false);
+      // One that a server source names stays from then on.
+      log.slice([{ userId: 'ann', anonymousId: 'often' }]);
+      log.slice(['x', 'y'].map((anonymousId) => ({ userId: 'ann', anonymousId })));
+      expect(idsOf()).toEqual(['ann', 'server', 'often', 'x']);
+      expect(log.counts.overLimit).toBe(21);
+    });
   });
 
   test.each([
@@ -261,23 +350,30 @@ describe('identities', () => {
     ]);
     log.slice([{ userId: 'ann', previousId: value, email: value }, { userId: value }]);
     expect(log.profiles().length).toBe(4);
-    expect(log.counts).toEqual({ unattributed: 1, overLimit: 0, conflicts: 0, collisions: 0 });
+    expect(log.counts).toEqual({ unattributed: 1, overLimit: 0, conflicts: 0, unproven: 0, collisions: 0 });
   });
 
-  test('ids beyond the limit are not bound and are counted', () => {
-    const log = new Log({ ...SETTINGS, limit: 3 });
-    log.slice(['a', 'b', 'c', 'd'].map((anonymousId) => ({ userId: 'ann', anonymousId })));
+  test('ids beyond the limits are not bound and are counted; userIds do not count', () => {
+    const log = new Log({ ...SETTINGS, limits: { anonymousIds: 2, externalIds: 1 } });
+    log.slice(['a', 'b', 'c'].map((anonymousId) => ({ userId: 'ann', anonymousId })));
+    log.slice(['one', 'two'].map((email) => ({ userId: 'ann', email })));
     expect(log.counts.overLimit).toBe(2);
     log.slice([
-      { anonymousId: 'd' },
+      { anonymousId: 'c' },
       { userId: 'bob', anonymousId: 'e' },
       { userId: 'bob', previousId: 'ann' },
+      { userId: 'cid' },
+      { userId: 'ann', previousId: 'cid' },
     ]);
     expect(told(log.profiles())).toEqual(
       sorted([
-        ['ann', ['anonymous a', 'anonymous b', 'user ann'], ['m0', 'm1', 'm2', 'm3']],
-        [undefined, ['anonymous d'], ['m4']],
-        ['bob', ['anonymous e', 'user bob'], ['m5', 'm6']],
+        [
+          'ann',
+          ['anonymous a', 'anonymous b', 'email one', 'user ann', 'user cid'],
+          [0, 1, 2, 3, 4, 8, 9].map((n) => `m${n}`),
+        ],
+        [undefined, ['anonymous c'], ['m5']],
+        ['bob', ['anonymous e', 'user bob'], ['m6', 'm7']],
       ]),
     );
     expect(log.counts.overLimit).toBe(3);

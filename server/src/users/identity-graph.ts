@@ -10,6 +10,7 @@ import {
   isBefore,
   mergeProfiles,
   newProfile,
+  type ProfileIdentity,
   type ProfileState,
   USER,
 } from './profile-state.ts';
@@ -44,16 +45,21 @@ export interface EventCause {
   readonly at: Time;
   readonly messageId: string;
   readonly position: Position;
+  /** Whether the event came from a client source, whose write key is public: it binds an anonymous id to a user, and nothing more. */
+  readonly isPublic: boolean;
+  readonly source: number;
 }
 
 /** Numbers of ids and events that were not joined. */
 export interface IdentityCounts {
   /** Events without an id that stands for someone. */
   unattributed: number;
-  /** Ids that were not bound and profiles that were not merged, because the result would have too many ids. */
+  /** Ids that were not bound, or went to make room for others, and profiles that were not merged: the result would have too many ids. */
   overLimit: number;
   /** External ids and previousIds that were not bound, because they belong to another user. */
   conflicts: number;
+  /** Aliases of client sources whose previousId they have never used, or that name no user. */
+  unproven: number;
   /** Ids whose key belongs to another id. */
   collisions: number;
   /** External ids that are no ids, and so were not bound: too long, half a character, or neither text nor number. */
@@ -132,13 +138,15 @@ export interface IdentityHooks {
 
 /**
  * Decides whose an event is, binds ids and merges profiles, over what one slice of the log touches. It does no input or output: the
- * caller loads the owners of all ids that the slice mentions, and stores `bound`, `removed` and `merges` afterwards.
+ * caller loads the owners of all ids that the slice mentions, and stores `bound`, `unbound`, `removed` and `merges` afterwards.
  *
  * spec/specification.md, "Identities".
  */
 export class IdentityGraph {
   /** Keys that got another owner. */
   readonly bound = new Map<IdentityKey, ProfileId>();
+  /** Keys that have no owner any more, because their ids made room for others. */
+  readonly unbound = new Set<IdentityKey>();
   /** Profiles that were merged into others. */
   readonly removed = new Set<ProfileId>();
   readonly merges: MergeRecord[] = [];
@@ -146,26 +154,29 @@ export class IdentityGraph {
     unattributed: 0,
     overLimit: 0,
     conflicts: 0,
+    unproven: 0,
     collisions: 0,
     invalid: 0,
   };
   nextProfile: ProfileId;
 
   readonly #hash: IdentityHash;
-  readonly #limit: number;
+  readonly #settings: Pick<IdentitySettings, 'limits' | 'alias'>;
   readonly #owners: Map<IdentityKey, ProfileId>;
   readonly #load: (profile: ProfileId) => ProfileState | undefined;
   readonly #states = new Map<ProfileId, ProfileState>();
   readonly #hooks: IdentityHooks;
+  /** Ids that the event at work has bound. */
+  readonly #fresh: ProfileIdentity[] = [];
 
   constructor(
     hash: IdentityHash,
-    { limit }: Pick<IdentitySettings, 'limit'>,
+    settings: Pick<IdentitySettings, 'limits' | 'alias'>,
     { owners, load, nextProfile }: LoadedIdentities,
     hooks: IdentityHooks = {},
   ) {
     this.#hash = hash;
-    this.#limit = limit;
+    this.#settings = settings;
     this.#owners = owners;
     this.#load = load;
     this.nextProfile = nextProfile;
@@ -185,8 +196,13 @@ export class IdentityGraph {
       this.counts.unattributed++;
       return undefined;
     }
-    for (const id of external) profile = this.#joinExternal(profile, id, cause);
-    if (previous !== undefined) profile = this.#alias(profile, previous, cause);
+    if (cause.isPublic) {
+      if (previous !== undefined) profile = this.#aliasOfClient(profile, { ...ids, previous }, cause);
+    } else {
+      for (const id of external) profile = this.#joinExternal(profile, id, cause);
+      if (previous !== undefined) profile = this.#alias(profile, previous, cause);
+    }
+    this.#note(profile, ids, cause);
     return profile;
   }
 
@@ -264,38 +280,53 @@ export class IdentityGraph {
   }
 
   /**
-   * An alias joins whoever had the previousId to the new id. As a userId it may belong to another user, who then becomes this one. As an
-   * anonymous id it stays with another user who had it first: two people at one device are not one. Afterwards the previousId is
-   * bound as both, so that it does not matter whether its own events come before or after. One that belongs to the profile already says
-   * nothing new, and is not bound in another way.
+   * An alias joins the user who had the previousId to the new one, if an event has named it as a userId before. Any other previousId becomes
+   * an anonymous id of the new user where it is free: with a user who had it first it stays, because two people at one device are not one.
    */
   #alias(profile: ProfileState, previous: PreviousId, cause: EventCause): ProfileState {
-    const asUser = this.#owner(previous.user);
-    const asAnonymous = this.#owner(previous.anonymous);
-    let winner = profile;
-    if (asUser !== undefined && asUser !== TAKEN && asUser !== winner) {
-      const merged = this.#merge(winner, asUser, { ...cause, rule: 'alias', identity: previous.user });
-      if (merged === undefined) return profile;
-      winner = merged;
+    const former = this.#owner(previous.user);
+    if (former === profile || former === TAKEN) return profile;
+    if (former !== undefined) {
+      const joinsUsers = profile.userId !== undefined;
+      if (!joinsUsers || this.#settings.alias === 'join')
+        return this.#merge(profile, former, { ...cause, rule: 'alias', identity: previous.user }) ?? profile;
+      this.counts.conflicts++;
+      return profile;
     }
-    const rest = this.#owner(previous.anonymous);
-    if (rest !== undefined && rest !== TAKEN && rest !== winner) {
-      if (rest.userId === undefined)
-        winner =
-          this.#merge(winner, rest, { ...cause, rule: 'alias', identity: previous.anonymous }) ?? winner;
-      else if (asUser === undefined) {
-        this.counts.conflicts++;
-        return winner;
-      }
-    }
-    if (asUser === undefined && asAnonymous !== profile) this.#bindFormer(winner, previous.user, cause);
-    if (asAnonymous === undefined && asUser !== profile) this.#bind(winner, previous.anonymous, cause);
-    return winner;
+    return this.#joinAnonymous(profile, previous.anonymous, cause);
   }
 
-  #bindFormer(profile: ProfileState, user: KeyedIdentity, cause: EventCause): void {
-    if (!this.#bind(profile, user, cause)) return;
-    profile.formerUserIds = [...profile.formerUserIds, user.value].sort();
+  /**
+   * Anybody can send the alias of a client source. It joins an anonymous id to a user, and only one that this source has used: the one of the
+   * call itself, or one that it has named before.
+   */
+  #aliasOfClient(
+    profile: ProfileState,
+    { user, anonymous, previous }: EventIdentities & { readonly previous: PreviousId },
+    cause: EventCause,
+  ): ProfileState {
+    const owner = this.#owner(previous.anonymous);
+    const former = this.#owner(previous.user);
+    if (owner === profile || former === profile) return profile;
+    const isOfCall = previous.anonymous.key === anonymous?.key;
+    const isOfSource = owner !== undefined && owner !== TAKEN && owner.sources.has(cause.source);
+    if (user !== undefined && former === undefined && (isOfCall || isOfSource))
+      return this.#joinAnonymous(profile, previous.anonymous, cause);
+    this.counts.unproven++;
+    return profile;
+  }
+
+  #joinAnonymous(profile: ProfileState, id: KeyedIdentity, cause: EventCause): ProfileState {
+    const owner = this.#owner(id);
+    if (owner === profile || owner === TAKEN) return profile;
+    if (owner === undefined) {
+      this.#bind(profile, id, cause);
+      return profile;
+    }
+    if (owner.userId === undefined)
+      return this.#merge(profile, owner, { ...cause, rule: 'alias', identity: id }) ?? profile;
+    this.counts.conflicts++;
+    return profile;
   }
 
   #create(): ProfileState {
@@ -305,36 +336,86 @@ export class IdentityGraph {
   }
 
   /** The profile of an id: undefined when it has none, `TAKEN` when its key belongs to another id. */
-  #owner({ kind, value, key }: KeyedIdentity): ProfileState | undefined | typeof TAKEN {
-    const id = this.#owners.get(key);
-    const profile = id === undefined ? undefined : this.state(id);
+  #owner(id: KeyedIdentity): ProfileState | undefined | typeof TAKEN {
+    const owner = this.#owners.get(id.key);
+    const profile = owner === undefined ? undefined : this.state(owner);
     if (profile === undefined) return undefined;
-    const { identities } = profile;
-    for (let index = identities.length - 1; index >= 0; index--) {
-      const identity = identities[index]!;
-      if (identity.value === value && identity.kind === kind) return profile;
-    }
+    if (identityOf(profile, id) !== undefined) return profile;
     this.counts.collisions++;
     return TAKEN;
   }
 
+  /** Notes that an event of a profile has named these ids of it, apart from those that it has just bound. */
+  #note(profile: ProfileState, ids: EventIdentities, { isPublic }: EventCause): void {
+    for (const id of [ids.user, ids.anonymous, ...ids.external]) {
+      const known = id === undefined ? undefined : identityOf(profile, id);
+      if (known === undefined || this.#fresh.includes(known)) continue;
+      known.isUsed = true;
+      known.isPublic &&= isPublic;
+    }
+    this.#fresh.length = 0;
+  }
+
   /** Gives a free id to a profile. Returns false when the profile has too many. */
-  #bind(profile: ProfileState, { kind, value, key }: KeyedIdentity, { at }: EventCause): boolean {
-    if (profile.identities.length >= this.#limit) {
+  #bind(profile: ProfileState, { kind, value, key }: KeyedIdentity, { at, isPublic }: EventCause): boolean {
+    if (!this.#makeRoom(profile, kind, 1)) {
       this.counts.overLimit++;
       return false;
     }
     const first = kind === ANONYMOUS && profile.userId === undefined ? firstAnonymousId(profile) : undefined;
     // An alias that arrived late may be of an earlier time than the id that stands for the profile until now.
     if (first !== undefined && isBefore({ value, at }, first)) this.#hooks.renaming?.(profile);
-    profile.identities.push({ kind, value, at });
+    const identity = { kind, value, at, isPublic, isUsed: false };
+    profile.identities.push(identity);
+    this.#fresh.push(identity);
     this.#assign(key, profile.id);
     return true;
+  }
+
+  /**
+   * Lets ids of this kind go until there is room for so many more. Only those go that client sources alone have named: first those of one event
+   * only, and of equal ones those that were bound first. Returns false when none is left that may go.
+   */
+  #makeRoom(profile: ProfileState, kind: string, wanted: number): boolean {
+    let excess = this.#excessOf(profile.identities, kind) + wanted;
+    if (excess <= 0) return true;
+    const removable = this.#removableOf(profile, kind);
+    if (removable.length < excess) return false;
+    const first = [...removable.filter(({ isUsed }) => !isUsed), ...removable.filter(({ isUsed }) => isUsed)];
+    const gone = new Set(first.slice(0, excess));
+    profile.identities = profile.identities.filter((identity) => !gone.has(identity));
+    for (const identity of gone) {
+      const key = this.#hash(identity.kind, identity.value);
+      this.#owners.delete(key);
+      this.bound.delete(key);
+      this.unbound.add(key);
+      excess--;
+    }
+    this.counts.overLimit += gone.size;
+    return true;
+  }
+
+  /** How many ids of a kind are too many. UserIds never are. */
+  #excessOf(identities: readonly ProfileIdentity[], kind: string): number {
+    if (kind === USER) return Number.NEGATIVE_INFINITY;
+    const { anonymousIds, externalIds } = this.#settings.limits;
+    const limit = kind === ANONYMOUS ? anonymousIds : externalIds;
+    if (identities.length < limit) return identities.length - limit;
+    return identities.filter((identity) => isOfKind(identity, kind)).length - limit;
+  }
+
+  /** The anonymous id that stands for a profile without a userId stays. */
+  #removableOf(profile: ProfileState, kind: string): ProfileIdentity[] {
+    const kept = profile.userId === undefined ? firstAnonymousId(profile) : undefined;
+    return profile.identities.filter(
+      (identity) => identity.isPublic && identity !== kept && isOfKind(identity, kind),
+    );
   }
 
   #assign(key: IdentityKey, profile: ProfileId): void {
     this.#owners.set(key, profile);
     this.bound.set(key, profile);
+    this.unbound.delete(key);
   }
 
   /** Returns undefined when the result would have too many ids. */
@@ -343,7 +424,13 @@ export class IdentityGraph {
     loser: ProfileState,
     { rule, identity, at, messageId, position }: EventCause & Pick<MergeRecord, 'rule' | 'identity'>,
   ): ProfileState | undefined {
-    if (winner.identities.length + loser.identities.length > this.#limit) {
+    const both = [...winner.identities, ...loser.identities];
+    const fits = (kind: string) =>
+      this.#excessOf(
+        both.filter(({ isPublic }) => !isPublic),
+        kind,
+      ) <= 0;
+    if (!LIMITED.every(fits)) {
       this.counts.overLimit++;
       return undefined;
     }
@@ -356,6 +443,7 @@ export class IdentityGraph {
     this.#states.delete(gone.id);
     this.removed.add(gone.id);
     this.#states.set(merged.id, merged);
+    for (const kind of LIMITED) this.#makeRoom(merged, kind, 0);
     this.#hooks.merged?.(merged, gone.id);
     this.merges.push({
       winner: merged.id,
@@ -371,6 +459,22 @@ export class IdentityGraph {
 }
 
 const TAKEN = Symbol('taken');
+
+/** A kind of which a profile has at most so many, and one that stands for all external ids. */
+const LIMITED = [ANONYMOUS, 'external'];
+
+function isOfKind(identity: ProfileIdentity, kind: string): boolean {
+  if (kind === ANONYMOUS || identity.kind === ANONYMOUS) return identity.kind === kind;
+  return identity.kind !== USER;
+}
+
+/** What a profile knows of an id; undefined when it does not have it. The newest is looked at first. */
+function identityOf(
+  { identities }: ProfileState,
+  { kind, value }: Pick<KeyedIdentity, 'kind' | 'value'>,
+): ProfileIdentity | undefined {
+  return identities.findLast((identity) => identity.value === value && identity.kind === kind);
+}
 
 /** Gives a profile its userId, which an alias without a userId may have made a former id of it. */
 function becomeUser(profile: ProfileState, userId: string): void {

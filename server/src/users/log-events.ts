@@ -1,13 +1,13 @@
-import { type CallType, isCallType, type Position } from '../model/event.ts';
+import { type CallType, isCallType } from '../model/event.ts';
 import { isObject, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { LogPage } from '../ports/event-log.ts';
+import type { UsersSettings } from './contract.ts';
 import type { EventCause, EventIdentities, IdentityReader } from './identity-graph.ts';
 import { ANONYMOUS, USER } from './profile-state.ts';
 
 /** A stored event as far as profiles need it. */
 export interface LogEvent extends EventCause {
-  readonly source: number;
   readonly type: CallType;
   /** The name of the tracked action, the page or the screen. */
   readonly name: string | undefined;
@@ -31,7 +31,11 @@ const NOTHING: JsonObject = {};
  * The events of a page that count for profiles: erased and damaged ones do not, nor do those of `ownSource`, which are made of
  * profiles.
  */
-export function readEvents(page: LogPage, reader: IdentityReader, ownSource: number | undefined): ReadEvents {
+export function readEvents(
+  page: LogPage,
+  reader: IdentityReader,
+  { ownSource, serverSources }: Pick<UsersSettings, 'ownSource' | 'serverSources'>,
+): ReadEvents {
   const { first, lines, starts, sources } = page;
   const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
   const events: LogEvent[] = [];
@@ -43,6 +47,7 @@ export function readEvents(page: LogPage, reader: IdentityReader, ownSource: num
     const event = readEvent(bytes.toString('utf8', from, to), reader, {
       position: first + line,
       source: sources[line]!,
+      isPublic: !serverSources.includes(sources[line]!),
     });
     if (event === 'unreadable') unreadable++;
     else if (event !== undefined) events.push(event);
@@ -54,7 +59,7 @@ export function readEvents(page: LogPage, reader: IdentityReader, ownSource: num
 function readEvent(
   text: string,
   reader: IdentityReader,
-  { position, source }: { readonly position: Position; readonly source: number },
+  origin: Pick<EventCause, 'position' | 'source' | 'isPublic'>,
 ): LogEvent | undefined | 'unreadable' {
   const event = parse(text);
   if (event === undefined) return 'unreadable';
@@ -66,8 +71,7 @@ function readEvent(
   const traits = type === 'identify' ? traitsOf(event) : NOTHING;
   const name = type === 'track' ? event['event'] : event['name'];
   return {
-    position,
-    source,
+    ...origin,
     messageId,
     type,
     at,

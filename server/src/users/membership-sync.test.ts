@@ -5,7 +5,7 @@ import type { Event } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import type { ProfileId } from '../ports/profile-store.ts';
 import { MembershipSync, type Notification } from './membership-sync.ts';
-import { ANONYMOUS, newProfile, type ProfileState, USER } from './profile-state.ts';
+import { ANONYMOUS, newIdentity, newProfile, type ProfileState, USER } from './profile-state.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 
@@ -40,8 +40,8 @@ function syncOf(
 function user(id: ProfileId, userId: string | undefined, ...anonymousIds: string[]): ProfileState {
   const state = newProfile(id);
   state.userId = userId;
-  if (userId !== undefined) state.identities.push({ kind: USER, value: userId, at: NOW });
-  for (const value of anonymousIds) state.identities.push({ kind: ANONYMOUS, value, at: NOW });
+  if (userId !== undefined) state.identities.push(newIdentity(USER, userId, NOW));
+  for (const value of anonymousIds) state.identities.push(newIdentity(ANONYMOUS, value, NOW));
   return state;
 }
 

@@ -73,7 +73,11 @@ export function createProcessor(options: ProcessorOptions): Processor {
  */
 export class Processor implements UsersProcessor {
   readonly #options: ProcessorOptions;
-  #settings: UsersSettings = { computations: [], identities: DEFAULT_IDENTITY_SETTINGS };
+  #settings: UsersSettings = {
+    computations: [],
+    identities: DEFAULT_IDENTITY_SETTINGS,
+    serverSources: [],
+  };
   /** Undefined until the store was read, and after a slice that was not stored. */
   #cursor: UsersCursor | undefined;
   #owners = new Map<IdentityKey, ProfileId>();
@@ -329,7 +333,7 @@ export class Processor implements UsersProcessor {
   /** Applies events until the slice is full or the log ends. */
   async #gather(slice: Slice, from: number) {
     const { reader, clock, hash } = this.#options;
-    const { identities, ownSource } = this.#settings;
+    const { identities } = this.#settings;
     const identityReader = new IdentityReader(hash, identities);
     const until = clock.monotonic() + SLICE_TIME;
     let position = from;
@@ -339,7 +343,7 @@ export class Processor implements UsersProcessor {
     for (;;) {
       const page = await reader.page(position, PAGE_EVENTS);
       if (page.next === position) return { position, events, unreadable, skipped, hasMore: false };
-      const read = readEvents(page, identityReader, ownSource);
+      const read = readEvents(page, identityReader, this.#settings);
       await slice.loadOwners(read.events.map(({ ids }) => ids));
       skipped += this.#apply(slice, read.events);
       position = page.next;
@@ -438,6 +442,7 @@ export class Processor implements UsersProcessor {
       unattributed: all.unattributed + counts.unattributed,
       overLimit: all.overLimit + counts.overLimit,
       conflicts: all.conflicts + counts.conflicts,
+      unproven: all.unproven + counts.unproven,
       collisions: all.collisions + counts.collisions,
       invalid: all.invalid + counts.invalid,
       merges: all.merges + changes.merges.length,

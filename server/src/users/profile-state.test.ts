@@ -7,6 +7,7 @@ import {
   encodeProfile,
   MAX_TRAITS,
   mergeProfiles,
+  newIdentity,
   newProfile,
   type ProfileState,
   setTrait,
@@ -38,8 +39,11 @@ const step: fc.Arbitrary<Step> = fc.record({
 function take(state: ProfileState, { id, trait, group, at, messageId, source }: Step): void {
   const [kind, value] = id;
   const known = state.identities.find((identity) => identity.kind === kind && identity.value === value);
-  if (known === undefined) state.identities.push({ kind, value, at });
-  else known.at = Math.min(known.at, at);
+  if (known === undefined) state.identities.push(newIdentity(kind, value, at));
+  else {
+    known.at = Math.min(known.at, at);
+    known.isUsed = true;
+  }
   setTrait(state, trait[0], { value: trait[1], at, messageId });
   addGroup(state, group, at);
   state.sources.add(source);
@@ -87,15 +91,12 @@ test('a profile is the same whatever order its calls and merges come in', () => 
 
 test('the userId of the winner stays, and the other one becomes a former id', () => {
   const winner = { ...newProfile(1), userId: 'new', formerUserIds: ['z'] };
-  winner.identities = [
-    { kind: 'user', value: 'new', at: 1 },
-    { kind: 'user', value: 'z', at: 1 },
-  ];
+  winner.identities = [newIdentity('user', 'new', 1), newIdentity('user', 'z', 1)];
   const loser = { ...newProfile(2), userId: 'old', formerUserIds: ['b'] };
   loser.identities = [
-    { kind: 'user', value: 'old', at: 1 },
-    { kind: 'user', value: 'b', at: 1 },
-    { kind: 'anonymous', value: 'b', at: 1 },
+    newIdentity('user', 'old', 1),
+    newIdentity('user', 'b', 1),
+    newIdentity('anonymous', 'b', 1),
   ];
   const merged = mergeProfiles(winner, loser);
   expect(merged.userId).toBe('new');
@@ -135,7 +136,7 @@ test('the newest traits are kept when there are too many, in any order', () => {
 test('the bytes of a profile are a multiple of 128, and other bytes are refused', () => {
   const state = newProfile(1);
   for (let index = 0; index < 40; index++) {
-    state.identities.push({ kind: 'anonymous', value: `anonymous-${index}`, at: index });
+    state.identities.push(newIdentity('anonymous', `anonymous-${index}`, index));
     expect(encodeProfile(state).length % 128).toBe(0);
   }
   expect(() => decodeProfile(1, new Uint8Array(128))).toThrow(RangeError);

@@ -39,6 +39,15 @@ export interface ProfileIdentity {
   readonly value: string;
   /** Time of the first event that named it for this profile. */
   at: Time;
+  /** Only events of client sources have named it, whose write keys are public. */
+  isPublic: boolean;
+  /** More than one event has named it. */
+  isUsed: boolean;
+}
+
+/** An id that a trusted source has named once. */
+export function newIdentity(kind: string, value: string, at: Time): ProfileIdentity {
+  return { kind, value, at, isPublic: false, isUsed: false };
 }
 
 export interface TraitValue {
@@ -73,6 +82,10 @@ const PADDING = 128;
 const USER_KIND = 0;
 const ANONYMOUS_KIND = 1;
 const OTHER_KIND = 2;
+/** Added to the kind. States of the first format have neither: every source was trusted. */
+const KIND_BITS = 3;
+const PUBLIC = 4;
+const USED = 8;
 
 export function newProfile(id: ProfileId): ProfileState {
   return {
@@ -174,7 +187,11 @@ function joinIdentities(a: readonly ProfileIdentity[], b: readonly ProfileIdenti
   for (const identity of b) {
     const same = known.get(`${identity.kind}\0${identity.value}`);
     if (same === undefined) joined.push(identity);
-    else same.at = Math.min(same.at, identity.at);
+    else {
+      same.at = Math.min(same.at, identity.at);
+      same.isPublic &&= identity.isPublic;
+      same.isUsed = true;
+    }
   }
   return joined;
 }
@@ -258,9 +275,10 @@ export function decodeProfile(id: ProfileId, bytes: Uint8Array): ProfileState {
 /** The userId and the former ones are told apart by marks on the identities, so that each text stands once. */
 function writeIdentities({ identities, userId, formerUserIds }: ProfileState): void {
   writer.varint(identities.length);
-  for (const { kind, value, at } of identities) {
+  for (const { kind, value, at, isPublic, isUsed } of identities) {
     const isUser = kind === USER;
-    writer.varint(isUser ? USER_KIND : kind === ANONYMOUS ? ANONYMOUS_KIND : OTHER_KIND);
+    const code = isUser ? USER_KIND : kind === ANONYMOUS ? ANONYMOUS_KIND : OTHER_KIND;
+    writer.varint(code + (isPublic ? PUBLIC : 0) + (isUsed ? USED : 0));
     if (isUser) writer.varint(value === userId ? 1 : 0);
     else if (kind !== ANONYMOUS) writer.text(kind);
     writer.text(value);
@@ -272,13 +290,19 @@ function writeIdentities({ identities, userId, formerUserIds }: ProfileState): v
 function readIdentities(reader: ByteReader, state: ProfileState): void {
   const former: string[] = [];
   for (let left = reader.varint(); left > 0; left--) {
-    const stored = reader.varint();
+    const code = reader.varint();
+    const stored = code & KIND_BITS;
     const isCurrent = stored === USER_KIND && reader.varint() === 1;
     const kind = stored === USER_KIND ? USER : stored === ANONYMOUS_KIND ? ANONYMOUS : reader.text();
     const value = reader.text();
     if (isCurrent) state.userId = value;
     else if (kind === USER) former.push(value);
-    state.identities.push({ kind, value, at: reader.time() });
+    const at = reader.time();
+    state.identities.push({
+      ...{ kind, value, at },
+      isPublic: (code & PUBLIC) !== 0,
+      isUsed: (code & USED) !== 0,
+    });
   }
   if (reader.varint() !== former.length) throw new RangeError('a former userId of a profile is no identity');
   if (former.length > 0) state.formerUserIds = former.sort();

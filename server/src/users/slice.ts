@@ -140,7 +140,8 @@ export class Slice {
       if (id === undefined) return;
       const owner = owners.get(id.key);
       if (owner !== undefined) profiles.add(owner);
-      else if (!this.#free.has(id.key)) unknown.add(id.key);
+      // What the slice has taken from its owner belongs to nobody now, whatever the store still says.
+      else if (!this.#free.has(id.key) && !this.#graph.unbound.has(id.key)) unknown.add(id.key);
     };
     for (const { user, anonymous, previous, external } of ids) {
       want(user);
@@ -284,7 +285,7 @@ export class Slice {
       profile,
       json,
     }));
-    const { bound, removed, merges, counts, nextProfile } = this.#graph;
+    const { bound, unbound, removed, merges, counts, nextProfile } = this.#graph;
     const nextOutbox = cursor.nextOutbox + outbox.length;
     return {
       changes: {
@@ -292,7 +293,7 @@ export class Slice {
         put,
         removed: [...removed],
         bind: Array.from(bound, ([key, profile]) => ({ key, profile })),
-        unbind: [],
+        unbind: [...unbound],
         timers,
         firedTimers: this.#firedTimers,
         outbox,

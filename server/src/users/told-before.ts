@@ -4,7 +4,14 @@ import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Addressee } from './computation-event.ts';
 import type { EventIdentities } from './identity-graph.ts';
 import { hearerOf, type MembershipSync } from './membership-sync.ts';
-import { ANONYMOUS, decodeProfile, newProfile, type ProfileState, USER } from './profile-state.ts';
+import {
+  ANONYMOUS,
+  decodeProfile,
+  newIdentity,
+  newProfile,
+  type ProfileState,
+  USER,
+} from './profile-state.ts';
 import type { Slice } from './slice.ts';
 
 /** The document that says how many parts there are and of which computations. */
@@ -203,7 +210,7 @@ function profileOf(addressee: Addressee): ProfileState {
   const profile = newProfile(0);
   const [kind, value] = identityOf(addressee);
   if (kind === USER) profile.userId = value;
-  profile.identities.push({ kind, value, at: 0 });
+  profile.identities.push(newIdentity(kind, value, 0));
   return profile;
 }
 

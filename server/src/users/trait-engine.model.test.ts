@@ -12,6 +12,7 @@ import {
   decodeProfile,
   encodeProfile,
   mergeProfiles,
+  newIdentity,
   newProfile,
   type ProfileState,
   setTrait,
@@ -75,7 +76,7 @@ class Walk {
       const state = newProfile(i + 1);
       // The first is anonymous until it merges with another.
       if (i > 0) state.userId = `u${i}`;
-      if (i > 0) state.identities.push({ kind: 'user', value: `u${i}`, at: 0 });
+      if (i > 0) state.identities.push(newIdentity('user', `u${i}`, 0));
       return { state, events: [], traits: {}, groups: new Set<string>() };
     });
     for (const pair of this.#pairs) this.#evaluate(pair);

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${NAME} in a plain string is what this file is about.
 import fc from 'fast-check';
 import { CALL_TYPES } from '../../src/model/event.ts';
-import { ADDRESS_RULES } from '../../src/model/settings.ts';
+import { ADDRESS_RULES, TRUSTS } from '../../src/model/settings.ts';
 
 /**
  * Random sources and destinations for a configuration file, all valid, with names and texts that are hard for files and
@@ -109,9 +109,10 @@ const source = fc.record(
     dedupeWindow: duration,
     rateLimit: rate,
     ip: fc.constantFrom(...ADDRESS_RULES),
+    trust: fc.constantFrom(...TRUSTS),
   },
   // A stored source always has a rule for addresses.
-  { requiredKeys: ['name', 'writeKeys', 'ip'] },
+  { requiredKeys: ['name', 'writeKeys', 'ip', 'trust'] },
 );
 
 const headerName = fc.oneof(

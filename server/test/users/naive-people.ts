@@ -14,6 +14,10 @@ export interface NaiveCall {
   readonly traits?: JsonObject;
   readonly at: Time;
   readonly messageId: string;
+  /** Absent: 1. */
+  readonly source?: number;
+  /** Sent with a write key that everybody can read. */
+  readonly isPublic?: boolean;
 }
 
 /** One person with everything that it did. */
@@ -24,6 +28,7 @@ export interface NaivePerson {
   readonly events: UserEvent[];
   readonly traits: Map<string, { readonly value: Json; readonly at: Time; readonly messageId: string }>;
   readonly groups: Set<string>;
+  readonly sources: Set<number>;
 }
 
 /**
@@ -36,7 +41,8 @@ export class NaivePeople {
   take(call: NaiveCall): void {
     const person = this.#personOf(call);
     if (person === undefined) return;
-    const { type, name, properties = {}, at, messageId } = call;
+    const { type, name, properties = {}, at, messageId, source = 1 } = call;
+    person.sources.add(source);
     person.events.push({ type, name, properties, at, messageId });
     if (call.groupId !== undefined) person.groups.add(call.groupId);
     for (const [trait, value] of Object.entries(call.traits ?? {})) {
@@ -52,7 +58,8 @@ export class NaivePeople {
     this.people = this.people.filter((person) => !isUser(person) && !isNobody(person));
   }
 
-  #personOf({ userId, anonymousId, previousId, traits }: NaiveCall): NaivePerson | undefined {
+  #personOf(call: NaiveCall): NaivePerson | undefined {
+    const { userId, anonymousId, previousId, traits, isPublic = false } = call;
     let person = userId === undefined ? undefined : this.#user(userId);
     if (person !== undefined && anonymousId !== undefined) {
       const other = this.#find(`anonymous ${anonymousId}`);
@@ -63,6 +70,7 @@ export class NaivePeople {
       person = this.#find(`anonymous ${anonymousId}`) ?? this.#add(`anonymous ${anonymousId}`);
     }
     if (person === undefined) return undefined;
+    if (isPublic) return this.#publicAlias(person, call);
     const email = traits?.['email'];
     if (typeof email === 'string') person = this.#external(person, `email ${email}`);
     return previousId === undefined ? person : this.#alias(person, previousId);
@@ -77,15 +85,23 @@ export class NaivePeople {
   }
 
   #alias(person: NaivePerson, previousId: string): NaivePerson {
-    const user = this.#find(`user ${previousId}`);
-    const anonymous = this.#find(`anonymous ${previousId}`);
-    if (user === undefined && anonymous?.userId !== undefined && anonymous !== person) return person;
-    let joined = user === undefined ? person : this.#join(person, user);
-    if (anonymous !== undefined && anonymous.userId === undefined && this.people.includes(anonymous))
-      joined = this.#join(joined, anonymous);
-    if (user !== undefined || anonymous !== person) joined.ids.add(`user ${previousId}`);
-    if (anonymous === undefined && user !== person) joined.ids.add(`anonymous ${previousId}`);
-    return joined;
+    const former = this.#find(`user ${previousId}`);
+    return former === undefined ? this.#device(person, previousId) : this.#join(person, former);
+  }
+
+  #publicAlias(person: NaivePerson, { userId, anonymousId, previousId, source = 1 }: NaiveCall): NaivePerson {
+    if (userId === undefined || previousId === undefined) return person;
+    if (this.#find(`user ${previousId}`) !== undefined) return person;
+    const isSeen = this.#find(`anonymous ${previousId}`)?.sources.has(source) ?? false;
+    return previousId === anonymousId || isSeen ? this.#device(person, previousId) : person;
+  }
+
+  /** The previousId is an anonymous id of the person, unless another user had it first. */
+  #device(person: NaivePerson, previousId: string): NaivePerson {
+    const owner = this.#find(`anonymous ${previousId}`);
+    if (owner === undefined) person.ids.add(`anonymous ${previousId}`);
+    else if (owner.userId === undefined) return this.#join(person, owner);
+    return person;
   }
 
   #user(userId: string): NaivePerson {
@@ -105,6 +121,7 @@ export class NaivePeople {
       events: [],
       traits: new Map(),
       groups: new Set(),
+      sources: new Set(),
     };
     this.people.push(person);
     return person;
@@ -115,6 +132,7 @@ export class NaivePeople {
     winner.userId ??= loser.userId;
     for (const id of loser.ids) winner.ids.add(id);
     for (const group of loser.groups) winner.groups.add(group);
+    for (const source of loser.sources) winner.sources.add(source);
     for (const [name, trait] of loser.traits) setTrait(winner, name, trait);
     winner.events.push(...loser.events);
     this.people = this.people.filter((person) => person !== loser);

@@ -264,7 +264,12 @@ class World {
 
   #configure(): Promise<void> {
     const computations = this.#computations;
-    return this.#processor.configure({ computations, identities: IDENTITIES, ownSource: OWN_SOURCE });
+    return this.#processor.configure({
+      computations,
+      identities: IDENTITIES,
+      serverSources: [1],
+      ownSource: OWN_SOURCE,
+    });
   }
 
   /** Applies everything, and expects the profiles, values and notifications of the naive model. */

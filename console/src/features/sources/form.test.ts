@@ -11,6 +11,7 @@ const STORED = {
   dedupeWindow: '7d',
   rateLimit: 100,
   ip: 'keep',
+  trust: 'client',
 } as const;
 const base = draftOf({ ...STORED, writeKeys: [...STORED.writeKeys] });
 

@@ -5,24 +5,26 @@ import type { RecordForm } from '../../editing/use-edited-record.ts';
 import type { SourceRecord } from './queries.ts';
 
 /** The settings of a source as its form holds them: every field can be typed into. */
-export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' | 'ip'> {
+export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' | 'ip' | 'trust'> {
   /** Such as 24h; empty: the default. */
   readonly dedupeWindow: string;
   /** Calls a second; empty: no limit. */
   readonly rateLimit: string;
 }
 
-function draftOf({ mode, whenDisabled, ip, dedupeWindow = '', rateLimit }: SourceRecord): SourceDraft {
+function draftOf(source: SourceRecord): SourceDraft {
+  const { mode, whenDisabled, ip, trust, dedupeWindow = '', rateLimit } = source;
   const limit = rateLimit === undefined ? '' : String(rateLimit);
-  return { mode, whenDisabled, ip, dedupeWindow, rateLimit: limit };
+  return { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit: limit };
 }
 
 function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
-  const { mode, whenDisabled, ip, dedupeWindow, rateLimit } = draft;
+  const { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit } = draft;
   const wanted = {
     mode,
     whenDisabled,
     ip,
+    trust,
     dedupeWindow: dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
     rateLimit: numberOf(rateLimit),
   };
@@ -37,4 +39,5 @@ export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
   dedupeWindow: 'A repeated messageId is a duplicate within',
   rateLimit: 'Calls a second',
   ip: 'The address of a caller, context.ip, is',
+  trust: 'Its write keys are',
 };

@@ -26,7 +26,7 @@ export function SourceSettings({ stored }: { readonly stored: Tagged<SourceRecor
 }
 
 function StoredSource({ source }: { readonly source: SourceRecord }) {
-  const { enabled, mode, whenDisabled, dedupeWindow, rateLimit, ip } = source;
+  const { enabled, mode, whenDisabled, dedupeWindow, rateLimit, ip, trust } = source;
   return (
     <dl className="kv">
       <dt>Enabled</dt>
@@ -41,6 +41,8 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
       <dd>{rateLimit ?? 'no limit'}</dd>
       <dt>Address of the caller</dt>
       <dd>{ADDRESS_RULES.find(({ value }) => value === ip)?.label ?? ip}</dd>
+      <dt>Its write keys are</dt>
+      <dd>{TRUSTS.find(({ value }) => value === trust)?.label ?? trust}</dd>
     </dl>
   );
 }
@@ -51,6 +53,12 @@ const ADDRESS_RULES: readonly { readonly value: SourceRecord['ip']; readonly lab
   { value: 'shorten', label: 'as kept, but only its beginning' },
   { value: 'drop', label: 'never stored' },
   { value: 'direct', label: 'filled in where a call asks with context.direct' },
+];
+
+/** Who can have the write keys. Only calls of a trusted source join users. */
+const TRUSTS: readonly { readonly value: SourceRecord['trust']; readonly label: string }[] = [
+  { value: 'client', label: 'in a website or an app, where everybody can read them' },
+  { value: 'server', label: 'in programs of ours alone: an alias may join two users' },
 ];
 
 /** Parts of the record that a field below shows the mistakes of. */
@@ -141,6 +149,19 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
             value={draft.ip}
             options={ADDRESS_RULES}
             onChange={(ip) => onChange({ ip: ip as SourceRecord['ip'] })}
+          />
+        )}
+      </Field>
+      <Field
+        label={SOURCE_LABELS.trust}
+        hint="It says what calls may join: users, or anonymous ids to a user alone."
+      >
+        {(control) => (
+          <Select
+            {...control}
+            value={draft.trust}
+            options={TRUSTS}
+            onChange={(trust) => onChange({ trust: trust as SourceRecord['trust'] })}
           />
         )}
       </Field>

@@ -464,6 +464,11 @@ const MIGRATIONS: readonly string[] = [
   create table gone_node(node text primary key, roles text[] not null, version text not null, seen timestamptz not null,
     adopted timestamptz not null, adopted_by text not null);
   `,
+  `
+  -- States say of each id whether a server source has named it. A node of the version before would take such a state for a damaged one and
+  -- drop it: by this name it finds none, and its profiles stand still until it is updated.
+  alter table profile rename column state to body;
+  `,
 ];
 
 /**

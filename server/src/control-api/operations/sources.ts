@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import type { JsonObject } from '../../model/json.ts';
-import { ADDRESS_RULES, DEFAULT_ADDRESS_RULE, type Source } from '../../model/settings.ts';
+import {
+  ADDRESS_RULES,
+  DEFAULT_ADDRESS_RULE,
+  DEFAULT_TRUST,
+  type Source,
+  TRUSTS,
+} from '../../model/settings.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput, TaggedResult } from '../operation.ts';
 import { pageByName, pageQuery, pageSchema } from '../pagination.ts';
@@ -31,6 +37,10 @@ const sourceSchema = z.object({
   ip: z.enum(ADDRESS_RULES).meta({
     description:
       'What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".',
+  }),
+  trust: z.enum(TRUSTS).meta({
+    description:
+      'Whether its calls may join two users: server, or client for one whose write keys are public. docs/reference/identities.md.',
   }),
   system: z.literal(true).exactOptional().meta({ description: 'Made by the server, and not to be changed.' }),
 });
@@ -134,9 +144,9 @@ async function patchSource(
     const merged = mergePatch(toJson(sourceView(before)), body);
     refuseRenaming(name, merged);
     const record = checkRecord('sources', merged, { now, check: dependencies.check });
-    // A merge patch removes `ip` with null, and a record without the key would stay as it is.
-    const ip = record.ip ?? DEFAULT_ADDRESS_RULE;
-    return diffRecords({ sources: [{ ...record, ip }] }, now, { by, clock: dependencies.clock });
+    // A merge patch removes these with null, and a record without the key would stay as it is.
+    const { ip = DEFAULT_ADDRESS_RULE, trust = DEFAULT_TRUST } = record;
+    return diffRecords({ sources: [{ ...record, ip, trust }] }, now, { by, clock: dependencies.clock });
   });
   return taggedSource(sourceByName(name, sources));
 }

@@ -198,7 +198,7 @@ const TABLES: { readonly [Part in TablePart]: PartTable } = {
   profiles: {
     from: 'profile',
     key: NUMBER('id'),
-    columns: { id: ['id', 'bigint'], state: ['state', 'bytea'] },
+    columns: { id: ['id', 'bigint'], state: ['body', 'bytea'] },
     large: 'state',
   },
   identities: {

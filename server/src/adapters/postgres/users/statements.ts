@@ -28,12 +28,15 @@ commits = commits + 1`,
     text: 'select key, profile from profile_identity where key = any($1::bigint[])',
   },
   /** $1 ids. */
-  states: { name: 'profile.states', text: 'select id, state from profile where id = any($1::bigint[])' },
+  states: {
+    name: 'profile.states',
+    text: 'select id, body as state from profile where id = any($1::bigint[])',
+  },
   /** $1 ids, $2 states. Gives a row for each profile that is new. */
   put: {
     name: 'profile.put',
-    text: `insert into profile (id, state) select * from unnest($1::bigint[], $2::bytea[])
-on conflict (id) do update set state = excluded.state returning (xmax = 0) as born`,
+    text: `insert into profile (id, body) select * from unnest($1::bigint[], $2::bytea[])
+on conflict (id) do update set body = excluded.body returning (xmax = 0) as born`,
   },
   /** $1 ids. */
   remove: { name: 'profile.remove', text: 'delete from profile where id = any($1::bigint[]) returning id' },
@@ -63,7 +66,10 @@ where t.minute = f.minute and t.profile = f.profile`,
     text: 'select minute, profile from profile_timer where minute <= $1 order by minute, profile limit $2',
   },
   /** $1 behind, $2 limit. */
-  scan: { name: 'profile.scan', text: 'select id, state from profile where id > $1 order by id limit $2' },
+  scan: {
+    name: 'profile.scan',
+    text: 'select id, body as state from profile where id > $1 order by id limit $2',
+  },
   /** $1 sequences, $2 profiles, $3 events. */
   send: {
     name: 'profile.send',

@@ -49,6 +49,8 @@ const MIGRATIONS: readonly string[] = [
 
   create table document(name text primary key, body text not null, sum integer not null) strict, without rowid;
   `,
+  // States say of each id whether a server source has named it, and whether it was named more than once.
+  '',
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -116,9 +116,9 @@ export interface AuthenticatorDependencies {
 /** The name of the configured token. No other token may have it. */
 export const ADMIN_NAME = 'admin';
 
-/** Wrong tokens from one place before it is locked out. Guessing is hopeless even where tokens are short. */
+/** Wrong tokens from one place before its wrong ones are told to wait. Whoever has a right one is never kept out by them. */
 const MAX_FAILURES = 20;
-const LOCKOUT = MINUTE;
+const PATIENCE = MINUTE;
 
 /** Places that are remembered. The one with the oldest failure is forgotten first. */
 const MAX_ADDRESSES = 10_000;
@@ -154,13 +154,16 @@ export class Authenticator {
     return caller;
   }
 
-  /** The owner of a token. Throws a `Problem` for a wrong one, and locks out an address that guesses. */
+  /**
+   * The owner of a token. Throws a `Problem` for a wrong one. Many wrong ones from an address are answered with a time to wait, and
+   * never hinder a right one: they may come from another program, or from any page that a browser at this address has open.
+   */
   signIn(token: string | undefined, address: string): Caller {
-    const place = addressKey(address);
-    this.#refuseGuessing(place);
     if (token === undefined) throw new Problem('token_missing');
     const caller = this.#ownerOf(tokenDigest(token));
     if (caller !== undefined) return caller;
+    const place = addressKey(address);
+    this.#refuseGuessing(place);
     this.#recordFailure(place);
     throw new Problem('token_invalid');
   }
@@ -205,7 +208,7 @@ export class Authenticator {
     const count = before === undefined || before.until <= now ? 1 : before.count + 1;
     // Deleted first, so that the order of the map is that of the last failures.
     this.#failures.delete(place);
-    this.#failures.set(place, { count, until: now + LOCKOUT });
+    this.#failures.set(place, { count, until: now + PATIENCE });
     if (this.#failures.size <= MAX_ADDRESSES) return;
     const [oldest] = this.#failures.keys();
     if (oldest !== undefined) this.#failures.delete(oldest);

@@ -97,7 +97,9 @@ export class IngestService {
     this.#sampleDiscards(parsed, request.receivedAt);
     this.#countDiscards(parsed);
     if (parsed.kind === 'refused' && logsCalls) this.#logRefused(parsed, request);
-    if (parsed.kind === 'received' && parsed.events.length > 0) {
+    // A call of a suppressed user waits for a commit as any other: the time of its answer must not tell who is suppressed.
+    const waits = parsed.kind === 'received' && (parsed.events.length > 0 || parsed !== read);
+    if (waits) {
       this.#store(parsed, request, answer);
       return;
     }
@@ -150,6 +152,7 @@ export class IngestService {
       this.#failure = undefined;
       this.#dependencies.logger.info({}, 'storage.recovered');
     }
+    if (parsed.events.length === 0) return;
     if (this.#dependencies.logsCalls) this.#logAccepted(parsed, request, latencyMs);
     const { currentObserver } = this.#dependencies;
     const { observer } = currentObserver;

@@ -19,6 +19,7 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   postSession: {
     done: () => ({ headers: NOBODY, body: { token: ADMIN } }),
     token_invalid: () => ({ headers: NOBODY, body: { token: 'wrong' }, from: wrongAddress() }),
+    too_many_failed_sign_ins: () => ({ headers: NOBODY, body: { token: 'wrong' }, from: GUESSER }),
     cross_site_request: () => ({
       headers: { ...NOBODY, 'sec-fetch-site': 'cross-site' },
       body: { token: ADMIN },
@@ -255,7 +256,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 const GENERAL: Readonly<Record<string, (good: RequestPlan, world: World) => RequestPlan | undefined>> = {
   token_missing: (good) => ({ ...good, headers: {} }),
   token_invalid: (good) => ({ ...good, headers: bearer('wrong'), from: wrongAddress() }),
-  too_many_failed_sign_ins: (good) => ({ ...good, from: GUESSER }),
+  too_many_failed_sign_ins: (good) => ({ ...good, headers: bearer('wrong'), from: GUESSER }),
   session_over: (good) => ({ ...good, headers: { cookie: 'millrace_session=gone' } }),
   cross_site_request: (good, { session }) => ({ ...good, headers: { cookie: session } }),
   role_too_low: (good, { viewer }) => ({ ...good, headers: bearer(viewer) }),

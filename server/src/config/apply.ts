@@ -93,11 +93,14 @@ async function settleOlderSources(
       return { ...record, ip: addressRuleOf(record), trust: trustOf(record) };
     });
     const settled = await settings.apply({ sources: records, destinations: [] }, now);
-    for (const [choice, hint, event] of OLDER_CHOICES) {
+    const undecided = (choice: 'ip' | 'trust') => {
       const decided = new Set(config.sources.flatMap((one) => (one[choice] === undefined ? [] : [one.name])));
       const open = sources.filter((one) => one[choice] === undefined && !decided.has(one.name));
-      if (open.length > 0) logger.warn({ sources: open.map(({ name }) => name), hint }, event);
-    }
+      return open.map(({ name }) => name);
+    };
+    const [direct, trusted] = [undecided('ip'), undecided('trust')];
+    if (direct.length > 0) logger.warn({ sources: direct, hint: DIRECT_HINT }, 'source.ip_direct');
+    if (trusted.length > 0) logger.warn({ sources: trusted, hint: TRUSTED_HINT }, 'source.trusted');
     return settled;
   } catch (error) {
     if (!(error instanceof SettingsMovedError)) throw error;
@@ -109,19 +112,10 @@ async function settleOlderSources(
 const isOlder = ({ ip, trust, system }: Source) =>
   (ip === undefined || trust === undefined) && system !== true;
 
-/** What older sources keep, and what an operator may choose now. */
-const OLDER_CHOICES = [
-  [
-    'ip',
-    'they get context.ip for calls with context.direct alone, as before; set their ip to keep, and calls of browsers and phones get it too',
-    'source.ip_direct',
-  ],
-  [
-    'trust',
-    'their calls may join users, as before; set trust to client where the write key is in a website or an app, to server for all others',
-    'source.trusted',
-  ],
-] as const;
+const DIRECT_HINT =
+  'they get context.ip for calls with context.direct alone, as before; set their ip to keep, and calls of browsers and phones get it too';
+const TRUSTED_HINT =
+  'their calls may join users, as before; set trust to client where the write key is in a website or an app, to server for all others';
 
 /** Where several nodes share the settings, the file of the one that starts last is in force on all of them. */
 function tellOfChanges(audit: NonNullable<SettingsChanges['audit']>, logger: Logger): void {

@@ -411,7 +411,7 @@ function createRegulations(inputs: RegulationInputs): RegulationService {
     history: store.history,
     settings: settings.now,
     users: erasableUsers(inputs.users, inputs.publisher),
-    blockedIds: config.identities.blocked,
+    identities: config.identities,
     plan: (event, source) => router.plan(event, source),
     callsStored: (checkStop) => callsStored(inputs, checkStop),
     delivery: deliveriesOfAll(inputs, dispatcher),

@@ -2,7 +2,7 @@ import { readlinkSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { identityHash, keyHash } from './adapters/encoding/hashes.ts';
 import { openSharedProfiles } from './adapters/postgres/store.ts';
 import { openLogReader } from './adapters/sqlite/log/log-reader.ts';
@@ -43,7 +43,7 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
     report: (progress) => post({ kind: 'progress', progress }),
     ...(isPaused === undefined ? {} : { isPaused }),
   });
-  port.on('message', (message: ToUsersThread) => {
+  const take = (message: ToUsersThread) => {
     if (message.kind === 'wake') return service.wake();
     if (message.kind === 'load') return service.yieldTo(message.isBusy);
     const { id } = message;
@@ -52,7 +52,11 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
       (answer) => post({ kind: 'done', id, answer }),
       (error: unknown) => post({ kind: 'failed', id, reason: reasonOf(error) }),
     );
-  });
+  };
+  // Settings may have changed since the thread was begun: no event is applied with those of before.
+  for (let queued = receiveMessageOnPort(port); queued !== undefined; queued = receiveMessageOnPort(port))
+    take(queued.message as ToUsersThread);
+  port.on('message', take);
   void service.run().then(() => port.close());
 }
 

@@ -47,3 +47,27 @@ export const ID_FAULTS: Readonly<Record<IdFault, string>> = {
   id_too_long: `must have at most ${MAX_ID_LENGTH} UTF-16 code units`,
   id_not_unicode: 'must have no half of a surrogate pair',
 };
+
+/** Zeros with or without dashes, such as the nil UUID. */
+const ZEROS = /^[0-]*0[0-]*$/;
+
+/** No value longer than this stands for no one, so that long ids are not looked through. */
+const LONGEST_BLOCKED = 36;
+
+/**
+ * Ids that stand for no one, such as `null`: they join nothing, and belong to nobody. In any case and with blanks around them, and always the empty
+ * text and texts of zeros. spec/specification.md, "Identities".
+ */
+export class BlockedIds {
+  readonly #blocked: ReadonlySet<string>;
+
+  constructor(blocked: readonly string[]) {
+    this.#blocked = new Set(blocked.map((value) => value.trim().toLowerCase()));
+  }
+
+  has(id: string): boolean {
+    if (id.length > LONGEST_BLOCKED) return false;
+    const text = id.trim().toLowerCase();
+    return text === '' || this.#blocked.has(text) || ZEROS.test(text);
+  }
+}

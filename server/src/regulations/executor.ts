@@ -1,7 +1,7 @@
 import type { Destination, Plan } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { isDeleting, isSuppressing, type RegulationSubject } from '../model/regulation.ts';
-import type { Source } from '../model/settings.ts';
+import { type Source, trustOf } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { DeliveryHistories } from '../ports/delivery-queue.ts';
@@ -15,7 +15,7 @@ import { IdRedactor } from './id-redactor.ts';
 import { redactKeptAnswers } from './kept-answers.ts';
 import { batchOf, type DeleteNotification, findNotifications, notificationsOf } from './notifications.ts';
 import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
-import { surveyUsers } from './survey.ts';
+import { type SurveyedIdentities, surveyUsers } from './survey.ts';
 import { Turns } from './turns.ts';
 
 export interface RegulationExecutorDependencies {
@@ -24,8 +24,7 @@ export interface RegulationExecutorDependencies {
   readonly history: Pick<DeliveryHistories, 'read' | 'redactAnswers'>;
   readonly settings: () => SettingsSnapshot;
   readonly users: Pick<Users, 'joinedIds' | 'usersOf' | 'erase'>;
-  /** As `SurveyDependencies.blockedIds`. */
-  readonly blockedIds: readonly string[];
+  readonly identities: SurveyedIdentities;
   readonly plan: (event: Event, source: Source) => Plan;
   /** Resolves when every call that was taken before is stored, or never will be. Rejects when `checkStop` throws. */
   readonly callsStored: (checkStop: () => void) => Promise<void>;
@@ -205,9 +204,12 @@ export class RegulationExecutor {
   async #survey({ id, type }: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
     const { regulations, callsStored, suppressJoined, ...dependencies } = this.#dependencies;
     await callsStored(this.#checkStop);
+    const servers = new Set(
+      dependencies.settings().sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : [])),
+    );
     const surveyed = await surveyUsers(
       subjects.map(({ userId }) => userId),
-      { ...dependencies, checkStop: this.#checkStop },
+      { ...dependencies, isTrusted: (source) => servers.has(source), checkStop: this.#checkStop },
     );
     const found = surveyed.subjects.map((one) => ({
       ...one,

@@ -1,4 +1,5 @@
-import type { Event } from '../model/event.ts';
+import type { Event, Position } from '../model/event.ts';
+import { BlockedIds } from '../model/ids.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
 import type { RegulationSubject } from '../model/regulation.ts';
 import { type EventLog, ownerQueries, type StoredEvent } from '../ports/event-log.ts';
@@ -8,10 +9,19 @@ export interface SurveyDependencies {
   readonly log: Pick<EventLog, 'find' | 'read' | 'sharedIds'>;
   /** Knows nothing while no profiles are kept: stored events are then all that is known. */
   readonly users: Pick<Users, 'joinedIds' | 'usersOf'>;
-  /** Values that stand for no one and join nothing; the empty text and texts of zeros never do. */
-  readonly blockedIds: readonly string[];
+  /** How ids are joined, as far as stored events are asked. */
+  readonly identities: SurveyedIdentities;
+  /** Whether calls of a source may join users. */
+  readonly isTrusted: (source: number) => boolean;
   /** Throws when the program is being stopped. */
   readonly checkStop: () => void;
+}
+
+/** As in the configuration. */
+export interface SurveyedIdentities {
+  /** Values that stand for no one and join nothing; the empty text and texts of zeros never do. */
+  readonly blocked: readonly string[];
+  readonly alias: 'join' | 'refuse';
 }
 
 /** A user with what profiles and stored events tell of it. */
@@ -19,7 +29,15 @@ interface Surveyed {
   readonly userId: string;
   readonly formerUserIds: Set<string>;
   readonly anonymousIds: Set<string>;
-  readonly previousIds: Set<string>;
+  /** Ids that aliases of the user name. */
+  readonly previousIds: Map<string, Aliases>;
+  readonly sources: Set<number>;
+}
+
+/** The aliases of a user that name the same id. */
+interface Aliases {
+  /** Position of the newest that may join users; −1 when none of them may. */
+  joins: Position;
   readonly sources: Set<number>;
 }
 
@@ -48,16 +66,17 @@ export async function surveyUsers(
       userId,
       formerUserIds: former,
       anonymousIds: new Set(known?.anonymousIds ?? []),
-      previousIds: new Set(),
+      previousIds: new Map(),
       sources: new Set(known?.sources ?? []),
     };
   });
   await followUsers(subjects, dependencies);
   const shared = await sharedAmong(subjects, dependencies);
+  const blocked = new BlockedIds(dependencies.identities.blocked);
   for (const { anonymousIds, previousIds } of subjects)
     for (const ids of [anonymousIds, previousIds])
-      for (const id of ids) if (shared.has(id) || isBlocked(id, dependencies)) ids.delete(id);
-  await followAnonymous(subjects, dependencies);
+      for (const id of ids.keys()) if (shared.has(id) || blocked.has(id)) ids.delete(id);
+  // Looks at the events of all anonymous ids, those that it finds included.
   await followPrevious(subjects, dependencies);
   const found = subjects.map(({ userId, formerUserIds, anonymousIds, sources }) => ({
     userId,
@@ -73,13 +92,23 @@ export async function surveyUsers(
 /** The sources of the users' own events, and the ids that these events name beside the userId. */
 async function followUsers(subjects: readonly Surveyed[], dependencies: SurveyDependencies): Promise<void> {
   const ofUser = groupedBy(subjects, ({ userId, formerUserIds }) => [userId, ...formerUserIds]);
-  await lookAt({ userIds: [...ofUser.keys()], anonymousIds: [] }, dependencies, (ids, source) => {
-    for (const { sources, anonymousIds, previousIds } of ofUser.get(ids.userId ?? '') ?? []) {
-      sources.add(source);
-      if (ids.anonymousId !== undefined) anonymousIds.add(ids.anonymousId);
-      if (ids.type === 'alias' && ids.previousId !== undefined) previousIds.add(ids.previousId);
-    }
-  });
+  const { identities, isTrusted } = dependencies;
+  await lookAt(
+    { userIds: [...ofUser.keys()], anonymousIds: [] },
+    dependencies,
+    (ids, { source, position }) => {
+      const joins = identities.alias === 'join' && isTrusted(source) ? position : -1;
+      for (const { sources, anonymousIds, previousIds } of ofUser.get(ids.userId ?? '') ?? []) {
+        sources.add(source);
+        if (ids.anonymousId !== undefined) anonymousIds.add(ids.anonymousId);
+        if (ids.type !== 'alias' || ids.previousId === undefined) continue;
+        const aliases = previousIds.get(ids.previousId) ?? { joins, sources: new Set() };
+        aliases.joins = Math.max(aliases.joins, joins);
+        aliases.sources.add(source);
+        previousIds.set(ids.previousId, aliases);
+      }
+    },
+  );
 }
 
 /** The sources of events that have an anonymous id of a user and no userId. */
@@ -88,27 +117,53 @@ async function followAnonymous(
   dependencies: SurveyDependencies,
 ): Promise<void> {
   const ofId = groupedBy(subjects, ({ anonymousIds }) => anonymousIds);
-  await lookAt({ userIds: [], anonymousIds: [...ofId.keys()] }, dependencies, (ids, source) => {
+  await lookAt({ userIds: [], anonymousIds: [...ofId.keys()] }, dependencies, (ids, { source }) => {
     for (const { sources } of ofId.get(ids.anonymousId ?? '') ?? []) sources.add(source);
   });
 }
 
-/** A previousId is an anonymousId of the user, and a former userId too when events have it as theirs. */
+/** What stored events say of an id that an alias named. */
+class NamedId {
+  /** Position of the first event that had it as its userId. */
+  firstAsUser = Number.POSITIVE_INFINITY;
+  readonly sourcesAsUser = new Set<number>();
+  readonly sourcesAsAnonymous = new Set<number>();
+}
+
+/**
+ * A previousId is a former userId where an event had it as its userId before an alias that may join users, and then belongs to the user with all
+ * its events. One that was never a userId is an anonymous id, where the alias may join users or its source has used it. Any other belongs to
+ * somebody else. spec/specification.md, "Identities".
+ */
 async function followPrevious(
   subjects: readonly Surveyed[],
   dependencies: SurveyDependencies,
 ): Promise<void> {
-  const ofId = groupedBy(subjects, ({ previousIds, formerUserIds }) =>
-    [...previousIds].filter((id) => !formerUserIds.has(id)),
-  );
+  const ofId = groupedBy(subjects, ({ previousIds }) => previousIds.keys());
   const all = [...ofId.keys()];
-  for (const [id, those] of ofId) for (const { anonymousIds } of those) anonymousIds.add(id);
-  await lookAt({ userIds: all, anonymousIds: all }, dependencies, (ids, source) => {
-    for (const { formerUserIds, sources } of ofId.get(ids.userId ?? ids.anonymousId ?? '') ?? []) {
-      sources.add(source);
-      if (ids.userId !== undefined) formerUserIds.add(ids.userId);
+  const named = new Map(all.map((id) => [id, new NamedId()]));
+  await lookAt({ userIds: all, anonymousIds: all }, dependencies, (ids, { source, position }) => {
+    const { userId, anonymousId = '' } = ids;
+    const id = named.get(userId ?? anonymousId);
+    if (id === undefined) return;
+    if (userId === undefined) id.sourcesAsAnonymous.add(source);
+    else {
+      id.firstAsUser = Math.min(id.firstAsUser, position);
+      id.sourcesAsUser.add(source);
     }
   });
+  for (const [id, those] of ofId) {
+    const { firstAsUser, sourcesAsUser, sourcesAsAnonymous } = named.get(id)!;
+    for (const { formerUserIds, anonymousIds, previousIds, sources } of those) {
+      const aliases = previousIds.get(id)!;
+      const isFormer = firstAsUser < aliases.joins;
+      const isSeen = aliases.joins >= 0 || [...aliases.sources].some((one) => sourcesAsAnonymous.has(one));
+      if (isFormer) for (const source of sourcesAsUser) sources.add(source);
+      if (isFormer) formerUserIds.add(id);
+      if (isFormer || (sourcesAsUser.size === 0 && isSeen)) anonymousIds.add(id);
+    }
+  }
+  await followAnonymous(subjects, dependencies);
 }
 
 function groupedBy(
@@ -135,7 +190,7 @@ async function sharedAmong(
   subjects: readonly Surveyed[],
   { log, users, checkStop }: SurveyDependencies,
 ): Promise<ReadonlySet<string>> {
-  const previous = [...new Set(subjects.flatMap(({ previousIds }) => [...previousIds]))];
+  const previous = [...new Set(subjects.flatMap(({ previousIds }) => [...previousIds.keys()]))];
   const ids = [...new Set([...subjects.flatMap(({ anonymousIds }) => [...anonymousIds]), ...previous])];
   const shared = new Set<string>();
   if (ids.length === 0) return shared;
@@ -153,11 +208,6 @@ async function sharedAmong(
   return shared;
 }
 
-function isBlocked(id: string, { blockedIds }: SurveyDependencies): boolean {
-  const text = id.trim().toLowerCase();
-  return /^0*$/.test(text) || blockedIds.some((one) => one.trim().toLowerCase() === text);
-}
-
 /** Visits the events of users, and those with an anonymousId and no userId, but for delete notifications. */
 async function lookAt(
   {
@@ -165,7 +215,7 @@ async function lookAt(
     anonymousIds,
   }: { readonly userIds: readonly string[]; readonly anonymousIds: readonly string[] },
   { log, checkStop }: Pick<SurveyDependencies, 'log' | 'checkStop'>,
-  visit: (ids: EventIds, source: number) => void,
+  visit: (ids: EventIds, origin: { readonly source: number; readonly position: Position }) => void,
 ): Promise<void> {
   for (const query of ownerQueries(userIds, anonymousIds)) {
     let below: number | undefined;
@@ -173,10 +223,11 @@ async function lookAt(
       checkStop();
       const page = await log.find(query, below);
       for (let from = 0; from < page.positions.length; from += READ_AT_ONCE) {
-        for (const stored of await log.read(page.positions.slice(from, from + READ_AT_ONCE))) {
+        const positions = page.positions.slice(from, from + READ_AT_ONCE);
+        for (const [nth, stored] of (await log.read(positions)).entries()) {
           if (stored === undefined) continue;
           const ids = idsOf(stored);
-          if (ids.type !== 'delete') visit(ids, stored.source);
+          if (ids.type !== 'delete') visit(ids, { source: stored.source, position: positions[nth]! });
         }
       }
       below = page.next;

@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import { InvalidId, readId } from '../model/ids.ts';
+import { BlockedIds, InvalidId, readId } from '../model/ids.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IdentityKey, MergeRecord, ProfileId } from '../ports/profile-store.ts';
@@ -66,27 +66,24 @@ export interface IdentityCounts {
   invalid: number;
 }
 
-/** Zeros with or without dashes, such as the nil UUID. */
-const ZEROS = /^[0-]*0[0-]*$/;
-
 const NO_IDS = { external: [], invalid: 0 };
 
 /** Makes identities of values and leaves out those that stand for no one. spec/specification.md, "Identities". */
 export class IdentityReader {
   readonly #hash: IdentityHash;
-  readonly #blocked: ReadonlySet<string>;
+  readonly #blocked: BlockedIds;
   readonly #externalIds: readonly string[];
 
   constructor(hash: IdentityHash, { blocked, externalIds }: IdentitySettings) {
     this.#hash = hash;
-    this.#blocked = new Set(blocked.map((value) => value.trim().toLowerCase()));
+    this.#blocked = new BlockedIds(blocked);
     this.#externalIds = externalIds;
   }
 
   /** Undefined for a value that stands for no one, and for one that is no text. */
   identity(kind: string, value: unknown): KeyedIdentity | undefined {
     const id = readId(value as Json | undefined);
-    if (typeof id !== 'string' || (id.length <= 36 && this.#isBlocked(id))) return undefined;
+    if (typeof id !== 'string' || this.#blocked.has(id)) return undefined;
     return { kind, value: id, key: this.#hash(kind, id) };
   }
 
@@ -109,11 +106,6 @@ export class IdentityReader {
       else if (readId(value) instanceof InvalidId) invalid++;
     }
     return { external: ids, invalid };
-  }
-
-  #isBlocked(value: string): boolean {
-    const text = value.trim().toLowerCase();
-    return text === '' || this.#blocked.has(text) || ZEROS.test(text);
   }
 }
 

@@ -14,7 +14,6 @@ import type { Store } from '../ports/store.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
   NO_COUNTS,
-  type ProcessorCounts,
   type UsersProcessor,
   type UsersProgress,
   type UsersSettings,
@@ -47,7 +46,6 @@ describe('the service of the users thread', () => {
   let reports: UsersProgress[];
   let calls: string[];
   let profiles = emptyProfiles();
-  let counts: ProcessorCounts;
 
   beforeEach(() => {
     contents = emptyContents();
@@ -56,7 +54,6 @@ describe('the service of the users thread', () => {
     faults = {};
     reports = [];
     calls = [];
-    counts = NO_COUNTS;
   });
   afterEach(async () => {
     service.stop();
@@ -98,11 +95,10 @@ describe('the service of the users thread', () => {
         await faults.meanwhile?.();
         const { end } = await reader.bounds();
         if (sources.length > 0) await store.commit(slice(next));
-        return { done: sources.length, hasMore: next < end, lastOutbox: 0, counts, failed: [] };
+        return { done: sources.length, hasMore: next < end, lastOutbox: 0, counts: NO_COUNTS, failed: [] };
       },
       async profile() {
         calls.push('profile');
-        counts = { ...counts, conflicts: counts.conflicts + 1 };
         return undefined;
       },
       async rebuild({ dryRun }) {
@@ -192,14 +188,6 @@ describe('the service of the users thread', () => {
     // A slice begins in the turn in which the one before has ended: each wait is one slice.
     for (let nth = 0; nth < 3; nth++) await clock.pass(100);
     expect(reports.at(-1)).toMatchObject({ behind: 0, applied: 60 });
-  });
-
-  it('tells what was counted of events that a question has applied', async () => {
-    start();
-    await applied();
-    await call('profile', { userId: 'u1' });
-    await until('it is told', () => expect(reports.at(-1)!.counts.conflicts).toBe(1));
-    expect(reports).toHaveLength(2);
   });
 
   it('applies new events when it is woken', async () => {

@@ -239,8 +239,6 @@ export class UsersService {
       const { end } = await reader.bounds();
       const { done, hasMore, nextAt, lastOutbox, counts, failed } = await processor.slice();
       this.#lastOutbox = lastOutbox;
-      // A question may have applied events since the last slice.
-      const hasNews = done > 0 || counts !== this.#counts;
       this.#counts = counts;
       this.#failedComputations = failed;
       const hadFailed = this.#failure !== undefined;
@@ -252,7 +250,7 @@ export class UsersService {
         this.#applied += done;
       }
       // After a start the main thread knows nothing yet, and there may be nothing new for days.
-      if (hasNews || hadFailed || !this.#hasReported) report(await this.#progress());
+      if (done > 0 || hadFailed || !this.#hasReported) report(await this.#progress());
       this.#hasReported = true;
       if (hasMore) return this.#rest(begun, (await reader.bounds()).end - end > done);
       return nextAt === undefined

@@ -34,7 +34,8 @@ class Scene {
   static async open(server: SharedServer, receivers: readonly TestReceiver[]): Promise<Scene> {
     const scene = new Scene(server);
     const { website, app } = scene;
-    for (const name of [website, app]) await server.add('sources', { name, writeKeys: [name] });
+    for (const name of [website, app])
+      await server.add('sources', { name, writeKeys: [name], trust: 'server' });
     for (const [nth, { url }] of receivers.entries()) {
       const name = scene.destination(nth);
       await server.add('destinations', {
@@ -192,6 +193,11 @@ describe('deleting a user', () => {
     const scene = await Scene.open(server, [refusing]);
     await scene.call('track', track('m1', { userId: 'erase-refused' }));
     await refusing.count(1);
+    // The result is written a moment after the answer.
+    await until('its delivery is dead', async () => {
+      const { destinations } = await scene.ledger();
+      expect(destinations[scene.destination(0)]).toMatchObject({ dead: { status_410: 1 } });
+    });
     const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', 'erase-refused'));
     expect(receipt).toMatchObject({
       overallStatus: 'PARTIAL_SUCCESS',

@@ -50,7 +50,11 @@ class Lives {
   static async begin(): Promise<Lives> {
     const lives = new Lives();
     const store = openMemoryStore({ contents: lives.contents });
-    await store.settings.apply({ sources: [SITE, { ...SITE, name: 'app' }], destinations: [DESTINATION] });
+    const browser = { ...SITE, name: 'browser', trust: 'client' } as const;
+    await store.settings.apply({
+      sources: [SITE, { ...SITE, name: 'app' }, browser],
+      destinations: [DESTINATION],
+    });
     await lives.open();
     return lives;
   }
@@ -75,7 +79,7 @@ class Lives {
           return this.erasedProfiles ?? ids.length;
         },
       },
-      blockedIds: ['null'],
+      identities: { blocked: ['null'], alias: 'join' },
       plan: (one, source) => router.plan(one, source),
       callsStored: async () => {},
       delivery: { drop: () => {}, requestsEnded: async () => {}, redact: async () => {}, parked: () => {} },
@@ -273,6 +277,37 @@ describe('a regulation', () => {
     await lives.finish(await lives.regulate('DELETE_ONLY', 'erase-me'));
     expect([...lives.contents.events.values()].map(({ messageId }) => messageId)).toEqual(['a']);
     await lives.service.stop();
+  });
+
+  describe('without profiles, by what stored events say', () => {
+    const [SERVER, CLIENT] = [1, 3];
+    const alias = (previousId: string, source: number) =>
+      event(`alias of ${previousId}`, source, { type: 'alias', userId: 'erase-me', previousId });
+    const visit = (anonymousId: string, source: number) =>
+      event(`visit of ${anonymousId}`, source, { userId: undefined as never, anonymousId });
+    const left = async (...events: Parameters<Lives['write']>) => {
+      const lives = await Lives.begin();
+      await lives.write(...events);
+      await lives.finish(await lives.regulate('DELETE_ONLY', 'erase-me'));
+      await lives.service.stop();
+      return [...lives.contents.events.values()].map(({ messageId }) => messageId);
+    };
+
+    it('takes a former user with it, whom an alias of a server source has named after its events', async () => {
+      expect(await left(of('former', 'a'), alias('former', SERVER))).toEqual([]);
+      expect(await left(alias('later', SERVER), of('later', 'a'))).toEqual(['a']);
+    });
+
+    it('takes nobody with it whom an alias of a client source has named', async () => {
+      const others = [of('victim', 'a'), visit('visitor', SERVER)];
+      const aliases = [alias('victim', CLIENT), alias('visitor', CLIENT)];
+      expect(await left(...others, ...aliases)).toEqual(['a', 'visit of visitor']);
+    });
+
+    it('takes an anonymous id with it that the client source of its alias has used', async () => {
+      expect(await left(visit('own', CLIENT), alias('own', CLIENT))).toEqual([]);
+      expect(await left(visit('own', SERVER), alias('own', SERVER))).toEqual([]);
+    });
   });
 
   it('is in force and carried out when it is stored, although its answer was an error', async () => {

@@ -22,6 +22,8 @@ import { computeNaively } from './naive-computation.ts';
 import { type NaiveCall, NaivePeople, type NaivePerson } from './naive-people.ts';
 
 const START: Time = Date.parse('2026-11-22T12:00:00.000Z');
+const SERVER_SOURCE = 1;
+const PUBLIC_SOURCE = 2;
 const OWN_SOURCE = 9;
 const IDENTITIES = { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] };
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -64,8 +66,12 @@ const alias = fc.record({
   age,
 });
 const call = fc
-  .tuple(ids, fc.oneof({ weight: 8, arbitrary: action }, { weight: 3, arbitrary: identify }, group, alias))
-  .map(([who, what]) => ({ ...who, ...what }));
+  .tuple(
+    ids,
+    fc.oneof({ weight: 8, arbitrary: action }, { weight: 3, arbitrary: identify }, group, alias),
+    fc.record({ source: fc.constant(PUBLIC_SOURCE) }, { requiredKeys: [] }),
+  )
+  .map(([who, what, from]) => ({ ...who, ...what, ...from }));
 const step = fc.oneof(
   { weight: 12, arbitrary: call },
   { weight: 4, arbitrary: fc.record({ op: fc.constant('slice' as const) }) },
@@ -196,7 +202,8 @@ class World {
     const { subjects } = await surveyUsers([userId], {
       log,
       users: this.#processor,
-      blockedIds: IDENTITIES.blocked,
+      identities: IDENTITIES,
+      isTrusted: (source) => source === SERVER_SOURCE,
       checkStop: () => {},
     });
     const { formerUserIds, anonymousIds } = subjects[0]!;
@@ -267,7 +274,7 @@ class World {
     return this.#processor.configure({
       computations,
       identities: IDENTITIES,
-      serverSources: [1],
+      serverSources: [SERVER_SOURCE],
       ownSource: OWN_SOURCE,
     });
   }
@@ -379,19 +386,21 @@ class World {
     return computeNaively(this.#computations, user, now);
   }
 
-  #call({ op, age = 0, ...rest }: Extract<Step, { op: 'call' }>): void {
+  #call({ op, age = 0, source: given, ...rest }: Extract<Step, { op: 'call' }>): void {
     if (rest.userId === undefined && rest.anonymousId === undefined) return;
     const position = ++this.#contents.lastPosition;
     const now = this.#clock.now();
     const messageId = `m${(position * 7919) % 1000}`;
-    const taken = { ...rest, at: Math.min(now, now - age), messageId } as NaiveCall;
+    const source = given ?? SERVER_SOURCE;
+    const isPublic = source === PUBLIC_SOURCE;
+    const taken = { ...rest, source, isPublic, at: Math.min(now, now - age), messageId } as NaiveCall;
     this.#naive.take(taken);
     this.#calls.set(position, taken);
     const { name, ...fields } = { name: undefined, ...rest } as JsonObject;
     const named = rest.type === 'track' ? { event: name } : { name };
     const times = { timestamp: isoTime(now - age), receivedAt: isoTime(now) };
     this.#contents.events.set(position, {
-      source: 1,
+      source,
       messageId,
       userId: rest.userId,
       receivedAt: this.#clock.monotonic(),

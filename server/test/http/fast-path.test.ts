@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { IngestRequest } from '../../src/ports/ingest.ts';
 import { post, postHead, startTestServer, TestConnection, type TestServer } from '../support/http-server.ts';
 import { ROOT } from '../support/program.ts';
-import { amountOf } from '../support/runs.ts';
+import { amountOf, IS_LONG } from '../support/runs.ts';
 
 /**
  * Two readers stand behind one port: our own for plain requests, and `node:http` for everything else. Here any bytes are sent
@@ -203,7 +203,10 @@ describe('both readers agree', () => {
     const text = post('/v1/track?a', '5\r\nabcde\r\n', HEADERS.slice(0, 3)).toString('latin1');
     const lines = [...text.matchAll(/\r\n/g)].map(({ index }) => index);
     for (const put of PIECES) {
-      for (const at of lines.flatMap((end) => [end - 1, end, end + 1, end + 2])) {
+      // At the end of a line, and where the next one begins; in the long list also within both.
+      for (const at of lines.flatMap((end) =>
+        IS_LONG ? [end - 1, end, end + 1, end + 2] : [end, end + 2],
+      )) {
         await expectSame(text.slice(0, at) + put + text.slice(at));
       }
     }
@@ -222,7 +225,8 @@ describe('both readers agree', () => {
   });
 
   test('about every byte in a name, a value and a target', async () => {
-    for (let byte = 0; byte < 256; byte++) {
+    // Bytes beyond ASCII are all taken alike, so the gate looks at some of them.
+    for (let byte = 0; byte < 256; byte += byte < 128 ? 1 : amountOf({ gate: 9, long: 1 })) {
       const one = String.fromCharCode(byte);
       await expectSame(`POST /v1/t HTTP/1.1\r\nA${one}b: c\r\nContent-Length: 2\r\n\r\n{}`);
       for (const text of [`X: a${one}b`, `Authorization: Basic d2s${one}`, `Origin: ${one}`]) {

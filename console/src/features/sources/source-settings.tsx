@@ -57,8 +57,8 @@ const ADDRESS_RULES: readonly { readonly value: SourceRecord['ip']; readonly lab
 
 /** Who can have the write keys. Only calls of a trusted source join users. */
 const TRUSTS: readonly { readonly value: SourceRecord['trust']; readonly label: string }[] = [
-  { value: 'client', label: 'in a website or an app, where everybody can read them' },
-  { value: 'server', label: 'in programs of ours alone: an alias may join two users' },
+  { value: 'client', label: 'in a website or an app, so they are public' },
+  { value: 'server', label: 'in our own programs alone, so they are secret' },
 ];
 
 /** Parts of the record that a field below shows the mistakes of. */
@@ -152,10 +152,7 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
           />
         )}
       </Field>
-      <Field
-        label={SOURCE_LABELS.trust}
-        hint="It says what calls may join: users, or anonymous ids to a user alone."
-      >
+      <Field label={SOURCE_LABELS.trust} hint="Calls with public keys join no users.">
         {(control) => (
           <Select
             {...control}

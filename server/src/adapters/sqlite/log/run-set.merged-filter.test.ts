@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { IS_LONG } from '../../../../test/support/runs.ts';
 import { type FilterPart, filterPartOf, MergedFilter } from './run-set.ts';
 import { SortedRun, SortedRunBuilder } from './sorted-run.ts';
 
@@ -55,7 +56,7 @@ function mergeAll(parts: readonly FilterPart[]): MergedFilter {
 
 const numbersOf = (nth: number) => Array.from({ length: KEYS }, (_, n) => nth * KEYS + n);
 
-describe.each([2, 4, 8, 16])('a merged filter of %d runs', (size) => {
+describe.each(IS_LONG ? [2, 4, 8, 16] : [2, 8])('a merged filter of %d runs', (size) => {
   let runs: SortedRun[];
   let filter: MergedFilter;
 

@@ -52,6 +52,8 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
       database,
       `${KEYS_OF_BEFORE};
         drop table skip_set, erasure, probe, acknowledgement, gone_node;
+        alter table profile rename column body to state;
+        insert into profile(id, state) values (1, '\\x01');
         insert into key select 1000 - n, n, 0, 1 from generate_series(0, 299) n;
         insert into key values (1000, 300, 1, 1);
         select setval('position', 300);
@@ -98,6 +100,8 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
       { id: 2, slot: 1, from_position: 300, is_converted: false, keys: 0 },
     ]);
     expect(await ask(database, 'select bytes from volume')).toEqual([{ bytes: -76 * 301 }]);
+    // By the name of before, a node of the version before finds no states that it could not read.
+    expect(await ask(database, 'select id, body from profile')).toEqual([{ id: 1, body: Buffer.from([1]) }]);
     const [pages] = await ask(
       database,
       'select count(*)::int as n, sum(cardinality(hashes))::int as keys from key_page',

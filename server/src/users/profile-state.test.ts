@@ -142,3 +142,20 @@ test('the bytes of a profile are a multiple of 128, and other bytes are refused'
   expect(() => decodeProfile(1, new Uint8Array(128))).toThrow(RangeError);
   expect(() => decodeProfile(1, encodeProfile(state).subarray(0, 128))).toThrow(RangeError);
 });
+
+test('a state keeps who has named each id, and whether more than once', () => {
+  const state = newProfile(7);
+  state.userId = 'ann';
+  const ids = [
+    newIdentity('user', 'ann', 1),
+    newIdentity('anonymous', 'a1', 2),
+    newIdentity('email', 'e', 3),
+  ];
+  state.identities = ids.flatMap((one) => [
+    one,
+    { ...one, value: `${one.value}-public`, isPublic: true },
+    { ...one, value: `${one.value}-both`, isPublic: true, isUsed: true },
+  ]);
+  state.formerUserIds = ['ann-both', 'ann-public'];
+  expect(decodeProfile(7, encodeProfile(state))).toEqual(state);
+});

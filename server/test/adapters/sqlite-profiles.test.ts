@@ -124,6 +124,16 @@ describe('users.db', () => {
     expect((await store.cursor()).position).toBe(0);
   });
 
+  it('opens a file of the first format with everything in it, which the version before refuses from then on', async () => {
+    await threeProfiles();
+    await behindItsBack('pragma user_version = 1');
+    expect((await store.cursor()).position).toBe(10);
+    expect((await store.scan(0, 10)).map(({ id }) => id)).toEqual([1, 2, 3]);
+    await store.stop();
+    expect(readFileSync(file()).readUInt32BE(60)).toBe(2);
+    store = open();
+  });
+
   it('loses nothing when its file is removed under it: the file is there again', async () => {
     await threeProfiles();
     await store.commit(slice(11, { put: [{ id: 4, state: state('profile 4') }] }));

@@ -20,7 +20,7 @@ export interface Program {
   says(stream: 'out' | 'err', pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** What a program has said so far, and who waits for more. */
+/** The output of a program so far, and the tests that wait for more of it. */
 class Said {
   readonly text = { out: '', err: '' };
   readonly #watchers = new Set<() => void>();
@@ -68,7 +68,7 @@ export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, i
 
 /** A verb that runs in this process. */
 export interface Verb extends Pick<Program, 'ended' | 'says'> {
-  /** What Ctrl-C asks of it; resolves when it has ended. */
+  /** Stops the verb as Ctrl-C does, and resolves when it has ended. */
   stop(): Promise<Ended>;
 }
 

@@ -109,7 +109,7 @@ describe.each(PAGES)('the screen %s', (path) => {
   });
 });
 
-/** What the key Tab comes to without that it can be seen. */
+/** The elements that get the focus by Tab and do not show it. */
 async function unseenFocuses(): Promise<string[]> {
   const unseen: string[] = [];
   for (let nth = 0; nth < 40; nth++) {

@@ -126,7 +126,7 @@ describe.each(tried)('the $name client', (library) => {
       expect(full?.anonymousIds).toEqual(expect.arrayContaining(['phone', 'flood', device(897)]));
       expect(full?.anonymousIds).not.toContain('once');
       expect(await counted('over_limit')).toBe(before + 1);
-      // Those of the server push out the client's, and then nothing makes room any more.
+      // Ids that the server source names push out those of the client source. The third one finds no room.
       await scene.send(website, ...['a', 'b', 'c'].map((name) => own(`bob-${name}`)));
       const { anonymousIds } = (await profile('/bob'))!;
       expect(anonymousIds).toEqual(expect.arrayContaining(['bob-a', 'bob-b']));

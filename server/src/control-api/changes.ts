@@ -103,7 +103,7 @@ function systemSources({ audiences = [], traits = [] }: DesiredRecords): SourceR
   return audiences.length + traits.length === 0 ? [] : [AUDIENCES_SOURCE];
 }
 
-/** What a record does not say stays as it is; a new one has the defaults. */
+/** A record without `ip` or `trust` gets the stored value, and a new one the default. */
 function completeSources(wanted: readonly SourceRecord[], stored: readonly Source[]): SourceRecord[] {
   const before = new Map(stored.map((source) => [source.name, source]));
   return wanted.map((record) => {

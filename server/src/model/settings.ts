@@ -48,7 +48,8 @@ export function addressRuleOf({ ip = 'direct' }: Pick<Source, 'ip'>): AddressRul
 }
 
 /**
- * Who can make calls with the write keys of a source, and so what its calls may say of who somebody is. spec/specification.md, "Identities".
+ * The trust in the calls of a source. It follows from who can have the write keys, and decides which ids the calls may join.
+ * spec/specification.md, "Identities".
  *
  * - `server`: only programs of the operator have the keys; its calls may join two users into one
  * - `client`: the keys are in a website or an app, where everybody can read them; its calls join anonymous ids to a user, and nothing else

@@ -122,7 +122,7 @@ async function followAnonymous(
   });
 }
 
-/** What stored events say of an id that an alias named. */
+/** The use of a previousId in stored events: by whom it was sent as a userId, and as an anonymousId. */
 class NamedId {
   /** Position of the first event that had it as its userId. */
   firstAsUser = Number.POSITIVE_INFINITY;

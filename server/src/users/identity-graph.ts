@@ -308,6 +308,7 @@ export class IdentityGraph {
     return profile;
   }
 
+  /** The previousId of an alias becomes an anonymous id of the profile, unless a user has it already. */
   #joinAnonymous(profile: ProfileState, id: KeyedIdentity, cause: EventCause): ProfileState {
     const owner = this.#owner(id);
     if (owner === profile || owner === TAKEN) return profile;

@@ -55,7 +55,7 @@ const ADDRESS_RULES: readonly { readonly value: SourceRecord['ip']; readonly lab
   { value: 'direct', label: 'filled in where a call asks with context.direct' },
 ];
 
-/** Who can have the write keys. Only calls of a trusted source join users. */
+/** The trust of a source, by who can have its write keys. Only calls of a `server` source join users. */
 const TRUSTS: readonly { readonly value: SourceRecord['trust']; readonly label: string }[] = [
   { value: 'client', label: 'in a website or an app, so they are public' },
   { value: 'server', label: 'in our own programs alone, so they are secret' },

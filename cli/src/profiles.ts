@@ -30,6 +30,7 @@ export interface ShownProfile {
   readonly computedTraits: Readonly<Record<string, unknown>>;
   readonly audiences: readonly string[];
   readonly groups: readonly string[];
+  readonly leftOut: number;
   readonly sources: readonly string[];
   readonly firstSeenAt: string;
   readonly lastSeenAt: string;
@@ -91,6 +92,12 @@ export function profileReport(shown: ShownProfile, paint: Paint): string {
     ['computed', pairs(computedTraits)],
     ['audiences', shown.audiences],
     ['groups', shown.groups],
+    [
+      'left out',
+      shown.leftOut === 0
+        ? []
+        : [`${count(shown.leftOut)} of the traits and groups that calls have named: too long, or too many`],
+    ],
     [
       'merged',
       shown.merges.map(

@@ -419,4 +419,46 @@ describe.each(tried)('the $name client', (library) => {
       expect((await profile('/lea'))?.traits).toMatchObject({ plan: 'now' });
     },
   );
+
+  it(
+    quoted(
+      'A profile keeps at most 1,000 traits and 1,000 groups, and 64 KB of both.',
+      'Beyond that those go that client sources said, the oldest first, and then those of server sources.',
+      'A trait whose name has more than 200 characters or half of a surrogate pair, or whose value has more than 8,192 characters of JSON, is not kept.',
+      'What is not kept is counted, and its number shown with the profile.',
+    ),
+    async () => {
+      const text = (nth: number) => `${nth} `.padEnd(8000, '.');
+      const spoken = { ['n'.repeat(201)]: 1, 'half \ud800': 2, long: '.'.repeat(8193), plan: 'pro' };
+      await scene.send(website, identify({ userId: 'nia' }, spoken));
+      expect(await profile('/nia')).toMatchObject({ traits: { plan: 'pro' }, leftOut: 3 });
+      for (let nth = 0; nth < 12; nth += 3) {
+        const three = [nth, nth + 1, nth + 2].map((one) => [`flood ${one}`, text(one)]);
+        await scene.send(app, identify({ userId: 'nia' }, Object.fromEntries(three)));
+      }
+      const flooded = (await profile('/nia'))!;
+      expect(Object.keys(flooded.traits).sort()).toEqual([
+        'flood 10',
+        'flood 11',
+        'flood 4',
+        'flood 5',
+        'flood 6',
+        'flood 7',
+        'flood 8',
+        'flood 9',
+        'plan',
+      ]);
+      expect(flooded['leftOut']).toBe(3 + 4);
+      const many = (from: number) =>
+        Object.fromEntries(Array.from({ length: 501 }, (_, nth) => [`t${from + nth}`, nth]));
+      await scene.send(website, identify({ userId: 'ola' }, many(0)), identify({ userId: 'ola' }, many(501)));
+      expect(Object.keys((await profile('/ola'))!.traits)).toHaveLength(1000);
+      const groups = Array.from(
+        { length: 1002 },
+        (_, nth): Call => ['group', { userId: 'ola', groupId: `g${nth}` }],
+      );
+      await scene.send(website, ...groups);
+      expect((await profile('/ola'))!['groups']).toHaveLength(1000);
+    },
+  );
 });

@@ -49,6 +49,8 @@ export interface Profile {
   /** Names of the audiences that it is a member of. */
   readonly audiences: readonly string[];
   readonly groups: readonly string[];
+  /** How many traits and groups calls have named that are not kept, or went to make room for others. */
+  readonly leftOut: number;
   /** Ids of the sources that saw it. */
   readonly sources: readonly number[];
   readonly firstSeenAt: Time;

@@ -6,7 +6,7 @@ import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport } from '../reporting/contract.ts';
-import type { UsersHealth } from '../users/contract.ts';
+import { NO_COUNTS, type ProcessorCounts, type UsersHealth } from '../users/contract.ts';
 import type { MetricFamily, MetricLabels, MetricSample } from './prometheus.ts';
 import { type DestinationMetrics, reasonLabel } from './registry.ts';
 
@@ -300,6 +300,13 @@ const IDENTITY_RESULTS = [
   ['invalid', 'invalid'],
 ] as const;
 
+/** Counts with the value of the label `reason`. */
+const LEFT_OUT_REASONS = [
+  ['names', 'name'],
+  ['values', 'value'],
+  ['gone', 'room'],
+] as const;
+
 /** Profiles and the thread that keeps them up; zeros while nothing needs them. */
 export function userMetrics({ progress, isFailed, restarts }: UsersHealth): MetricFamily[] {
   const {
@@ -349,13 +356,29 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
       'Audiences and computed traits that cannot be computed; the others go on.',
       one(failed.length),
     ),
+    ...profileCounts(counts),
+  ];
+}
+
+/** What became of ids, traits and events. */
+function profileCounts(counts: ProcessorCounts = NO_COUNTS): MetricFamily[] {
+  return [
     {
       name: 'millrace_profiles_identities_total',
       type: 'counter',
       help: 'What became of ids of events since the start of the thread of profiles.',
       samples: IDENTITY_RESULTS.map(([what, result]) => ({
         labels: { result },
-        value: counts?.[what] ?? 0,
+        value: counts.[what],
+      })),
+    },
+    {
+      name: 'millrace_profiles_traits_left_out_total',
+      type: 'counter',
+      help: 'Traits and groups that profiles do not keep, since then.',
+      samples: LEFT_OUT_REASONS.map(([what, reason]) => ({
+        labels: { reason },
+        value: counts.leftOut[what],
       })),
     },
     {
@@ -364,7 +387,7 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
       help: 'Events that profiles could not take since the start of their thread.',
       samples: (['unattributed', 'unreadable', 'skipped'] as const).map((reason) => ({
         labels: { reason },
-        value: counts?.[reason] ?? 0,
+        value: counts.[reason],
       })),
     },
   ];

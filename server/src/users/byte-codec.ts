@@ -186,6 +186,11 @@ export class ByteReader {
     return high * 2 ** 32 + (low >>> 0) - TIME_OFFSET;
   }
 
+  /** Characters of texts that were read so far. */
+  get textsRead(): number {
+    return this.#textAt;
+  }
+
   text(): string {
     const from = this.#textAt;
     this.#textAt += this.varint();

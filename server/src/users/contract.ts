@@ -2,6 +2,7 @@ import type { Computation } from '../model/definition.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { IdentityKey, OutboxEntry } from '../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest, Users } from '../ports/users.ts';
+import { type LeftOutTraits, NONE_LEFT_OUT } from './traits.ts';
 
 /** The name under which the log numbers the events of audiences and computed traits. */
 export const PRODUCER = 'users';
@@ -113,11 +114,14 @@ export interface ProcessorCounts {
   /** External ids that are no ids: too long, half a character, or neither text nor number. */
   readonly invalid: number;
   readonly merges: number;
+  /** Traits and groups that profiles do not keep. */
+  readonly leftOut: LeftOutTraits;
 }
 
 export const NO_COUNTS: ProcessorCounts = {
   ...{ events: 0, unreadable: 0, skipped: 0, unattributed: 0 },
   ...{ overLimit: 0, conflicts: 0, unproven: 0, collisions: 0, invalid: 0, merges: 0 },
+  leftOut: NONE_LEFT_OUT,
 };
 
 /** How far the users thread is, as numbers for status and metrics. */

@@ -5,7 +5,8 @@ import { NaivePeople } from '../../test/users/naive-people.ts';
 import type { IdentityKey, ProfileId } from '../ports/profile-store.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentitySettings } from './contract.ts';
 import { IdentityGraph, IdentityReader } from './identity-graph.ts';
-import { decodeProfile, encodeProfile, type ProfileState, setTrait } from './profile-state.ts';
+import { decodeProfile, encodeProfile, type ProfileState } from './profile-state.ts';
+import { setTrait } from './traits.ts';
 
 /** The ids of a call. */
 interface Call {
@@ -75,7 +76,7 @@ class Log {
       const profile = graph.attribute(ids, cause);
       if (profile === undefined) continue;
       profile.sources.add(source);
-      setTrait(profile, cause.messageId, { value: 1, at: cause.at, messageId: cause.messageId });
+      setTrait(profile, cause.messageId, { ...cause, value: 1 });
       changed.set(profile.id, profile);
     }
     for (const [key, profile] of graph.bound) this.owners.set(key, profile);

@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import { BlockedIds, InvalidId, readId } from '../model/ids.ts';
+import { BlockedIds, InvalidId, MAX_ID_LENGTH, readId } from '../model/ids.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IdentityKey, MergeRecord, ProfileId } from '../ports/profile-store.ts';
@@ -122,8 +122,8 @@ export interface LoadedIdentities {
 export interface IdentityHooks {
   /** Two profiles will become one; both are still whole. */
   readonly merging?: (winner: ProfileState, loser: ProfileState) => void;
-  /** They are one, and this number is gone. */
-  readonly merged?: (profile: ProfileState, gone: ProfileId) => void;
+  /** They are one, and this number is gone, and so many traits and groups that were too much for one profile. */
+  readonly merged?: (profile: ProfileState, gone: ProfileId, leftOut: number) => void;
   /** A profile will get its userId, or another anonymous id that stands for it. */
   readonly renaming?: (profile: ProfileState) => void;
 }
@@ -351,7 +351,7 @@ export class IdentityGraph {
 
   /** Gives a free id to a profile. Returns false when the profile has too many. */
   #bind(profile: ProfileState, { kind, value, key }: KeyedIdentity, { at, isPublic }: EventCause): boolean {
-    if (!this.#makeRoom(profile, kind, 1)) {
+    if (!this.#makeRoom(profile, kind, weightOf(value))) {
       this.counts.overLimit++;
       return false;
     }
@@ -367,34 +367,41 @@ export class IdentityGraph {
 
   /**
    * Lets ids of this kind go until there is room for so many more. Only those go that client sources alone have named: first those of one event
-   * only, and of equal ones those that were bound first. Returns false when none is left that may go.
+   * only, and of equal ones those that were bound first. Returns false when those that may go are not enough.
    */
   #makeRoom(profile: ProfileState, kind: string, wanted: number): boolean {
     let excess = this.#excessOf(profile.identities, kind) + wanted;
     if (excess <= 0) return true;
     const removable = this.#removableOf(profile, kind);
-    if (removable.length < excess) return false;
-    const first = [...removable.filter(({ isUsed }) => !isUsed), ...removable.filter(({ isUsed }) => isUsed)];
-    const gone = new Set(first.slice(0, excess));
+    const gone = new Set<ProfileIdentity>();
+    for (const isUsed of [false, true]) {
+      for (const identity of removable) {
+        if (excess <= 0 || identity.isUsed !== isUsed) continue;
+        gone.add(identity);
+        excess -= weightOf(identity.value);
+      }
+    }
+    if (excess > 0) return false;
     profile.identities = profile.identities.filter((identity) => !gone.has(identity));
-    for (const identity of gone) {
-      const key = this.#hash(identity.kind, identity.value);
+    for (const { kind, value } of gone) {
+      const key = this.#hash(kind, value);
       this.#owners.delete(key);
       this.bound.delete(key);
       this.unbound.add(key);
-      excess--;
     }
     this.counts.overLimit += gone.size;
     return true;
   }
 
-  /** How many ids of a kind are too many. UserIds never are. */
+  /** By how much the ids of a kind are too many; far below zero where there is plenty of room. UserIds never are. */
   #excessOf(identities: readonly ProfileIdentity[], kind: string): number {
     if (kind === USER) return Number.NEGATIVE_INFINITY;
     const { anonymousIds, externalIds } = this.#settings.limits;
     const limit = kind === ANONYMOUS ? anonymousIds : externalIds;
-    if (identities.length < limit) return identities.length - limit;
-    return identities.filter((identity) => isOfKind(identity, kind)).length - limit;
+    if ((identities.length + 1) * MAX_WEIGHT <= limit) return Number.NEGATIVE_INFINITY;
+    let weight = 0;
+    for (const identity of identities) if (isOfKind(identity, kind)) weight += weightOf(identity.value);
+    return weight - limit;
   }
 
   /** The anonymous id that stands for a profile without a userId stays. */
@@ -430,6 +437,7 @@ export class IdentityGraph {
     // An alias without a userId may name a user, who goes on being told what it was told.
     if (winner.userId === undefined && loser.userId !== undefined) [winner, loser] = [loser, winner];
     this.#hooks.merging?.(winner, loser);
+    const leftOut = winner.leftOut + loser.leftOut;
     const merged = mergeProfiles(winner, loser);
     const gone = merged.id === winner.id ? loser : winner;
     for (const { kind, value } of gone.identities) this.#assign(this.#hash(kind, value), merged.id);
@@ -437,7 +445,7 @@ export class IdentityGraph {
     this.removed.add(gone.id);
     this.#states.set(merged.id, merged);
     for (const kind of LIMITED) this.#makeRoom(merged, kind, 0);
-    this.#hooks.merged?.(merged, gone.id);
+    this.#hooks.merged?.(merged, gone.id, merged.leftOut - leftOut);
     this.merges.push({
       winner: merged.id,
       loser: gone.id,
@@ -452,6 +460,15 @@ export class IdentityGraph {
 }
 
 const TAKEN = Symbol('taken');
+
+/** Of an id of usual length. */
+const USUAL_LENGTH = 64;
+const MAX_WEIGHT = MAX_ID_LENGTH / USUAL_LENGTH;
+
+/** As how many ids a longer one counts, so that the limits bound the size of a profile too. */
+function weightOf(value: string): number {
+  return Math.max(1, Math.ceil(value.length / USUAL_LENGTH));
+}
 
 /** A kind of which a profile has at most so many, and one that stands for all external ids. */
 const LIMITED = [ANONYMOUS, 'external'];

@@ -22,6 +22,7 @@ import type { ProfileComputations } from './profile-computations.ts';
 import { ProfileView } from './profile-view.ts';
 import { Slice, type SliceResult, type SoonChange } from './slice.ts';
 import { ToldBefore } from './told-before.ts';
+import { addLeftOut } from './traits.ts';
 
 export interface ProcessorOptions {
   readonly reader: LogReader;
@@ -432,7 +433,7 @@ export class Processor implements UsersProcessor {
     return Math.min(nextMinute, held, this.#nextSoon);
   }
 
-  #count({ counts, changes, unreadable: states }: SliceResult, gathered: Gathered): void {
+  #count({ counts, changes, leftOut, unreadable: states }: SliceResult, gathered: Gathered): void {
     const all = this.#counts;
     const unreadable = gathered.unreadable + states.length;
     this.#counts = {
@@ -446,6 +447,7 @@ export class Processor implements UsersProcessor {
       collisions: all.collisions + counts.collisions,
       invalid: all.invalid + counts.invalid,
       merges: all.merges + changes.merges.length,
+      leftOut: addLeftOut(all.leftOut, leftOut),
     };
     for (const position of this.#skipped) if (position < gathered.position) this.#skipped.delete(position);
     if (unreadable > 0)

@@ -2,16 +2,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Json } from '../model/json.ts';
 import {
-  addGroup,
   decodeProfile,
   encodeProfile,
-  MAX_TRAITS,
   mergeProfiles,
   newIdentity,
   newProfile,
   type ProfileState,
-  setTrait,
 } from './profile-state.ts';
+import { noteTraits } from './traits.ts';
 
 /** One call's effect on a profile. */
 interface Step {
@@ -21,6 +19,7 @@ interface Step {
   readonly at: number;
   readonly messageId: string;
   readonly source: number;
+  readonly isPublic: boolean;
 }
 
 /** Few different names, times and ids, so that equal ones meet. */
@@ -28,15 +27,19 @@ const step: fc.Arbitrary<Step> = fc.record({
   id: fc.tuple(fc.constantFrom('anonymous', 'email'), fc.constantFrom('a', 'b', 'c', 'd')),
   trait: fc.tuple(
     fc.constantFrom('plan', 'name', 'zoë'),
-    fc.constantFrom<Json>(1, 'x', null, [1], { a: 'ö' }),
+    fc.constantFrom<Json>(1, 'x', null, [1], { a: 'ö' }, true, '\ud800'),
   ),
   group: fc.constantFrom('g1', 'g2', 'g3'),
   at: fc.nat(5),
-  messageId: fc.constantFrom('m1', 'm2', 'm3'),
+  messageId: fc.constantFrom('m1', 'm2', 'm'.repeat(80)),
   source: fc.nat(3),
+  isPublic: fc.boolean(),
 });
 
-function take(state: ProfileState, { id, trait, group, at, messageId, source }: Step): void {
+function take(
+  state: ProfileState,
+  { id, trait: [name, said], group, at, messageId, source, isPublic }: Step,
+): void {
   const [kind, value] = id;
   const known = state.identities.find((identity) => identity.kind === kind && identity.value === value);
   if (known === undefined) state.identities.push(newIdentity(kind, value, at));
@@ -44,8 +47,7 @@ function take(state: ProfileState, { id, trait, group, at, messageId, source }: 
     known.at = Math.min(known.at, at);
     known.isUsed = true;
   }
-  setTrait(state, trait[0], { value: trait[1], at, messageId });
-  addGroup(state, group, at);
+  noteTraits(state, { traits: { [name]: said }, groupId: group, at, messageId, isPublic });
   state.sources.add(source);
   state.firstSeenAt = Math.min(state.firstSeenAt, at);
   state.lastSeenAt = Math.max(state.lastSeenAt, at);
@@ -115,22 +117,6 @@ test('a merge keeps what the winner was told and never numbers a change twice', 
   const { computed } = mergeProfiles(winner, loser);
   expect(computed.get(7)).toEqual({ value: true, since: 5, told: true, transition: 9 });
   expect(computed.get(8)).toEqual({ value: null, since: 0, told: undefined, transition: 4 });
-});
-
-test('the newest traits are kept when there are too many, in any order', () => {
-  const states = [0, 1].map((direction) => {
-    const state = newProfile(1);
-    for (let index = 0; index < MAX_TRAITS + 5; index++) {
-      const at = direction === 0 ? index : MAX_TRAITS + 4 - index;
-      setTrait(state, `trait ${at}`, { value: at, at, messageId: 'm' });
-    }
-    return state;
-  });
-  for (const { traits } of states) {
-    expect(traits.size).toBe(MAX_TRAITS);
-    expect(traits.has('trait 4')).toBe(false);
-    expect(traits.has('trait 5')).toBe(true);
-  }
 });
 
 test('the bytes of a profile are a multiple of 128, and other bytes are refused', () => {

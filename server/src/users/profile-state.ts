@@ -3,6 +3,15 @@ import type { Time } from '../model/time.ts';
 import type { ProfileId } from '../ports/profile-store.ts';
 import { ByteReader, ByteWriter } from './byte-codec.ts';
 import { mergeSlot, readSlot, type SlotState, writeSlot } from './slots.ts';
+import {
+  addGroup,
+  ENTRY_SIZE,
+  excessOf,
+  type GroupEntry,
+  makeRoom,
+  setTrait,
+  type TraitValue,
+} from './traits.ts';
 
 /** Kinds of identities. Any other kind is the name of a trait that was configured as an external id. */
 export const USER = 'user';
@@ -17,10 +26,14 @@ export interface ProfileState {
   formerUserIds: string[];
   /** All ids, those above included. */
   identities: ProfileIdentity[];
-  /** What identify calls said, by name. Null stands for a trait that a call has taken away. */
+  /** What identify calls said, by name. */
   traits: Map<string, TraitValue>;
-  /** Ids of groups with the time of the newest call that named them. */
-  groups: Map<string, { at: Time }>;
+  /** By id. */
+  groups: Map<string, GroupEntry>;
+  /** Of traits and groups together, as users/traits.ts counts it. */
+  size: number;
+  /** Number of traits and groups that calls have named and that are not kept, or went to make room. */
+  leftOut: number;
   /** Ids of the sources that saw this user. */
   sources: Set<number>;
   /** Times of the earliest and the latest event; +Infinity and −Infinity before the first one. */
@@ -50,13 +63,6 @@ export function newIdentity(kind: string, value: string, at: Time): ProfileIdent
   return { kind, value, at, isPublic: false, isUsed: false };
 }
 
-export interface TraitValue {
-  readonly value: Json;
-  readonly at: Time;
-  /** The messageId decides between values of the same time. */
-  readonly messageId: string;
-}
-
 /** What a computation says of a profile, and what its destinations know of it. */
 export interface ComputedValue {
   /** True or false for an audience; the value of a trait, null when there is none. */
@@ -67,13 +73,6 @@ export interface ComputedValue {
   /** Number of the last change that destinations were told of. The messageIds of its events contain it. */
   transition: number;
 }
-
-/** The most traits and groups that a profile keeps. The newest stay, by the time of their event, whatever the order of arrival. */
-export const MAX_TRAITS = 1000;
-const MAX_GROUPS = 1000;
-
-/** Characters of JSON that the value of one trait may have; longer ones are not kept. */
-export const MAX_TRAIT_LENGTH = 8192;
 
 /** Deleted states leave bytes in pages of 1 KB unless their length is a multiple of this: docs/decisions on users.db. */
 const PADDING = 128;
@@ -87,6 +86,16 @@ const KIND_BITS = 3;
 const PUBLIC = 4;
 const USED = 8;
 
+/** Before each trait: that of the call before, or one of a source of this kind whose time and messageId follow. */
+const SAME_CALL = 0;
+const SERVER_CALL = 1;
+const PUBLIC_CALL = 2;
+
+/** Which parts of a state follow. */
+const SEEN = 1;
+const PUBLIC_GROUPS = 2;
+const LEFT_OUT = 4;
+
 export function newProfile(id: ProfileId): ProfileState {
   return {
     id,
@@ -95,6 +104,8 @@ export function newProfile(id: ProfileId): ProfileState {
     identities: [],
     traits: new Map(),
     groups: new Map(),
+    size: 0,
+    leftOut: 0,
     sources: new Set(),
     firstSeenAt: Number.POSITIVE_INFINITY,
     lastSeenAt: Number.NEGATIVE_INFINITY,
@@ -102,47 +113,6 @@ export function newProfile(id: ProfileId): ProfileState {
     computed: new Map(),
     timer: 0,
   };
-}
-
-/** Tells whether a value that an event brings stands above the one that is there. Equal ones do not. */
-function isLater(a: TraitValue, b: TraitValue): boolean {
-  if (a.at !== b.at) return a.at > b.at;
-  if (a.messageId !== b.messageId) return a.messageId > b.messageId;
-  // Two sources may use the same messageId, and one may use it again after the dedupe window.
-  return JSON.stringify(a.value) > JSON.stringify(b.value);
-}
-
-/** Sets a trait unless a later value is there. */
-export function setTrait({ traits }: ProfileState, name: string, value: TraitValue): void {
-  const known = traits.get(name);
-  if (known !== undefined && !isLater(value, known)) return;
-  traits.set(name, value);
-  if (traits.size > MAX_TRAITS) traits.delete(oldest(traits, isEarlierTrait));
-}
-
-export function addGroup({ groups }: ProfileState, group: string, at: Time): void {
-  const known = groups.get(group);
-  if (known !== undefined && known.at >= at) return;
-  groups.set(group, { at });
-  if (groups.size > MAX_GROUPS) groups.delete(oldest(groups, (a, b) => a.at - b.at));
-}
-
-function isEarlierTrait(a: TraitValue, b: TraitValue): number {
-  if (a.at !== b.at) return a.at - b.at;
-  return a.messageId < b.messageId ? -1 : a.messageId > b.messageId ? 1 : 0;
-}
-
-/** The key of the entry that stands below all others; of equal ones the greater key. */
-function oldest<V>(entries: ReadonlyMap<string, V>, order: (a: V, b: V) => number): string {
-  let key: string | undefined;
-  let least: V | undefined;
-  for (const [other, value] of entries) {
-    const below = key === undefined ? -1 : order(value, least as V);
-    if (below > 0 || (below === 0 && other < key!)) continue;
-    key = other;
-    least = value;
-  }
-  return key!;
 }
 
 /**
@@ -162,7 +132,9 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
   merged.formerUserIds = [...former].sort();
   merged.identities = joinIdentities(winner.identities, loser.identities);
   for (const [name, value] of loser.traits) setTrait(merged, name, value);
-  for (const [group, { at }] of loser.groups) addGroup(merged, group, at);
+  for (const [group, entry] of loser.groups) addGroup(merged, group, entry);
+  merged.leftOut += loser.leftOut;
+  makeRoom(merged);
   for (const source of loser.sources) merged.sources.add(source);
   merged.firstSeenAt = Math.min(winner.firstSeenAt, loser.firstSeenAt);
   merged.lastSeenAt = Math.max(winner.lastSeenAt, loser.lastSeenAt);
@@ -224,12 +196,7 @@ export function encodeProfile(state: ProfileState): Uint8Array {
   }
   writer.varint(state.sources.size);
   for (const source of state.sources) writer.varint(source);
-  const wasSeen = state.firstSeenAt <= state.lastSeenAt;
-  writer.varint(wasSeen ? 1 : 0);
-  if (wasSeen) {
-    writer.time(state.firstSeenAt);
-    writer.time(state.lastSeenAt);
-  }
+  writeMarks(state);
   writer.varint(state.timer);
   writer.varint(state.slots.size);
   for (const [slot, slotState] of state.slots) {
@@ -253,13 +220,10 @@ export function decodeProfile(id: ProfileId, bytes: Uint8Array): ProfileState {
   const reader = new ByteReader(bytes);
   const state = newProfile(id);
   readIdentities(reader, state);
-  readTraits(reader, state.traits);
-  for (let left = reader.varint(); left > 0; left--) state.groups.set(reader.text(), { at: reader.time() });
+  readTraits(reader, state);
+  readGroups(reader, state);
   for (let left = reader.varint(); left > 0; left--) state.sources.add(reader.varint());
-  if (reader.varint() === 1) {
-    state.firstSeenAt = reader.time();
-    state.lastSeenAt = reader.time();
-  }
+  readMarks(reader, state);
   state.timer = reader.varint();
   for (let left = reader.varint(); left > 0; left--) state.slots.set(reader.varint(), readSlot(reader));
   for (let left = reader.varint(); left > 0; left--) {
@@ -313,8 +277,9 @@ function writeTraits(traits: ReadonlyMap<string, TraitValue>): void {
   writer.varint(traits.size);
   let last: TraitValue | undefined;
   for (const [name, trait] of traits) {
-    const isSame = last !== undefined && last.at === trait.at && last.messageId === trait.messageId;
-    writer.varint(isSame ? 0 : 1);
+    const isSame =
+      last?.at === trait.at && last.messageId === trait.messageId && last.isPublic === trait.isPublic;
+    writer.varint(isSame ? SAME_CALL : trait.isPublic ? PUBLIC_CALL : SERVER_CALL);
     if (!isSame) {
       writer.time(trait.at);
       writer.text(trait.messageId);
@@ -325,15 +290,57 @@ function writeTraits(traits: ReadonlyMap<string, TraitValue>): void {
   }
 }
 
-function readTraits(reader: ByteReader, traits: Map<string, TraitValue>): void {
-  let at = 0;
-  let messageId = '';
+function readTraits(reader: ByteReader, state: ProfileState): void {
+  let call = { at: 0, messageId: '', isPublic: false };
   for (let left = reader.varint(); left > 0; left--) {
-    if (reader.varint() === 1) {
-      at = reader.time();
-      messageId = reader.text();
-    }
+    const code = reader.varint();
+    if (code !== SAME_CALL)
+      call = { at: reader.time(), messageId: reader.text(), isPublic: code === PUBLIC_CALL };
+    const before = reader.textsRead;
     const name = reader.text();
-    traits.set(name, { value: reader.json(), at, messageId });
+    state.traits.set(name, { value: reader.json(), ...call });
+    state.size += reader.textsRead - before + excessOf(call.messageId) + ENTRY_SIZE;
   }
+}
+
+function readGroups(reader: ByteReader, state: ProfileState): void {
+  for (let left = reader.varint(); left > 0; left--) {
+    const group = reader.text();
+    state.groups.set(group, { at: reader.time(), isPublic: false });
+    state.size += group.length + ENTRY_SIZE;
+  }
+}
+
+/** What not every profile has. States of the first format have the times alone. */
+function writeMarks({ firstSeenAt, lastSeenAt, groups, leftOut }: ProfileState): void {
+  const wasSeen = firstSeenAt <= lastSeenAt;
+  const publicGroups = [...groups.values()].flatMap(({ isPublic }, nth) => (isPublic ? [nth] : []));
+  writer.varint(
+    (wasSeen ? SEEN : 0) + (publicGroups.length > 0 ? PUBLIC_GROUPS : 0) + (leftOut > 0 ? LEFT_OUT : 0),
+  );
+  if (wasSeen) {
+    writer.time(firstSeenAt);
+    writer.time(lastSeenAt);
+  }
+  if (publicGroups.length > 0) {
+    writer.varint(publicGroups.length);
+    for (const nth of publicGroups) writer.varint(nth);
+  }
+  if (leftOut > 0) writer.varint(leftOut);
+}
+
+function readMarks(reader: ByteReader, state: ProfileState): void {
+  const marks = reader.varint();
+  if ((marks & SEEN) !== 0) {
+    state.firstSeenAt = reader.time();
+    state.lastSeenAt = reader.time();
+  }
+  if ((marks & PUBLIC_GROUPS) !== 0) {
+    const groups = [...state.groups];
+    for (let left = reader.varint(); left > 0; left--) {
+      const [group, { at }] = groups[reader.varint()]!;
+      state.groups.set(group, { at, isPublic: true });
+    }
+  }
+  if ((marks & LEFT_OUT) !== 0) state.leftOut = reader.varint();
 }

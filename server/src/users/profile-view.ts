@@ -203,6 +203,7 @@ function viewOf(
     computedTraits: sortedObject(computedTraits),
     audiences: audiences.sort(),
     groups: [...state.groups.keys()].sort(),
+    leftOut: state.leftOut,
     sources: [...state.sources].sort((a, b) => a - b),
     firstSeenAt: state.firstSeenAt,
     lastSeenAt: state.lastSeenAt,

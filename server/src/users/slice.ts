@@ -19,15 +19,9 @@ import {
 } from './identity-graph.ts';
 import type { LogEvent } from './log-events.ts';
 import type { MembershipSync, Notification } from './membership-sync.ts';
-import {
-  addGroup,
-  decodeProfile,
-  encodeProfile,
-  MAX_TRAIT_LENGTH,
-  type ProfileState,
-  setTrait,
-} from './profile-state.ts';
+import { decodeProfile, encodeProfile, type ProfileState } from './profile-state.ts';
 import type { TouchedComputations, TraitEngine } from './trait-engine.ts';
+import { addLeftOut, type LeftOutTraits, NONE_LEFT_OUT, noteTraits } from './traits.ts';
 
 export interface SliceOptions {
   readonly store: ProfileStore;
@@ -52,6 +46,7 @@ export interface SliceResult {
   readonly changes: ProfileChanges;
   readonly soon: readonly SoonChange[];
   readonly counts: IdentityCounts;
+  readonly leftOut: LeftOutTraits;
   /** Profiles that were evaluated. */
   readonly evaluated: number;
   /** States whose bytes are none. */
@@ -84,6 +79,7 @@ export class Slice {
   readonly #firedTimers: Timer[] = [];
   readonly #documents: Record<string, Json> = {};
   readonly #unreadable: ProfileId[] = [];
+  #leftOut: LeftOutTraits = NONE_LEFT_OUT;
 
   constructor(options: SliceOptions) {
     const { hash, identities, sync, cursor, now, owners } = options;
@@ -104,7 +100,8 @@ export class Slice {
           this.change(loser);
           this.#notifications.push(...sync.merging(winner, loser, now));
         },
-        merged: (profile, gone) => {
+        merged: (profile, gone, leftOut) => {
+          this.#leftOut = addLeftOut(this.#leftOut, { ...NONE_LEFT_OUT, gone: leftOut });
           sync.forget(gone);
           this.#changed.delete(gone);
           this.#changed.set(profile.id, profile);
@@ -181,15 +178,11 @@ export class Slice {
     const profile = this.#graph.attribute(event.ids, event);
     if (profile === undefined) return;
     this.#touch(profile, event);
-    const { at, messageId, source, groupId, traits } = event;
+    const { at, source } = event;
     if (at < profile.firstSeenAt) profile.firstSeenAt = at;
     if (at > profile.lastSeenAt) profile.lastSeenAt = at;
     profile.sources.add(source);
-    if (groupId !== undefined) addGroup(profile, groupId, at);
-    for (const name in traits) {
-      const value = traits[name]!;
-      if (name.isWellFormed() && isKept(value)) setTrait(profile, name, { value, at, messageId });
-    }
+    this.#leftOut = addLeftOut(this.#leftOut, noteTraits(profile, event));
     if (this.#options.engine.mentions(event.type, event.name)) this.#options.engine.apply(profile, event);
   }
 
@@ -303,6 +296,7 @@ export class Slice {
       },
       soon,
       counts,
+      leftOut: this.#leftOut,
       evaluated: put.length,
       unreadable: this.#unreadable,
     };
@@ -326,12 +320,6 @@ export class Slice {
       return undefined;
     }
   }
-}
-
-/** Longer values would make profiles that take too long to read. */
-function isKept(value: Json): boolean {
-  if (typeof value === 'string') return value.length <= MAX_TRAIT_LENGTH;
-  return typeof value !== 'object' || value === null || JSON.stringify(value).length <= MAX_TRAIT_LENGTH;
 }
 
 function earlier(a: Time | undefined, b: Time | undefined): Time | undefined {

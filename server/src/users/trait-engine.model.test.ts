@@ -8,16 +8,15 @@ import type { Computation } from '../model/definition.ts';
 import type { Json } from '../model/json.ts';
 import { HOUR, MINUTE, type Time } from '../model/time.ts';
 import {
-  addGroup,
   decodeProfile,
   encodeProfile,
   mergeProfiles,
   newIdentity,
   newProfile,
   type ProfileState,
-  setTrait,
 } from './profile-state.ts';
 import { createTraitEngine, type TraitEngine, type UserEvent } from './trait-engine.ts';
+import { addGroup, setTrait } from './traits.ts';
 
 const PROFILES = 3;
 const START: Time = Date.UTC(2026, 10, 22, 12);
@@ -118,11 +117,16 @@ class Walk {
       }
       case 'trait':
         pair.traits[step.name] = step.value;
-        setTrait(pair.state, step.name, { value: step.value, at: this.#steps, messageId: 'm' });
+        setTrait(pair.state, step.name, {
+          value: step.value,
+          at: this.#steps,
+          messageId: 'm',
+          isPublic: false,
+        });
         break;
       case 'group':
         pair.groups.add(step.group);
-        addGroup(pair.state, step.group, this.#now);
+        addGroup(pair.state, step.group, { at: this.#now, isPublic: false });
         break;
       case 'store':
         pair.state = decodeProfile(pair.state.id, encodeProfile(pair.state));

@@ -10,8 +10,9 @@ import type {
 import type { JsonObject } from '../model/json.ts';
 import { DAY, HOUR, type Time } from '../model/time.ts';
 import { slotKeysOf } from './audience-compiler.ts';
-import { newProfile, type ProfileState, setTrait } from './profile-state.ts';
+import { newProfile, type ProfileState } from './profile-state.ts';
 import { createTraitEngine, type TraitEngine, type UserEvent } from './trait-engine.ts';
+import { setTrait } from './traits.ts';
 
 const NOON: Time = Date.UTC(2026, 10, 22, 12);
 const COUNT: Reducer = { op: 'count' };
@@ -101,7 +102,7 @@ describe('a number that no double holds, which is kept as the text of its digits
   ] as const)('%s %s %d is %s', (value, op, to, isMember) => {
     const engine = engineOf(audience('a', ofTrait(op, to)));
     const user = userOf('u1');
-    setTrait(user, 'n', { value, at: NOON, messageId: 'm1' });
+    setTrait(user, 'n', { value, at: NOON, messageId: 'm1', isPublic: false });
     expect(engine.evaluate(user, NOON)).toEqual(isMember ? [{ computation: 1, value: true }] : []);
   });
 });
@@ -141,9 +142,9 @@ describe('a condition of an aggregate', () => {
     const user = userOf('u1');
     engine.apply(user, order(NOON, { total: 20 }));
     expect(engine.evaluate(user, NOON)).toEqual([]);
-    setTrait(user, 'plan', { value: 'pro', at: NOON, messageId: 'm1' });
+    setTrait(user, 'plan', { value: 'pro', at: NOON, messageId: 'm1', isPublic: false });
     expect(engine.evaluate(user, NOON)).toEqual([{ computation: 1, value: true }]);
-    setTrait(user, 'plan', { value: null, at: NOON + 1, messageId: 'm2' });
+    setTrait(user, 'plan', { value: null, at: NOON + 1, messageId: 'm2', isPublic: false });
     expect(engine.evaluate(user, NOON)).toEqual([{ computation: 1, value: false }]);
   });
 

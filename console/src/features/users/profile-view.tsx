@@ -20,7 +20,7 @@ interface ProfileViewProps {
 
 /** Everything that is known of a user. */
 export function ProfileView({ profile, id }: ProfileViewProps) {
-  const { userId, traits, firstSeenAt, lastSeenAt } = profile;
+  const { userId, traits, leftOut, firstSeenAt, lastSeenAt } = profile;
   const [isDeleting, setIsDeleting] = useState(false);
   const mayDelete = useMay('admin') && userId !== undefined;
   return (
@@ -42,6 +42,12 @@ export function ProfileView({ profile, id }: ProfileViewProps) {
         <div className="stack">
           <Section title="Traits">
             <JsonView value={traits} label="Traits" />
+            {leftOut > 0 && (
+              <p className="soft">
+                {leftOut.toLocaleString('en-US')} of the traits and groups that calls have named are not kept:
+                they are too long, or went to make room for others.
+              </p>
+            )}
           </Section>
           <UserEvents id={id} />
         </div>

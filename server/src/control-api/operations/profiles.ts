@@ -33,6 +33,10 @@ const profileSchema = z.object({
   computedTraits: z.record(z.string(), z.unknown()).meta({ description: 'By key.' }),
   audiences: z.array(z.string()),
   groups: z.array(z.string()),
+  leftOut: z.int().meta({
+    description:
+      'How many traits and groups calls have named that the profile does not keep: too long, or gone to make room for others.',
+  }),
   sources: z.array(z.string()).meta({ description: 'Names of the sources that saw the user.' }),
   firstSeenAt: z.string(),
   lastSeenAt: z.string(),

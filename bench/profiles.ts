@@ -2,7 +2,8 @@ import type { openProfileStore } from '../server/src/adapters/sqlite/users/profi
 import type { Computation } from '../server/src/model/definition.ts';
 import { DAY } from '../server/src/model/time.ts';
 import type { IdentityHash } from '../server/src/users/contract.ts';
-import { encodeProfile, newIdentity, newProfile } from '../server/src/users/profile-state.ts';
+import { encodeProfile, newIdentity, newProfile } from '../server/src/users/identity/profile-state.ts';
+import { setTrait } from '../server/src/users/identity/traits.ts';
 
 /** Different names of tracked events; the first ones are far more frequent. */
 const NAMES = 30;
@@ -41,7 +42,8 @@ function stateOf(user: number, { at, isInCohort }: { at: number; isInCohort: boo
     ...(isInCohort ? { cohort: 'synced' } : {}),
   };
   const messageId = `m-${user}-5f0c2a9e-41d2`;
-  for (const [name, value] of Object.entries(traits)) state.traits.set(name, { value, at, messageId });
+  for (const [name, value] of Object.entries(traits))
+    setTrait(state, name, { value, at, messageId, isPublic: false });
   state.sources.add(1);
   state.firstSeenAt = at;
   state.lastSeenAt = at;

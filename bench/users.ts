@@ -8,9 +8,9 @@ import { openProfileStore } from '../server/src/adapters/sqlite/users/profile-st
 import type { Computation } from '../server/src/model/definition.ts';
 import { DAY } from '../server/src/model/time.ts';
 import type { LogReader, NewEvent } from '../server/src/ports/event-log.ts';
-import { Computations } from '../server/src/users/computations.ts';
+import { Computations } from '../server/src/users/computation/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS } from '../server/src/users/contract.ts';
-import { IdentityReader } from '../server/src/users/identity-graph.ts';
+import { IdentityReader } from '../server/src/users/identity/identity-graph.ts';
 import { readEvents } from '../server/src/users/log-events.ts';
 import { createProcessor } from '../server/src/users/processor.ts';
 import { definitions, eventName, fillProfiles, randomText, seeded, zipf } from './profiles.ts';
@@ -131,7 +131,12 @@ async function withProfiles(reader: LogReader, computations: readonly Computatio
     ...{ reader: late, store, clock, logger: silent, hash },
     computations: new Computations({ reader: late, clock }),
   });
-  await processor.configure({ computations, identities: DEFAULT_IDENTITY_SETTINGS, serverSources: [1] });
+  await processor.configure({
+    computations,
+    identities: DEFAULT_IDENTITY_SETTINGS,
+    serverSources: [1],
+    hearing: ['crm'],
+  });
   while ((await processor.slice()).hasMore);
   isEmpty = false;
   const slices: number[] = [];

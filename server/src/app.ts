@@ -60,7 +60,7 @@ import { MetricsPage } from './telemetry/metrics.ts';
 import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
 import { instrumentLog, MetricsRegistry, RecentTraceparents } from './telemetry/registry.ts';
 import { announcedLog, type UsersClient } from './users/client.ts';
-import type { Publisher } from './users/publisher.ts';
+import type { Publisher } from './users/sync/publisher.ts';
 import { createPublisher, createUsers, erasableUsers } from './users-wiring.ts';
 
 export {

@@ -10,7 +10,7 @@ import { clearProfiles, openProfileStore } from './adapters/sqlite/users/profile
 import { createSystemClock } from './adapters/system/clock.ts';
 import type { Duration } from './model/time.ts';
 import type { LogFields, Logger, LogLevel } from './ports/logger.ts';
-import { Computations } from './users/computations.ts';
+import { Computations } from './users/computation/computations.ts';
 import { createProcessor } from './users/processor.ts';
 import { reasonOf, UsersService } from './users/service.ts';
 import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from './users/thread-protocol.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
+import type { Destination } from './model/destination.ts';
 import { AUDIENCES_SOURCE, trustOf } from './model/settings.ts';
 import type { Clock, ClockMark } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
@@ -12,7 +13,7 @@ import type { SettingsService } from './settings-service.ts';
 import type { ProgramStore } from './storage.ts';
 import { announcedLog, UsersClient } from './users/client.ts';
 import type { UsersSettings } from './users/contract.ts';
-import { Publisher } from './users/publisher.ts';
+import { Publisher } from './users/sync/publisher.ts';
 
 /** What the main thread's part of profiles is put together of. */
 interface UsersParts {
@@ -55,13 +56,25 @@ function busyShareOfThisThread(): () => number {
 }
 
 function usersSettings(
-  { audiences, traits, sources }: SettingsSnapshot,
+  { audiences, traits, sources, destinations }: SettingsSnapshot,
   identities: Config['identities'],
 ): UsersSettings {
   const own = sources.find(({ name }) => name === AUDIENCES_SOURCE.name);
   const computations = [...audiences, ...traits];
   const serverSources = sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
-  return { computations, identities, serverSources, ...(own === undefined ? {} : { ownSource: own.id }) };
+  const hearing = destinations.filter(takesIdentify).map(({ name }) => name);
+  return {
+    computations,
+    identities,
+    serverSources,
+    hearing,
+    ...(own === undefined ? {} : { ownSource: own.id }),
+  };
+}
+
+/** Changes of audiences and computed traits are identify events. */
+function takesIdentify({ enabled, settings }: Destination): boolean {
+  return enabled && settings.filter?.types?.includes('identify') !== false;
 }
 
 interface PublisherParts extends UsersParts {

@@ -4605,6 +4605,8 @@ export interface operations {
                         };
                         audiences: string[];
                         groups: string[];
+                        /** @description How many traits and groups calls have named that the profile does not keep: too long, or gone to make room for others. */
+                        leftOut: number;
                         /** @description Names of the sources that saw the user. */
                         sources: string[];
                         firstSeenAt: string;
@@ -4676,6 +4678,8 @@ export interface operations {
                         };
                         audiences: string[];
                         groups: string[];
+                        /** @description How many traits and groups calls have named that the profile does not keep: too long, or gone to make room for others. */
+                        leftOut: number;
                         /** @description Names of the sources that saw the user. */
                         sources: string[];
                         firstSeenAt: string;

@@ -12,7 +12,7 @@ export type IdentityKey = number;
  * Keeps profiles together with the position up to which the log was applied to them. Everything that one slice of the log
  * changes is one commit, so each event takes effect exactly once, whatever crashes.
  *
- * The store knows nothing of the content of a profile: `state` is made and read by users/profile-state.ts. What cannot be read,
+ * The store knows nothing of the content of a profile: `state` is made and read by users/identity/profile-state.ts. What cannot be read,
  * because its bytes have changed, counts as unknown or gone, and is counted in `size`. A backup of the whole store
  * (ports/store.ts) copies the profiles too.
  */

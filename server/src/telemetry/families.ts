@@ -369,7 +369,7 @@ function profileCounts(counts: ProcessorCounts = NO_COUNTS): MetricFamily[] {
       help: 'What became of ids of events since the start of the thread of profiles.',
       samples: IDENTITY_RESULTS.map(([what, result]) => ({
         labels: { result },
-        value: counts.[what],
+        value: counts[what],
       })),
     },
     {
@@ -387,7 +387,7 @@ function profileCounts(counts: ProcessorCounts = NO_COUNTS): MetricFamily[] {
       help: 'Events that profiles could not take since the start of their thread.',
       samples: (['unattributed', 'unreadable', 'skipped'] as const).map((reason) => ({
         labels: { reason },
-        value: counts.[reason],
+        value: counts[reason],
       })),
     },
   ];

@@ -2,7 +2,7 @@ import type { Computation } from '../model/definition.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { IdentityKey, OutboxEntry } from '../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest, Users } from '../ports/users.ts';
-import { type LeftOutTraits, NONE_LEFT_OUT } from './traits.ts';
+import { type LeftOutTraits, NONE_LEFT_OUT } from './identity/traits.ts';
 
 /** The name under which the log numbers the events of audiences and computed traits. */
 export const PRODUCER = 'users';
@@ -48,6 +48,8 @@ export interface UsersSettings {
   readonly identities: IdentitySettings;
   /** Ids of the sources whose calls may join users. Those of any other, also of one that was removed, join anonymous ids to a user alone. */
   readonly serverSources: readonly number[];
+  /** Names of the destinations that hear of computations: enabled, and with a filter that lets their events through. */
+  readonly hearing: readonly string[];
   /** The id of the source `audiences`, whose events come from profiles and do not change them; absent while there is none. */
   readonly ownSource?: number;
 }

@@ -3,8 +3,8 @@ import { isObject, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { LogPage } from '../ports/event-log.ts';
 import type { UsersSettings } from './contract.ts';
-import type { EventCause, EventIdentities, IdentityReader } from './identity-graph.ts';
-import { ANONYMOUS, USER } from './profile-state.ts';
+import type { EventCause, EventIdentities, IdentityReader } from './identity/identity-graph.ts';
+import { ANONYMOUS, USER } from './identity/profile-state.ts';
 
 /** A stored event as far as profiles need it. */
 export interface LogEvent extends EventCause {

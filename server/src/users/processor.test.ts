@@ -12,7 +12,7 @@ import { StorageError } from '../ports/event-log.ts';
 import type { LogFields } from '../ports/logger.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Profile } from '../ports/users.ts';
-import { Computations } from './computations.ts';
+import { Computations } from './computation/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from './contract.ts';
 import { createProcessor, type Processor } from './processor.ts';
 
@@ -83,6 +83,7 @@ class World {
       computations: this.computations,
       identities,
       serverSources: [SITE],
+      hearing: ['crm', 'warehouse'],
       ownSource: OWN_SOURCE,
     });
     return this;
@@ -144,6 +145,7 @@ describe('the processor', () => {
     expect(profile).toEqual({
       userId: 'ann',
       formerUserIds: [],
+      leftOut: 0,
       anonymousIds: ['a1'],
       externalIds: { email: ['ann@example.com'] },
       traits: { email: 'ann@example.com', plan: 'pro' },

@@ -6,6 +6,7 @@ import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, UserIdentity } from '../ports/users.ts';
+import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
   type IdentityHash,
@@ -16,13 +17,12 @@ import {
   type UsersProcessor,
   type UsersSettings,
 } from './contract.ts';
-import { IdentityReader } from './identity-graph.ts';
+import { IdentityReader } from './identity/identity-graph.ts';
+import { addLeftOut } from './identity/traits.ts';
 import { type LogEvent, readEvents } from './log-events.ts';
-import type { ProfileComputations } from './profile-computations.ts';
 import { ProfileView } from './profile-view.ts';
 import { Slice, type SliceResult, type SoonChange } from './slice.ts';
-import { ToldBefore } from './told-before.ts';
-import { addLeftOut } from './traits.ts';
+import { SentBefore } from './sync/sent-before.ts';
 
 export interface ProcessorOptions {
   readonly reader: LogReader;
@@ -78,6 +78,7 @@ export class Processor implements UsersProcessor {
     computations: [],
     identities: DEFAULT_IDENTITY_SETTINGS,
     serverSources: [],
+    hearing: [],
   };
   /** Undefined until the store was read, and after a slice that was not stored. */
   #cursor: UsersCursor | undefined;
@@ -89,6 +90,8 @@ export class Processor implements UsersProcessor {
   /** Timers of the store up to this minute are in `#soon`. */
   #soonTo = 0;
   #sentTo: number | undefined;
+  /** Entries of the outbox up to this one came into the log before the settings changed that the next slice begins with. */
+  #certainTo: number | undefined;
   #counts: ProcessorCounts = NO_COUNTS;
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
@@ -108,6 +111,7 @@ export class Processor implements UsersProcessor {
 
   async configure(settings: UsersSettings): Promise<void> {
     this.#settings = settings;
+    this.#certainTo ??= this.#sentTo ?? 0;
     // The next slice begins with what is stored and with these settings.
     this.#forget();
   }
@@ -194,7 +198,7 @@ export class Processor implements UsersProcessor {
   async erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
     const { profiles, texts } = await this.#view().everythingOf(userIds, anonymousIds);
-    await this.#forgetTold(texts);
+    await this.#forgetSent(texts);
     if (profiles.length === 0) {
       // What was told before a rebuild, or a process that died in the middle of this, may have left bytes.
       await store.erase([], texts);
@@ -215,7 +219,7 @@ export class Processor implements UsersProcessor {
     const report = await this.#view().rebuildReport();
     if (!dryRun) {
       const { store } = this.#options;
-      await store.clear(await ToldBefore.collect(store, this.#settings.computations));
+      await store.clear(await SentBefore.collect(store, this.#settings.computations));
       this.#forget();
     }
     return report;
@@ -243,9 +247,9 @@ export class Processor implements UsersProcessor {
   }
 
   /** Removes what is remembered of ids while all profiles are made anew. */
-  async #forgetTold(ids: readonly string[]): Promise<void> {
+  async #forgetSent(ids: readonly string[]): Promise<void> {
     const { store } = this.#options;
-    const documents = (await ToldBefore.read(store))?.without(ids);
+    const documents = (await SentBefore.read(store))?.without(ids);
     if (documents === undefined) return;
     const none = {
       put: [],
@@ -281,10 +285,11 @@ export class Processor implements UsersProcessor {
       const cursor = await store.cursor();
       // A new file of profiles, or an older copy, must not use numbers that the log knows already.
       const nextOutbox = Math.max(cursor.nextOutbox, (await reader.producedTo(PRODUCER)) + 1);
-      await computations.restore(this.#settings.computations, {
+      await computations.restore(this.#settings, {
         store,
         position: cursor.position,
         bounds: await reader.bounds(),
+        certainTo: this.#certainTo ?? 0,
       });
       this.#cursor = { ...cursor, nextOutbox };
     }
@@ -303,6 +308,7 @@ export class Processor implements UsersProcessor {
     const result = { ...finished, changes: { ...finished.changes, documents } };
     if (!isEmpty(result, cursor)) await store.commit(result.changes);
     this.#cursor = result.changes.cursor;
+    this.#certainTo = undefined;
     if (this.#sentTo === sentTo) this.#sentTo = undefined;
     this.#count(result, gathered);
     this.#expect(result.soon);

@@ -14,8 +14,10 @@ import type {
   UserIdentity,
 } from '../ports/users.ts';
 import type { IdentityHash } from './contract.ts';
-import { addresseeOf, isMember } from './membership-sync.ts';
-import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './profile-state.ts';
+import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/profile-state.ts';
+import { walkProfiles } from './identity/walk.ts';
+import { recipientOf } from './sync/recipient.ts';
+import { isMember } from './sync/sent.ts';
 
 export interface ProfileViewOptions {
   readonly store: ProfileStore;
@@ -27,8 +29,7 @@ export interface ProfileViewOptions {
 /** Merges of one profile that are shown. */
 const SHOWN_MERGES = 100;
 
-/** Profiles that are read at once, and those that one page of members looks at. */
-const SCAN = 500;
+/** Profiles that one page of members looks at. */
 const MEMBERS_SCAN = 20_000;
 
 /** Profiles as operators see them, as the last commit left them. */
@@ -100,23 +101,19 @@ export class ProfileView {
     const members: { userId?: string; since: number; value: Json }[] = [];
     if (definition === undefined) return { members };
     let after = from === undefined ? 0 : Number(from);
-    for (let scanned = 0; scanned < MEMBERS_SCAN; ) {
-      const rows = await this.#options.store.scan(after, SCAN);
-      for (const { id, state } of rows) {
-        after = id;
-        const profile = decodeProfile(id, state);
-        const computed = profile.computed.get(computation);
-        if (computed === undefined || !isMember(definition, computed.value)) continue;
-        const addressee = addresseeOf(profile, definition);
-        if (addressee === undefined) continue;
-        const { since, value } = computed;
-        members.push('userId' in addressee ? { userId: addressee.userId, since, value } : { since, value });
-        if (members.length === limit) return { members, next: String(after) };
-      }
-      if (rows.length < SCAN) return { members };
-      scanned += rows.length;
+    let scanned = 0;
+    for await (const profile of walkProfiles(this.#options.store, { after })) {
+      if (scanned++ === MEMBERS_SCAN) return { members, next: String(after) };
+      after = profile.id;
+      const computed = profile.computed.get(computation);
+      if (computed === undefined || !isMember(definition, computed.value)) continue;
+      const recipient = recipientOf(profile, definition);
+      if (recipient === undefined) continue;
+      const { since, value } = computed;
+      members.push('userId' in recipient ? { userId: recipient.userId, since, value } : { since, value });
+      if (members.length === limit) return { members, next: String(after) };
     }
-    return { members, next: String(after) };
+    return { members };
   }
 
   /** What applying the whole log again would mean. Reads every profile. */
@@ -126,14 +123,9 @@ export class ProfileView {
     const eventsSince = await this.#oldestArrival(first);
     let profiles = 0;
     let poorer = 0;
-    for (let after = 0; ; ) {
-      const rows = await store.scan(after, SCAN);
-      for (const { id, state } of rows) {
-        after = id;
-        profiles++;
-        if (eventsSince === undefined || decodeProfile(id, state).firstSeenAt < eventsSince) poorer++;
-      }
-      if (rows.length < SCAN) break;
+    for await (const { firstSeenAt } of walkProfiles(store)) {
+      profiles++;
+      if (eventsSince === undefined || firstSeenAt < eventsSince) poorer++;
     }
     return { profiles, events: end - first, poorer, ...(eventsSince === undefined ? {} : { eventsSince }) };
   }
@@ -191,7 +183,7 @@ function viewOf(
   for (const computation of computations) {
     const value = state.computed.get(computation.id)?.value ?? null;
     if (computation.kind === 'trait' && value !== null) computedTraits.push([computation.key, value]);
-    if (computation.kind === 'audience' && value === true && addresseeOf(state, computation) !== undefined)
+    if (computation.kind === 'audience' && value === true && recipientOf(state, computation) !== undefined)
       audiences.push(computation.name);
   }
   return {

@@ -24,6 +24,7 @@ const SETTINGS: UsersSettings = {
   computations: [],
   identities: DEFAULT_IDENTITY_SETTINGS,
   serverSources: [],
+  hearing: ['crm', 'warehouse'],
 };
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 

@@ -2,6 +2,7 @@ import type { Json } from '../model/json.ts';
 import { MINUTE, type Time } from '../model/time.ts';
 import type {
   IdentityKey,
+  MergeRecord,
   OutboxEntry,
   ProfileChanges,
   ProfileId,
@@ -9,6 +10,7 @@ import type {
   Timer,
   UsersCursor,
 } from '../ports/profile-store.ts';
+import type { TouchedComputations, TraitEngine } from './computation/trait-engine.ts';
 import type { IdentityHash, IdentitySettings } from './contract.ts';
 import {
   type EventIdentities,
@@ -16,12 +18,11 @@ import {
   IdentityGraph,
   IdentityReader,
   type KeyedIdentity,
-} from './identity-graph.ts';
+} from './identity/identity-graph.ts';
+import { decodeProfile, encodeProfile, type ProfileState } from './identity/profile-state.ts';
+import { addLeftOut, type LeftOutTraits, NONE_LEFT_OUT, noteTraits } from './identity/traits.ts';
 import type { LogEvent } from './log-events.ts';
-import type { MembershipSync, Notification } from './membership-sync.ts';
-import { decodeProfile, encodeProfile, type ProfileState } from './profile-state.ts';
-import type { TouchedComputations, TraitEngine } from './trait-engine.ts';
-import { addLeftOut, type LeftOutTraits, NONE_LEFT_OUT, noteTraits } from './traits.ts';
+import type { MembershipSync, Notification, ProfileBefore } from './sync/membership-sync.ts';
 
 export interface SliceOptions {
   readonly store: ProfileStore;
@@ -69,6 +70,8 @@ export class Slice {
   readonly #stored = new Map<ProfileId, Uint8Array | undefined>();
   /** Keys without an owner. */
   readonly #free = new Set<IdentityKey>();
+  /** Every profile that was read as it was found, by the number under which it is now, with those that were merged into it. */
+  readonly #before = new Map<ProfileId, readonly ProfileBefore[]>();
   readonly #changed = new Map<ProfileId, ProfileState>();
   /**
    * The computations that events may have changed, for profiles of which only events have changed something. Of every other changed
@@ -82,34 +85,11 @@ export class Slice {
   #leftOut: LeftOutTraits = NONE_LEFT_OUT;
 
   constructor(options: SliceOptions) {
-    const { hash, identities, sync, cursor, now, owners } = options;
+    const { hash, identities, cursor, now, owners } = options;
     this.#options = options;
     this.now = now;
     const load = (id: ProfileId) => this.#decode(id);
-    this.#graph = new IdentityGraph(
-      hash,
-      identities,
-      { owners, load, nextProfile: cursor.nextProfile },
-      {
-        renaming: (profile) => {
-          this.change(profile);
-          this.#notifications.push(...sync.renaming(profile, now));
-        },
-        merging: (winner, loser) => {
-          this.change(winner);
-          this.change(loser);
-          this.#notifications.push(...sync.merging(winner, loser, now));
-        },
-        merged: (profile, gone, leftOut) => {
-          this.#leftOut = addLeftOut(this.#leftOut, { ...NONE_LEFT_OUT, gone: leftOut });
-          sync.forget(gone);
-          this.#changed.delete(gone);
-          this.#changed.set(profile.id, profile);
-          this.#touched.delete(gone);
-          this.#touched.delete(profile.id);
-        },
-      },
-    );
+    this.#graph = new IdentityGraph(hash, identities, { owners, load, nextProfile: cursor.nextProfile });
   }
 
   /** The cursor of the store when the slice began. */
@@ -175,7 +155,10 @@ export class Slice {
 
   /** Applies an event whose ids' owners are loaded. */
   apply(event: LogEvent): void {
+    const { merges } = this.#graph;
+    const known = merges.length;
     const profile = this.#graph.attribute(event.ids, event);
+    for (const merge of merges.slice(known)) this.#noteMerge(merge);
     if (profile === undefined) return;
     this.#touch(profile, event);
     const { at, source } = event;
@@ -196,12 +179,10 @@ export class Slice {
     return this.#graph.state(id);
   }
 
-  /** Tells that a profile changes, so that it will be evaluated and stored. To be called before the change. */
+  /** Tells that a profile changes, so that it will be evaluated and stored. */
   change(profile: ProfileState): void {
     this.#touched.delete(profile.id);
-    if (this.#changed.has(profile.id)) return;
     this.#changed.set(profile.id, profile);
-    this.#options.sync.opened(profile);
   }
 
   /** Like `change`, for a change made by an event: evaluates only what reads that event. */
@@ -209,7 +190,7 @@ export class Slice {
     let touched = this.#touched.get(profile.id);
     if (touched === undefined) {
       const isWhole = this.#changed.has(profile.id) || this.#isNew(profile.id);
-      this.change(profile);
+      this.#changed.set(profile.id, profile);
       if (isWhole) return;
       touched = new Set();
       this.#touched.set(profile.id, touched);
@@ -217,13 +198,23 @@ export class Slice {
     this.#options.engine.touch(touched, event);
   }
 
+  /** Two profiles have become one. */
+  #noteMerge({ winner, loser }: MergeRecord): void {
+    this.#before.set(winner, [...(this.#before.get(winner) ?? []), ...(this.#before.get(loser) ?? [])]);
+    this.#before.delete(loser);
+    this.#options.sync.forget(loser);
+    this.#changed.delete(loser);
+    this.#touched.delete(loser);
+    const merged = this.state(winner);
+    // The same event may have merged it once more.
+    if (merged !== undefined) this.change(merged);
+  }
+
   /** Loaded profiles that are erased are members no more, and nobody is told. */
   leave(profiles: readonly ProfileId[]): void {
     for (const id of profiles) {
-      const profile = this.state(id);
-      if (profile === undefined) continue;
-      this.#options.sync.opened(profile);
-      this.#options.sync.forget(id);
+      if (this.state(id) === undefined) continue;
+      for (const before of this.#before.get(id) ?? []) this.#options.sync.erased(id, before);
     }
   }
 
@@ -265,8 +256,11 @@ export class Slice {
     for (const profile of this.#changed.values()) {
       // The wall clock may have been set back since the newest event arrived.
       const now = Math.max(this.now, profile.lastSeenAt);
-      engine.evaluate(profile, now, this.#touched.get(profile.id));
-      this.#notifications.push(...sync.notify(profile, this.now));
+      const before = this.#before.get(profile.id) ?? [];
+      // Some values depend on whether a profile has a userId.
+      const isSameUser = before[0]?.userId === profile.userId;
+      engine.evaluate(profile, now, isSameUser ? this.#touched.get(profile.id) : undefined);
+      this.#notifications.push(...sync.finish(profile, before, this.now));
       const next = engine.nextChange(profile, now);
       const timer = setTimer(profile, earlier(next, sync.heldUntil(profile.id)));
       if (timer !== undefined) timers.push(timer);
@@ -278,7 +272,7 @@ export class Slice {
       profile,
       json,
     }));
-    const { bound, unbound, removed, merges, counts, nextProfile } = this.#graph;
+    const { bound, unbound, removed, merges, counts, traitsGone, nextProfile } = this.#graph;
     const nextOutbox = cursor.nextOutbox + outbox.length;
     return {
       changes: {
@@ -296,7 +290,7 @@ export class Slice {
       },
       soon,
       counts,
-      leftOut: this.#leftOut,
+      leftOut: addLeftOut(this.#leftOut, { ...NONE_LEFT_OUT, gone: traitsGone }),
       evaluated: put.length,
       unreadable: this.#unreadable,
     };
@@ -314,7 +308,9 @@ export class Slice {
     if (bytes === undefined) return undefined;
     this.#stored.set(id, undefined);
     try {
-      return decodeProfile(id, bytes);
+      const profile = decodeProfile(id, bytes);
+      this.#before.set(id, [this.#options.sync.before(profile)]);
+      return profile;
     } catch {
       this.#unreadable.push(id);
       return undefined;

@@ -164,6 +164,7 @@ describe('an audience', () => {
           computation_class: 'audience',
           computation_id: expect.stringMatching(/^aud_\d+$/),
           computation_key: 'big_spenders',
+          sequence: expect.any(Number),
         },
       },
       timestamp: expect.any(String),

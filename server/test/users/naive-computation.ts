@@ -1,7 +1,7 @@
 import type { Computation, Condition, EventAggregate, Value } from '../../src/model/definition.ts';
 import { isObject, type Json, type JsonObject } from '../../src/model/json.ts';
 import { type Duration, HOUR, type Time } from '../../src/model/time.ts';
-import type { UserEvent } from '../../src/users/trait-engine.ts';
+import type { UserEvent } from '../../src/users/computation/trait-engine.ts';
 
 /** A user as the naive model knows it: everything it ever did. */
 export interface NaiveUser {

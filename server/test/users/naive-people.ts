@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../src/model/json.ts';
 import type { Time } from '../../src/model/time.ts';
-import type { UserEvent } from '../../src/users/trait-engine.ts';
+import type { UserEvent } from '../../src/users/computation/trait-engine.ts';
 
 /** A call as the naive model takes it. Ids are none that stand for no one. */
 export interface NaiveCall {

@@ -9,10 +9,10 @@ import { HOUR, isoTime, MINUTE, SECOND, type Time } from '../../src/model/time.t
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { ProfileStore } from '../../src/ports/profile-store.ts';
 import { surveyUsers } from '../../src/regulations/survey.ts';
-import { Computations } from '../../src/users/computations.ts';
+import { Computations } from '../../src/users/computation/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../../src/users/contract.ts';
+import { decodeProfile, type ProfileState } from '../../src/users/identity/profile-state.ts';
 import { createProcessor, type Processor } from '../../src/users/processor.ts';
-import { decodeProfile, type ProfileState } from '../../src/users/profile-state.ts';
 import { emptyContents } from '../memory-store/contents.ts';
 import { openMemoryLogReader } from '../memory-store/log-reader.ts';
 import { openMemoryStore } from '../memory-store/store.ts';
@@ -90,6 +90,15 @@ const step = fc.oneof(
     definitions: computations,
     kept: fc.array(fc.boolean(), { minLength: 7, maxLength: 7 }),
   }),
+  fc.record({
+    op: fc.constant('connect' as const),
+    nth: fc.nat({ max: 6 }),
+    names: fc.subarray(['crm', 'erp']),
+  }),
+  {
+    weight: 2,
+    arbitrary: fc.record({ op: fc.constant('hear' as const), names: fc.subarray(['crm', 'erp']) }),
+  },
   fc.record({ op: fc.constant('switch' as const), nth: fc.nat({ max: 6 }) }),
   fc.record({ op: fc.constant('delete' as const), userId: fc.constantFrom('u1', 'u2', 'u3', 'p1') }),
   fc.record({ op: fc.constant('rebuild' as const) }),
@@ -98,15 +107,26 @@ const step = fc.oneof(
 );
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
+const DESTINATIONS = ['crm', 'erp'] as const;
+type DestinationName = (typeof DESTINATIONS)[number];
+
 /** What a destination hears of a computation. */
 interface Heard {
   readonly who: string;
   readonly computation: number;
   readonly value: Json;
+  readonly sequence: number;
+  readonly at: Time;
 }
 
-/** What happens beside that: users are deleted, and a computation that was disabled begins anew with every member. */
-type Between = { readonly deleted: readonly string[] } | { readonly enabled: number };
+/**
+ * What happens beside that: users are deleted; a computation that was disabled, or is connected to the destination, begins with every
+ * member; or the destination may not get what was on its way, and hears of it once more later.
+ */
+type Between =
+  | { readonly deleted: readonly string[] }
+  | { readonly enabled: number }
+  | { readonly uncertain: readonly string[] };
 
 /** An event of a computation, as far as the model reads it. */
 interface Notification {
@@ -114,8 +134,14 @@ interface Notification {
   readonly anonymousId?: string;
   readonly traits: JsonObject;
   readonly context: {
-    readonly personas: { readonly computation_id: string; readonly computation_key: string };
+    readonly personas: {
+      readonly computation_id: string;
+      readonly computation_key: string;
+      readonly sequence: number;
+    };
   };
+  readonly integrations: Readonly<Record<string, boolean>>;
+  readonly timestamp: string;
 }
 
 /** A log, its profiles in memory, and the naive model beside them. */
@@ -127,7 +153,9 @@ class World {
   readonly #place: ProfilesPlace;
   #naive = new NaivePeople();
   readonly #calls = new Map<Position, NaiveCall>();
-  readonly #heard: (Heard | Between)[] = [];
+  readonly #heard: Readonly<Record<DestinationName, (Heard | Between)[]>> = { crm: [], erp: [] };
+  /** Destinations that are enabled. */
+  #hearing: readonly DestinationName[] = DESTINATIONS;
   #store: ProfileStore | undefined;
   #processor!: Processor;
   /** The highest number that the log has of the producer. */
@@ -144,9 +172,44 @@ class World {
       const old = before[i];
       if (old !== undefined && kept[i]) return old;
       const id = old?.id ?? ++this.#lastId;
-      if (old?.enabled === false) this.#heard.push({ enabled: id });
-      return { ...definition, id, version: (old?.version ?? 0) + 1, key: `k${id}`, destinations: ['crm'] };
+      if (old?.enabled === false) this.#note({ enabled: id });
+      const destinations = old?.destinations ?? DESTINATIONS;
+      return { ...definition, id, version: (old?.version ?? 0) + 1, key: `k${id}`, destinations };
     });
+  }
+
+  #note(one: Between, names: readonly DestinationName[] = DESTINATIONS): void {
+    for (const name of names) this.#heard[name].push(one);
+  }
+
+  /** Connects a computation with these destinations alone. A new one gets every member. */
+  async #connect(nth: number, names: readonly DestinationName[]): Promise<void> {
+    const computation = this.#computations[nth];
+    if (computation === undefined) return;
+    await this.#publishAll();
+    const { id, destinations } = computation;
+    this.#note(
+      { enabled: id },
+      names.filter((name) => !destinations.includes(name)),
+    );
+    this.#computations = this.#computations.with(nth, { ...computation, destinations: names });
+    await this.#configure();
+  }
+
+  /** These destinations are enabled from now on, and no others. */
+  async #hear(names: readonly DestinationName[]): Promise<void> {
+    await this.#noteUncertain(
+      DESTINATIONS.filter((name) => names.includes(name) !== this.#hearing.includes(name)),
+    );
+    this.#hearing = names;
+    await this.#configure();
+  }
+
+  /** Nobody knows whether these destinations get what is in the outbox. */
+  async #noteUncertain(names: readonly DestinationName[]): Promise<void> {
+    const onTheirWay = await this.#processor.outbox(0, 1000);
+    const fresh = onTheirWay.filter(({ sequence }) => sequence > (this.#certain ?? this.#told));
+    this.#note({ uncertain: fresh.map(({ json }) => keyOf(readNotification(json))) }, names);
   }
 
   async run(step: Step): Promise<void> {
@@ -166,6 +229,10 @@ class World {
         if (this.#computations.some(({ enabled }) => !enabled)) await this.#publishAll();
         this.define(step.definitions, step.kept);
         return this.#configure();
+      case 'connect':
+        return this.#connect(step.nth, step.names as DestinationName[]);
+      case 'hear':
+        return this.#hear(step.names as DestinationName[]);
       case 'switch':
         return this.#switch(step.nth);
       case 'delete':
@@ -176,7 +243,7 @@ class World {
         return this.start();
       case 'publish':
         await this.#publish(3);
-        return step.crashes ? this.start() : this.#processor.sent(this.#published);
+        return step.crashes ? this.start() : this.#tellPublished();
       case 'check':
         return this.check();
     }
@@ -189,7 +256,7 @@ class World {
     const { id, enabled } = computation;
     if (!enabled) await this.#publishAll();
     this.#computations = this.#computations.with(nth, { ...computation, enabled: !enabled });
-    if (!enabled) this.#heard.push({ enabled: id });
+    if (!enabled) this.#note({ enabled: id });
     await this.#configure();
   }
 
@@ -197,6 +264,8 @@ class World {
   async #delete(userId: string): Promise<void> {
     await this.#catchUp();
     await this.#publishAll();
+    // Nobody comes back within the millisecond of being deleted.
+    await this.#clock.pass(1);
     const { log } = openMemoryStore({ contents: this.#contents });
     const [joined] = await this.#processor.joinedIds([userId]);
     const { subjects } = await surveyUsers([userId], {
@@ -215,7 +284,9 @@ class World {
     await log.erase({ userIds, anonymousIds: ofProfile, below });
     await this.#retried(() => this.#processor.erase(userIds, anonymousIds));
     this.#naive.remove(userIds, anonymousIds);
-    this.#heard.push({ deleted: [...userIds, ...anonymousIds] });
+    this.#note({ deleted: [...userIds, ...anonymousIds] });
+    // What destinations that hear nothing have to be told of former ids is deleted with the profile.
+    this.#note({ deleted: ofProfile }, this.#deaf());
     for (const position of this.#calls.keys())
       if (!this.#contents.events.has(position)) this.#calls.delete(position);
   }
@@ -247,6 +318,10 @@ class World {
 
   /** A new process on the same disk. */
   async start(): Promise<void> {
+    this.#told = 0;
+    this.#certain = undefined;
+    // It may have died before it noted that they begin or cease to hear.
+    if (this.#store !== undefined) await this.#noteUncertain(DESTINATIONS);
     await this.stop();
     const store = this.#place.open();
     this.#store = store;
@@ -271,10 +346,12 @@ class World {
 
   #configure(): Promise<void> {
     const computations = this.#computations;
+    this.#certain ??= this.#told;
     return this.#processor.configure({
       computations,
       identities: IDENTITIES,
       serverSources: [SERVER_SOURCE],
+      hearing: this.#hearing,
       ownSource: OWN_SOURCE,
     });
   }
@@ -290,7 +367,7 @@ class World {
     }
     await this.#compareAll();
     await this.#publishAll();
-    this.#compareHeard();
+    for (const name of DESTINATIONS) this.#compareHeard(name);
   }
 
   async #compareAll(): Promise<void> {
@@ -317,15 +394,19 @@ class World {
     expect(values).toEqual(this.#computations.map(({ id }) => expected.get(id)));
   }
 
-  /** Expects that the events tell every member and every value, and never the same one twice. */
-  #compareHeard(): void {
-    const { last, unsure } = this.#lastHeard();
+  /** Expects that the events tell a destination every member and every value, and never the same one twice. */
+  #compareHeard(name: DestinationName): void {
+    const { last, unsure } = lastHeard(this.#heard[name]);
+    if (!this.#hearing.includes(name)) return;
+    const computations = this.#computations.filter(
+      ({ enabled, destinations }) => enabled && destinations.includes(name),
+    );
     const members = new Set<string>();
     for (const person of this.#naive.people) {
       // What has changed since the last look but one may still wait.
       const times = [this.#clock.now() - 2 * SECOND, this.#clock.now()];
       const [before, after] = times.map((time) => this.#valuesOf(person, time));
-      for (const { id, kind, enabled } of this.#computations) {
+      for (const { id, kind } of computations) {
         const told = addresseesOf(person).map((who) => `${who} ${id}`);
         for (const key of told) members.add(key);
         const values = told.flatMap((key) => (last.has(key) ? [{ value: last.get(key)! }] : []));
@@ -334,50 +415,16 @@ class World {
         expect(heard.length).toBeLessThanOrEqual(1);
         const known = heard[0]?.value ?? (isAudience ? false : null);
         const isAddressed = person.userId !== undefined || (isAudience && after!.get(id) === true);
-        if (enabled && isAddressed && !isDeepStrictEqual(known, before!.get(id))) {
+        if (isAddressed && !isDeepStrictEqual(known, before!.get(id))) {
           expect([told, known]).toEqual([told, after!.get(id)]);
         }
       }
     }
     // Ids that belong to others by now are no members.
-    const isDefined = (key: string) =>
-      this.#computations.some(({ id, enabled }) => enabled && key.endsWith(` ${id}`));
+    const isDefined = (key: string) => computations.some(({ id }) => key.endsWith(` ${id}`));
     for (const [key, value] of last)
       if (!members.has(key) && isDefined(key) && !unsure.has(key))
         expect([key, value]).not.toEqual([key, true]);
-  }
-
-  /**
-   * What was heard last of whom, by id and computation. `unsure`: nothing since the computation was enabled again. An id that was
-   * merged into another while it was disabled hears nothing any more.
-   */
-  #lastHeard(): { readonly last: ReadonlyMap<string, Json>; readonly unsure: ReadonlySet<string> } {
-    const last = new Map<string, Json>();
-    const unsure = new Set<string>();
-    /** What may be heard once more, because the computation was enabled again. */
-    const repeated = new Map<string, number>();
-    for (const one of this.#heard) {
-      if ('enabled' in one) {
-        for (const key of last.keys()) {
-          if (!key.endsWith(` ${one.enabled}`)) continue;
-          repeated.set(key, (repeated.get(key) ?? 0) + 1);
-          unsure.add(key);
-        }
-      } else if ('deleted' in one) {
-        for (const key of last.keys())
-          if (one.deleted.some((who) => key.startsWith(`${who} `))) last.delete(key);
-      } else {
-        const { who, computation, value } = one;
-        const key = `${who} ${computation}`;
-        const left = repeated.get(key) ?? 0;
-        const isRepeated = isDeepStrictEqual(last.get(key), value);
-        if (isRepeated && left > 0 && value !== false && value !== null) repeated.set(key, left - 1);
-        else expect([key, value, isRepeated]).toEqual([key, value, false]);
-        last.set(key, value);
-        unsure.delete(key);
-      }
-    }
-    return { last, unsure };
   }
 
   #valuesOf({ userId, events, traits, groups }: NaivePerson, now: Time): ReadonlyMap<number, Json> {
@@ -413,6 +460,7 @@ class World {
   async #slice(): Promise<boolean> {
     try {
       const { hasMore } = await this.#processor.slice();
+      this.#certain = undefined;
       return hasMore;
     } catch (error) {
       expect(error).toBeInstanceOf(StorageError);
@@ -433,10 +481,11 @@ class World {
       // Entries of users who were deleted before are missing.
       expect(sequence).toBeGreaterThan(this.#published);
       this.#published = sequence;
-      const { userId, anonymousId, traits, context } = JSON.parse(json) as Notification;
-      const computation = Number(context.personas.computation_id.replace(/^[a-z]+_/, ''));
-      const value = traits[context.personas.computation_key]!;
-      this.#heard.push({ who: userId ?? anonymousId!, computation, value });
+      const heard = readNotification(json);
+      const computation = this.#computations.find(({ id }) => id === heard.computation);
+      const to = heard.to ?? computation?.destinations ?? [];
+      for (const name of this.#hearing)
+        if (to.includes(name) && computation?.destinations.includes(name)) this.#heard[name].push(heard);
     }
     const fresh = entries.filter(({ sequence }) => sequence > this.#acknowledged).length;
     this.#acknowledged = this.#published;
@@ -444,10 +493,96 @@ class World {
   }
 
   async #publishAll(): Promise<void> {
-    while ((await this.#publish(100)) > 0) await this.#processor.sent(this.#published);
+    while ((await this.#publish(100)) > 0) await this.#tellPublished();
+  }
+
+  #deaf(): DestinationName[] {
+    return DESTINATIONS.filter((name) => !this.#hearing.includes(name));
+  }
+
+  async #tellPublished(): Promise<void> {
+    await this.#processor.sent(this.#published);
+    this.#told = this.#published;
   }
 
   #acknowledged = 0;
+  /** What the process at work knows to be in the log. */
+  #told = 0;
+  /** What it knew when the settings changed that the next slice begins with. */
+  #certain: number | undefined;
+}
+
+/**
+ * What was heard last of whom, by id and computation. `unsure`: nothing since the computation was enabled again. An id that was
+ * merged into another while it was disabled hears nothing any more.
+ */
+function lastHeard(all: readonly (Heard | Between)[]): {
+  readonly last: ReadonlyMap<string, Json>;
+  readonly unsure: ReadonlySet<string>;
+} {
+  const last = new Map<string, Json>();
+  const newest = new Map<string, Pick<Heard, 'sequence' | 'at'>>();
+  const unsure = new Set<string>();
+  /** What may be heard once more, because the computation was enabled again. */
+  const repeated = new Map<string, number>();
+  /** What may be heard once more, whatever it is, because nobody knows whether it came. */
+  const uncertain = new Map<string, number>();
+  for (const one of all) {
+    if ('enabled' in one) {
+      for (const key of last.keys()) {
+        if (!key.endsWith(` ${one.enabled}`)) continue;
+        repeated.set(key, (repeated.get(key) ?? 0) + 1);
+        unsure.add(key);
+      }
+    } else if ('uncertain' in one)
+      for (const key of one.uncertain) uncertain.set(key, (uncertain.get(key) ?? 1) + 1);
+    else if ('deleted' in one) {
+      for (const key of last.keys())
+        if (one.deleted.some((who) => key.startsWith(`${who} `))) last.delete(key);
+    } else {
+      const key = keyOf(one);
+      const { value, sequence, at } = one;
+      const before = newest.get(key) ?? { sequence: 0, at: 0 };
+      expect([key, sequence]).toEqual([key, Math.max(sequence, before.sequence + 1)]);
+      expect([key, at]).toEqual([key, Math.max(at, before.at)]);
+      newest.set(key, one);
+      const left = repeated.get(key) ?? 0;
+      const isRepeated = isDeepStrictEqual(last.get(key) ?? nothingOf(value), value);
+      const doubts = uncertain.get(key) ?? 0;
+      if (isRepeated && doubts > 0) {
+        uncertain.set(key, doubts - 1);
+        continue;
+      }
+      if (isRepeated && left > 0 && value !== false && value !== null) repeated.set(key, left - 1);
+      else expect([key, value, isRepeated]).toEqual([key, value, false]);
+      last.set(key, value);
+      unsure.delete(key);
+    }
+  }
+  return { last, unsure };
+}
+
+/** What a destination knows of whom it has never heard, as far as a first event goes: no member, and no value. */
+function nothingOf(value: Json): Json {
+  return value === false ? false : null;
+}
+
+function keyOf({ who, computation }: Pick<Heard, 'who' | 'computation'>): string {
+  return `${who} ${computation}`;
+}
+
+function readNotification(json: string): Heard & { readonly to: readonly string[] | undefined } {
+  const { userId, anonymousId, traits, context, integrations, timestamp } = JSON.parse(json) as Notification;
+  const { computation_id, computation_key, sequence } = context.personas;
+  const { All: all = true, ...named } = integrations;
+  return {
+    who: userId ?? anonymousId!,
+    computation: Number(computation_id.replace(/^[a-z]+_/, '')),
+    value: traits[computation_key]!,
+    sequence,
+    at: Date.parse(timestamp),
+    to: all ? undefined : Object.keys(named),
+  };
 }
 
 /** Ids that may hear of a person: the userId, or any of the ids of someone who has none. */

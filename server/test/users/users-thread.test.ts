@@ -14,7 +14,12 @@ import { batch, event } from '../conformance/batches.ts';
 import { openStore } from '../support/shared-writer.ts';
 import { until } from '../support/until.ts';
 
-const NOTHING: UsersSettings = { computations: [], identities: DEFAULT_IDENTITY_SETTINGS, serverSources: [] };
+const NOTHING: UsersSettings = {
+  computations: [],
+  identities: DEFAULT_IDENTITY_SETTINGS,
+  serverSources: [],
+  hearing: [],
+};
 
 const PRO: AudienceDefinition = {
   kind: 'audience',

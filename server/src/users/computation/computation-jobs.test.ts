@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import type { AudienceDefinition, Condition } from '../../model/definition.ts';
+import {
+  afterEvents,
+  afterWalk,
+  type ComputationRecord,
+  isSynced,
+  NO_COMPUTATIONS,
+  newDestinations,
+  nextPass,
+  planComputations,
+  progressOf,
+  startWalk,
+  withHearing,
+} from './computation-jobs.ts';
+
+const BOUNDS = { first: 100, end: 300 };
+
+/** An audience whose only slot has the key `<event>`. */
+function audience(id: number, event: string, changes: Partial<AudienceDefinition> = {}): AudienceDefinition {
+  const definition: Condition = {
+    op: '>=',
+    value: { op: 'event', type: 'track', name: event, reduce: { op: 'count' } },
+    to: 1,
+  };
+  return {
+    ...{ id, version: 1, kind: 'audience', name: `a${id}`, key: `a${id}`, text: event, definition },
+    ...{ destinations: ['crm'], enabled: true, includeAnonymous: false },
+    ...changes,
+  };
+}
+
+function plan(
+  record: ComputationRecord,
+  wanted: readonly AudienceDefinition[],
+  position = 200,
+  hearing: readonly string[] = ['crm', 'erp'],
+): ComputationRecord {
+  const slotKeysOf = ({ text }: { readonly text: string }) => (text === '' ? [] : [text]);
+  return planComputations(record, wanted, {
+    position,
+    bounds: BOUNDS,
+    oldestAt: 7,
+    hearing,
+    slotKeysOf,
+  });
+}
+
+/** The record when all jobs are done. */
+function settled(record: ComputationRecord): ComputationRecord {
+  let now = record;
+  while (now.jobs.length > 0) {
+    const pass = nextPass(now, BOUNDS.end);
+    if (pass === 'events') now = afterEvents(now, now.jobs[0]!.born);
+    else now = now.jobs[0]!.walkedTo < 0 ? startWalk(now) : afterWalk(now, undefined);
+  }
+  return now;
+}
+
+describe('a new definition', () => {
+  it('that was in force before another one is counted anew: its slot has missed events', () => {
+    const first = settled(plan(NO_COMPUTATIONS, [audience(1, 'Order')]));
+    const second = settled(plan(first, [audience(1, 'Visit', { version: 2 })]));
+    const third = plan(second, [audience(1, 'Order', { version: 3 })]);
+    expect(third.slots).toEqual({ Visit: 2, Order: 3 });
+    expect(third.jobs).toMatchObject([{ slots: [3], from: 100, born: 200 }]);
+  });
+
+  it('gets the stored events before its birth, comes into force, and is told to every member', () => {
+    const record = plan(NO_COMPUTATIONS, [audience(1, 'Order')]);
+    expect(record).toMatchObject({ active: [], slots: { Order: 1 }, eventsSince: { 1: 7 } });
+    expect(record.jobs).toMatchObject([{ slots: [1], from: 100, born: 200, next: 100, liveTo: 300 }]);
+    expect(nextPass(record, 200)).toBe('events');
+    expect(isSynced(record, 1, 5)).toBe(false);
+    expect(progressOf(record, 1, 10)).toEqual({ state: 'computing', progress: 0 });
+
+    const added = afterEvents(record, 200);
+    expect(nextPass(added, 299)).toBeUndefined();
+    expect(nextPass(added, 300)).toBe('walk');
+
+    const walking = afterWalk(startWalk(added), 5);
+    expect(walking.active).toMatchObject([{ id: 1 }]);
+    expect(isSynced(walking, 1, 5)).toBe(true);
+    expect(isSynced(walking, 1, 6)).toBe(false);
+    expect(progressOf(walking, 1, 10)).toEqual({ state: 'computing', progress: 0.75 });
+
+    const done = afterWalk(walking, undefined);
+    expect(isSynced(done, 1, 6)).toBe(true);
+    expect(nextPass(done, 300)).toBeUndefined();
+    expect(progressOf(done, 1, 10)).toBeUndefined();
+  });
+
+  it('that needs no events of its own is walked at once', () => {
+    const live = settled(plan(NO_COMPUTATIONS, [audience(1, 'Order')]));
+    const record = plan(live, [audience(1, 'Order'), audience(2, 'Order')], 300);
+    expect(record.jobs).toMatchObject([{ slots: [], targets: [{ id: 2, kind: 'new' }] }]);
+    expect(nextPass(record, 300)).toBe('walk');
+  });
+
+  it('waits for the job before it, and one that is taken back leaves no job', () => {
+    const first = plan(NO_COMPUTATIONS, [audience(1, 'Order')]);
+    const both = plan(first, [audience(1, 'Order'), audience(2, 'View')]);
+    expect(both.jobs.map(({ slots }) => slots)).toEqual([[1], [2]]);
+    expect(progressOf(both, 2, 10)).toEqual({ state: 'preparing', progress: 0 });
+    expect(plan(both, [audience(2, 'View')]).jobs.map(({ slots }) => slots)).toEqual([[2]]);
+    expect(plan(both, [])).toMatchObject({ jobs: [], slots: {}, nextSlot: 3 });
+  });
+
+  it('whose slot another one has begun to fill keeps that work alive', () => {
+    const first = plan(NO_COMPUTATIONS, [audience(1, 'Order')]);
+    const both = plan(first, [audience(1, 'Order'), audience(2, 'Order')]);
+    const left = plan(both, [audience(2, 'Order')]);
+    expect(left.jobs).toMatchObject([
+      { slots: [1], targets: [] },
+      { slots: [], targets: [{ id: 2 }] },
+    ]);
+  });
+
+  it('never gets the number of a slot that was given up', () => {
+    const gone = plan(settled(plan(NO_COMPUTATIONS, [audience(1, 'Order')])), []);
+    expect(plan(gone, [audience(1, 'Order')]).slots).toEqual({ Order: 2 });
+  });
+});
+
+describe('a changed computation', () => {
+  const live = settled(plan(NO_COMPUTATIONS, [audience(1, 'Order'), audience(2, 'View')]));
+
+  it('goes on as it was until the new definition is computed, and then tells the differences', () => {
+    const changed = audience(1, 'Refund', { version: 2, destinations: ['crm', 'erp'] });
+    const record = plan(live, [changed, audience(2, 'View')]);
+    expect(record.active[0]).toMatchObject({ version: 2, text: 'Order', destinations: ['crm', 'erp'] });
+    expect(isSynced(record, 1, 5)).toBe(true);
+    expect(record.slots).toEqual({ Order: 1, View: 2, Refund: 3 });
+    const walking = startWalk(afterEvents(record, 200));
+    expect(walking.active.find(({ id }) => id === 1)).toMatchObject({ text: 'Refund' });
+    expect(isSynced(walking, 1, 5)).toBe(false);
+    expect(walking.jobs[0]!.targets).toEqual([{ id: 1, kind: 'edited', only: ['erp'] }]);
+  });
+
+  it('that gets a destination, or is enabled again, is told once more', () => {
+    const off = plan(live, [audience(1, 'Order', { enabled: false }), audience(2, 'View')]);
+    expect(off.jobs).toEqual([]);
+    const on = plan(off, [audience(1, 'Order'), audience(2, 'View', { destinations: ['erp', 'crm'] })]);
+    expect(on.jobs).toMatchObject([
+      {
+        slots: [],
+        targets: [
+          { id: 1, kind: 'enabled' },
+          { id: 2, kind: 'destinations', only: ['erp'] },
+        ],
+      },
+    ]);
+    expect(isSynced(on, 1, 5)).toBe(false);
+    expect(isSynced(on, 2, 5)).toBe(true);
+  });
+
+  it('that is written in another way, or not changed at all, makes no work', () => {
+    expect(plan(live, [audience(1, 'Order', { text: 'Order' }), audience(2, 'View')]).jobs).toEqual([]);
+  });
+
+  it('that is removed is out of force at once', () => {
+    expect(plan(live, [audience(2, 'View')])).toMatchObject({ active: [{ id: 2 }], jobs: [] });
+  });
+});
+
+describe('a destination', () => {
+  const definitions = [audience(1, 'Order', { destinations: ['crm', 'erp'] }), audience(2, 'View')];
+  const live = { ...settled(plan(NO_COMPUTATIONS, definitions)), switched: [] };
+
+  it('that hears again is told what it missed, by a walk for each definition that it is connected to', () => {
+    const deaf = plan(live, definitions, 200, ['crm']);
+    expect(deaf).toMatchObject({ jobs: [], hearing: ['crm'], switched: ['erp'] });
+    const again = plan({ ...deaf, switched: [] }, definitions);
+    expect(again.jobs).toMatchObject([{ targets: [{ id: 1, kind: 'missed' }], slots: [] }]);
+    expect(isSynced(again, 1, 5)).toBe(true);
+    expect(again.switched).toEqual(['erp']);
+  });
+
+  it('that is new is told nothing else of a profile before the walk has come to it', () => {
+    const added = plan(live, [definitions[0]!, audience(2, 'View', { destinations: ['crm', 'erp'] })]);
+    expect(newDestinations(added, 2, 5)).toEqual(['erp']);
+    expect(newDestinations(added, 1, 5)).toEqual([]);
+    const walking = afterWalk(startWalk(added), 5);
+    expect([newDestinations(walking, 2, 5), newDestinations(walking, 2, 6)]).toEqual([[], ['erp']]);
+  });
+
+  it('that is added while another definition is prepared is told every member too', () => {
+    const edited = plan(live, [definitions[0]!, audience(2, 'Visit', { version: 2 })]);
+    const both = plan(edited, [
+      definitions[0]!,
+      audience(2, 'Visit', { version: 2, destinations: ['crm', 'erp'] }),
+    ]);
+    expect(both.jobs.map(({ targets }) => targets)).toEqual([
+      [{ id: 2, kind: 'edited' }],
+      [{ id: 2, kind: 'destinations', only: ['erp'] }],
+    ]);
+  });
+
+  it('that heard nothing when an earlier program stopped is told every member when it hears', () => {
+    const { hearing: _, switched: __, unknown: ___, ...stored } = live;
+    const upgraded = plan(withHearing(stored, ['crm']), definitions, 200, ['crm']);
+    expect(upgraded).toMatchObject({ jobs: [], unknown: ['erp'], switched: [] });
+    const again = plan(upgraded, definitions);
+    expect(again.jobs).toMatchObject([{ targets: [{ id: 1, kind: 'destinations', only: ['erp'] }] }]);
+    expect(again.unknown).toEqual([]);
+  });
+});

@@ -1,0 +1,350 @@
+import type { Computation } from '../../model/definition.ts';
+import type { Position } from '../../model/event.ts';
+import type { Time } from '../../model/time.ts';
+import type { ProfileId } from '../../ports/profile-store.ts';
+
+/**
+ * The computations in force, and the work that new and changed ones wait for. It is stored as a document with every slice that
+ * changes it, so a restart goes on where the last process was.
+ *
+ * A new definition waits for two passes. First the stored events that the live slices have passed are added to its slots: a slot
+ * is born at a position, live slices add the events from there on and the job those before. Until then a changed computation goes
+ * on as it was. Then the definition comes into force, and a walk over all profiles evaluates it and tells its destinations.
+ */
+export interface ComputationRecord {
+  /** Computations whose values profiles have. */
+  readonly active: readonly Computation[];
+  /** The first one runs, the others wait. */
+  readonly jobs: readonly ComputationJob[];
+  /** Numbers of slots by key. A number is never used again. */
+  readonly slots: Readonly<Record<string, number>>;
+  readonly nextSlot: number;
+  /** When the oldest event arrived that could count, by id of the computation. */
+  readonly eventsSince: Readonly<Record<string, Time>>;
+  /** Names of the destinations that hear of computations: enabled, and with a filter that lets the events through. */
+  readonly hearing: readonly string[];
+  /** Those that have just begun or ceased to: they may or may not get what is in the outbox. */
+  readonly switched: readonly string[];
+  /** Those that heard nothing when a program first noted who does: what they know is not known. */
+  readonly unknown: readonly string[];
+}
+
+export interface ComputationJob {
+  readonly targets: readonly SyncTarget[];
+  /** Definitions that come into force when the stored events are added. Empty from then on. */
+  readonly preparing: readonly Computation[];
+  /** Slots that get the stored events. */
+  readonly slots: readonly number[];
+  /** Stored events from `from` to `born`, without that, are added by the job; `next` is how far it has come. */
+  readonly from: Position;
+  readonly born: Position;
+  readonly next: Position;
+  /** The walk waits until live slices have come so far, so that nobody is told what was true once. */
+  readonly liveTo: Position;
+  /** Profiles up to this one are walked; −1 before the walk. */
+  readonly walkedTo: ProfileId;
+}
+
+/** What a walk does for one computation. */
+export interface SyncTarget {
+  readonly id: number;
+  /**
+   * `new`, `enabled`: every member is told, and nobody before the walk has come to them. `edited`: those whose membership differs
+   * from what was sent. `destinations`: every member is told to those that are new. `missed`: destinations that hear again, what differs from
+   * what each of them was sent. `rebuilt`: as `new`, but only those are told whose membership differs from what was sent before all profiles
+   * were made anew.
+   */
+  readonly kind: 'new' | 'enabled' | 'edited' | 'destinations' | 'missed' | 'rebuilt';
+  /** Names of the destinations that are new to the computation: they know nothing, and get nothing before the walk has come to a profile. */
+  readonly only?: readonly string[];
+}
+
+export const NO_COMPUTATIONS: ComputationRecord = {
+  active: [],
+  jobs: [],
+  slots: {},
+  nextSlot: 1,
+  eventsSince: {},
+  hearing: [],
+  switched: [],
+  unknown: [],
+};
+
+const NOT_WALKED: ProfileId = -1;
+
+export interface PlanTerms {
+  /** The next position that live slices apply. */
+  readonly position: Position;
+  /** The oldest stored position, and the one behind the newest. */
+  readonly bounds: { readonly first: Position; readonly end: Position };
+  /** When the event at `first` arrived; absent when there is none. */
+  readonly oldestAt?: Time;
+  /** Names of the destinations that hear of computations now. */
+  readonly hearing: readonly string[];
+  /** Ids of computations that were in force before all profiles were made anew. */
+  readonly rebuilt?: readonly number[];
+  /** Keys of the slots of a definition. */
+  readonly slotKeysOf: (computation: Computation) => readonly string[];
+  /** Whether a slot lacks events, so that a new definition must not go on with it. */
+  readonly isBroken?: (slot: number) => boolean;
+}
+
+/** The record after the definitions were set to these. Pure. */
+export function planComputations(
+  record: ComputationRecord,
+  wanted: readonly Computation[],
+  terms: PlanTerms,
+): ComputationRecord {
+  const byId = new Map(wanted.map((one) => [one.id, one]));
+  const news = hearingNews(record, terms.hearing);
+  const targets: SyncTarget[] = [];
+  const preparing: Computation[] = [];
+  const waiting = record.jobs.map((job) => withoutChanged(job, byId));
+  const active: Computation[] = [];
+  for (const old of record.active) {
+    const now = byId.get(old.id);
+    if (now === undefined) continue;
+    active.push(isSameDefinition(old, now) ? now : ({ ...now, ...definitionOf(old) } as Computation));
+    const target = targetOf(old, now, news);
+    if (target === undefined) continue;
+    const { only } = target;
+    // What the definition means is under way already.
+    if (!isPrepared(waiting, now)) targets.push(target);
+    else if (only !== undefined) targets.push({ id: now.id, kind: 'destinations', only });
+    if (!isSameDefinition(old, now) && !isPrepared(waiting, now)) preparing.push(now);
+  }
+  for (const now of wanted) {
+    if (active.some(({ id }) => id === now.id) || isPrepared(waiting, now)) continue;
+    targets.push({ id: now.id, kind: terms.rebuilt?.includes(now.id) ? 'rebuilt' : 'new' });
+    preparing.push(now);
+  }
+  const slots = collectedSlots(record, terms);
+  const now = { ...record, ...noteHearing(record, terms.hearing), active, jobs: waiting, slots };
+  return withSlots(now, { targets, preparing }, terms);
+}
+
+/** What has changed in who hears of computations. */
+interface HearingNews {
+  /** They hear again. */
+  readonly again: readonly string[];
+  /** Of these nobody knows what they have heard. */
+  readonly unknown: readonly string[];
+}
+
+function hearingNews({ hearing, unknown }: ComputationRecord, now: readonly string[]): HearingNews {
+  const again = now.filter((name) => !hearing.includes(name));
+  return { again, unknown: again.filter((name) => unknown.includes(name)) };
+}
+
+/** Who hears of computations from now on. */
+function noteHearing(
+  { hearing, switched, unknown }: ComputationRecord,
+  now: readonly string[],
+): Pick<ComputationRecord, 'hearing' | 'switched' | 'unknown'> {
+  const changed = [...hearing, ...now].filter((name) => !(hearing.includes(name) && now.includes(name)));
+  if (changed.length === 0) return { hearing, switched, unknown };
+  return {
+    hearing: now,
+    switched: [...new Set([...switched, ...changed])],
+    unknown: unknown.filter((name) => !now.includes(name)),
+  };
+}
+
+/**
+ * The record as an earlier program has stored it, which did not note who hears of computations: what was told counts as told to every
+ * destination that does now.
+ */
+export function withHearing(
+  stored: Omit<ComputationRecord, 'hearing' | 'switched' | 'unknown'> & Partial<ComputationRecord>,
+  now: readonly string[],
+): ComputationRecord {
+  const connected = new Set(stored.active.flatMap(({ destinations }) => destinations));
+  const silent = [...connected].filter((name) => !now.includes(name));
+  return { hearing: now, switched: [], unknown: silent, ...stored };
+}
+
+/** Slots that have got every event since their birth: those of definitions that were in force or prepared until now. */
+function collectedSlots(
+  { active, jobs, slots }: ComputationRecord,
+  { slotKeysOf }: PlanTerms,
+): ComputationRecord['slots'] {
+  const definitions = [...active, ...jobs.flatMap(({ preparing }) => preparing)];
+  const keys = new Set(definitions.flatMap(slotKeysOf));
+  return Object.fromEntries(Object.entries(slots).filter(([key]) => keys.has(key)));
+}
+
+/** Gives numbers to new slots, forgets those that no definition has, and adds the job. */
+function withSlots(
+  record: ComputationRecord,
+  { targets, preparing }: Pick<ComputationJob, 'targets' | 'preparing'>,
+  { position, bounds, oldestAt, slotKeysOf, isBroken = () => false }: PlanTerms,
+): ComputationRecord {
+  const inUse = [...record.active, ...record.jobs.flatMap((job) => job.preparing), ...preparing];
+  const keys = new Set(inUse.flatMap(slotKeysOf));
+  const renewed = new Set(preparing.flatMap(slotKeysOf));
+  const isKept = ([key, slot]: [string, number]) => keys.has(key) && !(renewed.has(key) && isBroken(slot));
+  const slots = Object.fromEntries(Object.entries(record.slots).filter(isKept));
+  let { nextSlot } = record;
+  const fresh: number[] = [];
+  for (const key of keys) {
+    if (slots[key] !== undefined) continue;
+    fresh.push(nextSlot);
+    slots[key] = nextSlot++;
+  }
+  const used = new Set(Object.values(slots));
+  const jobs = record.jobs
+    .map((job) => ({ ...job, slots: job.slots.filter((slot) => used.has(slot)) }))
+    .filter((job) => job.targets.length > 0 || job.slots.length > 0);
+  if (targets.length > 0) {
+    const born = fresh.length === 0 ? bounds.first : Math.max(position, bounds.first);
+    const passes = { from: bounds.first, born, next: bounds.first, liveTo: bounds.end, walkedTo: NOT_WALKED };
+    jobs.push({ targets, preparing, slots: fresh, ...passes });
+  }
+  const eventsSince: Record<string, Time> = {};
+  for (const { id } of inUse) {
+    const since = preparing.some((one) => one.id === id) ? oldestAt : record.eventsSince[id];
+    if (since !== undefined) eventsSince[id] = since;
+  }
+  const { active, hearing, switched, unknown } = record;
+  return { active, jobs, slots, nextSlot, eventsSince, hearing, switched, unknown };
+}
+
+/** The job without computations that are gone or have another definition now. */
+function withoutChanged(job: ComputationJob, wanted: ReadonlyMap<number, Computation>): ComputationJob {
+  const preparing = job.preparing.flatMap((one) => {
+    const now = wanted.get(one.id);
+    return now !== undefined && isSameDefinition(one, now) ? [now] : [];
+  });
+  const dropped = job.preparing.filter(({ id }) => !preparing.some((one) => one.id === id));
+  const targets = job.targets.filter(({ id }) => wanted.has(id) && !dropped.some((one) => one.id === id));
+  return { ...job, preparing, targets };
+}
+
+/** What has to be done for a computation that is in force already; undefined when nothing has. */
+function targetOf(
+  old: Computation,
+  now: Computation,
+  { again, unknown }: HearingNews,
+): SyncTarget | undefined {
+  const { id, destinations } = now;
+  const isNew = (name: string) => !old.destinations.includes(name) || unknown.includes(name);
+  const fresh = destinations.filter(isNew);
+  const only = fresh.length === 0 ? {} : { only: fresh };
+  if (now.enabled && !old.enabled) return { id, kind: 'enabled', ...only };
+  if (!isSameDefinition(old, now)) return { id, kind: 'edited', ...only };
+  if (fresh.length > 0) return { id, kind: 'destinations', ...only };
+  return destinations.some((name) => again.includes(name)) ? { id, kind: 'missed' } : undefined;
+}
+
+/** Destinations that are new to a computation, and whose walk has not come to a profile. */
+export function newDestinations(
+  { jobs }: ComputationRecord,
+  id: number,
+  profile: ProfileId,
+): readonly string[] {
+  return jobs.flatMap(({ targets, walkedTo }) => {
+    const isWalked = walkedTo !== NOT_WALKED && profile <= walkedTo;
+    return isWalked ? [] : targets.flatMap((one) => (one.id === id ? (one.only ?? []) : []));
+  });
+}
+
+function isPrepared(jobs: readonly ComputationJob[], now: Computation): boolean {
+  return jobs.some((job) => job.preparing.some(({ id }) => id === now.id));
+}
+
+/** The parts of a computation that decide its values. */
+function definitionOf(computation: Computation): Partial<Computation> {
+  const { definition, text } = computation;
+  if (computation.kind === 'trait') return { definition, text } as Partial<Computation>;
+  const { includeAnonymous } = computation;
+  return { definition, text, includeAnonymous } as Partial<Computation>;
+}
+
+/** Tells definitions of a computation apart, however they were written. */
+export function definitionKey(computation: Computation): string {
+  return `${computation.kind} ${computation.id} ${canonical({ ...definitionOf(computation), text: '' })}`;
+}
+
+function isSameDefinition(a: Computation, b: Computation): boolean {
+  return definitionKey(a) === definitionKey(b);
+}
+
+/** JSON with sorted keys: a definition that was written in another order is the same. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
+
+/** What the job at the front has to do next; undefined when there is no job, or it has to wait for live slices. */
+export function nextPass(record: ComputationRecord, live: Position): 'events' | 'walk' | undefined {
+  const job = record.jobs[0];
+  if (job === undefined) return undefined;
+  if (hasEventsLeft(job)) return 'events';
+  return job.walkedTo >= 0 || live >= job.liveTo ? 'walk' : undefined;
+}
+
+function hasEventsLeft({ slots, next, born }: ComputationJob): boolean {
+  return slots.length > 0 && next < born;
+}
+
+/** The job at the front has added the stored events below a position. */
+export function afterEvents(record: ComputationRecord, next: Position): ComputationRecord {
+  const [job, ...others] = record.jobs;
+  return { ...record, jobs: [{ ...job!, next }, ...others] };
+}
+
+/** The definitions of the job at the front come into force, and its walk begins. */
+export function startWalk(record: ComputationRecord): ComputationRecord {
+  const [job, ...others] = record.jobs;
+  const { preparing } = job!;
+  const active = [...record.active.filter(({ id }) => !preparing.some((one) => one.id === id)), ...preparing];
+  return { ...record, active, jobs: [{ ...job!, preparing: [], walkedTo: 0 }, ...others] };
+}
+
+/** The walk has come to a profile; undefined: to the last one, so the job is done. */
+export function afterWalk(record: ComputationRecord, profile: ProfileId | undefined): ComputationRecord {
+  const [job, ...others] = record.jobs;
+  return { ...record, jobs: profile === undefined ? others : [{ ...job!, walkedTo: profile }, ...others] };
+}
+
+/** Whether destinations are told what a computation in force says of a profile. */
+export function isSynced({ jobs }: ComputationRecord, id: number, profile: ProfileId): boolean {
+  for (const job of jobs) {
+    const target = job.targets.find((one) => one.id === id);
+    if (target === undefined || addsToOthers(target)) continue;
+    const isWalking = job.walkedTo !== NOT_WALKED;
+    if (isWalking ? profile > job.walkedTo : target.kind !== 'edited') return false;
+  }
+  return true;
+}
+
+/** Whether a walk tells some destinations more, while all are told changes as before. */
+export function addsToOthers({ kind }: SyncTarget): boolean {
+  return kind === 'destinations' || kind === 'missed';
+}
+
+/** Whether the walk of a rebuild, if there is one, has come to a profile. */
+export function isRecalled({ jobs }: ComputationRecord, id: number, profile: ProfileId): boolean {
+  return jobs.every(({ targets, walkedTo }) => {
+    const isWaiting = walkedTo === NOT_WALKED || profile > walkedTo;
+    return !isWaiting || !targets.some((one) => one.id === id && one.kind === 'rebuilt');
+  });
+}
+
+/** How far the work for a computation is: a share of the stored events and then of the profiles; undefined when there is none. */
+export function progressOf(
+  { jobs }: ComputationRecord,
+  id: number,
+  profiles: number,
+): { readonly state: 'preparing' | 'computing'; readonly progress: number } | undefined {
+  const nth = jobs.findIndex(({ targets }) => targets.some((one) => one.id === id));
+  if (nth < 0) return undefined;
+  const { from, next, born, slots, walkedTo } = jobs[nth]!;
+  if (nth > 0) return { state: 'preparing', progress: 0 };
+  const added = slots.length === 0 || born <= from ? 1 : (next - from) / (born - from);
+  const walked = walkedTo < 0 ? 0 : Math.min(1, walkedTo / Math.max(1, profiles));
+  return { state: 'computing', progress: Math.min(0.99, added / 2 + walked / 2) };
+}

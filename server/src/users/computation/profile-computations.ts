@@ -1,0 +1,55 @@
+import type { Position } from '../../model/event.ts';
+import type { Json } from '../../model/json.ts';
+import type { ProfileStore } from '../../ports/profile-store.ts';
+import type { ComputationStatus, Preview, PreviewRequest } from '../../ports/users.ts';
+import type { UsersSettings } from '../contract.ts';
+import type { IdentityReader } from '../identity/identity-graph.ts';
+import type { Slice } from '../slice.ts';
+import type { MembershipSync } from '../sync/membership-sync.ts';
+import type { TraitEngine } from './trait-engine.ts';
+
+/** Audiences and computed traits, and the work that they need beside the events that arrive. */
+export interface ProfileComputations {
+  /** May be another in the next slice, and so may `sync`. */
+  readonly engine: TraitEngine;
+  readonly sync: MembershipSync;
+
+  /**
+   * Reads what was stored with the last commit, and takes these settings. Called before the first slice, when they have changed, and
+   * after a slice that was not stored.
+   */
+  restore(settings: ComputationSettings, terms: RestoreTerms): Promise<void>;
+
+  /**
+   * Does a part of what is left to do, such as adding stored events to a new definition, and puts its progress into the slice.
+   * Called once a slice, after the events and timers. `position` is the next one that live slices apply.
+   */
+  step(slice: Slice, position: Position): Promise<{ readonly done: number; readonly hasMore: boolean }>;
+
+  statuses(): readonly ComputationStatus[];
+
+  /** Names of those that cannot be computed. */
+  failed(): readonly string[];
+
+  /** Documents that are to be stored with the slice at work, when it is finished. */
+  documents(): Record<string, Json>;
+
+  /** Between slices. `identityReader` reads ids as the next slice will. `check` is called after every step, and throws when the preview is to end. */
+  preview(
+    request: PreviewRequest,
+    identityReader: IdentityReader,
+    check: () => void,
+  ): Promise<Omit<Preview, 'eventsBehind'>>;
+}
+
+export type ComputationSettings = Pick<UsersSettings, 'computations' | 'hearing'>;
+
+export interface RestoreTerms {
+  readonly store: ProfileStore;
+  /** The next position that live slices apply. */
+  readonly position: Position;
+  /** The oldest stored position, and the one behind the newest. */
+  readonly bounds: { readonly first: Position; readonly end: Position };
+  /** Entries of the outbox up to this one came into the log with the settings of before. */
+  readonly certainTo: number;
+}

@@ -1,0 +1,474 @@
+import type { Position } from '../../model/event.ts';
+import { BlockedIds, InvalidId, MAX_ID_LENGTH, readId } from '../../model/ids.ts';
+import type { Json, JsonObject } from '../../model/json.ts';
+import type { Time } from '../../model/time.ts';
+import type { IdentityKey, MergeRecord, ProfileId } from '../../ports/profile-store.ts';
+import type { IdentityHash, IdentitySettings } from '../contract.ts';
+import {
+  ANONYMOUS,
+  firstAnonymousId,
+  mergeProfiles,
+  newProfile,
+  type ProfileIdentity,
+  type ProfileState,
+  USER,
+} from './profile-state.ts';
+
+/** An id with the key by which the store finds it. */
+export interface KeyedIdentity {
+  readonly kind: string;
+  readonly value: string;
+  readonly key: IdentityKey;
+}
+
+/** A previousId as it would be known as a userId and as an anonymous id. */
+interface PreviousId {
+  readonly user: KeyedIdentity;
+  readonly anonymous: KeyedIdentity;
+}
+
+/** The ids of one event that can join something. */
+export interface EventIdentities {
+  readonly user: KeyedIdentity | undefined;
+  readonly anonymous: KeyedIdentity | undefined;
+  /** That of an alias. */
+  readonly previous?: PreviousId | undefined;
+  /** Ids among the traits of an identify call. */
+  readonly external: readonly KeyedIdentity[];
+  /** Values there that are no ids: they stay traits. */
+  readonly invalid?: number;
+}
+
+/** The event that makes the graph decide something. */
+export interface EventCause {
+  readonly at: Time;
+  readonly messageId: string;
+  readonly position: Position;
+  /** Whether the event came from a client source, whose write key is public: it binds an anonymous id to a user, and nothing more. */
+  readonly isPublic: boolean;
+  readonly source: number;
+}
+
+/** Numbers of ids and events that were not joined. */
+export interface IdentityCounts {
+  /** Events without an id that stands for someone. */
+  unattributed: number;
+  /** Ids that were not bound, or went to make room for others, and profiles that were not merged: the result would have too many ids. */
+  overLimit: number;
+  /** External ids and previousIds that were not bound, because they belong to another user. */
+  conflicts: number;
+  /** Aliases of client sources whose previousId they have never used, or that name no user. */
+  unproven: number;
+  /** Ids whose key belongs to another id. */
+  collisions: number;
+  /** External ids that are no ids, and so were not bound: too long, half a character, or neither text nor number. */
+  invalid: number;
+}
+
+const NO_IDS = { external: [], invalid: 0 };
+
+/** Makes identities of values and leaves out those that stand for no one. spec/specification.md, "Identities". */
+export class IdentityReader {
+  readonly #hash: IdentityHash;
+  readonly #blocked: BlockedIds;
+  readonly #externalIds: readonly string[];
+
+  constructor(hash: IdentityHash, { blocked, externalIds }: IdentitySettings) {
+    this.#hash = hash;
+    this.#blocked = new BlockedIds(blocked);
+    this.#externalIds = externalIds;
+  }
+
+  /** Undefined for a value that stands for no one, and for one that is no text. */
+  identity(kind: string, value: unknown): KeyedIdentity | undefined {
+    const id = readId(value as Json | undefined);
+    if (typeof id !== 'string' || this.#blocked.has(id)) return undefined;
+    return { kind, value: id, key: this.#hash(kind, id) };
+  }
+
+  /** The previousId of an alias. */
+  previous(value: unknown): PreviousId | undefined {
+    const user = this.identity(USER, value);
+    const anonymous = this.identity(ANONYMOUS, value);
+    return user === undefined || anonymous === undefined ? undefined : { user, anonymous };
+  }
+
+  /** External ids among traits. A number counts as its text; a value that is no id binds nothing. */
+  external(traits: JsonObject): Pick<EventIdentities, 'external' | 'invalid'> {
+    if (this.#externalIds.length === 0) return NO_IDS;
+    const ids: KeyedIdentity[] = [];
+    let invalid = 0;
+    for (const name of this.#externalIds) {
+      const value = Object.hasOwn(traits, name) ? traits[name] : undefined;
+      const id = this.identity(name, value);
+      if (id !== undefined) ids.push(id);
+      else if (readId(value) instanceof InvalidId) invalid++;
+    }
+    return { external: ids, invalid };
+  }
+}
+
+/** Parts of the graph that a slice of the log touches. */
+export interface LoadedIdentities {
+  /** Profiles of the keys that the slice mentions. */
+  readonly owners: Map<IdentityKey, ProfileId>;
+  /** The state of each of these profiles; undefined for one that is gone. */
+  readonly load: (profile: ProfileId) => ProfileState | undefined;
+  readonly nextProfile: ProfileId;
+}
+
+/**
+ * Decides whose an event is, binds ids and merges profiles, over what one slice of the log touches. It does no input or output: the
+ * caller loads the owners of all ids that the slice mentions, and stores `bound`, `unbound`, `removed` and `merges` afterwards.
+ *
+ * spec/specification.md, "Identities".
+ */
+export class IdentityGraph {
+  /** Keys that got another owner. */
+  readonly bound = new Map<IdentityKey, ProfileId>();
+  /** Keys that have no owner any more, because their ids made room for others. */
+  readonly unbound = new Set<IdentityKey>();
+  /** Profiles that were merged into others. */
+  readonly removed = new Set<ProfileId>();
+  readonly merges: MergeRecord[] = [];
+  readonly counts: IdentityCounts = {
+    unattributed: 0,
+    overLimit: 0,
+    conflicts: 0,
+    unproven: 0,
+    collisions: 0,
+    invalid: 0,
+  };
+  /** Number of traits and groups that were too much for merged profiles. */
+  traitsGone = 0;
+  nextProfile: ProfileId;
+
+  readonly #hash: IdentityHash;
+  readonly #settings: Pick<IdentitySettings, 'limits' | 'alias'>;
+  readonly #owners: Map<IdentityKey, ProfileId>;
+  readonly #load: (profile: ProfileId) => ProfileState | undefined;
+  readonly #states = new Map<ProfileId, ProfileState>();
+  /** Ids that the event at work has bound. */
+  readonly #fresh: ProfileIdentity[] = [];
+
+  constructor(
+    hash: IdentityHash,
+    settings: Pick<IdentitySettings, 'limits' | 'alias'>,
+    { owners, load, nextProfile }: LoadedIdentities,
+  ) {
+    this.#hash = hash;
+    this.#settings = settings;
+    this.#owners = owners;
+    this.#load = load;
+    this.nextProfile = nextProfile;
+  }
+
+  /**
+   * The profile for which an event counts, after its ids were bound and profiles were merged. Undefined when the event has no id
+   * that stands for someone.
+   */
+  attribute(ids: EventIdentities, cause: EventCause): ProfileState | undefined {
+    const { user, anonymous, previous, external, invalid = 0 } = ids;
+    this.counts.invalid += invalid;
+    let profile = user === undefined ? undefined : this.#ofUser(user, anonymous, cause);
+    if (profile === undefined && anonymous !== undefined) profile = this.#ofAnonymous(anonymous, cause);
+    if (profile === undefined) {
+      this.counts.unattributed++;
+      return undefined;
+    }
+    if (cause.isPublic) {
+      if (previous !== undefined) profile = this.#aliasOfClient(profile, { ...ids, previous }, cause);
+    } else {
+      for (const id of external) profile = this.#joinExternal(profile, id, cause);
+      if (previous !== undefined) profile = this.#alias(profile, previous, cause);
+    }
+    this.#note(profile, ids, cause);
+    return profile;
+  }
+
+  /** The state of a profile as the slice has left it. */
+  state(id: ProfileId): ProfileState | undefined {
+    const known = this.#states.get(id);
+    if (known !== undefined || this.removed.has(id)) return known;
+    const loaded = this.#load(id);
+    if (loaded !== undefined) this.#states.set(id, loaded);
+    return loaded;
+  }
+
+  /** The profile that has an id; undefined when none has. */
+  ownerOf(id: KeyedIdentity | undefined): ProfileState | undefined {
+    const owner = id === undefined ? TAKEN : this.#owner(id);
+    return owner === TAKEN ? undefined : owner;
+  }
+
+  /** An event with a userId counts for that user, whoever the anonymous id belongs to. */
+  #ofUser(
+    user: KeyedIdentity,
+    anonymous: KeyedIdentity | undefined,
+    cause: EventCause,
+  ): ProfileState | undefined {
+    let profile = this.#owner(user);
+    if (profile === TAKEN) return undefined;
+    const other = anonymous === undefined ? TAKEN : this.#owner(anonymous);
+    if (profile === undefined) {
+      // A profile without a userId becomes the user's: it is one person who has now said who it is.
+      if (
+        other !== undefined &&
+        other !== TAKEN &&
+        other.userId === undefined &&
+        this.#bind(other, user, cause)
+      )
+        profile = other;
+      else {
+        profile = this.#create();
+        this.#bind(profile, user, cause);
+      }
+    }
+    if (profile.userId === undefined) becomeUser(profile, user.value);
+    if (anonymous === undefined || other === profile || other === TAKEN) return profile;
+    if (other === undefined) this.#bind(profile, anonymous, cause);
+    else if (other.userId === undefined)
+      profile = this.#merge(profile, other, { ...cause, rule: 'identify', identity: anonymous }) ?? profile;
+    return profile;
+  }
+
+  #ofAnonymous(anonymous: KeyedIdentity, cause: EventCause): ProfileState | undefined {
+    const owner = this.#owner(anonymous);
+    if (owner !== undefined) return owner === TAKEN ? undefined : owner;
+    const profile = this.#create();
+    this.#bind(profile, anonymous, cause);
+    return profile;
+  }
+
+  /** An external id joins profiles as long as at most one of them has a userId. */
+  #joinExternal(profile: ProfileState, id: KeyedIdentity, cause: EventCause): ProfileState {
+    const owner = this.#owner(id);
+    if (owner === profile || owner === TAKEN) return profile;
+    if (owner === undefined) {
+      this.#bind(profile, id, cause);
+      return profile;
+    }
+    if (profile.userId !== undefined && owner.userId !== undefined) {
+      this.counts.conflicts++;
+      return profile;
+    }
+    const [winner, loser] = profile.userId === undefined ? [owner, profile] : [profile, owner];
+    return this.#merge(winner, loser, { ...cause, rule: 'external', identity: id }) ?? profile;
+  }
+
+  /**
+   * An alias joins the user who had the previousId to the new one, if an event has named it as a userId before. Any other previousId becomes
+   * an anonymous id of the new user where it is free: with a user who had it first it stays, because two people at one device are not one.
+   */
+  #alias(profile: ProfileState, previous: PreviousId, cause: EventCause): ProfileState {
+    const former = this.#owner(previous.user);
+    if (former === profile || former === TAKEN) return profile;
+    if (former !== undefined) {
+      const joinsUsers = profile.userId !== undefined;
+      if (!joinsUsers || this.#settings.alias === 'join')
+        return this.#merge(profile, former, { ...cause, rule: 'alias', identity: previous.user }) ?? profile;
+      this.counts.conflicts++;
+      return profile;
+    }
+    return this.#joinAnonymous(profile, previous.anonymous, cause);
+  }
+
+  /**
+   * Anybody can send the alias of a client source. It joins an anonymous id to a user, and only one that this source has used: the one of the
+   * call itself, or one that it has named before.
+   */
+  #aliasOfClient(
+    profile: ProfileState,
+    { user, anonymous, previous }: EventIdentities & { readonly previous: PreviousId },
+    cause: EventCause,
+  ): ProfileState {
+    const owner = this.#owner(previous.anonymous);
+    const former = this.#owner(previous.user);
+    if (owner === profile || former === profile) return profile;
+    const isOfCall = previous.anonymous.key === anonymous?.key;
+    const isOfSource = owner !== undefined && owner !== TAKEN && owner.sources.has(cause.source);
+    if (user !== undefined && former === undefined && (isOfCall || isOfSource))
+      return this.#joinAnonymous(profile, previous.anonymous, cause);
+    this.counts.unproven++;
+    return profile;
+  }
+
+  /** The previousId of an alias becomes an anonymous id of the profile, unless a user has it already. */
+  #joinAnonymous(profile: ProfileState, id: KeyedIdentity, cause: EventCause): ProfileState {
+    const owner = this.#owner(id);
+    if (owner === profile || owner === TAKEN) return profile;
+    if (owner === undefined) {
+      this.#bind(profile, id, cause);
+      return profile;
+    }
+    if (owner.userId === undefined)
+      return this.#merge(profile, owner, { ...cause, rule: 'alias', identity: id }) ?? profile;
+    this.counts.conflicts++;
+    return profile;
+  }
+
+  #create(): ProfileState {
+    const profile = newProfile(this.nextProfile++);
+    this.#states.set(profile.id, profile);
+    return profile;
+  }
+
+  /** The profile of an id: undefined when it has none, `TAKEN` when its key belongs to another id. */
+  #owner(id: KeyedIdentity): ProfileState | undefined | typeof TAKEN {
+    const owner = this.#owners.get(id.key);
+    const profile = owner === undefined ? undefined : this.state(owner);
+    if (profile === undefined) return undefined;
+    if (identityOf(profile, id) !== undefined) return profile;
+    this.counts.collisions++;
+    return TAKEN;
+  }
+
+  /** Notes that an event of a profile has named these ids of it, apart from those that it has just bound. */
+  #note(profile: ProfileState, ids: EventIdentities, { isPublic }: EventCause): void {
+    for (const id of [ids.user, ids.anonymous, ...ids.external]) {
+      const known = id === undefined ? undefined : identityOf(profile, id);
+      if (known === undefined || this.#fresh.includes(known)) continue;
+      known.isUsed = true;
+      known.isPublic &&= isPublic;
+    }
+    this.#fresh.length = 0;
+  }
+
+  /** Gives a free id to a profile. Returns false when the profile has too many. */
+  #bind(profile: ProfileState, { kind, value, key }: KeyedIdentity, { at, isPublic }: EventCause): boolean {
+    if (!this.#makeRoom(profile, kind, weightOf(value))) {
+      this.counts.overLimit++;
+      return false;
+    }
+    const identity = { kind, value, at, isPublic, isUsed: false };
+    profile.identities.push(identity);
+    this.#fresh.push(identity);
+    this.#assign(key, profile.id);
+    return true;
+  }
+
+  /**
+   * Lets ids of this kind go until there is room for so many more. Only those go that client sources alone have named: first those of one event
+   * only, and of equal ones those that were bound first. Returns false when those that may go are not enough.
+   */
+  #makeRoom(profile: ProfileState, kind: string, wanted: number): boolean {
+    let excess = this.#excessOf(profile.identities, kind) + wanted;
+    if (excess <= 0) return true;
+    const removable = this.#removableOf(profile, kind);
+    const gone = new Set<ProfileIdentity>();
+    for (const isUsed of [false, true]) {
+      for (const identity of removable) {
+        if (excess <= 0 || identity.isUsed !== isUsed) continue;
+        gone.add(identity);
+        excess -= weightOf(identity.value);
+      }
+    }
+    if (excess > 0) return false;
+    profile.identities = profile.identities.filter((identity) => !gone.has(identity));
+    for (const { kind, value } of gone) {
+      const key = this.#hash(kind, value);
+      this.#owners.delete(key);
+      this.bound.delete(key);
+      this.unbound.add(key);
+    }
+    this.counts.overLimit += gone.size;
+    return true;
+  }
+
+  /** By how much the ids of a kind are too many; far below zero where there is plenty of room. UserIds never are. */
+  #excessOf(identities: readonly ProfileIdentity[], kind: string): number {
+    if (kind === USER) return Number.NEGATIVE_INFINITY;
+    const { anonymousIds, externalIds } = this.#settings.limits;
+    const limit = kind === ANONYMOUS ? anonymousIds : externalIds;
+    if ((identities.length + 1) * MAX_WEIGHT <= limit) return Number.NEGATIVE_INFINITY;
+    let weight = 0;
+    for (const identity of identities) if (isOfKind(identity, kind)) weight += weightOf(identity.value);
+    return weight - limit;
+  }
+
+  /** The anonymous id that stands for a profile without a userId stays. */
+  #removableOf(profile: ProfileState, kind: string): ProfileIdentity[] {
+    const kept = profile.userId === undefined ? firstAnonymousId(profile) : undefined;
+    return profile.identities.filter(
+      (identity) => identity.isPublic && identity !== kept && isOfKind(identity, kind),
+    );
+  }
+
+  #assign(key: IdentityKey, profile: ProfileId): void {
+    this.#owners.set(key, profile);
+    this.bound.set(key, profile);
+    this.unbound.delete(key);
+  }
+
+  /** Returns undefined when the result would have too many ids. */
+  #merge(
+    winner: ProfileState,
+    loser: ProfileState,
+    { rule, identity, at, messageId, position }: EventCause & Pick<MergeRecord, 'rule' | 'identity'>,
+  ): ProfileState | undefined {
+    const both = [...winner.identities, ...loser.identities];
+    const fits = (kind: string) =>
+      this.#excessOf(
+        both.filter(({ isPublic }) => !isPublic),
+        kind,
+      ) <= 0;
+    if (!LIMITED.every(fits)) {
+      this.counts.overLimit++;
+      return undefined;
+    }
+    // An alias without a userId may name a user, who goes on being told what it was told.
+    if (winner.userId === undefined && loser.userId !== undefined) [winner, loser] = [loser, winner];
+    const leftOut = winner.leftOut + loser.leftOut;
+    const merged = mergeProfiles(winner, loser);
+    const gone = merged.id === winner.id ? loser : winner;
+    for (const { kind, value } of gone.identities) this.#assign(this.#hash(kind, value), merged.id);
+    this.#states.delete(gone.id);
+    this.removed.add(gone.id);
+    this.#states.set(merged.id, merged);
+    for (const kind of LIMITED) this.#makeRoom(merged, kind, 0);
+    this.traitsGone += merged.leftOut - leftOut;
+    this.merges.push({
+      winner: merged.id,
+      loser: gone.id,
+      rule,
+      identity: { kind: identity.kind, value: identity.value },
+      messageId,
+      at,
+      position,
+    });
+    return merged;
+  }
+}
+
+const TAKEN = Symbol('taken');
+
+/** Of an id of usual length. */
+const USUAL_LENGTH = 64;
+const MAX_WEIGHT = MAX_ID_LENGTH / USUAL_LENGTH;
+
+/** As how many ids a longer one counts, so that the limits bound the size of a profile too. */
+function weightOf(value: string): number {
+  return Math.max(1, Math.ceil(value.length / USUAL_LENGTH));
+}
+
+/** A kind of which a profile has at most so many, and one that stands for all external ids. */
+const LIMITED = [ANONYMOUS, 'external'];
+
+function isOfKind(identity: ProfileIdentity, kind: string): boolean {
+  if (kind === ANONYMOUS || identity.kind === ANONYMOUS) return identity.kind === kind;
+  return identity.kind !== USER;
+}
+
+/** What a profile knows of an id; undefined when it does not have it. The newest is looked at first. */
+function identityOf(
+  { identities }: ProfileState,
+  { kind, value }: Pick<KeyedIdentity, 'kind' | 'value'>,
+): ProfileIdentity | undefined {
+  return identities.findLast((identity) => identity.value === value && identity.kind === kind);
+}
+
+/** Gives a profile its userId, which an alias without a userId may have made a former id of it. */
+function becomeUser(profile: ProfileState, userId: string): void {
+  profile.userId = userId;
+  profile.formerUserIds = profile.formerUserIds.filter((former) => former !== userId);
+}

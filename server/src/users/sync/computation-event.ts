@@ -1,0 +1,80 @@
+import { type Computation, computationIdIn, computationIdOf } from '../../model/definition.ts';
+import type { Event } from '../../model/event.ts';
+import type { Json, JsonObject } from '../../model/json.ts';
+import { isoTime, type Time } from '../../model/time.ts';
+import type { EventIdentities, IdentityReader } from '../identity/identity-graph.ts';
+import { identityIn, keyOf, type Recipient } from './recipient.ts';
+
+/** A change that destinations are told. */
+export interface ToldChange {
+  readonly computation: Computation;
+  readonly recipient: Recipient;
+  /** True or false for an audience; the value of a computed trait, null when it has none any more. */
+  readonly value: Json;
+  /** When the value came about, and never before the last event of this user and computation. */
+  readonly at: Time;
+  /** When the service noticed. */
+  readonly now: Time;
+  /** Greater than that of every earlier event of this user and computation. */
+  readonly sequence: number;
+  /** Unique among all changes of this computation and version. */
+  readonly number: string;
+  /** Names of the destinations that get it, if not all of the computation. */
+  readonly only?: readonly string[];
+}
+
+/**
+ * The event of a change: an ordinary identify. The same change gives the same bytes, its messageId included.
+ * spec/specification.md, "Computation events".
+ */
+export function computationEvent(change: ToldChange): Event {
+  const { computation, recipient, value, at, now, sequence, number, only } = change;
+  const id = computationIdOf(computation);
+  return {
+    messageId: `${id}_v${computation.version}_${number}`,
+    type: 'identify',
+    channel: 'server',
+    ...recipient,
+    traits: { [computation.key]: value },
+    context: {
+      personas: {
+        computation_class: computation.kind,
+        computation_id: id,
+        computation_key: computation.key,
+        sequence,
+      },
+    },
+    integrations: only === undefined ? {} : onlyTo(only),
+    timestamp: isoTime(at),
+    receivedAt: isoTime(now),
+  };
+}
+
+/** An integrations object that enables these destinations alone. */
+function onlyTo(destinations: readonly string[]): JsonObject {
+  return { All: false, ...Object.fromEntries(destinations.map((name) => [name, true])) };
+}
+
+/** A change that was told, as far as it can be read from its event. */
+export interface ReadChange {
+  /** Of its recipient. */
+  readonly ids: EventIdentities;
+  readonly key: string;
+  /** The id of the computation. */
+  readonly computation: number;
+  /** Names of its destinations; undefined for all of the computation. */
+  readonly to: readonly string[] | undefined;
+}
+
+/** Reads what `computationEvent` made. */
+export function readComputationEvent(json: string, reader: IdentityReader): ReadChange {
+  const { userId, anonymousId, context, integrations } = JSON.parse(json) as Event;
+  const recipient = userId === undefined ? { anonymousId: anonymousId! } : { userId };
+  const { All: all = true, ...named } = integrations;
+  return {
+    ids: { user: reader.identity(...identityIn(recipient)), anonymous: undefined, external: [] },
+    key: keyOf(recipient),
+    computation: Number(String(computationIdIn(context)).replace(/^[a-z]+_/, '')),
+    to: all === false ? Object.keys(named) : undefined,
+  };
+}

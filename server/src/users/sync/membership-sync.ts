@@ -1,0 +1,392 @@
+import type { Computation } from '../../model/definition.ts';
+import type { Json } from '../../model/json.ts';
+import type { Time } from '../../model/time.ts';
+import type { ProfileId } from '../../ports/profile-store.ts';
+import type { SyncTarget } from '../computation/computation-jobs.ts';
+import type { ComputedValue, ProfileState } from '../identity/profile-state.ts';
+import { computationEvent } from './computation-event.ts';
+import { everyRecipientOf, idOf, keyOf, type Recipient, recipientIn, recipientOf } from './recipient.ts';
+import {
+  behind,
+  differs,
+  isMember,
+  isSame,
+  type Listeners,
+  nothingSent,
+  type Owed,
+  type Sent,
+  whoNeeds,
+  withNew,
+  withOwed,
+  withoutOwed,
+  withSent,
+  withUnsure,
+} from './sent.ts';
+import { Throttle } from './throttle.ts';
+
+/** Names of the documents that keep the numbers of members, and the profiles with changes that wait. */
+export const MEMBERS_DOCUMENT = 'members';
+export const HELD_DOCUMENT = 'held';
+
+/** Profiles whose changes wait no longer after a crash than otherwise. Others wait for their timer, a minute or two. */
+const STORED_HOLDS = 1000;
+
+/** An event for the outbox; the caller gives it its sequence number. */
+export interface Notification {
+  readonly profile: ProfileId;
+  /** The canonical event as compact JSON. */
+  readonly json: string;
+}
+
+/** A profile as a slice has found it, as far as it decides what destinations hear afterwards. */
+export interface ProfileBefore {
+  readonly userId: string | undefined;
+  /** Who stood for it; undefined when it had external ids alone. */
+  readonly recipient: Recipient | undefined;
+  /** What was sent of it. The slice replaces what stands there, and changes nothing of it. */
+  readonly computed: ReadonlyMap<number, Pick<ComputedValue, 'sent'>>;
+  /** Ids of the computations whose numbers of members it is a part of. */
+  readonly counted: readonly number[];
+}
+
+export interface MembershipSyncOptions {
+  /** Tells the numbers of this file of profiles from those of an earlier one, so that no messageId comes twice. */
+  readonly lineage: string;
+  /**
+   * Whether destinations may be told what a computation says of a profile: false before the first sync has come to the profile,
+   * and while the computation is computed from stored events.
+   */
+  readonly isSynced: (computation: number, profile: ProfileId) => boolean;
+  /** The destinations that count for a profile. Without those that are new to the computation until its walk has come to the profile. */
+  readonly listenersOf: (computation: Computation, profile: ProfileId) => Listeners;
+  /** Adds to a profile what destinations were told of it before all profiles were made anew. Called before they are told more. */
+  readonly recall?: (state: ProfileState) => void;
+  /** Members by computation, as the last commit left them. */
+  readonly members?: Readonly<Record<string, number>>;
+  /** Profiles with changes that waited at the last commit. */
+  readonly held?: readonly ProfileId[];
+  /** The changes that wait there go on waiting here. */
+  readonly previous?: MembershipSync;
+}
+
+/**
+ * Decides what destinations are told of audiences and computed traits. It compares what a computation says of a profile with what was
+ * sent (users/sync/sent.ts), and both are stored in one commit with the event: no change is told twice or forgotten, whatever crashes.
+ * spec/specification.md, "Computation events".
+ *
+ * For every profile that a slice has loaded, `before` is called when it was read, and for every one that it has changed, `finish` when it
+ * was evaluated.
+ */
+export class MembershipSync {
+  readonly #options: MembershipSyncOptions;
+  readonly #throttle: Throttle;
+  #computations: ReadonlyMap<number, Computation> = new Map();
+  readonly #members = new Map<number, number>();
+  /** What a walk does with the profiles of this slice. */
+  readonly #visits = new Map<ProfileId, readonly SyncTarget[]>();
+  /** The documents as they are stored, or will be with the slice at work. */
+  readonly #stored: Record<string, string>;
+
+  constructor(options: MembershipSyncOptions) {
+    this.#options = options;
+    for (const [id, n] of Object.entries(options.members ?? {})) this.#members.set(Number(id), n);
+    const { previous, held = [] } = options;
+    this.#stored = {
+      [MEMBERS_DOCUMENT]: JSON.stringify(this.members()),
+      [HELD_DOCUMENT]: JSON.stringify(held),
+    };
+    this.#throttle = previous === undefined ? new Throttle() : previous.#throttle;
+    for (const profile of held) this.#throttle.lookAt(profile);
+  }
+
+  get lineage(): string {
+    return this.#options.lineage;
+  }
+
+  configure(computations: readonly Computation[]): void {
+    this.#computations = new Map(computations.map((computation) => [computation.id, computation]));
+    for (const id of this.#members.keys()) if (!this.#computations.has(id)) this.#members.delete(id);
+  }
+
+  /** Numbers of members, or of users with a value, by id of the computation. To be stored with the slice. */
+  members(): Record<string, number> {
+    return Object.fromEntries(this.#members);
+  }
+
+  /** Documents that the slice at work has to store, when all its profiles were passed to `finish`. */
+  documents(): Record<string, Json> {
+    const held = [...this.#throttle.profiles].slice(0, STORED_HOLDS);
+    const documents: Record<string, Json> = {};
+    for (const [name, document] of [
+      [MEMBERS_DOCUMENT, this.members()],
+      [HELD_DOCUMENT, held],
+    ] as const) {
+      const text = JSON.stringify(document);
+      if (text !== this.#stored[name]) documents[name] = document;
+      this.#stored[name] = text;
+    }
+    return documents;
+  }
+
+  /** Forgets the number of members of a computation, because its first sync begins and counts anew. */
+  recount(computation: number): void {
+    this.#members.delete(computation);
+  }
+
+  /** To be called when a profile was read, before anything of it changes. */
+  before(state: ProfileState): ProfileBefore {
+    return {
+      userId: state.userId,
+      recipient: idOf(state),
+      computed: state.computed,
+      counted: this.#countedIn(state),
+    };
+  }
+
+  /** A walk has come to a profile: `finish` tells at once what these targets say of it. */
+  visit(profile: ProfileId, targets: readonly SyncTarget[]): void {
+    this.#visits.set(profile, targets);
+  }
+
+  /**
+   * The events that are due, after an evaluation. `befores`: the profile as it was found, and those that were merged into it. A change
+   * waits for a second or more; `due` names the profile then. The store's timer has to look at the profile too, by `heldUntil`, in case
+   * of a crash.
+   */
+  finish(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
+    const notifications = this.#handOver(state, befores, now);
+    this.#options.recall?.(state);
+    for (const before of befores) this.#count(before.counted, -1);
+    this.#count(this.#countedIn(state), 1);
+    for (const target of this.#visits.get(state.id) ?? [])
+      notifications.push(...this.#visitFor(state, target, now));
+    this.#visits.delete(state.id);
+    for (const [id, { value, sent }] of state.computed) {
+      if (!this.#isOpen(state, id) || this.#throttle.isWaiting(state.id, id, now)) continue;
+      this.#throttle.told(state.id, id, now);
+      notifications.push(...this.#tellChange(state, id, { value, sent, now }));
+    }
+    this.#throttle.keepOnly(state.id, (id) => this.#isOpen(state, id));
+    return notifications;
+  }
+
+  /** A profile is gone, and was not merged into another: it is a member no more, and nobody is told. */
+  erased(profile: ProfileId, before: ProfileBefore): void {
+    this.#count(before.counted, -1);
+    this.forget(profile);
+  }
+
+  /** The changes of a profile that is gone wait no longer. */
+  forget(profile: ProfileId): void {
+    this.#throttle.forget(profile);
+  }
+
+  /**
+   * Tells the destinations that know somebody as a member that it is none. `owed`: those that cannot be told now. `state` numbers and
+   * dates the event.
+   */
+  takeBack(
+    state: ProfileState,
+    id: number,
+    { to, sent, now }: { readonly to: Recipient; readonly sent: Sent; readonly now: Time },
+  ): { readonly notifications: Notification[]; readonly owed: readonly Owed[] } {
+    const computation = this.#computations.get(id);
+    if (computation?.kind !== 'audience' || !computation.enabled) return { notifications: [], owed: [] };
+    const listeners = this.#options.listenersOf(computation, state.id);
+    const { connected, hearing } = whoNeeds(sent, false, { computation, listeners });
+    const late = connected.filter((name) => !hearing.includes(name));
+    const notifications = this.#send(state, computation, { recipient: to, value: false, now, to: hearing });
+    return { notifications, owed: late.length === 0 ? [] : [{ to: keyOf(to), destinations: late }] };
+  }
+
+  /** Some destinations may or may not have got an event of a profile. `key`: its recipient. */
+  uncertain(
+    { computed, ...state }: ProfileState,
+    id: number,
+    { key, to }: { readonly key: string; readonly to: readonly string[] },
+  ): void {
+    const one = computed.get(id);
+    const computation = this.#computations.get(id);
+    if (one === undefined || computation === undefined) return;
+    const names = to.filter((name) => computation.destinations.includes(name));
+    if (optionalKeyOf(idOf(state)) === key) one.sent = withUnsure(one.sent, names);
+    else one.sent = withOwed(one.sent, [{ to: key, destinations: names }]);
+  }
+
+  /** Profiles with a change that is to be told by now. Each is named once; `finish` then tells it. */
+  due(now: Time): ProfileId[] {
+    return this.#throttle.due(now);
+  }
+
+  /** When `due` will name a profile; undefined when no change waits. */
+  nextDue(): Time | undefined {
+    return this.#throttle.nextDue();
+  }
+
+  /** When the last change of a profile that waits is told; undefined when none does. */
+  heldUntil(profile: ProfileId): Time | undefined {
+    return this.#throttle.waitsUntil(profile);
+  }
+
+  /**
+   * Where another id stands for a profile than before, and where profiles were merged: what was sent to the id that stands for it now stays, and
+   * every other one hears `false` for what it was told `true`.
+   */
+  #handOver(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
+    const key = optionalKeyOf(idOf(state));
+    const isSameId = (before: ProfileBefore) => optionalKeyOf(before.recipient) === key;
+    if (befores.length === 0 || (befores.length === 1 && isSameId(befores[0]!))) return [];
+    const sides = befores.map((before) => ({ before, sent: sentIn(before) }));
+    const current = sides.find(({ before }) => isSameId(before));
+    const former = sides.filter((side) => side !== current);
+    for (const [id, computed] of state.computed) {
+      computed.sent = current?.sent.get(id) ?? nothingSent();
+      for (const { sent } of former) {
+        const one = sent.get(id) ?? nothingSent();
+        computed.sent = withOwed(behind(computed.sent, one), one.owed ?? []);
+      }
+    }
+    const notifications: Notification[] = [];
+    for (const { before, sent } of former) {
+      const to = before.recipient;
+      if (to === undefined) continue;
+      for (const [id, one] of sent) {
+        const computed = state.computed.get(id);
+        if (computed === undefined) continue;
+        const taken = this.takeBack(state, id, { to, sent: one, now });
+        notifications.push(...taken.notifications);
+        computed.sent = withOwed(computed.sent, taken.owed);
+      }
+    }
+    return notifications;
+  }
+
+  /** The step of a walk: a change is told at once, and to whom it matters also what was told before. */
+  #visitFor(state: ProfileState, { id, kind, only = [] }: SyncTarget, now: Time): Notification[] {
+    const computed = state.computed.get(id);
+    const computation = this.#computations.get(id);
+    if (computed === undefined || computation === undefined) return [];
+    const notifications = this.#tellOwed(state, id, now);
+    const recipient = this.#recipientOf(state, id);
+    if (recipient === undefined) return notifications;
+    const { value } = computed;
+    const sent = kind === 'destinations' ? withNew(computed.sent, only) : computed.sent;
+    if (differs(sent, value, computation))
+      return [...notifications, ...this.#tellChange(state, id, { value, sent, now })];
+    const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
+    const isRepeated = (kind === 'new' || kind === 'enabled') && isMember(computation, value);
+    const to = isRepeated ? terms.listeners.hearing : whoNeeds(sent, value, terms).hearing;
+    // Nobody has heard of nearly all others, and nothing is noted of them.
+    if (sent.value !== undefined || to.length > 0) computed.sent = withSent(sent, value, to, terms);
+    return [...notifications, ...this.#send(state, computation, { recipient, value, now, to })];
+  }
+
+  /** Tells destinations that hear again of former ids of a profile. */
+  #tellOwed(state: ProfileState, id: number, now: Time): Notification[] {
+    const computed = state.computed.get(id)!;
+    const computation = this.#computations.get(id)!;
+    const { owed = [] } = computed.sent;
+    if (owed.length === 0 || !computation.enabled) return [];
+    const { hearing, connected } = this.#options.listenersOf(computation, state.id);
+    const notifications = owed.flatMap(({ to, destinations }) =>
+      this.#send(state, computation, {
+        ...{ recipient: recipientIn(to), value: false, now },
+        to: hearing.filter((name) => destinations.includes(name)),
+      }),
+    );
+    const others = owed
+      .flatMap(({ destinations }) => destinations)
+      .filter((name) => !connected.includes(name));
+    computed.sent = withoutOwed(computed.sent, [...hearing, ...others]);
+    return notifications;
+  }
+
+  /** Tells a change to those who have to hear it and can. */
+  #tellChange(
+    state: ProfileState,
+    id: number,
+    { value, sent, now }: { readonly value: Json; readonly sent: Sent; readonly now: Time },
+  ): Notification[] {
+    const computation = this.#computations.get(id)!;
+    const recipient = this.#recipientOf(state, id)!;
+    const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
+    const { hearing } = whoNeeds(sent, value, terms);
+    state.computed.get(id)!.sent = withSent(sent, value, hearing, terms);
+    return this.#send(state, computation, { recipient, value, now, to: hearing });
+  }
+
+  /** One event to these destinations; none when there are none. */
+  #send(
+    state: ProfileState,
+    computation: Computation,
+    told: {
+      readonly recipient: Recipient;
+      readonly value: Json;
+      readonly now: Time;
+      readonly to: readonly string[];
+    },
+  ): Notification[] {
+    if (told.to.length === 0) return [];
+    const computed = state.computed.get(computation.id)!;
+    const { value, recipient, now, to } = told;
+    const sequence = Math.max(now, computed.sent.sequence + 1);
+    const isCurrent = isSame(value, computed.value) && optionalKeyOf(idOf(state)) === keyOf(recipient);
+    const at = Math.max(computed.sent.at, Math.min(now, isCurrent ? computed.since : now));
+    computed.sent = { ...computed.sent, at, sequence };
+    const event = computationEvent({
+      ...{ computation, recipient, value, at, now, sequence },
+      number: `${this.#options.lineage}.${state.id}.${sequence}`,
+      ...(this.#isEveryone(to, computation, state.id) ? {} : { only: to }),
+    });
+    return [{ profile: Math.max(0, state.id), json: JSON.stringify(event) }];
+  }
+
+  /** Destinations that hear nothing need not be left out: the log notes why each of them was skipped. */
+  #isEveryone(to: readonly string[], computation: Computation, profile: ProfileId): boolean {
+    const { connected, hearing } = this.#options.listenersOf(computation, profile);
+    return to.length === hearing.length && connected.length === computation.destinations.length;
+  }
+
+  /** Whether there is a change that has to be told. */
+  #isOpen(state: ProfileState, id: number): boolean {
+    const computation = this.#computations.get(id);
+    const computed = state.computed.get(id);
+    if (computation === undefined || computed === undefined) return false;
+    return differs(computed.sent, computed.value, computation) && this.#recipientOf(state, id) !== undefined;
+  }
+
+  /** Who hears of a profile now; undefined when nobody does. */
+  #recipientOf(state: ProfileState, id: number): Recipient | undefined {
+    const computation = this.#computations.get(id);
+    if (computation === undefined || !computation.enabled || computation.destinations.length === 0)
+      return undefined;
+    if (!this.#options.isSynced(id, state.id)) return undefined;
+    // An anonymous member who was told so is told that it is none, also where the audience has no anonymous ones any more.
+    const sent = state.computed.get(id)?.sent;
+    const isKnown = sent?.value === true || sent?.known !== undefined;
+    return isKnown ? everyRecipientOf(state, computation) : recipientOf(state, computation);
+  }
+
+  #countedIn(state: ProfileState): number[] {
+    const counted: number[] = [];
+    for (const [id, { value }] of state.computed) {
+      const computation = this.#computations.get(id);
+      if (computation === undefined || !isMember(computation, value)) continue;
+      if (recipientOf(state, computation) === undefined || !this.#options.isSynced(id, state.id)) continue;
+      counted.push(id);
+    }
+    return counted;
+  }
+
+  #count(ids: readonly number[], by: 1 | -1): void {
+    for (const id of ids) this.#members.set(id, (this.#members.get(id) ?? 0) + by);
+  }
+}
+
+function sentIn({ computed }: ProfileBefore): ReadonlyMap<number, Sent> {
+  return new Map(Array.from(computed, ([id, { sent }]) => [id, sent]));
+}
+
+function optionalKeyOf(recipient: Recipient | undefined): string | undefined {
+  return recipient === undefined ? undefined : keyOf(recipient);
+}

@@ -1,0 +1,244 @@
+import type { Computation } from '../../model/definition.ts';
+import type { Json } from '../../model/json.ts';
+import type { ProfileStore } from '../../ports/profile-store.ts';
+import type { EventIdentities } from '../identity/identity-graph.ts';
+import {
+  type ComputedValue,
+  newIdentity,
+  newProfile,
+  type ProfileState,
+  USER,
+} from '../identity/profile-state.ts';
+import { walkProfiles } from '../identity/walk.ts';
+import type { Slice } from '../slice.ts';
+import type { MembershipSync } from './membership-sync.ts';
+import { everyRecipientOf, identityIn, keyOf, type Recipient, recipientIn } from './recipient.ts';
+import { behind, isNothing, nothingSent, type Sent, withOwed } from './sent.ts';
+
+/** The document that says how many parts there are and of which computations. */
+const HEAD = 'told-before';
+/** Recipients of one part, which is a document. */
+const PART = 1000;
+
+interface Head {
+  readonly computations: readonly number[];
+  readonly parts: number;
+  /** Absent in documents of earlier programs, which kept the values alone. */
+  readonly format?: 2;
+}
+
+/** What was sent of one recipient, by id of the computation. */
+type SentOf = Readonly<Record<string, Sent>>;
+
+/**
+ * What destinations were sent of users before all profiles were made anew. They hear of differences only: a user who is a member
+ * again hears nothing, one who is no member any more, or whom no stored event names, hears `false`.
+ *
+ * It is kept in documents of the store, a thousand users each, until the rebuild has come to its end, and in memory meanwhile: some
+ * hundred bytes a user who was told something. What was sent stands in one place at any time, here or in the profile (`sent`): it
+ * moves there when the walk comes to the profile, and is stored there with the same slice.
+ */
+export class SentBefore {
+  /** Ids of computations that were in force before. */
+  readonly computations: readonly number[];
+  readonly #parts: Map<string, SentOf>[];
+  /** The number of the part of each recipient. */
+  readonly #partOf = new Map<string, number>();
+  /** Parts that are to be stored with the slice at work. */
+  readonly #changed = new Set<number>();
+
+  private constructor(computations: readonly number[], parts: Map<string, SentOf>[]) {
+    this.computations = computations;
+    this.#parts = parts;
+    for (const [nth, part] of parts.entries()) for (const key of part.keys()) this.#partOf.set(key, nth);
+  }
+
+  /** Undefined while no rebuild is under way. */
+  static async read(store: ProfileStore): Promise<SentBefore | undefined> {
+    const head = (await store.document(HEAD)) as Head | null | undefined;
+    if (head === undefined || head === null) return undefined;
+    const parts: Map<string, SentOf>[] = [];
+    for (let nth = 0; nth < head.parts; nth++) {
+      const part = (await store.document(nameOf(nth))) as Readonly<Record<string, unknown>> | undefined;
+      parts.push(new Map(Object.entries(part ?? {}).map(([key, sent]) => [key, sentIn(sent, head)])));
+    }
+    return new SentBefore(head.computations, parts);
+  }
+
+  /** What destinations were sent by what profiles know of it, as the documents for a store that is cleared. */
+  static async collect(
+    store: ProfileStore,
+    computations: readonly Computation[],
+  ): Promise<Record<string, Json>> {
+    const before = await SentBefore.read(store);
+    // A rebuild that has not come to its end has told only a part of them.
+    const all = new Map(before === undefined ? [] : before.#parts.flatMap((part) => [...part]));
+    const add = (key: string, id: number, sent: Sent) => all.set(key, { ...all.get(key), [id]: sent });
+    for await (const profile of walkProfiles(store)) {
+      for (const computation of computations) {
+        const sent = profile.computed.get(computation.id)?.sent ?? nothingSent();
+        const { owed = [], ...current } = sent;
+        for (const { to, destinations } of owed)
+          add(to, computation.id, { ...current, value: undefined, known: knownAsMember(destinations) });
+        const recipient = everyRecipientOf(profile, computation);
+        if (recipient !== undefined && !isNothing(current)) add(keyOf(recipient), computation.id, current);
+      }
+    }
+    return documentsOf({ computations: computations.map(({ id }) => id) }, [...all]);
+  }
+
+  /**
+   * Moves what was sent of a profile into it, and tells whether there was something. To be called whenever a slice has changed a profile to
+   * which the walk has come, or which was made behind it.
+   */
+  recall(profile: ProfileState, computations: readonly Computation[]): boolean {
+    let isRecalled = false;
+    for (const computation of computations) {
+      const recipient = everyRecipientOf(profile, computation);
+      const sent = recipient && this.#take(keyOf(recipient), computation.id);
+      if (sent === undefined) continue;
+      isRecalled = true;
+      const known = computedOf(profile, computation);
+      known.sent = isNothing(known.sent)
+        ? withOwed(behind(sent, known.sent), known.sent.owed ?? [])
+        : behind(known.sent, sent);
+    }
+    return isRecalled;
+  }
+
+  /** What has changed, to be stored with the slice at work. */
+  documents(): Record<string, Json> {
+    const documents: Record<string, Json> = {};
+    for (const nth of this.#changed) {
+      const part = this.#parts[nth];
+      if (part !== undefined) documents[nameOf(nth)] = jsonOf(part);
+    }
+    this.#changed.clear();
+    return documents;
+  }
+
+  /**
+   * After the walk: tells those of one part of whom there is no profile any more. Resolves to whether there is more to do; then the
+   * next slice calls it again.
+   */
+  async tellMissing(
+    slice: Slice,
+    { sync, computations }: { readonly sync: MembershipSync; readonly computations: readonly Computation[] },
+  ): Promise<boolean> {
+    const nth = this.#parts.length - 1;
+    const part = this.#parts.at(-1);
+    if (part === undefined) {
+      slice.document(HEAD, null);
+      return false;
+    }
+    const recipients = [...part.keys()].map(recipientIn);
+    await slice.loadOwners(recipients.map((one) => idsOf(one, slice)));
+    for (const [place, to] of recipients.entries()) {
+      const owner = slice.ownerOf(idsOf(to, slice));
+      // This slice may have made it.
+      if (owner !== undefined && this.recall(owner, computations)) slice.change(owner);
+      for (const computation of computations) {
+        const sent = part.get(keyOf(to))?.[computation.id];
+        if (sent === undefined) continue;
+        // No profile has this number.
+        const nobody = profileOf(to, -1 - nth * PART - place);
+        computedOf(nobody, computation).sent = sent;
+        const taken = sync.takeBack(nobody, computation.id, { to, sent, now: slice.now });
+        slice.notify(taken.notifications);
+        if (owner === undefined || taken.owed.length === 0) continue;
+        const known = computedOf(owner, computation);
+        known.sent = withOwed(known.sent, taken.owed);
+        slice.change(owner);
+      }
+    }
+    this.#parts.pop();
+    slice.document(nameOf(nth), null);
+    const head: Head = { computations: this.computations, parts: nth, format: 2 };
+    slice.document(HEAD, head as unknown as Json);
+    return true;
+  }
+
+  /** Documents without these ids, of users or anonymous ones; undefined when they are not in them. */
+  without(ids: readonly string[]): Record<string, Json> | undefined {
+    const gone = new Set(ids.flatMap((id) => [keyOf({ userId: id }), keyOf({ anonymousId: id })]));
+    const all = this.#parts.flatMap((part) => [...part]);
+    const rest = all.filter(([key]) => !gone.has(key));
+    if (rest.length === all.length) return undefined;
+    const documents = documentsOf({ computations: this.computations }, rest);
+    for (let nth = 0; nth < this.#parts.length; nth++) documents[nameOf(nth)] ??= null;
+    return documents;
+  }
+
+  /** Removes what was sent of one recipient and one computation. */
+  #take(key: string, computation: number): Sent | undefined {
+    const nth = this.#partOf.get(key);
+    const part = nth === undefined ? undefined : this.#parts[nth];
+    const { [computation]: sent, ...rest } = part?.get(key) ?? {};
+    if (nth === undefined || part === undefined || sent === undefined) return undefined;
+    this.#changed.add(nth);
+    if (Object.keys(rest).length > 0) part.set(key, rest);
+    else {
+      part.delete(key);
+      this.#partOf.delete(key);
+    }
+    return sent;
+  }
+}
+
+function documentsOf(
+  head: Pick<Head, 'computations'>,
+  entries: readonly (readonly [string, SentOf])[],
+): Record<string, Json> {
+  const documents: Record<string, Json> = {};
+  const parts = Math.ceil(entries.length / PART);
+  for (let nth = 0; nth < parts; nth++)
+    documents[nameOf(nth)] = jsonOf(new Map(entries.slice(nth * PART, (nth + 1) * PART)));
+  documents[HEAD] = { ...head, parts, format: 2 } as unknown as Json;
+  return documents;
+}
+
+function jsonOf(part: ReadonlyMap<string, SentOf>): Json {
+  return Object.fromEntries(part) as unknown as Json;
+}
+
+/** What was sent of one recipient, as documents of this program and of earlier ones have it. */
+function sentIn(stored: unknown, { format }: Head): SentOf {
+  const byComputation = Object.entries(stored as Record<string, Json | Sent>);
+  return Object.fromEntries(
+    byComputation.map(([id, sent]) => [
+      id,
+      format === undefined ? { ...nothingSent(), value: sent as Json } : (sent as Sent),
+    ]),
+  );
+}
+
+function nameOf(part: number): string {
+  return `${HEAD} ${part}`;
+}
+
+function idsOf(recipient: Recipient, { identityReader }: Slice): EventIdentities {
+  return { user: identityReader.identity(...identityIn(recipient)), anonymous: undefined, external: [] };
+}
+
+/** A profile that only says to whom an event goes. */
+function profileOf(recipient: Recipient, id: number): ProfileState {
+  const profile = newProfile(id);
+  const [kind, value] = identityIn(recipient);
+  if (kind === USER) profile.userId = value;
+  profile.identities.push(newIdentity(kind, value, 0));
+  return profile;
+}
+
+function computedOf(profile: ProfileState, { id, kind }: Computation): ComputedValue {
+  const known = profile.computed.get(id);
+  if (known !== undefined) return known;
+  const value = kind === 'audience' ? false : null;
+  const computed = { value, since: profile.lastSeenAt, sent: nothingSent() };
+  profile.computed.set(id, computed);
+  return computed;
+}
+
+/** What destinations know that have a recipient as a member, while the others know nothing of it. */
+function knownAsMember(destinations: readonly string[]): Sent['known'] & object {
+  return Object.fromEntries(destinations.map((name) => [name, [true]]));
+}

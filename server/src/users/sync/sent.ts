@@ -1,0 +1,136 @@
+import type { Computation } from '../../model/definition.ts';
+import type { Json } from '../../model/json.ts';
+import type { Time } from '../../model/time.ts';
+
+/**
+ * What destinations were sent of one computation and one profile. Nearly always all of them know the same, `value`; those that were
+ * disabled or filtered while the others were sent something stand in `known`. Pure decisions: users/sync/membership-sync.ts makes events of them.
+ */
+export interface Sent {
+  /** The value that was sent last; undefined while nobody knows anything of the recipient. */
+  value: Json | undefined;
+  /** The timestamp of the newest event. The next one is never earlier. */
+  at: Time;
+  /** The sequence of the newest event. The next one is greater. */
+  sequence: number;
+  /** By name of the destination, where it is not `value`. */
+  known?: Readonly<Record<string, Known>>;
+  /** Former recipients of whom these destinations have to hear `false` yet, as keys (users/sync/recipient.ts). */
+  owed?: readonly Owed[];
+}
+
+/** A list with the value that a destination was sent last, or an empty one; null when it may or may not have got the last events. */
+export type Known = readonly Json[] | null;
+
+export interface Owed {
+  readonly to: string;
+  readonly destinations: readonly string[];
+}
+
+/** The destinations of a computation that count for a profile, by name. */
+export interface Listeners {
+  /** They know what was sent, apart from `known`. */
+  readonly connected: readonly string[];
+  /** Those of them that are enabled and whose filter lets the events through. */
+  readonly hearing: readonly string[];
+}
+
+export function nothingSent(): Sent {
+  return { value: undefined, at: 0, sequence: 0 };
+}
+
+/** Whether a value is worth a first event: a membership, or a computed trait that has a value. */
+export function isMember({ kind }: Pick<Computation, 'kind'>, value: Json): boolean {
+  return kind === 'audience' ? value === true : value !== null;
+}
+
+/** Whether a value differs from what was sent last. */
+export function differs(sent: Sent, value: Json, computation: Computation): boolean {
+  return needs(sent.value === undefined ? [] : [sent.value], value, computation);
+}
+
+/** The destinations that have to hear a value, and those that would if they could. */
+export function whoNeeds(
+  sent: Sent,
+  value: Json,
+  { computation, listeners }: { readonly computation: Computation; readonly listeners: Listeners },
+): Listeners {
+  const isNeeded = (name: string) => needs(knownTo(sent, name), value, computation);
+  return {
+    connected: listeners.connected.filter(isNeeded),
+    hearing: listeners.hearing.filter(isNeeded),
+  };
+}
+
+/** What was sent when these destinations have heard a value. The others go on knowing what they know. */
+export function withSent(
+  sent: Sent,
+  value: Json,
+  to: readonly string[],
+  { computation, listeners }: { readonly computation: Computation; readonly listeners: Listeners },
+): Sent {
+  const known = listeners.connected.flatMap((name): [string, Known][] => {
+    const before = knownTo(sent, name);
+    return to.includes(name) || !needs(before, value, computation) ? [] : [[name, before]];
+  });
+  return withKnown({ ...sent, value }, known);
+}
+
+/** What was sent when these destinations count as new: they know nothing. */
+export function withNew(sent: Sent, names: readonly string[]): Sent {
+  return withKnown(sent, [...Object.entries(sent.known ?? {}), ...names.map((name) => [name, []] as const)]);
+}
+
+/** What was sent when these destinations may or may not have got what was on its way. */
+export function withUnsure(sent: Sent, names: readonly string[]): Sent {
+  return withKnown(sent, [
+    ...Object.entries(sent.known ?? {}),
+    ...names.map((name) => [name, null] as const),
+  ]);
+}
+
+/** What was sent when these destinations owe a former recipient nothing any more. */
+export function withoutOwed(sent: Sent, names: readonly string[]): Sent {
+  const { owed = [], ...rest } = sent;
+  const left = owed.flatMap(({ to, destinations }) => {
+    const others = destinations.filter((name) => !names.includes(name));
+    return others.length === 0 ? [] : [{ to, destinations: others }];
+  });
+  return left.length === 0 ? rest : { ...rest, owed: left };
+}
+
+export function withOwed(sent: Sent, more: readonly Owed[]): Sent {
+  const all = [...(sent.owed ?? []), ...more].filter(({ destinations }) => destinations.length > 0);
+  return all.length === 0 ? sent : { ...sent, owed: all };
+}
+
+/** The same, numbered and dated behind the other too. */
+export function behind(sent: Sent, { at, sequence }: Pick<Sent, 'at' | 'sequence'>): Sent {
+  return { ...sent, at: Math.max(sent.at, at), sequence: Math.max(sent.sequence, sequence) };
+}
+
+/** Whether no destination knows anything of the recipient. */
+export function isNothing({ value, known }: Sent): boolean {
+  return value === undefined && known === undefined;
+}
+
+function withKnown(sent: Sent, entries: readonly (readonly [string, Known])[]): Sent {
+  const { known: _, ...rest } = sent;
+  return entries.length === 0 ? rest : { ...rest, known: Object.fromEntries(entries) };
+}
+
+function knownTo({ value, known }: Sent, name: string): Known {
+  if (known !== undefined && Object.hasOwn(known, name)) return known[name]!;
+  return value === undefined ? [] : [value];
+}
+
+function needs(known: Known, value: Json, computation: Computation): boolean {
+  if (known === null) return true;
+  return known.length === 0 ? isMember(computation, value) : !isSame(known[0]!, value);
+}
+
+export function isSame(a: Json, b: Json): boolean {
+  return (
+    a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+  );
+}

@@ -1,0 +1,156 @@
+import { type Duration, MINUTE, SECOND, type Time } from '../../model/time.ts';
+import type { ProfileId } from '../../ports/profile-store.ts';
+
+/** A change waits so long for others of the same user and computation: at most one event a second. */
+const SHORTEST: Duration = SECOND;
+
+/**
+ * A value that goes to and fro is told ever more rarely: from the fourth event within a minute each waits twice as long as the one before,
+ * up to a minute, until nothing was told for five. Else a handful of calls could make thousands of requests.
+ */
+const FREE_EVENTS = 3;
+const WINDOW: Duration = MINUTE;
+const LONGEST: Duration = MINUTE;
+const QUIET: Duration = 5 * MINUTE;
+
+/** Values that are watched for that. Beyond them those go that were told longest ago. */
+const WATCHED = 100_000;
+
+/** How often a value was told lately. */
+interface Watched {
+  /** Times of its last events, the newest last, three at most. */
+  readonly at: readonly Time[];
+  /** How long its next change waits. */
+  readonly wait: Duration;
+}
+
+/**
+ * The changes that wait, by profile and computation, and for how long. In memory: after a crash a change waits once more, and a value that
+ * went to and fro is watched anew.
+ */
+export class Throttle {
+  readonly #waiting = new Map<ProfileId, Map<number, Time>>();
+  /** When they end, by how long they wait: each of these is in its order. */
+  readonly #queues = new Map<Duration, EndQueue>();
+  /** By profile and computation, in the order of their last events. */
+  readonly #watched = new Map<string, Watched>();
+
+  /** Profiles with a change that waits, the longest first. */
+  get profiles(): Iterable<ProfileId> {
+    return this.#waiting.keys();
+  }
+
+  has(profile: ProfileId): boolean {
+    return this.#waiting.has(profile);
+  }
+
+  /** True when a change has to wait. It begins to wait when it is new. */
+  isWaiting(profile: ProfileId, computation: number, now: Time): boolean {
+    const waiting = this.#waiting.get(profile);
+    const due = waiting?.get(computation);
+    // A wall clock that was set back would hold it for as long.
+    if (due !== undefined && (due <= now || due > now + LONGEST)) return false;
+    if (due !== undefined) return true;
+    const wait = this.#waitOf(profile, computation, now);
+    if (waiting === undefined) this.#waiting.set(profile, new Map([[computation, now + wait]]));
+    else waiting.set(computation, now + wait);
+    this.#queueOf(wait).push(profile, now + wait);
+    return true;
+  }
+
+  /** A change was told. */
+  told(profile: ProfileId, computation: number, now: Time): void {
+    const key = `${profile} ${computation}`;
+    const wait = this.#waitOf(profile, computation, now);
+    const { at = [] } = this.#watched.get(key) ?? {};
+    const last = [...at, now].slice(-FREE_EVENTS);
+    const isOften = last.length === FREE_EVENTS && now - last[0]! < WINDOW;
+    this.#watched.delete(key);
+    this.#watched.set(key, {
+      at: last,
+      wait: isOften || wait > SHORTEST ? Math.min(LONGEST, wait * 2) : SHORTEST,
+    });
+    if (this.#watched.size > WATCHED) this.#watched.delete(this.#watched.keys().next().value!);
+  }
+
+  /** How long the next change of a value waits. */
+  #waitOf(profile: ProfileId, computation: number, now: Time): Duration {
+    const { at, wait } = this.#watched.get(`${profile} ${computation}`) ?? NEVER_TOLD;
+    return now - (at.at(-1) ?? now) < QUIET ? wait : SHORTEST;
+  }
+
+  /** The changes of a profile for which `isOpen` is false wait no longer. */
+  keepOnly(profile: ProfileId, isOpen: (computation: number) => boolean): void {
+    const waiting = this.#waiting.get(profile);
+    if (waiting === undefined) return;
+    for (const computation of waiting.keys()) if (!isOpen(computation)) waiting.delete(computation);
+    if (waiting.size === 0) this.#waiting.delete(profile);
+  }
+
+  /** Profiles with a change that is to be told by now. Each is named once. */
+  due(now: Time): ProfileId[] {
+    const profiles = new Set<ProfileId>();
+    for (const queue of this.#queues.values())
+      for (const profile of queue.takeDue(now)) if (this.#waiting.has(profile)) profiles.add(profile);
+    return [...profiles];
+  }
+
+  /** When `due` will name a profile; undefined when no change waits. */
+  nextDue(): Time | undefined {
+    let next: Time | undefined;
+    for (const { due } of this.#queues.values())
+      if (due !== undefined && (next === undefined || due < next)) next = due;
+    return next;
+  }
+
+  /** When the last change of a profile that waits is told; undefined when none does. */
+  waitsUntil(profile: ProfileId): Time | undefined {
+    const waiting = this.#waiting.get(profile);
+    return waiting === undefined || waiting.size === 0 ? undefined : Math.max(...waiting.values());
+  }
+
+  /** Makes `due` name a profile at once. */
+  lookAt(profile: ProfileId): void {
+    if (this.#waiting.has(profile)) return;
+    this.#waiting.set(profile, new Map());
+    this.#queueOf(0).push(profile, Number.NEGATIVE_INFINITY);
+  }
+
+  forget(profile: ProfileId): void {
+    this.#waiting.delete(profile);
+  }
+
+  #queueOf(wait: Duration): EndQueue {
+    const queue = this.#queues.get(wait) ?? new EndQueue();
+    this.#queues.set(wait, queue);
+    return queue;
+  }
+}
+
+const NEVER_TOLD: Watched = { at: [], wait: SHORTEST };
+
+/** Profiles in the order in which a change of theirs is due. */
+class EndQueue {
+  #entries: { readonly profile: ProfileId; readonly due: Time }[] = [];
+  #head = 0;
+
+  /** Of the first one; undefined when there is none. */
+  get due(): Time | undefined {
+    return this.#entries[this.#head]?.due;
+  }
+
+  push(profile: ProfileId, due: Time): void {
+    this.#entries.push({ profile, due });
+  }
+
+  takeDue(now: Time): ProfileId[] {
+    const first = this.#head;
+    while (this.#head < this.#entries.length && this.#entries[this.#head]!.due <= now) this.#head++;
+    const taken = this.#entries.slice(first, this.#head).map(({ profile }) => profile);
+    if (this.#head > 1024 && this.#head * 2 > this.#entries.length) {
+      this.#entries = this.#entries.slice(this.#head);
+      this.#head = 0;
+    }
+    return taken;
+  }
+}

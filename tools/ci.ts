@@ -10,7 +10,7 @@
  *   node tools/ci.ts … --summary FILE        keeps the summary as JSON
  *   node tools/ci.ts durations FILE…         writes tools/test-durations.json from such summaries
  *
- * Suites that wait for servers, disks and browsers run side by side, two more than the machine has cores. Each step has a temporary folder
+ * Suites that wait for servers, disks and browsers run side by side, three more than the machine has cores. Each step has a temporary folder
  * of its own: what is left in it, and each process that still knows it, is a failure of that step's tests. The last line counts:
  * "9 passed, 0 failed".
  */
@@ -46,18 +46,18 @@ export const GATE: readonly Step[] = [
     isAlone: true,
   },
   { name: 'test', command: 'npm test', isAlone: true },
-  // Suites that do one thing after the other are in two parts, so that they do not end last.
-  { name: 'postgres', command: 'npm run test:postgres -- server/test/adapters' },
-  { name: 'postgres-rest', command: 'npm run test:postgres -- --exclude "server/test/adapters/**"' },
+  // Suites that do one thing after the other are in two parts, so that they do not end last. They wait for a third of their time.
   { name: 'faults', command: 'npm run test:faults' },
-  { name: 'e2e', command: 'npm run test:e2e' },
-  { name: 'console', command: 'npx vitest run --project console pages events' },
   {
     name: 'console-rest',
     command: 'npx vitest run --project console --exclude "console/test/{pages,events}.*"',
   },
   { name: 'clients-own', command: 'npm run test:clients -- clients/e2e' },
+  { name: 'postgres-rest', command: 'npm run test:postgres -- --exclude "server/test/adapters/**"' },
+  { name: 'console', command: 'npx vitest run --project console pages events' },
+  { name: 'e2e', command: 'npm run test:e2e' },
   { name: 'clients', command: 'npm run test:clients -- server/test' },
+  { name: 'postgres', command: 'npm run test:postgres -- server/test/adapters' },
   { name: 'e2e-postgres', command: 'npm run test:e2e:postgres' },
   { name: 'go', command: 'npm run test:go' },
   { name: 'fuzz', command: 'npm run test:fuzz' },
@@ -179,7 +179,7 @@ async function runSteps(steps: readonly Step[], env: NodeJS.ProcessEnv): Promise
   chmodSync(folder, 0o755);
   // The step `build` makes it. A suite that runs without that step makes its own.
   const ofAll = { ...env, MILLRACE_TEST_BUNDLE: join(folder, 'program') };
-  const most = availableParallelism() + 2;
+  const most = availableParallelism() + 3;
   const ended: Ended[] = [];
   const waiting = [...steps];
   const going = new Map<Step, Promise<void>>();

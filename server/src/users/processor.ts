@@ -92,6 +92,9 @@ export class Processor implements UsersProcessor {
   #sentTo: number | undefined;
   /** Entries of the outbox up to this one came into the log before the settings changed that the next slice begins with. */
   #certainTo: number | undefined;
+  #isConfigured = false;
+  /** Destinations that have begun or ceased to hear since the last slice, also those that did both. */
+  readonly #switched = new Set<string>();
   #counts: ProcessorCounts = NO_COUNTS;
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
@@ -110,6 +113,9 @@ export class Processor implements UsersProcessor {
   }
 
   async configure(settings: UsersSettings): Promise<void> {
+    if (this.#isConfigured)
+      for (const name of changedIn(this.#settings.hearing, settings.hearing)) this.#switched.add(name);
+    this.#isConfigured = true;
     this.#settings = settings;
     this.#certainTo ??= this.#sentTo ?? 0;
     // The next slice begins with what is stored and with these settings.
@@ -290,6 +296,7 @@ export class Processor implements UsersProcessor {
         position: cursor.position,
         bounds: await reader.bounds(),
         certainTo: this.#certainTo ?? 0,
+        switched: [...this.#switched],
       });
       this.#cursor = { ...cursor, nextOutbox };
     }
@@ -309,6 +316,7 @@ export class Processor implements UsersProcessor {
     if (!isEmpty(result, cursor)) await store.commit(result.changes);
     this.#cursor = result.changes.cursor;
     this.#certainTo = undefined;
+    this.#switched.clear();
     if (this.#sentTo === sentTo) this.#sentTo = undefined;
     this.#count(result, gathered);
     this.#expect(result.soon);
@@ -462,6 +470,11 @@ export class Processor implements UsersProcessor {
         'profiles.unreadable',
       );
   }
+}
+
+/** Names that are in one of the lists. */
+function changedIn(a: readonly string[], b: readonly string[]): string[] {
+  return [...a.filter((name) => !b.includes(name)), ...b.filter((name) => !a.includes(name))];
 }
 
 /** What a slice has applied. */

@@ -81,6 +81,8 @@ export interface PlanTerms {
   readonly oldestAt?: Time;
   /** Names of the destinations that hear of computations now. */
   readonly hearing: readonly string[];
+  /** Names of those that have begun or ceased to since the record was stored, also where they have done both. */
+  readonly switched?: readonly string[];
   /** Ids of computations that were in force before all profiles were made anew. */
   readonly rebuilt?: readonly number[];
   /** Keys of the slots of a definition. */
@@ -96,7 +98,7 @@ export function planComputations(
   terms: PlanTerms,
 ): ComputationRecord {
   const byId = new Map(wanted.map((one) => [one.id, one]));
-  const news = hearingNews(record, terms.hearing);
+  const news = hearingNews(record, terms);
   const targets: SyncTarget[] = [];
   const preparing: Computation[] = [];
   const waiting = record.jobs.map((job) => withoutChanged(job, byId));
@@ -119,7 +121,7 @@ export function planComputations(
     preparing.push(now);
   }
   const slots = collectedSlots(record, terms);
-  const now = { ...record, ...noteHearing(record, terms.hearing), active, jobs: waiting, slots };
+  const now = { ...record, ...noteHearing(record, terms), active, jobs: waiting, slots };
   return withSlots(now, { targets, preparing }, terms);
 }
 
@@ -131,23 +133,34 @@ interface HearingNews {
   readonly unknown: readonly string[];
 }
 
-function hearingNews({ hearing, unknown }: ComputationRecord, now: readonly string[]): HearingNews {
-  const again = now.filter((name) => !hearing.includes(name));
-  return { again, unknown: again.filter((name) => unknown.includes(name)) };
+type HearingTerms = Pick<PlanTerms, 'hearing' | 'switched'>;
+
+function hearingNews(record: ComputationRecord, terms: HearingTerms): HearingNews {
+  const again = switchedIn(record, terms).filter((name) => terms.hearing.includes(name));
+  return { again, unknown: again.filter((name) => record.unknown.includes(name)) };
 }
 
 /** Who hears of computations from now on. */
 function noteHearing(
-  { hearing, switched, unknown }: ComputationRecord,
-  now: readonly string[],
+  record: ComputationRecord,
+  terms: HearingTerms,
 ): Pick<ComputationRecord, 'hearing' | 'switched' | 'unknown'> {
-  const changed = [...hearing, ...now].filter((name) => !(hearing.includes(name) && now.includes(name)));
+  const { hearing, switched, unknown } = record;
+  const changed = switchedIn(record, terms);
   if (changed.length === 0) return { hearing, switched, unknown };
   return {
-    hearing: now,
+    hearing: terms.hearing,
     switched: [...new Set([...switched, ...changed])],
-    unknown: unknown.filter((name) => !now.includes(name)),
+    unknown: unknown.filter((name) => !terms.hearing.includes(name)),
   };
+}
+
+function switchedIn(
+  { hearing: before }: ComputationRecord,
+  { hearing, switched = [] }: HearingTerms,
+): string[] {
+  const differ = [...before, ...hearing].filter((name) => !(before.includes(name) && hearing.includes(name)));
+  return [...new Set([...differ, ...switched])];
 }
 
 /**

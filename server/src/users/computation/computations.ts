@@ -104,7 +104,7 @@ export class Computations implements ProfileComputations {
   /** Reads what is stored, and plans the work that these definitions ask for. */
   async restore(
     { computations: definitions, hearing }: ComputationSettings,
-    { store, position, bounds, certainTo }: RestoreTerms,
+    { store, position, bounds, certainTo, switched }: RestoreTerms,
   ): Promise<void> {
     this.#store = store;
     this.#certainTo = certainTo;
@@ -138,6 +138,7 @@ export class Computations implements ProfileComputations {
       position,
       bounds,
       hearing,
+      switched,
       rebuilt,
       ...(oldestAt === undefined ? {} : { oldestAt }),
       slotKeysOf,

@@ -52,4 +52,6 @@ export interface RestoreTerms {
   readonly bounds: { readonly first: Position; readonly end: Position };
   /** Entries of the outbox up to this one came into the log with the settings of before. */
   readonly certainTo: number;
+  /** Destinations that have begun or ceased to hear since the last commit of this process, also those that did both. */
+  readonly switched: readonly string[];
 }

@@ -17,6 +17,7 @@ export function addUsersVerb(
     .description(description)
     .argument('[ids...]', 'userIds')
     .option('-f, --file <file>', 'more userIds, one a line as they are; - is standard input')
+    .option('--anonymous', 'each id is the anonymousId of a visitor without a userId')
     .option('--json-ids', 'each id is JSON text in its quotes, for characters that a line cannot hold')
     .option('--yes', 'goes on where ids name nobody and look as if something stood around them');
   return add(command)

@@ -11,6 +11,7 @@ export interface ShownRegulation {
   readonly finishedAt?: string;
   readonly by: string;
   readonly subjects: number;
+  readonly belongToUsers?: number;
   readonly unknown?: number | null;
   readonly erased: { readonly events: number; readonly deliveries: number; readonly deadLetters: number };
   readonly profiles?: number;
@@ -41,6 +42,7 @@ export function isIncomplete({ overallStatus }: ShownRegulation): boolean {
 export function receiptLines(shown: ShownRegulation): string[] {
   const { id, type, overallStatus, createdAt, finishedAt, by } = shown;
   const { subjects, streamStatus, reason } = shown;
+  const { belongToUsers = 0 } = shown;
   const unknown = shown.unknown ?? 0;
   const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
   return [
@@ -49,6 +51,11 @@ export function receiptLines(shown: ShownRegulation): string[] {
     ),
     `  asked for: ${createdAt} by ${printable(by)}`,
     ...(unknown > 0 ? [`  names nobody: ${count(unknown)} of ${counted(subjects, 'id')}`] : []),
+    ...(belongToUsers > 0
+      ? [
+          `  belongs to users, so nothing was done of it: ${count(belongToUsers)} of ${counted(subjects, 'id')}`,
+        ]
+      : []),
     ...(finishedAt === undefined ? [] : [`  ended: ${finishedAt}`]),
     ...(isErasing ? [`  erased: ${erasedText(shown)}`] : []),
     ...goneLines(shown),

@@ -43,11 +43,18 @@ export async function regulationRequest(
   options: Pick<RegulateOptions, 'type'> & UserIdOptions,
   place: Surroundings,
 ): Promise<AskedFor | undefined> {
-  const subjectIds = await readUserIds(options, place);
-  if (typeof subjectIds !== 'string')
-    return { path: 'regulations', method: 'POST', body: { type: options.type, subjectIds } };
-  place.err.write(`millrace: ${subjectIds}.\n`);
+  const ids = await readUserIds(options, place);
+  if (typeof ids !== 'string') {
+    const named = options.anonymous === true ? { anonymousIds: ids } : { subjectIds: ids };
+    return { path: 'regulations', method: 'POST', body: { type: options.type, ...named } };
+  }
+  place.err.write(`millrace: ${ids}.\n`);
   return undefined;
+}
+
+interface NamedIds {
+  readonly subjectIds?: readonly string[];
+  readonly anonymousIds?: readonly string[];
 }
 
 /**
@@ -60,8 +67,8 @@ export async function asksAboutDoubts(
   { body, ...request }: AskedFor,
   unknown: (dryRun: AskedFor) => Promise<readonly string[] | ExitCode>,
 ): Promise<ExitCode | undefined> {
-  const { subjectIds } = body as { readonly subjectIds: readonly string[] };
-  if (yes === true || doubtAbout(subjectIds) === undefined) return undefined;
+  const { subjectIds = [], anonymousIds = [] } = body as NamedIds;
+  if (yes === true || doubtAbout([...subjectIds, ...anonymousIds]) === undefined) return undefined;
   const found = await unknown({ ...request, body: { ...(body as object), dryRun: true } });
   if (typeof found === 'number') return found;
   const doubt = doubtAbout(found);

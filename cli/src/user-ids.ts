@@ -10,6 +10,8 @@ export interface UserIdOptions {
   readonly file?: string;
   /** Each id is written as JSON text, in its quotes: the way for characters that a shell or an editor cannot hold. */
   readonly jsonIds?: boolean;
+  /** They are anonymous ids of visitors. */
+  readonly anonymous?: boolean;
 }
 
 /** The userIds that options name, each once, taken as they are. A text says why there are none to go on with. */

@@ -111,10 +111,11 @@ export function createPublisher(parts: PublisherParts): Publisher {
 export function erasableUsers(
   users: UsersClient,
   publisher: Publisher,
-): Pick<Users, 'joinedIds' | 'usersOf' | 'erase'> {
+): Pick<Users, 'joinedIds' | 'usersOf' | 'visitors' | 'erase'> {
   return {
     joinedIds: (userIds) => users.joinedIds(userIds),
     usersOf: (anonymousIds) => users.usersOf(anonymousIds),
+    visitors: (anonymousIds) => users.visitors(anonymousIds),
     erase: async (userIds, anonymousIds) => {
       const profiles = await users.erase(userIds, anonymousIds);
       await publisher.readEntriesStored();

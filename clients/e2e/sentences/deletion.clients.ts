@@ -56,7 +56,7 @@ describe.each(tried)('the $name client', (library) => {
 
   it(
     quoted(
-      'A regulation is a request about users, by `userId`, at most 5,000 of them.',
+      'A regulation is a request about users, by `userId`, and about visitors without one, by `anonymousId`, at most 5,000 of both.',
       'Ids are taken as they are, as in calls; an integer up to 2^53 − 1 is its digits.',
       'An id that a call may not have is refused, unless an earlier version has stored it.',
       'An id that names nobody, because nothing is stored of it, is counted as `unknown`, and suppressed all the same; until the regulation ends, its `subjects` show an `admin` which ids these are.',
@@ -65,6 +65,9 @@ describe.each(tried)('the $name client', (library) => {
       const ids = Array.from({ length: 5001 }, (_, nth) => `nobody-${nth}`);
       const many = { type: 'DELETE_ONLY', subjectIds: ids };
       expect((await scene.ask('POST', 'regulations', many)).status).toBe(422);
+      const both = { ...many, subjectIds: ids.slice(2), anonymousIds: ['a', 'b'] };
+      expect((await scene.ask('POST', 'regulations', both)).status).toBe(422);
+      expect((await scene.ask('POST', 'regulations', { ...many, subjectIds: [] })).status).toBe(422);
       const allowed = await scene.api('POST', 'regulations', { ...many, subjectIds: ids.slice(1) });
       expect(allowed).toMatchObject({ subjects: 5000 });
       expect(await scene.receipt(String(allowed['id']))).toMatchObject({ unknown: 5000 });
@@ -235,6 +238,64 @@ describe.each(tried)('the $name client', (library) => {
       await scene.send(website, viewed(userId));
       await scene.settle(website);
       expect(await eventsOf(`userId=${userId}`)).toBe(1);
+    },
+  );
+
+  it(
+    quoted(
+      'Deleting a visitor erases its profile, and the events without a `userId` that have its anonymous ids.',
+      'Of an anonymous id that belongs to a user nothing is erased or suppressed, and the receipt counts it.',
+      'No notification is made of visitors, because one names a `userId`.',
+      'Calls of a suppressed visitor are those with its `anonymousId` and no `userId`.',
+      'Of visitors only keyed hashes are kept.',
+    ),
+    async () => {
+      const visitor = 'visitor-who-is-erased';
+      const seen = (anonymousId: string): Call => ['track', { anonymousId, event: 'Viewed' }];
+      await scene.send(
+        website,
+        ['identify', { anonymousId: visitor, traits: { email: 'v@example.com' } }],
+        seen(visitor),
+        seen('device-of-vera'),
+        viewed('vera', { anonymousId: 'device-of-vera' }),
+      );
+      await scene.settle(website);
+      expect((await scene.ask('GET', `profiles?anonymousId=${visitor}`)).status).toBe(200);
+      const anonymousIds = [visitor, 'device-of-vera', 'nobody-at-all'];
+      const request = { type: 'SUPPRESS_WITH_DELETE', anonymousIds };
+      expect(await scene.api('POST', 'regulations', { ...request, dryRun: true })).toEqual({
+        ...{ type: request.type, subjects: 3, unknown: ['nobody-at-all'], belongToUsers: ['device-of-vera'] },
+      });
+      const before = scene.crm.arrivals.length;
+      const { id } = await scene.api('POST', 'regulations', request);
+      const receipt = await scene.receipt(String(id));
+      expect(receipt).toMatchObject({
+        ...{ overallStatus: 'FINISHED', subjects: 3, unknown: 1, belongToUsers: 1, profiles: 1 },
+        ...{ streamStatus: [], erased: { events: 2 } },
+      });
+      expect((await scene.ask('GET', `profiles?anonymousId=${visitor}`)).status).toBe(404);
+      expect(filesWith(scene.place.data, visitor)).toEqual([]);
+      expect(await eventsOf('anonymousId=device-of-vera')).toBe(2);
+      await scene.send(
+        website,
+        seen(visitor),
+        seen('device-of-vera'),
+        viewed('wim', { anonymousId: visitor }),
+      );
+      await receivedBy('wim', 1);
+      await scene.settle(website);
+      expect(await scene.discarded('website', 'suppressed')).toBeGreaterThan(0);
+      expect([
+        await eventsOf(`anonymousId=${visitor}&userId=wim`),
+        await eventsOf('anonymousId=device-of-vera'),
+      ]).toEqual([1, 3]);
+      const { data } = await scene.api('GET', `suppressions?anonymousId=${visitor}`);
+      expect(data).toMatchObject([{ regulation: id }]);
+      expect(await scene.api('GET', 'suppressions')).not.toMatchObject({ data: [{ userId: visitor }] });
+      expect(deletionsAt(scene.crm, visitor)).toEqual([]);
+      expect(scene.crm.arrivals.length).toBeGreaterThan(before);
+      await scene.api('POST', 'regulations', { type: 'UNSUPPRESS', anonymousIds: [visitor] });
+      expect(await scene.api('GET', `suppressions?anonymousId=${visitor}`)).toEqual({ data: [], next: null });
     },
   );
 

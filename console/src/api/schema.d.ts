@@ -1228,7 +1228,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The user ids of a regulation and which of them name nobody, until it ends; then none.
+         * The ids of a regulation, what was found joined to each, and which of them name nobody, until it ends; then none.
          * @description Needs the role `admin`.
          */
         get: operations["getRegulationsIdSubjects"];
@@ -1248,7 +1248,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids. With userId or userIdJson: that user, whether its id is kept or its hash.
+         * Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids. With userId or userIdJson: that user, whether its id is kept or its hash. With anonymousId or anonymousIdJson: that visitor.
          * @description Needs the role `viewer`.
          */
         get: operations["getSuppressions"];
@@ -6056,15 +6056,17 @@ export interface operations {
                             erasedFrom?: "files" | "tables";
                             finishedAt?: string;
                             by: string;
-                            /** @description Number of user ids. */
+                            /** @description Number of ids. */
                             subjects: number;
                             erased: {
                                 events: number;
                                 deliveries: number;
                                 deadLetters: number;
                             };
-                            /** @description User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
+                            /** @description Ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
                             unknown: number | null;
+                            /** @description Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none. */
+                            belongToUsers?: number;
                             /** @description Profiles erased; absent until they are counted. */
                             profiles?: number;
                             streamStatus: {
@@ -6120,9 +6122,11 @@ export interface operations {
                     /** @enum {string} */
                     type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
                     /** @description UserIds, taken as they are. One that is there twice counts once. */
-                    subjectIds: (string | number)[];
+                    subjectIds?: (string | number)[];
+                    /** @description Anonymous ids of visitors without a userId: at least one id is needed, and there may be 5,000 of both kinds. Of one that belongs to a user nothing is done. */
+                    anonymousIds?: (string | number)[];
                     /**
-                     * @description Only checks the request, and counts the users.
+                     * @description Only checks the request, and says what it would find.
                      * @default false
                      */
                     dryRun?: boolean;
@@ -6142,6 +6146,8 @@ export interface operations {
                         subjects: number;
                         /** @description Those that name nobody. */
                         unknown: string[];
+                        /** @description Anonymous ids that belong to users: name the users to erase them. */
+                        belongToUsers: string[];
                     };
                 };
             };
@@ -6167,15 +6173,17 @@ export interface operations {
                         erasedFrom?: "files" | "tables";
                         finishedAt?: string;
                         by: string;
-                        /** @description Number of user ids. */
+                        /** @description Number of ids. */
                         subjects: number;
                         erased: {
                             events: number;
                             deliveries: number;
                             deadLetters: number;
                         };
-                        /** @description User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
+                        /** @description Ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
                         unknown: number | null;
+                        /** @description Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none. */
+                        belongToUsers?: number;
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
@@ -6248,15 +6256,17 @@ export interface operations {
                         erasedFrom?: "files" | "tables";
                         finishedAt?: string;
                         by: string;
-                        /** @description Number of user ids. */
+                        /** @description Number of ids. */
                         subjects: number;
                         erased: {
                             events: number;
                             deliveries: number;
                             deadLetters: number;
                         };
-                        /** @description User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
+                        /** @description Ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known. */
                         unknown: number | null;
+                        /** @description Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none. */
+                        belongToUsers?: number;
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
@@ -6314,7 +6324,18 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: {
-                            userId: string;
+                            userId?: string;
+                            /** @description That of a visitor without a userId. */
+                            anonymousId?: string;
+                            /** @description Further userIds that are erased or suppressed with it; empty until they are known. */
+                            formerUserIds: string[];
+                            /** @description Anonymous ids that are erased or suppressed with it; empty until they are known. */
+                            anonymousIds: string[];
+                            /**
+                             * @description Why nothing is done of an anonymous id.
+                             * @enum {string}
+                             */
+                            outcome?: "belongs_to_a_user";
                             /** @description Whether it names nobody; null until that is known. */
                             unknown: boolean | null;
                         }[];
@@ -6336,6 +6357,8 @@ export interface operations {
             query?: {
                 userId?: string;
                 userIdJson?: string;
+                anonymousId?: string;
+                anonymousIdJson?: string;
                 /** @description Entries of a page at most. */
                 limit?: number;
                 /** @description `next` of the page before. */

@@ -34,11 +34,13 @@ export interface Regulation {
   readonly finishedAt?: Time;
   /** The name of the token that asked for it. */
   readonly by: string;
-  /** Number of user ids. */
+  /** Number of user ids, and of anonymous ids of visitors. */
   readonly subjects: number;
   readonly erased: ErasedCounts;
   /** Ids among them that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Absent until it is known. */
   readonly unknown?: number;
+  /** Anonymous ids among them that belong to users, of whom nothing is erased. Absent until it is known, and where there are none. */
+  readonly belongToUsers?: number;
   /** Number of profiles that are erased; absent until they are counted. */
   readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
@@ -89,22 +91,42 @@ export function isSuppressing(type: RegulationType): boolean {
  */
 export type RegulationStep = 'survey' | 'erase' | 'notify' | 'await' | 'finish' | 'clean' | 'done';
 
-/** One user of a regulation with everything that the survey has found. Kept until the regulation is done. */
+/**
+ * One user of a regulation, or a visitor without a userId, with everything that the survey has found. Kept until the regulation is
+ * done. It has either a `userId` or an `anonymousId`.
+ */
 export interface RegulationSubject {
-  readonly userId: string;
+  readonly userId?: string;
+  /** That of a visitor, who was named by it. */
+  readonly anonymousId?: string;
   /** Further userIds of the same user, which were merged into this one. */
   readonly formerUserIds: readonly string[];
-  /** Those that belong to this user alone. */
+  /** Those that belong to this user or visitor alone. */
   readonly anonymousIds: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
   /** Nothing has this id. Absent before the survey. */
   readonly isUnknown?: boolean;
+  /** The id of a visitor has become that of a user, whom the regulation is not about: nothing of it is erased or suppressed. */
+  readonly belongsToUser?: boolean;
 }
 
 /** A subject of which nothing is known but its id: before the survey, and where no profile is kept. */
-export function newSubject(userId: string): RegulationSubject {
+export function newSubject(userId: string): RegulationSubject & { readonly userId: string } {
   return { userId, formerUserIds: [], anonymousIds: [], sources: [] };
+}
+
+/** As `newSubject`, of a visitor without a userId. */
+export function newVisitor(anonymousId: string): RegulationSubject {
+  return { anonymousId, formerUserIds: [], anonymousIds: [], sources: [] };
+}
+
+/** The userIds of a subject, the one that stands for it first; none of a visitor. */
+export function userIdsOf({
+  userId,
+  formerUserIds,
+}: Pick<RegulationSubject, 'userId' | 'formerUserIds'>): string[] {
+  return userId === undefined ? [] : [userId, ...formerUserIds];
 }
 
 /** A suppressed user. */

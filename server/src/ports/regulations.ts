@@ -10,8 +10,8 @@ import type { AuditEntry } from './settings-store.ts';
 export interface Regulations {
   /**
    * Stores a new regulation with its subjects. In the same commit it adds `creationEntry` to the audit trail and changes the
-   * suppressions: `SUPPRESS_ONLY` keeps the ids, `SUPPRESS_WITH_DELETE` only their hashes, and `UNSUPPRESS` removes both with the ids
-   * that were joined to them. Resolves to the regulation with its number.
+   * suppressions: `SUPPRESS_ONLY` keeps the userIds, `SUPPRESS_WITH_DELETE` only their hashes, and `UNSUPPRESS` removes both with the ids
+   * that were joined to them. Of anonymous ids of visitors only the hashes are kept. Resolves to the regulation with its number.
    */
   create(regulation: NewRegulation): Promise<StoredRegulation>;
 
@@ -36,8 +36,8 @@ export interface Regulations {
   /** Resolves when no file holds a byte of what was erased, or of subjects that were forgotten, before the call. */
   scrub(): Promise<void>;
 
-  /** Resolves to the suppression of a user; undefined when it is not suppressed. */
-  suppression(userId: string): Promise<Suppression | undefined>;
+  /** Resolves to the suppression of a user, or of a visitor without a userId; undefined when it is not suppressed. */
+  suppression(id: string, kind?: 'user' | 'anonymous'): Promise<Suppression | undefined>;
 
   /** Resolves to suppressions whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
   suppressions(max: number, after?: string): Promise<readonly Suppression[]>;
@@ -59,6 +59,8 @@ export type IdHash = (
 
 export interface NewRegulation extends Pick<Regulation, 'id' | 'type' | 'createdAt' | 'by' | 'unknown'> {
   readonly userIds: readonly string[];
+  /** Of visitors without a userId. */
+  readonly anonymousIds?: readonly string[];
 }
 
 /** A regulation with what its execution needs. */
@@ -73,7 +75,7 @@ export type RegulationDocument = Omit<StoredRegulation, 'number'>;
 
 /** A regulation before its first step. An `UNSUPPRESS` is done with the commit that creates it. */
 export function newDocument(regulation: NewRegulation): RegulationDocument {
-  const { id, type, createdAt, by, userIds, unknown } = regulation;
+  const { id, type, createdAt, by, userIds, anonymousIds = [], unknown } = regulation;
   const isAtOnce = type === 'UNSUPPRESS';
   return {
     id,
@@ -83,7 +85,7 @@ export function newDocument(regulation: NewRegulation): RegulationDocument {
     createdAt,
     ...(isAtOnce ? { finishedAt: createdAt } : {}),
     by,
-    subjects: userIds.length,
+    subjects: userIds.length + anonymousIds.length,
     ...(unknown === undefined ? {} : { unknown }),
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
@@ -91,18 +93,31 @@ export function newDocument(regulation: NewRegulation): RegulationDocument {
 }
 
 /** The entry of a new regulation in the audit trail. It names no user: the trail is kept for ever. */
-export function creationEntry({ id, type, createdAt, by, userIds }: NewRegulation): AuditEntry {
-  const after = { id, type, subjects: userIds.length };
+export function creationEntry({
+  id,
+  type,
+  createdAt,
+  by,
+  userIds,
+  anonymousIds = [],
+}: NewRegulation): AuditEntry {
+  const after = { id, type, subjects: userIds.length + anonymousIds.length };
   return { at: createdAt, by, action: 'created', kind: 'regulation', name: id, after };
 }
 
 /** Absent fields stay as they are. */
 export interface RegulationChange
   extends Partial<
-    Pick<StoredRegulation, 'step' | 'overallStatus' | 'unknown' | 'profiles' | 'streamStatus' | 'reason'>
+    Pick<
+      StoredRegulation,
+      'step' | 'overallStatus' | 'unknown' | 'belongToUsers' | 'profiles' | 'streamStatus' | 'reason'
+    >
   > {
   readonly erasedAt?: Time;
   readonly finishedAt?: Time;
-  /** Replaces the subjects. Their joined ids become suppressed in the same commit, if the user is still suppressed. */
+  /**
+   * Replaces the subjects. Their joined ids become suppressed in the same commit, if the user or visitor is still suppressed. The suppression
+   * of a visitor who belongs to a user ends.
+   */
   readonly subjects?: readonly RegulationSubject[];
 }

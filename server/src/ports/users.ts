@@ -13,6 +13,9 @@ export interface Users {
   /** Resolves to the user to whom each of these anonymous ids is joined, in their order; undefined where it is nobody. */
   usersOf(anonymousIds: readonly string[]): Promise<readonly (string | undefined)[]>;
 
+  /** Resolves to what is known of each of these anonymous ids, in their order; undefined where there is no profile. */
+  visitors(anonymousIds: readonly string[]): Promise<readonly (Visitor | undefined)[]>;
+
   /**
    * Erases the profiles of these users, and profiles without a userId that have one of the anonymous ids: profiles that lag may not know
    * yet whose these are. Resolves when no file holds a byte of them, to the number of profiles.
@@ -71,6 +74,16 @@ export interface JoinedIds {
   /** Those that belong to this user alone. */
   readonly anonymousIds: readonly string[];
   /** Ids of the sources that saw any of these ids. */
+  readonly sources: readonly number[];
+}
+
+/** The profile that has an anonymous id. */
+export interface Visitor {
+  /** Its number. */
+  readonly profile: number;
+  /** Absent while only other ids are known. */
+  readonly userId?: string;
+  readonly anonymousIds: readonly string[];
   readonly sources: readonly number[];
 }
 

@@ -4,8 +4,10 @@ import type { Time } from '../model/time.ts';
 /** What an operator asks for. */
 export interface RegulationRequest {
   readonly type: RegulationType;
-  /** Each once, at least one. */
+  /** Each once. */
   readonly userIds: readonly string[];
+  /** Of visitors without a userId, each once. With `userIds` at least one. */
+  readonly anonymousIds: readonly string[];
   /** The name of the token. */
   readonly by: string;
 }
@@ -17,13 +19,21 @@ export interface RegulationRequests {
   get(id: string): Promise<Regulation | undefined>;
   /** The newest first, below a number, at most `max`. */
   list(max: number, below?: number): Promise<readonly (Regulation & { readonly number: number })[]>;
-  /** Those of these ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. */
-  unknown(userIds: readonly string[], type: RegulationType): Promise<readonly string[]>;
+  /** What a regulation would find. */
+  foresee(request: Omit<RegulationRequest, 'by'>): Promise<Foreseen>;
   /** Whom a regulation is about, until it ends; then empty. */
-  subjects(id: string): Promise<readonly Pick<RegulationSubject, 'userId' | 'isUnknown'>[]>;
-  suppression(userId: string): Promise<Suppression | undefined>;
+  subjects(id: string): Promise<readonly RegulationSubject[]>;
+  suppression(id: string, kind: 'user' | 'anonymous'): Promise<Suppression | undefined>;
   /** Those whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
   suppressions(max: number, after?: string): Promise<readonly Suppression[]>;
+}
+
+/** What is known of the ids of a regulation before it is made. */
+export interface Foreseen {
+  /** Ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. */
+  readonly unknown: readonly string[];
+  /** Anonymous ids that belong to users: nothing of them would be erased. */
+  readonly belongToUsers: readonly string[];
 }
 
 /** How regulations do, for metrics. */

@@ -1,6 +1,6 @@
 import type { Destination, Plan } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
-import { isDeleting, isSuppressing, type RegulationSubject } from '../model/regulation.ts';
+import { isDeleting, isSuppressing, type RegulationSubject, userIdsOf } from '../model/regulation.ts';
 import { type Source, trustOf } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, InterruptibleSleep } from '../ports/clock.ts';
@@ -17,13 +17,14 @@ import { batchOf, type DeleteNotification, findNotifications, notificationsOf } 
 import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
 import { type SurveyedIdentities, surveyUsers } from './survey.ts';
 import { Turns } from './turns.ts';
+import { surveyVisitors } from './visitors.ts';
 
 export interface RegulationExecutorDependencies {
   readonly regulations: Regulations;
   readonly log: Pick<EventLog, 'find' | 'read' | 'erase' | 'eraseAt' | 'sharedIds' | 'append' | 'size'>;
   readonly history: Pick<DeliveryHistories, 'read' | 'redactAnswers'>;
   readonly settings: () => SettingsSnapshot;
-  readonly users: Pick<Users, 'joinedIds' | 'usersOf' | 'erase'>;
+  readonly users: Pick<Users, 'joinedIds' | 'usersOf' | 'visitors' | 'erase'>;
   readonly identities: SurveyedIdentities;
   readonly plan: (event: Event, source: Source) => Plan;
   /** Resolves when every call that was taken before is stored, or never will be. Rejects when `checkStop` throws. */
@@ -207,22 +208,37 @@ export class RegulationExecutor {
     const servers = new Set(
       dependencies.settings().sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : [])),
     );
-    const surveyed = await surveyUsers(
-      subjects.map(({ userId }) => userId),
-      { ...dependencies, isTrusted: (source) => servers.has(source), checkStop: this.#checkStop },
-    );
-    const found = surveyed.subjects.map((one) => ({
+    const terms = {
+      ...dependencies,
+      isTrusted: (source: number) => servers.has(source),
+      checkStop: this.#checkStop,
+    };
+    const [users, visitors] = [
+      await surveyUsers(
+        subjects.flatMap(({ userId }) => userId ?? []),
+        terms,
+      ),
+      await surveyVisitors(
+        subjects.flatMap(({ anonymousId }) => anonymousId ?? []),
+        terms,
+      ),
+    ];
+    const found = [...users.subjects, ...visitors.subjects].map((one) => ({
       ...one,
       sources: one.sources.filter(this.#isAffected),
       // A source has seen everybody of whom there is an event or a profile.
-      isUnknown: one.sources.length === 0,
+      isUnknown: one.sources.length === 0 && one.belongsToUser !== true,
     }));
     const unknown = found.filter(({ isUnknown }) => isUnknown).length;
+    const belongToUsers = found.filter(({ belongsToUser }) => belongsToUser === true).length;
     // Counted now: after a crash the next step may find profiles gone that this regulation has erased.
     const next = isDeleting(type)
-      ? ({ step: 'erase', profiles: surveyed.profiles } as const)
+      ? ({ step: 'erase', profiles: users.profiles + visitors.profiles } as const)
       : ({ step: 'clean' } as const);
-    await regulations.advance(id, { ...next, overallStatus: 'RUNNING', subjects: found, unknown });
+    await regulations.advance(id, {
+      ...{ ...next, overallStatus: 'RUNNING', subjects: found, unknown },
+      ...(belongToUsers === 0 ? {} : { belongToUsers }),
+    });
     if (isSuppressing(type)) suppressJoined(found);
   }
 
@@ -247,7 +263,7 @@ export class RegulationExecutor {
     await this.#eraseEvents(id, subjects);
     begin('profiles');
     const erased = await users.erase(
-      subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]),
+      subjects.flatMap(userIdsOf),
       subjects.flatMap(({ anonymousIds }) => anonymousIds),
     );
     // Until then the profiles may have told changes of audiences, which are events of these users.
@@ -286,7 +302,7 @@ export class RegulationExecutor {
     const { log, delivery } = this.#dependencies;
     const { end } = await log.size();
     await log.erase({
-      userIds: subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]),
+      userIds: subjects.flatMap(userIdsOf),
       anonymousIds: subjects.flatMap((one) => one.anonymousIds),
       below: end,
       regulation,

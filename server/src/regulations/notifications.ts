@@ -1,6 +1,6 @@
 import { EMPTY_PLAN, groupByPlan, type Plan } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
-import type { RegulationSubject } from '../model/regulation.ts';
+import { type RegulationSubject, userIdsOf } from '../model/regulation.ts';
 import type { Source } from '../model/settings.ts';
 import { isoTime, type Monotonic } from '../model/time.ts';
 import type { Batch, EventLog, NewEvent, OwedEvents } from '../ports/event-log.ts';
@@ -16,7 +16,7 @@ export interface DeleteNotification {
 
 /**
  * The notifications of a regulation, always in the same order: for each subject, its present and former userIds, and for each of
- * these the affected sources. Their places are their numbers, so nothing but the stored subjects may decide them.
+ * these the affected sources; none for visitors, whom a notification cannot name. Their places are their numbers, so nothing but the stored subjects may decide them.
  */
 export function notificationsOf(
   { id }: Pick<StoredRegulation, 'id'>,
@@ -24,9 +24,9 @@ export function notificationsOf(
   sourceName: (id: number) => string,
 ): DeleteNotification[] {
   const numbers = new Map<number, number>();
-  return subjects.flatMap(({ userId, formerUserIds, sources }) =>
-    [userId, ...formerUserIds].flatMap((one) =>
-      sources.map((source) => {
+  return subjects.flatMap((subject) =>
+    userIdsOf(subject).flatMap((one) =>
+      subject.sources.map((source) => {
         const n = (numbers.get(source) ?? 0) + 1;
         numbers.set(source, n);
         return { userId: one, source, messageId: `del_${id}_${sourceName(source)}_${n}` };

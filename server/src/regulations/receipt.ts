@@ -1,6 +1,11 @@
 import type { Attempt } from '../model/delivery.ts';
 import { type Destination, destinationOfLane, endpointIndexOfLane } from '../model/destination.ts';
-import type { NotificationStatus, RegulationStatus, RegulationSubject } from '../model/regulation.ts';
+import {
+  type NotificationStatus,
+  type RegulationStatus,
+  type RegulationSubject,
+  userIdsOf,
+} from '../model/regulation.ts';
 import { maskUrl } from '../model/secrets.ts';
 import type { Time } from '../model/time.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
@@ -160,10 +165,10 @@ export function overallStatusOf(streams: readonly Pick<NotificationStatus, 'stat
 export function idsOfSubjects(subjects: readonly RegulationSubject[]): string[] {
   return [
     ...new Set(
-      subjects.flatMap(({ userId, formerUserIds, anonymousIds }) => [
-        userId,
-        ...formerUserIds,
-        ...anonymousIds,
+      subjects.flatMap((subject) => [
+        ...userIdsOf(subject),
+        ...subject.anonymousIds,
+        ...(subject.anonymousId === undefined || subject.belongsToUser === true ? [] : [subject.anonymousId]),
       ]),
     ),
   ];

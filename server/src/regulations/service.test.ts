@@ -3,7 +3,10 @@ import { RegulationService } from './service.ts';
 
 it('knows a user whose events stand behind pages of a long log that are empty', async () => {
   const service = new RegulationService({
-    users: { joinedIds: async (ids: readonly string[]) => ids.map(() => ({ sources: [] })) },
+    users: {
+      joinedIds: async (ids: readonly string[]) => ids.map(() => ({ sources: [] })),
+      visitors: async () => [],
+    },
     log: {
       find: async ({ userId }: { readonly userId: string }, below = 30) =>
         below > 10
@@ -11,5 +14,6 @@ it('knows a user whose events stand behind pages of a long log that are empty', 
           : { positions: userId === 'old' ? [3] : [], scanned: 10 },
     },
   } as never);
-  expect(await service.unknown(['old', 'nobody'], 'DELETE_ONLY')).toEqual(['nobody']);
+  const request = { type: 'DELETE_ONLY', userIds: ['old', 'nobody'], anonymousIds: [] } as const;
+  expect(await service.foresee(request)).toEqual({ unknown: ['nobody'], belongToUsers: [] });
 });

@@ -1,9 +1,10 @@
 import type { Position } from '../model/event.ts';
-import type { Regulation, RegulationSubject, RegulationType, Suppression } from '../model/regulation.ts';
+import type { Regulation, RegulationSubject, Suppression } from '../model/regulation.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
-import type { RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
+import type { Foreseen, RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
 import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
 import type { SuppressionFilter } from './suppression-filter.ts';
+import { surveyVisitors } from './visitors.ts';
 
 export interface RegulationServiceDependencies
   extends Omit<RegulationExecutorDependencies, 'suppressJoined'> {
@@ -69,43 +70,55 @@ export class RegulationService implements RegulationRequests {
     return this.#dependencies.regulations.list(max, below);
   }
 
-  async unknown(userIds: readonly string[], type: RegulationType): Promise<readonly string[]> {
+  async foresee({ userIds, anonymousIds, type }: Omit<RegulationRequest, 'by'>): Promise<Foreseen> {
     const { regulations, users, log } = this.#dependencies;
-    const joined = await users.joinedIds(userIds);
     const unknown: string[] = [];
-    for (const [nth, userId] of userIds.entries()) {
-      const isKnown =
-        type === 'UNSUPPRESS'
-          ? (await regulations.suppression(userId)) !== undefined
-          : joined[nth]!.sources.length > 0 || (await hasEvents(userId, log));
-      if (!isKnown) unknown.push(userId);
+    const belongToUsers: string[] = [];
+    if (type === 'UNSUPPRESS') {
+      for (const id of userIds)
+        if ((await regulations.suppression(id, 'user')) === undefined) unknown.push(id);
+      for (const id of anonymousIds)
+        if ((await regulations.suppression(id, 'anonymous')) === undefined) unknown.push(id);
+      return { unknown, belongToUsers };
     }
-    return unknown;
+    const joined = await users.joinedIds(userIds);
+    for (const [nth, userId] of userIds.entries())
+      if (joined[nth]!.sources.length === 0 && !(await hasEvents({ userId }, log))) unknown.push(userId);
+    const { subjects } = await surveyVisitors(anonymousIds, { log, users, checkStop: () => {} });
+    for (const { anonymousId = '', sources, belongsToUser } of subjects)
+      if (belongsToUser === true) belongToUsers.push(anonymousId);
+      else if (sources.length === 0) unknown.push(anonymousId);
+    return { unknown, belongToUsers };
   }
 
   subjects(id: string): Promise<readonly RegulationSubject[]> {
     return this.#dependencies.regulations.subjects(id);
   }
 
-  suppression(userId: string): Promise<Suppression | undefined> {
-    return this.#dependencies.regulations.suppression(userId);
+  suppression(id: string, kind: 'user' | 'anonymous'): Promise<Suppression | undefined> {
+    return this.#dependencies.regulations.suppression(id, kind);
   }
 
   suppressions(max: number, after?: string): Promise<readonly Suppression[]> {
     return this.#dependencies.regulations.suppressions(max, after);
   }
 
-  async #create({ type, userIds, by }: RegulationRequest): Promise<Regulation> {
+  async #create(request: RegulationRequest): Promise<Regulation> {
+    const { type, userIds, anonymousIds, by } = request;
     const { regulations, filter, clock, newId, logger } = this.#dependencies;
     // More are counted while it is carried out.
-    const isKnownAtOnce = userIds.length <= MOST_KNOWN_AT_ONCE;
-    const unknown = isKnownAtOnce ? { unknown: (await this.unknown(userIds, type)).length } : {};
+    const ids = userIds.length + anonymousIds.length;
+    const unknown =
+      ids <= MOST_KNOWN_AT_ONCE ? { unknown: (await this.foresee(request)).unknown.length } : {};
     const made = await regulations
-      .create({ id: newId(), type, userIds, by, createdAt: clock.now(), ...unknown })
+      .create({ id: newId(), type, userIds, anonymousIds, by, createdAt: clock.now(), ...unknown })
       .catch((error: unknown) => this.#takeStored(error));
     if (type === 'UNSUPPRESS') await filter.load(regulations);
-    else if (type !== 'DELETE_ONLY') filter.add('user', userIds);
-    logger.info({ regulation: made.id, type, users: userIds.length, by }, 'regulation.made');
+    else if (type !== 'DELETE_ONLY') {
+      filter.add('user', userIds);
+      filter.add('anonymous', anonymousIds);
+    }
+    logger.info({ regulation: made.id, type, users: ids, by }, 'regulation.made');
     this.#executor.wake();
     return made;
   }
@@ -123,22 +136,28 @@ export class RegulationService implements RegulationRequests {
 
   /** The ids that belong to users whose suppression has not ended meanwhile. */
   readonly #suppressJoined = (subjects: readonly RegulationSubject[]): void => {
-    const { filter } = this.#dependencies;
-    this.#lastChange = this.#lastChange.then(() => {
-      for (const { userId, formerUserIds, anonymousIds } of subjects) {
-        if (!filter.names({ userId })) continue;
+    const { filter, regulations } = this.#dependencies;
+    this.#lastChange = this.#lastChange.then(async () => {
+      for (const { userId = null, anonymousId = null, formerUserIds, anonymousIds } of subjects) {
+        if (!filter.names({ userId, anonymousId })) continue;
         filter.add('user', formerUserIds);
         filter.add('anonymous', anonymousIds);
       }
+      // The suppression of visitors who belong to users has ended.
+      if (subjects.some(({ belongsToUser }) => belongsToUser === true))
+        await filter.load(regulations).catch(() => {});
     });
   };
 }
 
 /** A page may be empty although there are more. */
-async function hasEvents(userId: string, log: RegulationServiceDependencies['log']): Promise<boolean> {
+async function hasEvents(
+  query: { readonly userId: string },
+  log: RegulationServiceDependencies['log'],
+): Promise<boolean> {
   let below: Position | undefined;
   do {
-    const { positions, next } = await log.find({ userId }, below);
+    const { positions, next } = await log.find(query, below);
     if (positions.length > 0) return true;
     below = next;
   } while (below !== undefined);

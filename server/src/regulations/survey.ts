@@ -209,7 +209,7 @@ async function sharedAmong(
 }
 
 /** Visits the events of users, and those with an anonymousId and no userId, but for delete notifications. */
-async function lookAt(
+export async function lookAt(
   {
     userIds,
     anonymousIds,

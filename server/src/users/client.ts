@@ -204,6 +204,11 @@ export class UsersClient implements Users {
     return anonymousIds.map(() => undefined);
   }
 
+  async visitors(anonymousIds: readonly string[]) {
+    if (this.#thread !== undefined) return this.#thread.call('visitors', anonymousIds);
+    return anonymousIds.map(() => undefined);
+  }
+
   async erase(userIds: readonly string[], anonymousIds: readonly string[]) {
     if (this.#thread !== undefined) return this.#thread.call('erase', userIds, anonymousIds);
     const { hasFile } = this.#dependencies;

@@ -178,6 +178,11 @@ export class Processor implements UsersProcessor {
     return this.#view().usersOf(anonymousIds);
   }
 
+  async visitors(anonymousIds: readonly string[]) {
+    await this.#catchUp();
+    return this.#view().visitors(anonymousIds);
+  }
+
   async members(computation: number, limit: number, from?: string) {
     await this.#catchUp();
     return this.#view().members(computation, limit, from);

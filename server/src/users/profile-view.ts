@@ -12,6 +12,7 @@ import type {
   ProfileMerge,
   RebuildReport,
   UserIdentity,
+  Visitor,
 } from '../ports/users.ts';
 import type { IdentityHash } from './contract.ts';
 import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/profile-state.ts';
@@ -71,6 +72,20 @@ export class ProfileView {
   async usersOf(anonymousIds: readonly string[]): Promise<(string | undefined)[]> {
     const states = await this.#statesOf(anonymousIds.map((id) => [ANONYMOUS, id] as const));
     return states.map((state) => state?.userId);
+  }
+
+  /** What is known of each anonymous id. */
+  async visitors(anonymousIds: readonly string[]): Promise<(Visitor | undefined)[]> {
+    const states = await this.#statesOf(anonymousIds.map((id) => [ANONYMOUS, id] as const));
+    return states.map(
+      (state) =>
+        state && {
+          profile: state.id,
+          ...(state.userId === undefined ? {} : { userId: state.userId }),
+          anonymousIds: valuesOf(state, ANONYMOUS),
+          sources: [...state.sources].sort((a, b) => a - b),
+        },
+    );
   }
 
   /**

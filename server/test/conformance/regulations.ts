@@ -105,6 +105,20 @@ function keepsRegulations(subject: Subject): void {
     expect((await subject.store.regulations.open()).map((one) => one.id)).toEqual([other.id]);
   });
 
+  it('keeps visitors without a userId beside users', async () => {
+    const { regulations } = subject.store;
+    const { id, subjects } = await regulations.create({
+      ...{ id: `reg-${++made}`, type: 'DELETE_ONLY', createdAt: START, by: 'admin' },
+      ...{ userIds: ['u'], anonymousIds: HOSTILE },
+    });
+    expect(subjects).toBe(1 + HOSTILE.length);
+    await subject.restart();
+    expect(await subject.store.regulations.subjects(id)).toEqual([
+      found('u'),
+      ...HOSTILE.map((anonymousId) => ({ anonymousId, formerUserIds: [], anonymousIds: [], sources: [] })),
+    ]);
+  });
+
   it('adds who made a regulation to the audit trail in its commit, without the users', async () => {
     const names: string[] = [];
     for (const type of REGULATION_TYPES) names.unshift((await create(subject.store, type, ['u', 'v'])).id);
@@ -172,6 +186,46 @@ function suppresses(subject: Subject): void {
     // The survey comes to an end after the suppression has.
     await subject.store.regulations.advance(one.id, { step: 'notify', subjects: joined });
     expect(await suppressedIn(subject.store)).toEqual(hashes(regulations, ['v', 'w'], ['v']));
+  });
+
+  it('suppresses visitors by their anonymous ids, keeps none of these, and ends it for those who belong to users', async () => {
+    const regulate = (type: RegulationType, anonymousIds: readonly string[], createdAt = START) =>
+      subject.store.regulations.create({
+        ...{ id: `reg-${++made}`, type, createdAt, by: 'admin', userIds: ['v'], anonymousIds },
+      });
+    const visitor = (anonymousId: string, more: Partial<RegulationSubject> = {}): RegulationSubject => ({
+      ...{ anonymousId, formerUserIds: [], anonymousIds: [], sources: [] },
+      ...more,
+    });
+    const earlier = await regulate('SUPPRESS_WITH_DELETE', ['b']);
+    const one = await regulate('SUPPRESS_ONLY', [...HOSTILE, 'a', 'b'], START + 1);
+    const look = async (users: readonly string[], anonymous: readonly string[]) => {
+      const { regulations } = subject.store;
+      expect(await suppressedIn(subject.store)).toEqual(hashes(regulations, users, anonymous));
+    };
+    await look(['v'], [...HOSTILE, 'a', 'b']);
+    await subject.restart();
+    const { regulations } = subject.store;
+    expect(await regulations.suppression('a', 'anonymous')).toEqual({ since: START + 1, regulation: one.id });
+    expect(await regulations.suppression('a')).toBeUndefined();
+    expect((await regulations.suppressions(9)).map(({ userId }) => userId)).toEqual(['v']);
+    const subjects = [
+      found('v'),
+      ...HOSTILE.map((id) => visitor(id, { belongsToUser: true })),
+      visitor('a', { anonymousIds: ['a', 'a2'] }),
+      visitor('b', { belongsToUser: true }),
+    ];
+    await regulations.advance(one.id, { step: 'clean', subjects });
+    await look(['v'], ['a', 'a2']);
+    // What an earlier regulation finds now ends nothing of a later one.
+    await regulate('SUPPRESS_ONLY', ['b'], START + 2);
+    await subject.store.regulations.advance(earlier.id, {
+      step: 'clean',
+      subjects: [visitor('b', { belongsToUser: true })],
+    });
+    await look(['v'], ['a', 'a2', 'b']);
+    await regulate('UNSUPPRESS', ['a', 'nobody']);
+    await look([], ['b']);
   });
 
   it('keeps no id of a user who was deleted after all', async () => {

@@ -121,7 +121,7 @@ export interface StoredDeadLetter extends DeadLetter {
 export interface StoredSuppression {
   readonly kind: 'user' | 'anonymous';
   readonly id: string;
-  /** The user whom it is joined to. */
+  /** The key of the user or visitor whom it is joined to. */
   readonly owner: string | undefined;
   readonly userId: string | undefined;
   readonly since: Time;

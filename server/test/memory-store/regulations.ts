@@ -3,8 +3,11 @@ import {
   type ErasedCounts,
   isDeleting,
   isSuppressing,
+  newSubject,
+  newVisitor,
   type RegulationSubject,
   type Suppression,
+  userIdsOf,
 } from '../../src/model/regulation.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import {
@@ -47,8 +50,8 @@ export function openRegulations(contents: MemoryContents, holder: Opening): Regu
       advance(contents, id, change);
     },
     async scrub() {},
-    async suppression(userId) {
-      const found = suppressed.get(keyOf('user', userId));
+    async suppression(id, kind = 'user') {
+      const found = suppressed.get(keyOf(kind, id));
       return found && suppressionOf(found);
     },
     async suppressions(max, after = '') {
@@ -83,7 +86,7 @@ export function countErased({ regulations }: MemoryContents, id: string, counts:
   });
 }
 
-function create(contents: MemoryContents, { userIds, ...made }: NewRegulation) {
+function create(contents: MemoryContents, { userIds, anonymousIds = [], ...made }: NewRegulation) {
   const { regulations, regulationSubjects, suppressed } = contents;
   const isAtOnce = made.type === 'UNSUPPRESS';
   const regulation = {
@@ -92,21 +95,20 @@ function create(contents: MemoryContents, { userIds, ...made }: NewRegulation) {
     overallStatus: isAtOnce ? ('FINISHED' as const) : ('INITIALIZED' as const),
     step: isAtOnce ? ('done' as const) : ('survey' as const),
     ...(isAtOnce ? { finishedAt: made.createdAt } : {}),
-    subjects: userIds.length,
+    subjects: userIds.length + anonymousIds.length,
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
   };
   regulations.set(made.id, regulation);
   if (isAtOnce) {
-    for (const [key, { id, kind, owner }] of suppressed)
-      if (userIds.includes(owner ?? id) && (owner !== undefined || kind === 'user')) suppressed.delete(key);
+    const ended = new Set([
+      ...userIds.map((id) => keyOf('user', id)),
+      ...anonymousIds.map((id) => keyOf('anonymous', id)),
+    ]);
+    for (const [key, { owner = key }] of suppressed) if (ended.has(owner)) suppressed.delete(key);
     return regulation;
   }
-  const nothing = { formerUserIds: [], anonymousIds: [], sources: [] };
-  regulationSubjects.set(
-    made.id,
-    userIds.map((userId) => ({ userId, ...nothing })),
-  );
+  regulationSubjects.set(made.id, [...userIds.map(newSubject), ...anonymousIds.map(newVisitor)]);
   if (!isSuppressing(made.type)) return regulation;
   for (const id of userIds) {
     const since = Math.min(suppressed.get(keyOf('user', id))?.since ?? made.createdAt, made.createdAt);
@@ -114,6 +116,11 @@ function create(contents: MemoryContents, { userIds, ...made }: NewRegulation) {
       ...{ kind: 'user', id, owner: undefined, since, regulation: made.id },
       userId: made.type === 'SUPPRESS_ONLY' ? id : undefined,
     });
+  }
+  for (const id of anonymousIds) {
+    const since = Math.min(suppressed.get(keyOf('anonymous', id))?.since ?? made.createdAt, made.createdAt);
+    const own = { kind: 'anonymous', id, owner: undefined, userId: undefined } as const;
+    suppressed.set(keyOf('anonymous', id), { ...own, since, regulation: made.id });
   }
   return regulation;
 }
@@ -139,8 +146,11 @@ function suppressJoined(
   subjects: readonly RegulationSubject[],
   origin: Pick<StoredSuppression, 'since' | 'regulation'>,
 ): void {
-  for (const { userId: owner, formerUserIds, anonymousIds } of subjects) {
-    if (!suppressed.has(keyOf('user', owner))) continue;
+  for (const { userId, anonymousId = '', formerUserIds, anonymousIds, belongsToUser } of subjects) {
+    const owner = userId === undefined ? keyOf('anonymous', anonymousId) : keyOf('user', userId);
+    if (belongsToUser === true && suppressed.get(owner)?.regulation === origin.regulation)
+      suppressed.delete(owner);
+    if (!suppressed.has(owner)) continue;
     const joined = [
       ...formerUserIds.map((id) => ({ kind: 'user' as const, id })),
       ...anonymousIds.map((id) => ({ kind: 'anonymous' as const, id })),
@@ -153,7 +163,7 @@ function suppressJoined(
 }
 
 function forgetIds({ suppressed }: MemoryContents, subjects: readonly RegulationSubject[]): void {
-  for (const id of subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds])) {
+  for (const id of subjects.flatMap(userIdsOf)) {
     const found = suppressed.get(keyOf('user', id));
     if (found !== undefined) suppressed.set(keyOf('user', id), { ...found, userId: undefined });
   }

@@ -5,7 +5,7 @@ import { HOUR, SECOND } from '../../src/model/time.ts';
 import type { DeliveryQueue, DeliveryResult } from '../../src/ports/delivery-queue.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
-import type { JoinedIds } from '../../src/ports/users.ts';
+import type { JoinedIds, Visitor } from '../../src/ports/users.ts';
 import { RegulationService } from '../../src/regulations/service.ts';
 import { SuppressionFilter } from '../../src/regulations/suppression-filter.ts';
 import { Router } from '../../src/routing/router.ts';
@@ -42,6 +42,8 @@ class Lives {
   erasedProfiles: number | undefined;
   /** What profiles know of ids. */
   joined: Readonly<Record<string, JoinedIds>> = {};
+  /** What profiles know of anonymous ids. */
+  visitors: Readonly<Record<string, Visitor>> = {};
   /** A new regulation is stored, and an error is answered. */
   losesAnswers = false;
   /** Calls of the store that are left before the process dies. */
@@ -74,6 +76,7 @@ class Lives {
       users: {
         joinedIds: async (ids) => ids.map((userId) => this.joined[userId] ?? { userId, ...NOTHING }),
         usersOf: async (ids) => ids.map(() => undefined),
+        visitors: async (ids) => ids.map((id) => this.visitors[id]),
         erase: async (ids) => {
           await this.whileErasing();
           return this.erasedProfiles ?? ids.length;
@@ -112,7 +115,11 @@ class Lives {
   }
 
   async regulate(type: RegulationType, ...userIds: string[]): Promise<string> {
-    return (await this.service.create({ type, userIds, by: 'admin' })).id;
+    return (await this.service.create({ type, userIds, anonymousIds: [], by: 'admin' })).id;
+  }
+
+  async regulateVisitors(type: RegulationType, ...anonymousIds: string[]): Promise<string> {
+    return (await this.service.create({ type, userIds: [], anonymousIds, by: 'admin' })).id;
   }
 
   /** Ends every delivery that is due, as the worker would. */
@@ -246,6 +253,46 @@ describe('a regulation', () => {
     expect(await lives.store.regulations.get(id)).toMatchObject({ profiles: 1, erased: { events: 2 } });
     await expectBalanced(lives.store);
     await lives.service.stop();
+  });
+
+  it('erases visitors without a userId and their other ids, and tells nobody', async () => {
+    const lives = await Lives.begin();
+    const anonymous = (messageId: string, anonymousId: string, more: object = {}) =>
+      event(messageId, 1, { userId: undefined as never, anonymousId, ...more });
+    await lives.write(
+      anonymous('m1', 'visitor'),
+      anonymous('m2', 'joined'),
+      anonymous('m3', 'other'),
+      anonymous('m4', 'device'),
+      event('m5', 1, { userId: 'ann', anonymousId: 'device' }),
+      anonymous('m6', 'known'),
+    );
+    lives.visitors = {
+      visitor: { profile: 7, anonymousIds: ['visitor', 'joined'], sources: [1] },
+      known: { profile: 8, userId: 'bob', anonymousIds: ['known'], sources: [1] },
+    };
+    lives.erasedProfiles = 1;
+    const ids = ['visitor', 'device', 'known', 'nobody'];
+    const request = { type: 'SUPPRESS_WITH_DELETE', userIds: [], anonymousIds: ids } as const;
+    expect(await lives.service.foresee(request)).toEqual({
+      unknown: ['nobody'],
+      belongToUsers: ['device', 'known'],
+    });
+    const id = await lives.regulateVisitors('SUPPRESS_WITH_DELETE', ...ids);
+    await lives.finish(id);
+    const receipt = await lives.store.regulations.get(id);
+    expect(receipt).toMatchObject({
+      ...{ overallStatus: 'FINISHED', subjects: 4, unknown: 1, belongToUsers: 2, profiles: 1 },
+      ...{ streamStatus: [], erased: { events: 2 } },
+    });
+    const left = [...lives.contents.events.values()].map(({ messageId }) => messageId);
+    expect(left).toEqual(['m3', 'm4', 'm5', 'm6']);
+    const suppressed = (anonymousId: string) => lives.filter.names({ anonymousId });
+    expect(['visitor', 'joined', 'nobody', 'device', 'known', 'other'].map(suppressed)).toEqual([
+      ...[true, true, true],
+      ...[false, false, false],
+    ]);
+    expect(JSON.stringify(receipt)).not.toMatch(/visitor|joined|device/);
   });
 
   it('leaves an anonymous id that another user has used too, although the profile has had it first', async () => {

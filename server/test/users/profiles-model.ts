@@ -115,6 +115,7 @@ interface Heard {
   readonly who: string;
   readonly computation: number;
   readonly value: Json;
+  readonly isAudience: boolean;
   readonly sequence: number;
   readonly at: Time;
 }
@@ -541,13 +542,13 @@ function lastHeard(all: readonly (Heard | Between)[]): {
         if (one.deleted.some((who) => key.startsWith(`${who} `))) last.delete(key);
     } else {
       const key = keyOf(one);
-      const { value, sequence, at } = one;
+      const { value, isAudience, sequence, at } = one;
       const before = newest.get(key) ?? { sequence: 0, at: 0 };
       expect([key, sequence]).toEqual([key, Math.max(sequence, before.sequence + 1)]);
       expect([key, at]).toEqual([key, Math.max(at, before.at)]);
       newest.set(key, one);
       const left = repeated.get(key) ?? 0;
-      const isRepeated = isDeepStrictEqual(last.get(key) ?? nothingOf(value), value);
+      const isRepeated = isDeepStrictEqual(last.get(key) ?? (isAudience ? false : null), value);
       const doubts = uncertain.get(key) ?? 0;
       if (isRepeated && doubts > 0) {
         uncertain.set(key, doubts - 1);
@@ -562,11 +563,6 @@ function lastHeard(all: readonly (Heard | Between)[]): {
   return { last, unsure };
 }
 
-/** What a destination knows of whom it has never heard, as far as a first event goes: no member, and no value. */
-function nothingOf(value: Json): Json {
-  return value === false ? false : null;
-}
-
 function keyOf({ who, computation }: Pick<Heard, 'who' | 'computation'>): string {
   return `${who} ${computation}`;
 }
@@ -579,6 +575,7 @@ function readNotification(json: string): Heard & { readonly to: readonly string[
     who: userId ?? anonymousId!,
     computation: Number(computation_id.replace(/^[a-z]+_/, '')),
     value: traits[computation_key]!,
+    isAudience: computation_id.startsWith('aud_'),
     sequence,
     at: Date.parse(timestamp),
     to: all ? undefined : Object.keys(named),

@@ -20,9 +20,10 @@ interface ProfileViewProps {
 
 /** Everything that is known of a user. */
 export function ProfileView({ profile, id }: ProfileViewProps) {
-  const { userId, traits, leftOut, firstSeenAt, lastSeenAt } = profile;
+  const { userId, anonymousIds, traits, leftOut, firstSeenAt, lastSeenAt } = profile;
   const [isDeleting, setIsDeleting] = useState(false);
-  const mayDelete = useMay('admin') && userId !== undefined;
+  const ids = userId === undefined ? anonymousIds : [userId];
+  const mayDelete = useMay('admin') && ids.length > 0;
   return (
     <>
       <div className="head">
@@ -33,7 +34,7 @@ export function ProfileView({ profile, id }: ProfileViewProps) {
         {mayDelete && (
           <div className="acts">
             <Button kind="danger" onClick={() => setIsDeleting(true)}>
-              Delete user…
+              {userId === undefined ? 'Delete visitor…' : 'Delete user…'}
             </Button>
           </div>
         )}
@@ -57,8 +58,12 @@ export function ProfileView({ profile, id }: ProfileViewProps) {
           <Merges profile={profile} />
         </aside>
       </div>
-      {isDeleting && userId !== undefined && (
-        <RegulationDialog initialIds={[userId]} onClose={() => setIsDeleting(false)} />
+      {isDeleting && (
+        <RegulationDialog
+          initialIds={ids}
+          isAnonymous={userId === undefined}
+          onClose={() => setIsDeleting(false)}
+        />
       )}
     </>
   );

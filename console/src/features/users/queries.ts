@@ -163,8 +163,11 @@ export const suppressionsQuery = infiniteQueryOptions({
 export function useRegulate() {
   const refresh = useRefresh('regulations', 'suppressions', 'profiles', 'events');
   return useMutation({
-    mutationFn: async (body: { readonly type: RegulationType; readonly subjectIds: string[] }) =>
-      (await answer(api.POST('/api/v1/regulations', { body }))) as { readonly id: string },
+    mutationFn: async (body: {
+      readonly type: RegulationType;
+      readonly subjectIds?: string[];
+      readonly anonymousIds?: string[];
+    }) => (await answer(api.POST('/api/v1/regulations', { body }))) as { readonly id: string },
     onSuccess: refresh,
   });
 }

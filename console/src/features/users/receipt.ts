@@ -41,13 +41,16 @@ export function goneText({ erasedAt = '', erasedFrom }: Pick<Regulation, 'erased
 /** The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself. */
 export function receiptText(regulation: Regulation): string {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, unknown } = regulation;
-  const { erased, profiles, streamStatus, reason } = regulation;
+  const { belongToUsers, erased, profiles, streamStatus, reason } = regulation;
   const { confirmed, all } = confirmationsOf(regulation);
   const rows: readonly (readonly [string, string | number | undefined])[] = [
     ['Regulation', id],
     ['Kind', type],
     ['Users', subjects],
     ...((unknown ?? 0) > 0 ? [['Ids that name nobody', unknown!] as [string, number]] : []),
+    ...(belongToUsers === undefined
+      ? []
+      : [['Anonymous ids that belong to users, of whom nothing is done', belongToUsers] as [string, number]]),
     ['Asked for', `${createdAt} by ${by}`],
     ['Status', overallStatus],
     ['Erased', erasedAt === undefined ? undefined : goneText(regulation)],

@@ -21,19 +21,28 @@ const TYPES: readonly { readonly value: RegulationType; readonly label: string }
 interface RegulationDialogProps {
   readonly initialIds: readonly string[];
   readonly initialType?: RegulationType;
+  /** The ids are anonymous ids of visitors. */
+  readonly isAnonymous?: boolean;
   readonly onClose: () => void;
 }
 
 /** What is to be done to whom, as it stands in the dialog. */
 interface RegulationDraft extends SubjectText {
   readonly type: RegulationType;
+  readonly of: 'users' | 'visitors';
 }
+
+const WHOM = [
+  { value: 'users', label: 'Users, by their userIds' },
+  { value: 'visitors', label: 'Visitors without a userId, by their anonymous ids' },
+];
 
 function draftFor({
   initialIds,
   initialType = 'SUPPRESS_WITH_DELETE',
+  isAnonymous = false,
 }: RegulationDialogProps): RegulationDraft {
-  return { type: initialType, ...textOf(initialIds) };
+  return { type: initialType, of: isAnonymous ? 'visitors' : 'users', ...textOf(initialIds) };
 }
 
 /** Deletes users, suppresses them, or ends it. Deleting cannot be taken back, so that something must be typed for it. */
@@ -44,7 +53,8 @@ export function RegulationDialog(props: RegulationDialogProps) {
   const regulate = useRegulate();
   const navigate = useNavigate();
   const isDone = useRef(false);
-  const { type } = draft;
+  const { type, of } = draft;
+  const isAnonymous = of === 'visitors';
   const { ids, mistake } = subjectsOf(draft);
   const [first = ''] = ids;
   const title = titleOf({ type, subjects: ids.length });
@@ -53,11 +63,12 @@ export function RegulationDialog(props: RegulationDialogProps) {
       title={title}
       action={title}
       // One user by its id; of many nobody would type all.
-      typed={ids.length === 1 ? confirmationOf(first) : plural(ids.length, 'user')}
+      typed={ids.length === 1 ? confirmationOf(first) : plural(ids.length, isAnonymous ? 'visitor' : 'user')}
       isDangerous={type !== 'UNSUPPRESS'}
       isReady={ids.length > 0}
       onConfirm={async () => {
-        const { id } = await regulate.mutateAsync({ type, subjectIds: [...ids] });
+        const named = isAnonymous ? { anonymousIds: [...ids] } : { subjectIds: [...ids] };
+        const { id } = await regulate.mutateAsync({ type, ...named });
         forget();
         // The receipt takes the place of the page that the dialog is on.
         isDone.current = true;
@@ -80,7 +91,21 @@ export function RegulationDialog(props: RegulationDialogProps) {
             />
           )}
         </Field>
-        <Field label="UserIds, one a line" hint="5,000 at most, taken as they are." error={mistake}>
+        <Field label="Who is meant">
+          {(control) => (
+            <Select
+              {...control}
+              value={of}
+              options={WHOM}
+              onChange={(value) => put({ ...draft, of: value as RegulationDraft['of'] })}
+            />
+          )}
+        </Field>
+        <Field
+          label={isAnonymous ? 'Anonymous ids, one a line' : 'UserIds, one a line'}
+          hint="5,000 at most, taken as they are."
+          error={mistake}
+        >
           {(control) => (
             <textarea
               {...control}
@@ -93,13 +118,21 @@ export function RegulationDialog(props: RegulationDialogProps) {
           )}
         </Field>
         <JsonSwitch isJson={draft.isJson} onChange={(isJson) => put({ ...draft, isJson })} />
-        {isErasing(type) && <ErasingNotice count={ids.length} />}
+        {isErasing(type) && <ErasingNotice count={ids.length} isAnonymous={isAnonymous} />}
       </div>
     </ConfirmDialog>
   );
 }
 
-function ErasingNotice({ count }: { readonly count: number }) {
+function ErasingNotice({ count, isAnonymous }: { readonly count: number; readonly isAnonymous: boolean }) {
+  if (isAnonymous)
+    return (
+      <Notice tone="warn">
+        Every stored event of {plural(count, 'visitor')} is erased, with what is owed of them and their
+        profiles. Of an id that belongs to a user nothing is erased. No destination is told: a delete
+        notification names a userId. This cannot be taken back; a receipt stays.
+      </Notice>
+    );
   return (
     <Notice tone="warn">
       Every stored event of {plural(count, 'user')} is erased, with what is owed of them, their dead letters,

@@ -1,5 +1,5 @@
 import type { Position } from '../../model/event.ts';
-import { isDeleting, type RegulationSubject } from '../../model/regulation.ts';
+import { isDeleting, newSubject, newVisitor, type RegulationSubject } from '../../model/regulation.ts';
 import { findLineOffsets, lineOf } from '../../model/serialized-event.ts';
 import { DAY, type Duration } from '../../model/time.ts';
 import type {
@@ -288,18 +288,14 @@ function regulationsOf(thread: WriterThread, hash: KeyHash, journal: RegulationJ
   const hashId = idHash(hash);
   const note = async (regulation: StoredRegulation, subjects: readonly RegulationSubject[]) => {
     const { id, type, createdAt: at } = regulation;
-    const users = await thread.request('regulationHashes', id);
+    const users = encodeHashes(hashesOf(subjects.flatMap(nameIn), hashId));
     await journal.append({ id, type, at, users, joined: encodeHashes(joinedHashes(subjects, hashId)) });
   };
   return {
     create: async (made) => {
-      const { id, type, createdAt: at, userIds } = made;
-      const users = encodeHashes(
-        hashesOf(
-          userIds.map((userId) => ['user', userId]),
-          hashId,
-        ),
-      );
+      const { id, type, createdAt: at, userIds, anonymousIds = [] } = made;
+      const named = [...userIds.map(newSubject), ...anonymousIds.map(newVisitor)];
+      const users = encodeHashes(hashesOf(named.flatMap(nameIn), hashId));
       // The line comes first: no regulation is in force that a restored backup would not heed.
       await journal.append({ id, type, at, users, joined: '' });
       try {
@@ -323,7 +319,7 @@ function regulationsOf(thread: WriterThread, hash: KeyHash, journal: RegulationJ
       await thread.request('advanceRegulation', { id, change });
     },
     scrub: () => thread.scrub(),
-    suppression: (userId) => thread.request('suppression', userId),
+    suppression: (id, kind = 'user') => thread.request('suppression', { id, kind }),
     suppressions: (max, after) =>
       thread.request('suppressions', after === undefined ? { max } : { max, after }),
     visitSuppressed: async (visit) => {
@@ -338,6 +334,14 @@ function regulationsOf(thread: WriterThread, hash: KeyHash, journal: RegulationJ
   };
 }
 
+/** The id by which a subject was named; none of a visitor who belongs to a user. */
+function nameIn({ userId, anonymousId, belongsToUser }: RegulationSubject): NamedId[] {
+  if (userId !== undefined) return [['user', userId]];
+  return anonymousId === undefined || belongsToUser === true ? [] : [['anonymous', anonymousId]];
+}
+
+type NamedId = readonly [kind: 'user' | 'anonymous', id: string];
+
 function joinedHashes(subjects: readonly RegulationSubject[], hashId: IdHash): Uint32Array {
   const ids = subjects.flatMap(({ formerUserIds, anonymousIds }) => [
     ...formerUserIds.map((id) => ['user', id] as const),
@@ -347,10 +351,7 @@ function joinedHashes(subjects: readonly RegulationSubject[], hashId: IdHash): U
 }
 
 /** Two words for each id. */
-function hashesOf(
-  ids: readonly (readonly [kind: 'user' | 'anonymous', id: string])[],
-  hashId: IdHash,
-): Uint32Array {
+function hashesOf(ids: readonly NamedId[], hashId: IdHash): Uint32Array {
   const hashes = new Uint32Array(ids.length * 2);
   for (const [index, [kind, id]] of ids.entries()) hashId(kind, id, hashes, index * 2);
   return hashes;

@@ -4,11 +4,11 @@ import {
   REGULATION_STATUSES,
   REGULATION_TYPES,
   type Regulation,
-  type RegulationType,
+  type RegulationSubject,
   type Suppression,
 } from '../../model/regulation.ts';
 import { isoTime } from '../../model/time.ts';
-import type { RegulationRequests } from '../../regulations/contract.ts';
+import type { RegulationRequest, RegulationRequests } from '../../regulations/contract.ts';
 import { faultOf, idAsJson, idInBody, idInQuery } from '../ids.ts';
 import { type ApiOperation, type Described, DryRunResult, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
@@ -24,17 +24,29 @@ const ERASED_FROM = ['files', 'tables'] as const;
 
 export type ErasedFrom = (typeof ERASED_FROM)[number];
 
-/** User ids in one regulation at most. spec/specification.md, "Limits". */
+/** Ids in one regulation at most. spec/specification.md, "Limits". */
 const MAX_SUBJECTS = 5000;
 
 const regulationInput = z.strictObject({
   type: z.enum(REGULATION_TYPES),
   subjectIds: z
     .array(idInBody)
-    .min(1)
     .max(MAX_SUBJECTS)
+    .default([])
     .meta({ description: 'UserIds, taken as they are. One that is there twice counts once.' }),
-  dryRun: z.boolean().default(false).meta({ description: 'Only checks the request, and counts the users.' }),
+  anonymousIds: z
+    .array(idInBody)
+    .max(MAX_SUBJECTS)
+    .default([])
+    .meta({
+      description:
+        'Anonymous ids of visitors without a userId: at least one id is needed, and there may be 5,000 of both kinds. Of one that ' +
+        'belongs to a user nothing is done.',
+    }),
+  dryRun: z
+    .boolean()
+    .default(false)
+    .meta({ description: 'Only checks the request, and says what it would find.' }),
 });
 
 const countsSchema = z.object({ events: z.int(), deliveries: z.int(), deadLetters: z.int() });
@@ -75,11 +87,15 @@ const regulationSchema = z.object({
   }),
   finishedAt: z.string().exactOptional(),
   by: z.string(),
-  subjects: z.int().meta({ description: 'Number of user ids.' }),
+  subjects: z.int().meta({ description: 'Number of ids.' }),
   erased: countsSchema,
   unknown: z.int().nullable().meta({
     description:
-      'User ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known.',
+      'Ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Null until that is known.',
+  }),
+  belongToUsers: z.int().exactOptional().meta({
+    description:
+      'Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none.',
   }),
   profiles: z.int().exactOptional().meta({ description: 'Profiles erased; absent until they are counted.' }),
   streamStatus: z.array(streamSchema),
@@ -113,6 +129,9 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
         type: z.enum(REGULATION_TYPES),
         subjects: z.int(),
         unknown: z.array(z.string()).meta({ description: 'Those that name nobody.' }),
+        belongToUsers: z.array(z.string()).meta({
+          description: 'Anonymous ids that belong to users: name the users to erase them.',
+        }),
       }),
       run: async ({ body, by }) => await createRegulation(body, by, dependencies),
     }),
@@ -153,11 +172,26 @@ function subjectsOperation({ regulations }: RegulationOperationDependencies): Ap
     method: 'GET',
     path: 'regulations/:id/subjects',
     role: 'admin',
-    summary: 'The user ids of a regulation and which of them name nobody, until it ends; then none',
+    summary:
+      'The ids of a regulation, what was found joined to each, and which of them name nobody, until it ends; then none',
     answer: z.object({
       data: z.array(
         z.object({
-          userId: z.string(),
+          userId: z.string().exactOptional(),
+          anonymousId: z
+            .string()
+            .exactOptional()
+            .meta({ description: 'That of a visitor without a userId.' }),
+          formerUserIds: z.array(z.string()).meta({
+            description: 'Further userIds that are erased or suppressed with it; empty until they are known.',
+          }),
+          anonymousIds: z.array(z.string()).meta({
+            description: 'Anonymous ids that are erased or suppressed with it; empty until they are known.',
+          }),
+          outcome: z
+            .enum(['belongs_to_a_user'])
+            .exactOptional()
+            .meta({ description: 'Why nothing is done of an anonymous id.' }),
           unknown: z
             .boolean()
             .nullable()
@@ -170,9 +204,19 @@ function subjectsOperation({ regulations }: RegulationOperationDependencies): Ap
       const id = names['id'] ?? '';
       if ((await regulations.get(id)) === undefined) throw noRegulation(id);
       const subjects = await regulations.subjects(id);
-      return { data: subjects.map(({ userId, isUnknown = null }) => ({ userId, unknown: isUnknown })) };
+      return { data: subjects.map(subjectView) };
     },
   });
+}
+
+function subjectView(subject: RegulationSubject) {
+  const { userId, anonymousId, formerUserIds, anonymousIds, isUnknown = null, belongsToUser } = subject;
+  return {
+    ...(userId === undefined ? {} : { userId }),
+    ...(anonymousId === undefined ? {} : { anonymousId }),
+    ...{ formerUserIds: [...formerUserIds], anonymousIds: [...anonymousIds], unknown: isUnknown },
+    ...(belongsToUser === true ? { outcome: 'belongs_to_a_user' as const } : {}),
+  };
 }
 
 function suppressionOperations({ regulations }: RegulationOperationDependencies): ApiOperation[] {
@@ -183,16 +227,20 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
       role: 'viewer',
       summary:
         'Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids. With userId or userIdJson: that user, whether its ' +
-        'id is kept or its hash',
+        'id is kept or its hash. With anonymousId or anonymousIdJson: that visitor',
       query: z.object({
         userId: idInQuery.exactOptional(),
         userIdJson: idAsJson.exactOptional(),
+        anonymousId: idInQuery.exactOptional(),
+        anonymousIdJson: idAsJson.exactOptional(),
         ...pageQuery,
       }),
       answer: pageSchema(suppressionSchema),
-      run: async ({ query: { limit, cursor, userId, userIdJson = userId } }) => {
-        if (userIdJson !== undefined) {
-          const one = await regulations.suppression(userIdJson);
+      run: async ({ query: { limit, cursor, ...query } }) => {
+        const { userId, userIdJson = userId, anonymousId, anonymousIdJson = anonymousId } = query;
+        const asked = userIdJson ?? anonymousIdJson;
+        if (asked !== undefined) {
+          const one = await regulations.suppression(asked, userIdJson === undefined ? 'anonymous' : 'user');
           return { data: one === undefined ? [] : [suppressionView(one)], next: null };
         }
         const found = await regulations.suppressions(limit + 1, parseIdCursor(cursor));
@@ -209,7 +257,7 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
       answer: suppressionSchema,
       problems: ['unknown_name'],
       run: async ({ names }) => {
-        const found = await regulations.suppression(names['userId'] ?? '');
+        const found = await regulations.suppression(names['userId'] ?? '', 'user');
         if (found !== undefined) return suppressionView(found);
         throw new Problem('unknown_name', { hint: 'This user is not suppressed.' });
       },
@@ -218,34 +266,43 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
 }
 
 async function createRegulation(
-  { type, subjectIds, dryRun }: z.output<typeof regulationInput>,
+  { type, subjectIds, anonymousIds: visitors, dryRun }: z.output<typeof regulationInput>,
   by: string,
   { regulations, erasedFrom }: RegulationOperationDependencies,
 ) {
-  const userIds = [...new Set(subjectIds)];
-  await refuseUnknownFaults(subjectIds, type, regulations);
-  if (dryRun)
-    return new DryRunResult({
-      type,
-      subjects: userIds.length,
-      unknown: await regulations.unknown(userIds, type),
+  const [userIds, anonymousIds] = [[...new Set(subjectIds)], [...new Set(visitors)]];
+  const subjects = userIds.length + anonymousIds.length;
+  if (subjects === 0 || subjects > MAX_SUBJECTS)
+    throw new Problem('invalid_parameters', {
+      errors: [
+        {
+          path: 'body.subjectIds',
+          message: `must have, with anonymousIds, at least one id and at most ${MAX_SUBJECTS.toLocaleString('en-US')}`,
+        },
+      ],
     });
-  return regulationView(await regulations.create({ type, userIds, by }), erasedFrom);
+  const request = { type, userIds, anonymousIds };
+  await refuseUnknownFaults({ subjectIds, anonymousIds: visitors }, request, regulations);
+  if (dryRun) return new DryRunResult({ type, subjects, ...(await regulations.foresee(request)) });
+  return regulationView(await regulations.create({ ...request, by }), erasedFrom);
 }
 
 /** An id that receiving refuses can only be one that an earlier version has stored. */
 async function refuseUnknownFaults(
-  ids: readonly string[],
-  type: RegulationType,
+  named: Readonly<Record<'subjectIds' | 'anonymousIds', readonly string[]>>,
+  { type, userIds, anonymousIds }: Omit<RegulationRequest, 'by'>,
   regulations: RegulationRequests,
 ): Promise<void> {
-  const faulty = ids.filter((id) => faultOf(id) !== undefined);
-  if (faulty.length === 0) return;
-  const unknown = new Set(await regulations.unknown(faulty, type));
-  const errors = ids.flatMap((id, nth) =>
-    unknown.has(id)
-      ? [{ path: `body.subjectIds[${nth}]`, message: `${faultOf(id)}; nobody has this one` }]
-      : [],
+  const faulty = (ids: readonly string[]) => ids.filter((id) => faultOf(id) !== undefined);
+  const asked = { type, userIds: faulty(userIds), anonymousIds: faulty(anonymousIds) };
+  if (asked.userIds.length + asked.anonymousIds.length === 0) return;
+  const unknown = new Set((await regulations.foresee(asked)).unknown);
+  const errors = Object.entries(named).flatMap(([field, ids]) =>
+    ids.flatMap((id, nth) =>
+      unknown.has(id) && faultOf(id) !== undefined
+        ? [{ path: `body.${field}[${nth}]`, message: `${faultOf(id)}; nobody has this one` }]
+        : [],
+    ),
   );
   if (errors.length > 0) throw new Problem('invalid_parameters', { errors: errors.slice(0, MOST_ERRORS) });
 }
@@ -263,12 +320,13 @@ function regulationView(
   erasedFrom: ErasedFrom,
 ): Described<z.output<typeof regulationSchema>> {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, erased } = regulation;
-  const { unknown = null, profiles, streamStatus, reason } = regulation;
+  const { unknown = null, belongToUsers, profiles, streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
     ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt), erasedFrom }),
     ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
     ...{ by, subjects, unknown, erased },
+    ...(belongToUsers === undefined ? {} : { belongToUsers }),
     ...(profiles === undefined ? {} : { profiles }),
     streamStatus: streamStatus.map(streamView),
     ...(reason === undefined ? {} : { reason }),

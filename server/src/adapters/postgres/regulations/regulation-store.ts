@@ -3,8 +3,10 @@ import {
   isDeleting,
   isSuppressing,
   newSubject,
+  newVisitor,
   type RegulationSubject,
   type Suppression,
+  userIdsOf,
 } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import {
@@ -45,18 +47,24 @@ export class PostgresRegulations implements Regulations {
   }
 
   create(regulation: NewRegulation): Promise<StoredRegulation> {
-    const { id, type, createdAt, userIds } = regulation;
+    const { id, type, createdAt, userIds, anonymousIds = [] } = regulation;
     const document = newDocument(regulation);
     const isAtOnce = document.step === 'done';
-    const hashes = userIds.map((userId) => this.#hash('user', userId));
+    const hashes = [
+      ...userIds.map((userId) => this.#hash('user', userId)),
+      ...anonymousIds.map((anonymousId) => this.#hash('anonymous', anonymousId)),
+    ];
+    const subjects = [...userIds.map(newSubject), ...anonymousIds.map(newVisitor)];
     return this.#database.write(async (transaction) => {
       const values = [id, !isAtOnce, JSON.stringify(document), Buffer.concat(hashes)];
       const [made] = await transaction.rows<{ number: number }>(SQL.insert, values);
       const number = made!.number;
-      if (!isAtOnce) await putSubjects(transaction, number, userIds.map(newSubject));
+      if (!isAtOnce) await putSubjects(transaction, number, subjects);
       if (isAtOnce) await transaction.rows(SQL.unsuppress, [hashes]);
       else if (isSuppressing(type)) {
-        const ids = userIds.map((userId) => (type === 'SUPPRESS_ONLY' ? Buffer.from(userId) : null));
+        const ids = subjects.map(({ userId }) =>
+          type === 'SUPPRESS_ONLY' && userId !== undefined ? Buffer.from(userId) : null,
+        );
         await transaction.rows(SQL.suppress, [hashes, ids, createdAt, id]);
       }
       await note(transaction, [creationEntry(regulation)]);
@@ -116,9 +124,9 @@ export class PostgresRegulations implements Regulations {
     await rewriteTables(this.#database, ['regulation', 'regulation_subject', 'suppression']);
   }
 
-  suppression(userId: string): Promise<Suppression | undefined> {
+  suppression(id: string, kind: 'user' | 'anonymous' = 'user'): Promise<Suppression | undefined> {
     return this.#database.read(async (transaction) => {
-      const [row] = await transaction.rows<SuppressionRow>(SQL.suppression, [this.#hash('user', userId)]);
+      const [row] = await transaction.rows<SuppressionRow>(SQL.suppression, [this.#hash(kind, id)]);
       return row && suppressionOf(row);
     });
   }
@@ -174,14 +182,18 @@ export class PostgresRegulations implements Regulations {
     subjects: readonly RegulationSubject[],
     { since, regulation }: { readonly since: number; readonly regulation: string },
   ): Promise<void> {
-    const joined = subjects.flatMap(({ userId, formerUserIds, anonymousIds }) => {
-      const owner = this.#hash('user', userId);
+    const ofUsers = subjects.flatMap(({ belongsToUser, anonymousId }) =>
+      belongsToUser === true && anonymousId !== undefined ? [this.#hash('anonymous', anonymousId)] : [],
+    );
+    if (ofUsers.length > 0) await transaction.rows(SQL.unsuppressOf, [ofUsers, regulation]);
+    const joined = subjects.flatMap(({ userId, anonymousId = '', formerUserIds, anonymousIds }) => {
+      const owner = userId === undefined ? this.#hash('anonymous', anonymousId) : this.#hash('user', userId);
       return [
         ...formerUserIds.map((id) => ({ owner, hash: this.#hash('user', id) })),
         ...anonymousIds.map((id) => ({ owner, hash: this.#hash('anonymous', id) })),
       ];
     });
-    if (joined.length === 0) return;
+    if (joined.length + ofUsers.length === 0) return;
     const [hashes, owners] = [joined.map(({ hash }) => hash), joined.map(({ owner }) => owner)];
     await transaction.rows(SQL.suppressJoined, [hashes, owners, since, regulation]);
     await transaction.rows(SQL.moveSuppressions, []);
@@ -189,7 +201,7 @@ export class PostgresRegulations implements Regulations {
 
   async #forgetIds(transaction: Transaction, id: string): Promise<void> {
     const subjects = await this.#subjectsOf(transaction, id);
-    const ids = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+    const ids = subjects.flatMap(userIdsOf);
     await transaction.rows(SQL.forgetIds, [ids.map((userId) => this.#hash('user', userId))]);
   }
 

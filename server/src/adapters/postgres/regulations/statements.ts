@@ -65,6 +65,11 @@ on conflict (hash) do nothing`,
     name: 'suppression.remove',
     text: 'delete from suppression where hash = any($1::bytea[]) or owner = any($1::bytea[])',
   },
+  /** $1 hashes, $2 the regulation that suppressed them. */
+  unsuppressOf: {
+    name: 'suppression.remove_of',
+    text: 'delete from suppression where hash = any($1::bytea[]) and regulation = $2',
+  },
   /** $1 hashes: keeps these, and no id. */
   forgetIds: {
     name: 'suppression.forget',

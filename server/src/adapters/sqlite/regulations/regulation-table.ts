@@ -5,7 +5,9 @@ import {
   isDeleting,
   isSuppressing,
   newSubject,
+  newVisitor,
   type RegulationSubject,
+  userIdsOf,
 } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import {
@@ -21,7 +23,7 @@ import type { Quarantine } from '../damage.ts';
 import { read, write } from '../rpc.ts';
 import type { AuditTable } from '../settings/records.ts';
 import { decodeHashes, type JournalEntry } from './journal.ts';
-import type { SuppressionTable } from './suppression-table.ts';
+import type { SuppressionMessage, SuppressionTable } from './suppression-table.ts';
 
 /** The operations of the store of regulations (ports/regulations.ts). */
 export function regulationHandlers(regulations: RegulationTable) {
@@ -35,7 +37,7 @@ export function regulationHandlers(regulations: RegulationTable) {
     advanceRegulation: write(({ id, change }: AdvanceMessage) => regulations.advance(id, change)),
     regulationHashes: read((id: string) => regulations.hashesOf(id)),
     reapplyRegulation: write((entry: JournalEntry) => regulations.reapply(entry)),
-    suppression: read((userId: string) => suppressions.find(userId)),
+    suppression: read((message: SuppressionMessage) => suppressions.find(message)),
     suppressions: read(({ max, after }: SuppressionListMessage) => suppressions.list(max, after)),
     suppressed: read(
       (after: Uint32Array) => suppressions.hashesAfter(after),
@@ -83,19 +85,20 @@ export class RegulationTable {
   }
 
   create(regulation: NewRegulation): StoredRegulation {
-    const { id, type, createdAt, userIds } = regulation;
+    const { id, type, createdAt, userIds, anonymousIds = [] } = regulation;
     const document = newDocument(regulation);
     const isAtOnce = document.step === 'done';
-    const hashes = this.suppressions.hashesOf(userIds);
+    const hashes = this.suppressions.hashesOf(userIds, anonymousIds);
     const { lastInsertRowid } = this.#sql.insert.run(id, isAtOnce ? 0 : 1, '', bytesOf(hashes), 0);
     const number = Number(lastInsertRowid);
     this.#write(number, document);
     this.#audit.add(creationEntry(regulation));
-    if (isAtOnce) this.suppressions.remove(userIds);
-    else this.#putSubjects(number, userIds.map(newSubject));
+    if (isAtOnce) this.suppressions.remove(hashes);
+    else this.#putSubjects(number, [...userIds.map(newSubject), ...anonymousIds.map(newVisitor)]);
     if (isSuppressing(type)) {
       const keepsIds = type === 'SUPPRESS_ONLY';
       this.suppressions.add(userIds, { keepsIds, since: createdAt, regulation: id });
+      this.suppressions.addVisitors(anonymousIds, { since: createdAt, regulation: id });
     }
     return { ...document, number };
   }
@@ -149,7 +152,7 @@ export class RegulationTable {
     }
     if (change.step === 'clean') {
       if (isDeleting(document.type)) {
-        const all = this.subjects(id).flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+        const all = this.subjects(id).flatMap(userIdsOf);
         this.suppressions.forgetIds(all);
       }
       this.#sql.dropSubjects.run(number);
@@ -173,7 +176,7 @@ export class RegulationTable {
     };
     const { lastInsertRowid } = this.#sql.insert.run(id, 0, '', bytesOf(hashes), 0);
     this.#write(Number(lastInsertRowid), document);
-    if (type === 'UNSUPPRESS') this.suppressions.removeHashed(hashes);
+    if (type === 'UNSUPPRESS') this.suppressions.remove(hashes);
     else if (isSuppressing(type))
       this.suppressions.addHashed(hashes, decodeHashes(joined), { since: at, regulation: id });
   }

@@ -6,6 +6,11 @@ import type { IdHash } from '../../../ports/regulations.ts';
 /** Hashes read in one slice. */
 const SLICE = 20_000;
 
+export interface SuppressionMessage {
+  readonly id: string;
+  readonly kind: 'user' | 'anonymous';
+}
+
 interface Origin {
   readonly since: Time;
   readonly regulation: string;
@@ -25,10 +30,12 @@ export class SuppressionTable {
     this.#hashId = hashId;
   }
 
-  /** Two words for each userId. */
-  hashesOf(userIds: readonly string[]): Uint32Array {
-    const hashes = new Uint32Array(userIds.length * 2);
+  /** Two words for each id. */
+  hashesOf(userIds: readonly string[], anonymousIds: readonly string[]): Uint32Array {
+    const hashes = new Uint32Array((userIds.length + anonymousIds.length) * 2);
     for (const [index, id] of userIds.entries()) this.#hashId('user', id, hashes, index * 2);
+    for (const [index, id] of anonymousIds.entries())
+      this.#hashId('anonymous', id, hashes, (userIds.length + index) * 2);
     return hashes;
   }
 
@@ -40,10 +47,20 @@ export class SuppressionTable {
     }
   }
 
-  /** Suppresses the joined ids of users who are suppressed still. */
+  /** Suppresses visitors without a userId, by their anonymous ids. */
+  addVisitors(anonymousIds: readonly string[], { since, regulation }: Origin): void {
+    for (const id of anonymousIds) {
+      const [high, low] = this.#hash('anonymous', id);
+      this.#sql.put.run(high, low, null, null, null, since, regulation);
+    }
+  }
+
+  /** Suppresses the joined ids of users and visitors who are suppressed still, and visitors who belong to a user no longer. */
   addJoined(subjects: readonly RegulationSubject[], { since, regulation }: Origin): void {
-    for (const { userId, formerUserIds, anonymousIds } of subjects) {
-      const [ownerHigh, ownerLow] = this.#hash('user', userId);
+    for (const { userId, anonymousId = '', formerUserIds, anonymousIds, belongsToUser } of subjects) {
+      const [ownerHigh, ownerLow] =
+        userId === undefined ? this.#hash('anonymous', anonymousId) : this.#hash('user', userId);
+      if (belongsToUser) this.#sql.removeOf.run(ownerHigh, ownerLow, regulation);
       if (this.#sql.has.get(ownerHigh, ownerLow) === undefined) continue;
       for (const id of formerUserIds) {
         const [high, low] = this.#hash('user', id);
@@ -56,20 +73,11 @@ export class SuppressionTable {
     }
   }
 
-  /** Ends the suppression of users and of the ids that are joined to them. */
-  remove(userIds: readonly string[]): void {
-    for (const id of userIds) {
-      const [high, low] = this.#hash('user', id);
-      this.#sql.remove.run(high, low);
-      this.#sql.removeJoined.run(high, low);
-    }
-  }
-
-  /** As `remove`, of users whose hashes are known. */
-  removeHashed(users: Uint32Array): void {
-    for (let at = 0; at < users.length; at += 2) {
-      this.#sql.remove.run(users[at]!, users[at + 1]!);
-      this.#sql.removeJoined.run(users[at]!, users[at + 1]!);
+  /** Ends the suppression of users and visitors with these hashes, and of the ids that are joined to them. */
+  remove(hashes: Uint32Array): void {
+    for (let at = 0; at < hashes.length; at += 2) {
+      this.#sql.remove.run(hashes[at]!, hashes[at + 1]!);
+      this.#sql.removeJoined.run(hashes[at]!, hashes[at + 1]!);
     }
   }
 
@@ -88,8 +96,8 @@ export class SuppressionTable {
     for (const id of userIds) this.#sql.forget.run(...this.#hash('user', id));
   }
 
-  find(userId: string): Suppression | undefined {
-    const row = this.#sql.find.get(...this.#hash('user', userId)) as SuppressionRow | undefined;
+  find({ id, kind }: SuppressionMessage): Suppression | undefined {
+    const row = this.#sql.find.get(...this.#hash(kind, id)) as SuppressionRow | undefined;
     return row && suppressionOf(row);
   }
 
@@ -142,6 +150,7 @@ function statements(database: DatabaseSync) {
     ),
     has: prepare('select 1 from suppression where high = ? and low = ?'),
     remove: prepare('delete from suppression where high = ? and low = ?'),
+    removeOf: prepare('delete from suppression where high = ? and low = ? and regulation = ?'),
     removeJoined: prepare('delete from suppression where owner_high = ? and owner_low = ?'),
     forget: prepare('update suppression set id = null where high = ? and low = ? and id is not null'),
     find: prepare('select id, since, regulation from suppression where high = ? and low = ?'),

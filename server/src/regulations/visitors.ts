@@ -1,0 +1,50 @@
+import { newVisitor, type RegulationSubject } from '../model/regulation.ts';
+import type { Users } from '../ports/users.ts';
+import { lookAt, type SurveyDependencies } from './survey.ts';
+
+export interface VisitorDependencies extends Pick<SurveyDependencies, 'log' | 'checkStop'> {
+  readonly users: Pick<Users, 'visitors'>;
+}
+
+/**
+ * Finds out everything that belongs to visitors without a userId: the anonymous ids that were joined to theirs, and the sources that saw
+ * them. One whose id a user has, by its profile or in any stored event, belongs to that user, and nothing is found of it.
+ */
+export async function surveyVisitors(
+  anonymousIds: readonly string[],
+  { log, users, checkStop }: VisitorDependencies,
+): Promise<{ readonly subjects: readonly RegulationSubject[]; readonly profiles: number }> {
+  const known = await users.visitors(anonymousIds);
+  const subjects = anonymousIds.map((anonymousId, nth) => ({
+    ...newVisitor(anonymousId),
+    belongsToUser: known[nth]?.userId !== undefined,
+    anonymousIds: [...new Set([anonymousId, ...(known[nth]?.anonymousIds ?? [])])],
+    sources: new Set(known[nth]?.sources ?? []),
+  }));
+  const open = () => subjects.filter(({ belongsToUser }) => !belongsToUser);
+  const all = [...new Set(open().flatMap((subject) => subject.anonymousIds))];
+  const ofUsers = new Set<string>();
+  for (let from: number | undefined = 0; from !== undefined && all.length > 0; ) {
+    checkStop();
+    const found = await log.sharedIds({ ids: all, owners: [] }, from);
+    for (const id of found.shared) ofUsers.add(id);
+    from = found.next;
+  }
+  for (const subject of subjects)
+    if (subject.anonymousIds.some((id) => ofUsers.has(id))) subject.belongsToUser = true;
+  const ofId = new Map(open().flatMap((subject) => subject.anonymousIds.map((id) => [id, subject] as const)));
+  await lookAt({ userIds: [], anonymousIds: [...ofId.keys()] }, { log, checkStop }, (ids, { source }) => {
+    ofId.get(ids.anonymousId ?? '')?.sources.add(source);
+  });
+  const profiles = new Set(
+    known.flatMap((one, nth) => (one === undefined || subjects[nth]!.belongsToUser ? [] : [one.profile])),
+  );
+  return {
+    subjects: subjects.map(({ belongsToUser, sources, ...subject }) =>
+      belongsToUser
+        ? { ...subject, anonymousIds: [], sources: [], belongsToUser }
+        : { ...subject, sources: [...sources].sort((a, b) => a - b) },
+    ),
+    profiles: profiles.size,
+  };
+}

@@ -93,6 +93,32 @@ describe('a backup from before a regulation', () => {
     await restored(async (copy) => expect(await findAll(copy, { userId: 'gone' })).toEqual([]));
   });
 
+  it('heeds what was said of visitors, and leaves those who belong to users', async () => {
+    const seen = (messageId: string, anonymousId: string) =>
+      event(messageId, 1, { userId: undefined as never, anonymousId });
+    await store.log.append(batch([seen('v1', 'visitor'), seen('v2', 'joined'), seen('v3', 'device')]));
+    await store.backup(join(root, 'backup'));
+    const id = 'reg-visitors';
+    const anonymousIds = ['visitor', 'device'];
+    await store.regulations.create({
+      ...{ id, type: 'SUPPRESS_WITH_DELETE', createdAt: START, by: 'admin', userIds: [], anonymousIds },
+    });
+    const nothing = { formerUserIds: [], anonymousIds: [], sources: [] };
+    const subjects = [
+      { ...nothing, anonymousId: 'visitor', anonymousIds: ['visitor', 'joined'] },
+      { ...nothing, anonymousId: 'device', belongsToUser: true },
+    ];
+    await store.regulations.advance(id, { step: 'clean', subjects });
+    await restored(async ({ regulations, ...copy }) => {
+      const found = async (anonymousId: string) =>
+        (await findAll({ ...copy, regulations }, { anonymousId })).length;
+      expect([await found('visitor'), await found('joined'), await found('device')]).toEqual([0, 0, 1]);
+      expect(await regulations.suppression('visitor', 'anonymous')).toMatchObject({ regulation: id });
+      expect(await regulations.suppression('joined', 'anonymous')).toMatchObject({ regulation: id });
+      expect(await regulations.suppression('device', 'anonymous')).toBeUndefined();
+    });
+  });
+
   it('leaves a folder that no start takes when the restore does not come to its end', async () => {
     await store.backup(join(root, 'backup'));
     await regulate('DELETE_ONLY', 'gone');

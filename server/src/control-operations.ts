@@ -29,6 +29,7 @@ import { sourceOperations } from './control-api/operations/sources.ts';
 import { tailOperations } from './control-api/operations/tail.ts';
 import { timelineOperations } from './control-api/operations/timeline.ts';
 import { type TokenOperationDependencies, tokenOperations } from './control-api/operations/tokens.ts';
+import { PreviewDesk } from './control-api/preview-desk.ts';
 import type { EndpointCheckDependencies } from './control-api/records.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import type { Destination } from './model/destination.ts';
@@ -156,7 +157,10 @@ export function controlOperations({
     ...deliveryOperations({ settings, search }),
     ...deliveryRequestOperations({ settings, log, destinationType, clock }),
     ...profileOperations({ users, settings }),
-    ...computationOperations({ ...records, ...DEFINITIONS, history, users, retention }),
+    ...computationOperations({
+      ...{ ...records, ...DEFINITIONS, history, users, retention },
+      previews: new PreviewDesk(clock),
+    }),
     ...redeliveryOperations({
       settings,
       clock,

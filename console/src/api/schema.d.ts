@@ -987,7 +987,7 @@ export interface paths {
         put?: never;
         /**
          * Computes a definition over the stored events, without keeping or sending anything.
-         * @description Needs the role `viewer`.
+         * @description Needs the role `editor`.
          */
         post: operations["postAudiencesPreview"];
         delete?: never;
@@ -1079,7 +1079,7 @@ export interface paths {
         put?: never;
         /**
          * Computes a definition over the stored events, without keeping or sending anything.
-         * @description Needs the role `viewer`.
+         * @description Needs the role `editor`.
          */
         post: operations["postTraitsPreview"];
         delete?: never;
@@ -2064,6 +2064,22 @@ export interface components {
                     status?: 409;
                     /** @enum {unknown} */
                     code?: "still_mentioned";
+                };
+            };
+        };
+        /** @description Too Many Requests: `too_many_failed_sign_ins`, `preview_running` */
+        "preview_running.too_many_failed_sign_ins": {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 429;
+                    /** @enum {unknown} */
+                    code?: "too_many_failed_sign_ins" | "preview_running";
                 };
             };
         };
@@ -5146,6 +5162,8 @@ export interface operations {
                         leaves: number;
                         /** @description Earlier events cannot count. */
                         eventsSince?: string;
+                        /** @description When it was begun: an answer that took long is given again for a minute. */
+                        computedAt: string;
                         /** @description Whether every event counts that was stored when it was asked for. */
                         complete: boolean;
                         /** @description How many do not count yet, because profiles are behind. */
@@ -5160,10 +5178,10 @@ export interface operations {
             };
             400: components["responses"]["body_not_json"];
             401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
-            429: components["responses"]["too_many_failed_sign_ins"];
+            429: components["responses"]["preview_running.too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["profiles_unavailable"];
         };
@@ -5585,6 +5603,8 @@ export interface operations {
                         leaves: number;
                         /** @description Earlier events cannot count. */
                         eventsSince?: string;
+                        /** @description When it was begun: an answer that took long is given again for a minute. */
+                        computedAt: string;
                         /** @description Whether every event counts that was stored when it was asked for. */
                         complete: boolean;
                         /** @description How many do not count yet, because profiles are behind. */
@@ -5599,10 +5619,10 @@ export interface operations {
             };
             400: components["responses"]["body_not_json"];
             401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
-            429: components["responses"]["too_many_failed_sign_ins"];
+            429: components["responses"]["preview_running.too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["profiles_unavailable"];
         };

@@ -26,8 +26,8 @@ export interface Users {
   members(computation: number, limit: number, from?: string): Promise<MembersPage>;
 
   /**
-   * Computes a definition over what is stored, without sending or keeping anything. Rejects after two minutes, and when `signal` is
-   * aborted: profiles stand still meanwhile.
+   * Computes a definition over what is stored, without sending or keeping anything, while profiles go on with half of their time. What
+   * arrives meanwhile may count or not. Rejects after two minutes, and when `signal` is aborted.
    */
   preview(request: PreviewRequest, signal?: AbortSignal): Promise<Preview>;
 

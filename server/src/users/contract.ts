@@ -56,11 +56,14 @@ export interface UsersSettings {
 
 /**
  * The work of the users thread, a slice at a time. Calls come one after the other, never while another is under way, except for
- * `stop` and `cancelPreview`. Every method rejects with a `StorageError` when a file cannot be read or written; it may be called again then.
+ * `stop`, `cancelPreview` and what `preview` has begun. Every method rejects with a `StorageError` when a file cannot be read or written; it may be called again then.
  */
 export interface UsersProcessor extends Omit<Users, 'status' | 'preview'> {
-  /** As `Users.preview`. */
-  preview(request: PreviewRequest): Promise<Preview>;
+  /**
+   * As `Users.preview`, begun: profiles go on while it is computed, half of the time each. What arrives meanwhile may count or not. At most
+   * one runs at a time.
+   */
+  preview(request: PreviewRequest): Promise<RunningPreview>;
 
   /** Ends the preview under way, which rejects. */
   cancelPreview(): void;
@@ -79,6 +82,10 @@ export interface UsersProcessor extends Omit<Users, 'status' | 'preview'> {
 
   /** The state of each computation, as far as it is known without looking at profiles. */
   computations(): Promise<readonly ComputationStatus[]>;
+}
+
+export interface RunningPreview {
+  readonly result: Promise<Preview>;
 }
 
 /** What came of a slice. */

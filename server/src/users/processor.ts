@@ -51,10 +51,10 @@ const SOON = 100_000;
 /** How long a question waits at most for the events that came before it. */
 const CATCH_UP_TIME: Duration = 2 * SECOND;
 
-/** How long a preview may take: profiles stand still meanwhile. */
+/** How long a preview may take: profiles have half of the time meanwhile. */
 const PREVIEW_TIME: Duration = 2 * MINUTE;
 const PREVIEW_ADVICE =
-  'the preview took longer than two minutes and was given up, because it reads all stored events while profiles wait: save the ' +
+  'the preview took longer than two minutes and was given up, because it reads all stored events beside the work on profiles: save the ' +
   'definition with enabled: false, which counts beside everything else and sends nothing, and look at its members';
 
 /** An event whose processing throws this many times is left out. */
@@ -195,11 +195,12 @@ export class Processor implements UsersProcessor {
     const reader = new IdentityReader(hash, this.#settings.identities);
     const until = clock.monotonic() + PREVIEW_TIME;
     this.#isPreviewCancelled = false;
-    const preview = await computations.preview(request, reader, () => {
+    const check = () => {
       if (this.#isPreviewCancelled) throw new StorageError('nobody waits for this preview any more');
       if (clock.monotonic() > until) throw new StorageError(PREVIEW_ADVICE);
-    });
-    return { ...preview, eventsBehind };
+    };
+    const compute = async () => ({ ...(await computations.preview(request, reader, check)), eventsBehind });
+    return { result: compute() };
   }
 
   cancelPreview(): void {
@@ -229,8 +230,10 @@ export class Processor implements UsersProcessor {
   async rebuild({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
     const report = await this.#view().rebuildReport();
     if (!dryRun) {
-      const { store } = this.#options;
-      await store.clear(await SentBefore.collect(store, this.#settings.computations));
+      const { store, computations } = this.#options;
+      // Settings that have just changed are noted first.
+      await this.#slice().catch(() => {});
+      await store.clear(await computations.forRebuild(store, this.#settings.computations));
       this.#forget();
     }
     return report;

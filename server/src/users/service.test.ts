@@ -11,6 +11,7 @@ import { createSystemClock } from '../adapters/system/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Store } from '../ports/store.ts';
+import type { Preview } from '../ports/users.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
   NO_COUNTS,
@@ -47,11 +48,13 @@ describe('the service of the users thread', () => {
   let reports: UsersProgress[];
   let calls: string[];
   let profiles = emptyProfiles();
+  let previewing: PromiseWithResolvers<Preview>;
 
   beforeEach(() => {
     contents = emptyContents();
     log = openMemoryStore({ contents });
     profiles = emptyProfiles();
+    previewing = Promise.withResolvers();
     faults = {};
     reports = [];
     calls = [];
@@ -102,6 +105,14 @@ describe('the service of the users thread', () => {
         calls.push('profile');
         return undefined;
       },
+      async preview() {
+        calls.push('preview');
+        return { result: previewing.promise };
+      },
+      cancelPreview() {
+        calls.push('cancel');
+        previewing.reject(new StorageError('nobody waits for it any more'));
+      },
       async rebuild({ dryRun }) {
         calls.push(`rebuild ${dryRun}`);
         return { profiles: 0, events: 0, poorer: 0 };
@@ -110,7 +121,7 @@ describe('the service of the users thread', () => {
     return processor as UsersProcessor;
   }
 
-  const call = (name: 'profile' | 'rebuild' | 'configure' | 'progress', ...given: unknown[]) =>
+  const call = (name: 'preview' | 'profile' | 'rebuild' | 'configure' | 'progress', ...given: unknown[]) =>
     service.call({ kind: 'call', id: 1, name, arguments: given } as never);
   const applied = () =>
     until('everything is applied', () =>
@@ -206,6 +217,30 @@ describe('the service of the users thread', () => {
     await applied();
     expect(await answer).toBeUndefined();
     expect(calls).toEqual(['configure 0', 'profile']);
+  });
+
+  it('applies events and answers others while a preview is computed', async () => {
+    start();
+    const preview = call('preview', { definition: {}, includeAnonymous: false } as never);
+    await until('it is begun', () => calls.includes('preview'));
+    await log.log.append(batch(events(3)));
+    service.wake();
+    await applied();
+    expect(await call('profile', { userId: 'u1' })).toBeUndefined();
+    previewing.resolve({ members: 7 } as Preview);
+    expect(await preview).toEqual({ members: 7 });
+    expect(calls).not.toContain('cancel');
+  });
+
+  it('ends a preview before it closes the file', async () => {
+    start();
+    const preview = call('preview', { definition: {}, includeAnonymous: false } as never);
+    await until('it is begun', () => calls.includes('preview'));
+    const refused = expect(preview).rejects.toThrow('nobody waits');
+    service.stop();
+    await running;
+    await refused;
+    expect(calls).toEqual(['configure 0', 'preview', 'cancel']);
   });
 
   it('tries again after a failure, says why meanwhile, and still answers calls', async () => {

@@ -7,6 +7,7 @@ import type { RebuildReport } from '../ports/users.ts';
 import {
   NO_COUNTS,
   type ProcessorCounts,
+  type RunningPreview,
   type UsersProcessor,
   type UsersProgress,
   type UsersSettings,
@@ -53,6 +54,12 @@ interface WaitingCall {
   readonly reject: (error: Error) => void;
 }
 
+/** A preview that is computed between the slices. */
+interface PreviewAtWork {
+  readonly id: number;
+  readonly ended: Promise<void>;
+}
+
 /** The file of profiles, and what works on it. */
 export interface OpenUsers {
   readonly store: ProfileStore;
@@ -87,6 +94,7 @@ export class UsersService {
   readonly #calls: WaitingCall[] = [];
   /** The id of the call at work. */
   #atWork: number | undefined;
+  #preview: PreviewAtWork | undefined;
   #users: OpenUsers | undefined;
   #settings: UsersSettings;
   #wake: (() => void) | undefined;
@@ -119,6 +127,8 @@ export class UsersService {
       await this.#pause(rest > 0 ? rest : await this.#step());
     }
     await this.#answerAll();
+    if (this.#preview !== undefined) this.#users?.processor.cancelPreview();
+    await this.#preview?.ended;
     await this.#users?.store.stop();
     await reader.stop();
   }
@@ -148,7 +158,9 @@ export class UsersService {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const run = async () => {
       try {
-        resolve(await this.#answer(name, given));
+        const answer = await this.#answer(name, given);
+        if (name !== 'preview') resolve(answer);
+        else this.#follow(id, (answer as RunningPreview).result.then(resolve, reject));
       } catch (error) {
         reject(error);
       }
@@ -164,7 +176,18 @@ export class UsersService {
   cancel(id: number): void {
     const place = this.#calls.findIndex((call) => call.id === id);
     if (place >= 0) this.#calls.splice(place, 1)[0]!.reject(new StorageError('nobody waits for it any more'));
-    else if (this.#atWork === id) this.#users?.processor.cancelPreview();
+    else if (this.#atWork === id || this.#preview?.id === id) this.#users?.processor.cancelPreview();
+  }
+
+  /** Lets a preview go on between the slices. */
+  #follow(id: number, result: Promise<void>): void {
+    const preview = {
+      id,
+      ended: result.finally(() => {
+        if (this.#preview === preview) this.#preview = undefined;
+      }),
+    };
+    this.#preview = preview;
   }
 
   /** Answers the calls that have come by now. */

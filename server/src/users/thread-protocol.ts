@@ -1,5 +1,6 @@
 import type { ClockMark } from '../ports/clock.ts';
 import type { LogFields, LogLevel } from '../ports/logger.ts';
+import type { Preview } from '../ports/users.ts';
 import type { ProfilesPlace, UsersProcessor, UsersProgress, UsersSettings } from './contract.ts';
 
 /** Given to the users thread at its start. */
@@ -24,11 +25,13 @@ export type UsersCallArguments<Name extends UsersCallName> = Name extends keyof 
   : [];
 
 /** What each method resolves to. */
-export type UsersCallAnswer<Name extends UsersCallName> = Name extends keyof UsersProcessor
-  ? Awaited<ReturnType<UsersProcessor[Name]>>
-  : Name extends 'progress'
-    ? UsersProgress
-    : undefined;
+export type UsersCallAnswer<Name extends UsersCallName> = Name extends 'preview'
+  ? Preview
+  : Name extends keyof UsersProcessor
+    ? Awaited<ReturnType<UsersProcessor[Name]>>
+    : Name extends 'progress'
+      ? UsersProgress
+      : undefined;
 
 /** A call as it crosses to the users thread. `id` tells its reply from the others. */
 export type UsersCall = {

@@ -22,6 +22,7 @@ import {
   TaggedResult,
 } from '../operation.ts';
 import { decodeCursor, encodeCursor, pageByName, pageQuery, pageSchema } from '../pagination.ts';
+import type { PreviewDesk } from '../preview-desk.ts';
 import { type Fault, Problem } from '../problem.ts';
 import {
   checkRecord,
@@ -39,6 +40,7 @@ import { refuseRenaming } from './sources.ts';
 
 export interface ComputationOperationDependencies extends RecordDependencies {
   readonly users: Pick<Users, 'members' | 'preview' | 'status'>;
+  readonly previews: PreviewDesk;
   readonly history: Pick<DeliveryHistories, 'pendingOf'>;
   /** The audiences and computed traits whose definitions mention this one. */
   readonly mentionsOf: (computation: Computation, now: SettingsSnapshot) => readonly Computation[];
@@ -112,6 +114,9 @@ const previewSchema = z.object({
   enters: z.int().meta({ description: 'Users who would enter, compared with the one it replaces.' }),
   leaves: z.int(),
   eventsSince: z.string().exactOptional().meta({ description: 'Earlier events cannot count.' }),
+  computedAt: z
+    .string()
+    .meta({ description: 'When it was begun: an answer that took long is given again for a minute.' }),
   complete: z
     .boolean()
     .meta({ description: 'Whether every event counts that was stored when it was asked for.' }),
@@ -203,13 +208,13 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
   return defineOperation({
     method: 'POST',
     path: `${variety.list}/preview`,
-    role: 'viewer',
+    role: 'editor',
     isInMemory: true,
     summary: 'Computes a definition over the stored events, without keeping or sending anything',
     body: previewInput,
     answer: previewSchema,
-    problems: ['profiles_unavailable'],
-    run: async ({ body, client }) => {
+    problems: ['preview_running', 'profiles_unavailable'],
+    run: async ({ body, by, client }) => {
       const now = dependencies.settings.now();
       const replaces: Computation | undefined = now[variety.list].find(({ name }) => name === body.name);
       const anonymous =
@@ -225,16 +230,22 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
         { now, check: dependencies.check },
       );
       const { definition, text } = record;
-      const preview = await fromUsers(() =>
-        dependencies.users.preview(
-          { definition, includeAnonymous: anonymous, ...(replaces === undefined ? {} : { replaces }) },
-          client.gone,
-        ),
+      const request = {
+        definition,
+        includeAnonymous: anonymous,
+        ...(replaces === undefined ? {} : { replaces }),
+      };
+      const preview = await dependencies.previews.preview(
+        JSON.stringify(request),
+        { by, gone: client.gone },
+        () => fromUsers(() => dependencies.users.preview(request, client.gone)),
       );
-      const { members, sample, enters, leaves, eventsSince, eventsBehind, textForNumbers } = preview;
+      const { members, sample, enters, leaves, eventsSince, eventsBehind, computedAt, textForNumbers } =
+        preview;
       return {
         ...{ definition: text, json: definition, members, sample, enters, leaves },
         ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
+        computedAt: isoTime(computedAt),
         complete: eventsBehind === 0,
         ...(eventsBehind === 0 ? {} : { eventsBehind }),
         warnings: [...windowWarnings(definition, dependencies), ...textForNumbers.map(textWarning)],

@@ -10,7 +10,7 @@ import type { Event } from '../../model/event.ts';
 import type { Json, JsonObject } from '../../model/json.ts';
 import { HOUR, isoTime, MINUTE, SECOND } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
-import type { ComputationStatus } from '../../ports/users.ts';
+import type { ComputationStatus, PreviewRequest } from '../../ports/users.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../contract.ts';
 import { createProcessor, type Processor } from '../processor.ts';
 import { Computations } from './computations.ts';
@@ -91,6 +91,10 @@ class World {
       ownSource: OWN_SOURCE,
     });
     return this;
+  }
+
+  async preview(request: PreviewRequest) {
+    return await (await this.processor.preview(request)).result;
   }
 
   order(userId: string, properties: JsonObject = {}): void {
@@ -427,14 +431,14 @@ describe('a preview', () => {
       ],
     };
     const request = { definition: refunds, includeAnonymous: false };
-    expect(await world.processor.preview({ ...request, replaces: BUYERS })).toEqual({
+    expect(await world.preview({ ...request, replaces: BUYERS })).toEqual({
       ...{ members: 2, sample: ['ann', 'cleo'], enters: 1, leaves: 1, eventsSince: START, eventsBehind: 0 },
       textForNumbers: [],
     });
-    expect(await world.processor.preview({ ...request, includeAnonymous: true })).toMatchObject({
+    expect(await world.preview({ ...request, includeAnonymous: true })).toMatchObject({
       ...{ members: 3, enters: 3, leaves: 0 },
     });
-    expect(await world.processor.preview({ ...request, definition: SPENT.definition })).toMatchObject({
+    expect(await world.preview({ ...request, definition: SPENT.definition })).toMatchObject({
       members: 0,
     });
     await world.catchUp();
@@ -465,7 +469,7 @@ describe('a preview', () => {
         },
       ],
     };
-    const { textForNumbers } = await world.processor.preview({ definition, includeAnonymous: false });
+    const { textForNumbers } = await world.preview({ definition, includeAnonymous: false });
     expect(textForNumbers).toHaveLength(3);
     expect(textForNumbers).toEqual(
       expect.arrayContaining([
@@ -482,11 +486,11 @@ describe('a preview', () => {
     for (let n = 0; n < 3000; n++) world.order(`u${n % 10}`);
     await world.settle();
     const request = { definition: atLeast(5), includeAnonymous: false };
-    const cancelled = world.processor.preview(request);
+    const cancelled = world.preview(request);
     setImmediate(() => world.processor.cancelPreview());
     await expect(cancelled).rejects.toThrow('nobody waits');
-    expect(await world.processor.preview(request)).toMatchObject({ members: 10 });
-    const late = world.processor.preview(request);
+    expect(await world.preview(request)).toMatchObject({ members: 10 });
+    const late = world.preview(request);
     setImmediate(() => world.clock.pass(3 * MINUTE));
     await expect(late).rejects.toThrow(/two minutes .* enabled: false/);
   });
@@ -504,9 +508,9 @@ describe('a question', () => {
     let now = 0;
     monotonic.mockImplementation(() => (now += 3000));
     const request = { definition: atLeast(1), includeAnonymous: false };
-    expect(await world.processor.preview(request)).toMatchObject({ members: 3, eventsBehind: 5 });
+    expect(await world.preview(request)).toMatchObject({ members: 3, eventsBehind: 5 });
     monotonic.mockRestore();
-    expect(await world.processor.preview(request)).toMatchObject({ members: 4, eventsBehind: 0 });
+    expect(await world.preview(request)).toMatchObject({ members: 4, eventsBehind: 0 });
     // What a question has brought up to date counts as done with the next slice, which the progress is told of.
     expect((await world.processor.slice()).done).toBeGreaterThanOrEqual(5);
   });
@@ -516,7 +520,7 @@ describe('a question', () => {
     await world.configure([BUYERS]);
     await world.settle();
     for (const userId of ['ann', 'ann', 'bob']) world.order(userId);
-    expect(await world.processor.preview({ definition: atLeast(1), includeAnonymous: false })).toMatchObject({
+    expect(await world.preview({ definition: atLeast(1), includeAnonymous: false })).toMatchObject({
       members: 2,
     });
     world.order('cleo');

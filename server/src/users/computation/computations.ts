@@ -161,6 +161,15 @@ export class Computations implements ProfileComputations {
     return work;
   }
 
+  forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>> {
+    const record = this.#record;
+    // A walk that has not come to a profile is lost with the record of it.
+    return SentBefore.collect(store, definitions, (id, profile) => [
+      ...newDestinations(record, id, profile),
+      ...record.unknown,
+    ]);
+  }
+
   documents(): Record<string, Json> {
     return this.#sentBefore?.documents() ?? {};
   }

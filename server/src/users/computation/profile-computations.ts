@@ -1,3 +1,4 @@
+import type { Computation } from '../../model/definition.ts';
 import type { Position } from '../../model/event.ts';
 import type { Json } from '../../model/json.ts';
 import type { ProfileStore } from '../../ports/profile-store.ts';
@@ -25,6 +26,9 @@ export interface ProfileComputations {
    * Called once a slice, after the events and timers. `position` is the next one that live slices apply.
    */
   step(slice: Slice, position: Position): Promise<{ readonly done: number; readonly hasMore: boolean }>;
+
+  /** What destinations were sent, as documents for a store that is cleared so that all profiles are made anew. */
+  forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>>;
 
   statuses(): readonly ComputationStatus[];
 

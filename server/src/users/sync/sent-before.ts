@@ -1,6 +1,6 @@
 import type { Computation } from '../../model/definition.ts';
 import type { Json } from '../../model/json.ts';
-import type { ProfileStore } from '../../ports/profile-store.ts';
+import type { ProfileId, ProfileStore } from '../../ports/profile-store.ts';
 import type { EventIdentities } from '../identity/identity-graph.ts';
 import {
   type ComputedValue,
@@ -13,7 +13,7 @@ import { walkProfiles } from '../identity/walk.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from './membership-sync.ts';
 import { everyRecipientOf, identityIn, keyOf, type Recipient, recipientIn } from './recipient.ts';
-import { behind, isNothing, nothingSent, type Sent, withOwed } from './sent.ts';
+import { behind, isNothing, nothingSent, type Sent, withNew, withOwed } from './sent.ts';
 
 /** The document that says how many parts there are and of which computations. */
 const HEAD = 'told-before';
@@ -65,10 +65,14 @@ export class SentBefore {
     return new SentBefore(head.computations, parts);
   }
 
-  /** What destinations were sent by what profiles know of it, as the documents for a store that is cleared. */
+  /**
+   * What destinations were sent by what profiles know of it, as the documents for a store that is cleared. `newOnes`: those that count as new
+   * for a computation and a profile.
+   */
   static async collect(
     store: ProfileStore,
     computations: readonly Computation[],
+    newOnes: (computation: number, profile: ProfileId) => readonly string[],
   ): Promise<Record<string, Json>> {
     const before = await SentBefore.read(store);
     // A rebuild that has not come to its end has told only a part of them.
@@ -77,7 +81,9 @@ export class SentBefore {
     for await (const profile of walkProfiles(store)) {
       for (const computation of computations) {
         const sent = profile.computed.get(computation.id)?.sent ?? nothingSent();
-        const { owed = [], ...current } = sent;
+        const { owed = [], ...known } = sent;
+        const fresh = newOnes(computation.id, profile.id);
+        const current = fresh.length === 0 || isNothing(known) ? known : withNew(known, fresh);
         for (const { to, destinations } of owed)
           add(to, computation.id, { ...current, value: undefined, known: knownAsMember(destinations) });
         const recipient = everyRecipientOf(profile, computation);

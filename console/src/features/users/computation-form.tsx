@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
+import { ApiError } from '../../api/client.ts';
 import { faultOf } from '../../editing/faults.ts';
 import { Objections } from '../../editing/objections.tsx';
 import { useSubmission } from '../../editing/use-submission.ts';
@@ -115,6 +116,11 @@ export function ComputationForm(props: ComputationFormProps) {
           preview={preview.error === null ? preview.data : undefined}
           isStale={preview.isFetching || settled !== definition}
           isCompared={stored !== undefined && isCompared}
+          waitsFor={
+            preview.failureReason instanceof ApiError && preview.isFetching
+              ? preview.failureReason.message
+              : undefined
+          }
         />
       </aside>
     </form>

@@ -15,10 +15,12 @@ interface PreviewBoxProps {
   readonly isStale: boolean;
   /** Whether it is compared with a stored one. */
   readonly isCompared: boolean;
+  /** Why it has to wait, as a sentence. */
+  readonly waitsFor: string | undefined;
 }
 
 /** How many users a definition has now, who some of them are, and who would enter and leave. */
-export function PreviewBox({ preview, isStale, isCompared }: PreviewBoxProps) {
+export function PreviewBox({ preview, isStale, isCompared, waitsFor }: PreviewBoxProps) {
   return (
     <section className="box" aria-label="Preview" aria-live="polite" aria-busy={isStale}>
       <div className="pad">
@@ -30,6 +32,7 @@ export function PreviewBox({ preview, isStale, isCompared }: PreviewBoxProps) {
           ) : (
             <Share members={preview.members} />
           )}
+          {waitsFor !== undefined && <div className="warn">{waitsFor}</div>}
           {preview?.eventsBehind !== undefined && (
             <div className="warn">
               So far: {plural(preview.eventsBehind, 'event is', 'events are')} not counted yet.

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation } from '@tanstack/react-query';
-import { type Answer, answer, api } from '../../api/client.ts';
+import { type Answer, ApiError, answer, api } from '../../api/client.ts';
 import type { IdParameters } from '../../api/ids.ts';
 import { allOf, REFRESH } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
@@ -68,9 +68,12 @@ export interface PreviewRequest {
 export const previewQuery = (kind: Kind, request: PreviewRequest) =>
   queryOptions({
     queryKey: [kind, 'preview', request],
-    queryFn: async (): Promise<Preview> => await answer(api.POST(PREVIEWS[kind], { body: request })),
+    // What is typed on ends the question before: the server computes one at a time.
+    queryFn: async ({ signal }): Promise<Preview> =>
+      await answer(api.POST(PREVIEWS[kind], { body: request, signal })),
     enabled: request.definition !== '',
-    retry: false,
+    retry: (_, error) => error instanceof ApiError && error.code === 'preview_running',
+    retryDelay: REFRESH,
     placeholderData: keepPreviousData,
     // While profiles are behind, the number is one so far.
     refetchInterval: ({ state }) => (state.data?.complete === false ? REFRESH : false),

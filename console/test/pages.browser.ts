@@ -33,6 +33,7 @@ beforeAll(async () => {
     anonymousId: 'anon-ann',
     traits: { name: 'Ann \u202e<img src=x onerror=alert(1)>' },
   });
+  await server.call('identify', { anonymousId: 'visitor-to-be-deleted', traits: { plan: 'free' } });
   await fetch(`${server.url}/v1/track`, { method: 'POST', body: '{"writeKey":"wk","userId":"no-event"}' });
 });
 
@@ -232,6 +233,21 @@ describe('users', () => {
     });
   });
 
+  it('a visitor without a userId is deleted by its anonymous id', async () => {
+    await signIn(page, server, '/users?anonymousId=visitor-to-be-deleted');
+    await button('Delete visitor…').click();
+    await page.getByText('No destination is told').waitFor();
+    const confirm = button('Delete and suppress 1 visitor');
+    await page
+      .getByRole('textbox', { name: 'Type visitor-to-be-deleted to go on' })
+      .fill('visitor-to-be-deleted');
+    await confirm.click();
+    await heading('Delete and suppress 1 user');
+    await page.getByText('finished', { exact: false }).first().waitFor();
+    await page.goto(`${server.url}/users?anonymousId=visitor-to-be-deleted`);
+    await page.getByText('Nothing is known of visitor-to-be-deleted').waitFor();
+  });
+
   it('a user is deleted when its id is typed, and leaves a receipt', async () => {
     await signIn(page, server, '/users?userId=to-be-deleted');
     await button('Delete user…').click();
@@ -396,7 +412,7 @@ describe('every page', () => {
 });
 
 /** What only an editor may press, and what only an admin may. */
-const ADMINS = /^(New token|Revoke|Delete user|Suppress users|End…)/;
+const ADMINS = /^(New token|Revoke|Delete user|Delete visitor|Suppress users|End…)/;
 const CHANGES =
   /^(New |Pause|Resume|Send test|Replay|Redeliver|Save|Add a key|Remove|Disable|Enable|Delete|Suppress|End…|Revoke|Plan|Apply|Create)/;
 

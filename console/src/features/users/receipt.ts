@@ -10,8 +10,8 @@ const TITLES: Readonly<Record<Regulation['type'], readonly [verb: string, done: 
 };
 
 /** What a regulation does, as a title: `Delete and suppress 2 users`. */
-export function titleOf({ type, subjects }: Pick<Regulation, 'type' | 'subjects'>): string {
-  return `${TITLES[type][0]} ${subjects.toLocaleString('en')} ${subjects === 1 ? 'user' : 'users'}`;
+export function titleOf({ type, subjects }: Pick<Regulation, 'type' | 'subjects'>, noun = 'user'): string {
+  return `${TITLES[type][0]} ${subjects.toLocaleString('en')} ${noun}${subjects === 1 ? '' : 's'}`;
 }
 
 export function effectOf(type: Regulation['type']): string {

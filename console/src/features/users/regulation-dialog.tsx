@@ -57,13 +57,14 @@ export function RegulationDialog(props: RegulationDialogProps) {
   const isAnonymous = of === 'visitors';
   const { ids, mistake } = subjectsOf(draft);
   const [first = ''] = ids;
-  const title = titleOf({ type, subjects: ids.length });
+  const noun = isAnonymous ? 'visitor' : 'user';
+  const title = titleOf({ type, subjects: ids.length }, noun);
   return (
     <ConfirmDialog
       title={title}
       action={title}
       // One user by its id; of many nobody would type all.
-      typed={ids.length === 1 ? confirmationOf(first) : plural(ids.length, isAnonymous ? 'visitor' : 'user')}
+      typed={ids.length === 1 ? confirmationOf(first) : plural(ids.length, noun)}
       isDangerous={type !== 'UNSUPPRESS'}
       isReady={ids.length > 0}
       onConfirm={async () => {

@@ -56,8 +56,8 @@ export interface EventLog {
   eraseAt(positions: readonly Position[]): Promise<ErasedCounts>;
 
   /**
-   * Finds those of some ids that other users have used too: a stored event has the id as its anonymousId or previousId, and a
-   * userId that is none of `owners`. Works in slices: go on from the position `next` until it is absent.
+   * Finds those of some ids that other users have used too: a stored event has the id as its anonymousId, or as the previousId of an alias that
+   * counts, and a userId that is none of `owners`. Works in slices: go on from the position `next` until it is absent.
    */
   sharedIds(query: SharedIdsQuery, from: Position): Promise<SharedIds>;
 
@@ -105,6 +105,8 @@ export interface SharedIdsQuery {
   readonly ids: readonly string[];
   /** UserIds. */
   readonly owners: readonly string[];
+  /** Ids of the sources whose aliases count. */
+  readonly trusted: readonly number[];
 }
 
 export interface SharedIds {

@@ -1,7 +1,7 @@
 import type { Destination, Plan } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { isDeleting, isSuppressing, type RegulationSubject, userIdsOf } from '../model/regulation.ts';
-import { type Source, trustOf } from '../model/settings.ts';
+import type { Source } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { DeliveryHistories } from '../ports/delivery-queue.ts';
@@ -15,7 +15,7 @@ import { IdRedactor } from './id-redactor.ts';
 import { redactKeptAnswers } from './kept-answers.ts';
 import { batchOf, type DeleteNotification, findNotifications, notificationsOf } from './notifications.ts';
 import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
-import { type SurveyedIdentities, surveyUsers } from './survey.ts';
+import { type SurveyedIdentities, surveyUsers, trustedSources } from './survey.ts';
 import { Turns } from './turns.ts';
 import { surveyVisitors } from './visitors.ts';
 
@@ -205,14 +205,8 @@ export class RegulationExecutor {
   async #survey({ id, type }: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
     const { regulations, callsStored, suppressJoined, ...dependencies } = this.#dependencies;
     await callsStored(this.#checkStop);
-    const servers = new Set(
-      dependencies.settings().sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : [])),
-    );
-    const terms = {
-      ...dependencies,
-      isTrusted: (source: number) => servers.has(source),
-      checkStop: this.#checkStop,
-    };
+    const trusted = trustedSources(dependencies.settings());
+    const terms = { ...dependencies, trusted, checkStop: this.#checkStop };
     const [users, visitors] = [
       await surveyUsers(
         subjects.flatMap(({ userId }) => userId ?? []),

@@ -7,6 +7,7 @@ it('knows a user whose events stand behind pages of a long log that are empty', 
       joinedIds: async (ids: readonly string[]) => ids.map(() => ({ sources: [] })),
       visitors: async () => [],
     },
+    settings: () => ({ sources: [] }),
     log: {
       find: async ({ userId }: { readonly userId: string }, below = 30) =>
         below > 10

@@ -4,6 +4,7 @@ import type { StoredRegulation } from '../ports/regulations.ts';
 import type { Foreseen, RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
 import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
 import type { SuppressionFilter } from './suppression-filter.ts';
+import { trustedSources } from './survey.ts';
 import { surveyVisitors } from './visitors.ts';
 
 export interface RegulationServiceDependencies
@@ -71,7 +72,7 @@ export class RegulationService implements RegulationRequests {
   }
 
   async foresee({ userIds, anonymousIds, type }: Omit<RegulationRequest, 'by'>): Promise<Foreseen> {
-    const { regulations, users, log } = this.#dependencies;
+    const { regulations, users, log, settings } = this.#dependencies;
     const unknown: string[] = [];
     const belongToUsers: string[] = [];
     if (type === 'UNSUPPRESS') {
@@ -84,7 +85,10 @@ export class RegulationService implements RegulationRequests {
     const joined = await users.joinedIds(userIds);
     for (const [nth, userId] of userIds.entries())
       if (joined[nth]!.sources.length === 0 && !(await hasEvents({ userId }, log))) unknown.push(userId);
-    const { subjects } = await surveyVisitors(anonymousIds, { log, users, checkStop: () => {} });
+    const { subjects } = await surveyVisitors(anonymousIds, {
+      ...{ log, users, trusted: trustedSources(settings()) },
+      checkStop: () => {},
+    });
     for (const { anonymousId = '', sources, belongsToUser } of subjects)
       if (belongsToUser === true) belongToUsers.push(anonymousId);
       else if (sources.length === 0) unknown.push(anonymousId);

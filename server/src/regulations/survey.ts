@@ -2,7 +2,9 @@ import type { Event, Position } from '../model/event.ts';
 import { BlockedIds } from '../model/ids.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
 import type { RegulationSubject } from '../model/regulation.ts';
+import { trustOf } from '../model/settings.ts';
 import { type EventLog, ownerQueries, type StoredEvent } from '../ports/event-log.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { Users } from '../ports/users.ts';
 
 export interface SurveyDependencies {
@@ -11,8 +13,8 @@ export interface SurveyDependencies {
   readonly users: Pick<Users, 'joinedIds' | 'usersOf'>;
   /** How ids are joined, as far as stored events are asked. */
   readonly identities: SurveyedIdentities;
-  /** Whether calls of a source may join users. */
-  readonly isTrusted: (source: number) => boolean;
+  /** Ids of the sources whose calls may join users. */
+  readonly trusted: readonly number[];
   /** Throws when the program is being stopped. */
   readonly checkStop: () => void;
 }
@@ -22,6 +24,11 @@ export interface SurveyedIdentities {
   /** Values that stand for no one and join nothing; the empty text and texts of zeros never do. */
   readonly blocked: readonly string[];
   readonly alias: 'join' | 'refuse';
+}
+
+/** As `SurveyDependencies.trusted`, by the settings. */
+export function trustedSources({ sources }: Pick<SettingsSnapshot, 'sources'>): number[] {
+  return sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
 }
 
 /** A user with what profiles and stored events tell of it. */
@@ -92,12 +99,12 @@ export async function surveyUsers(
 /** The sources of the users' own events, and the ids that these events name beside the userId. */
 async function followUsers(subjects: readonly Surveyed[], dependencies: SurveyDependencies): Promise<void> {
   const ofUser = groupedBy(subjects, ({ userId, formerUserIds }) => [userId, ...formerUserIds]);
-  const { identities, isTrusted } = dependencies;
+  const { identities, trusted } = dependencies;
   await lookAt(
     { userIds: [...ofUser.keys()], anonymousIds: [] },
     dependencies,
     (ids, { source, position }) => {
-      const joins = identities.alias === 'join' && isTrusted(source) ? position : -1;
+      const joins = identities.alias === 'join' && trusted.includes(source) ? position : -1;
       for (const { sources, anonymousIds, previousIds } of ofUser.get(ids.userId ?? '') ?? []) {
         sources.add(source);
         if (ids.anonymousId !== undefined) anonymousIds.add(ids.anonymousId);
@@ -188,7 +195,7 @@ function groupedBy(
  */
 async function sharedAmong(
   subjects: readonly Surveyed[],
-  { log, users, checkStop }: SurveyDependencies,
+  { log, users, trusted, checkStop }: SurveyDependencies,
 ): Promise<ReadonlySet<string>> {
   const previous = [...new Set(subjects.flatMap(({ previousIds }) => [...previousIds.keys()]))];
   const ids = [...new Set([...subjects.flatMap(({ anonymousIds }) => [...anonymousIds]), ...previous])];
@@ -201,7 +208,7 @@ async function sharedAmong(
     if (sources.length > 0 && !owners.has(userId)) shared.add(previous[nth]!);
   for (let from: number | undefined = 0; from !== undefined; ) {
     checkStop();
-    const found = await log.sharedIds({ ids, owners: [...owners] }, from);
+    const found = await log.sharedIds({ ids, owners: [...owners], trusted }, from);
     for (const id of found.shared) shared.add(id);
     from = found.next;
   }

@@ -2,7 +2,7 @@ import { newVisitor, type RegulationSubject } from '../model/regulation.ts';
 import type { Users } from '../ports/users.ts';
 import { lookAt, type SurveyDependencies } from './survey.ts';
 
-export interface VisitorDependencies extends Pick<SurveyDependencies, 'log' | 'checkStop'> {
+export interface VisitorDependencies extends Pick<SurveyDependencies, 'log' | 'trusted' | 'checkStop'> {
   readonly users: Pick<Users, 'visitors'>;
 }
 
@@ -12,7 +12,7 @@ export interface VisitorDependencies extends Pick<SurveyDependencies, 'log' | 'c
  */
 export async function surveyVisitors(
   anonymousIds: readonly string[],
-  { log, users, checkStop }: VisitorDependencies,
+  { log, users, trusted, checkStop }: VisitorDependencies,
 ): Promise<{ readonly subjects: readonly RegulationSubject[]; readonly profiles: number }> {
   const known = await users.visitors(anonymousIds);
   const subjects = anonymousIds.map((anonymousId, nth) => ({
@@ -26,7 +26,7 @@ export async function surveyVisitors(
   const ofUsers = new Set<string>();
   for (let from: number | undefined = 0; from !== undefined && all.length > 0; ) {
     checkStop();
-    const found = await log.sharedIds({ ids: all, owners: [] }, from);
+    const found = await log.sharedIds({ ids: all, owners: [], trusted }, from);
     for (const id of found.shared) ofUsers.add(id);
     from = found.next;
   }

@@ -333,13 +333,15 @@ function findsAnonymous(subject: Subject): void {
         ],
         ...[event('d', 1, { userId: 'u2', anonymousId: 'ours' }), anonymous('e', 'constructor')],
         event('f', 1, { userId: 'u3', type: 'alias', previousId: 'former"' }),
+        // Anybody can send it, so it says nothing of whose the id is.
+        event('g', 2, { userId: 'u4', type: 'alias', previousId: 'mine' }),
       ]),
     );
     const ids = ['mine', 'ours', 'former"', 'constructor', 'nobody'];
     const sharedWith = async (owners: readonly string[]) => {
       const all: string[] = [];
       for (let from: number | undefined = 0; from !== undefined; ) {
-        const { shared, next } = await log.sharedIds({ ids, owners }, from);
+        const { shared, next } = await log.sharedIds({ ids, owners, trusted: [1] }, from);
         all.push(...shared);
         from = next;
       }

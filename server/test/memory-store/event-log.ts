@@ -67,11 +67,12 @@ export function openEventLog(contents: MemoryContents, holder: Opening, dedupeWi
       assertOpen(contents, holder);
       return eraseEvents(contents, new Set(positions.filter((position) => contents.events.has(position))));
     },
-    async sharedIds({ ids, owners }) {
+    async sharedIds({ ids, owners, trusted }) {
       const isShared = (id: string) =>
-        [...contents.events.values()].some(({ json }) => {
+        [...contents.events.values()].some(({ json, source }) => {
           const { userId, anonymousId, previousId } = JSON.parse(json) as Event;
-          return userId !== undefined && !owners.includes(userId) && [anonymousId, previousId].includes(id);
+          const named = trusted.includes(source) ? [anonymousId, previousId] : [anonymousId];
+          return userId !== undefined && !owners.includes(userId) && named.includes(id);
         });
       return { shared: ids.filter(isShared) };
     },

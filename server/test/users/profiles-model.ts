@@ -273,7 +273,7 @@ class World {
       log,
       users: this.#processor,
       identities: IDENTITIES,
-      isTrusted: (source) => source === SERVER_SOURCE,
+      trusted: [SERVER_SOURCE],
       checkStop: () => {},
     });
     const { formerUserIds, anonymousIds } = subjects[0]!;

@@ -1,5 +1,5 @@
 import { idText, LineIds } from '../../model/line-ids.ts';
-import type { EventPrefilter, OwnersQuery } from '../../ports/event-log.ts';
+import type { EventPrefilter, OwnersQuery, SharedIdsQuery } from '../../ports/event-log.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { eventLine } from './chunk-lines.ts';
 import { ANONYMOUS_NAMESPACE, type KeyHash, USER_NAMESPACE } from './hashes.ts';
@@ -9,20 +9,22 @@ export class SharedIdSearch {
   readonly shared = new Set<string>();
   readonly #ids: ReadonlySet<string>;
   readonly #owners: ReadonlySet<string>;
+  readonly #trusted: ReadonlySet<number>;
   readonly #lineIds = new LineIds();
 
-  constructor(ids: readonly string[], owners: readonly string[]) {
+  constructor({ ids, owners, trusted }: SharedIdsQuery) {
     this.#ids = new Set(ids);
     this.#owners = new Set(owners);
+    this.#trusted = new Set(trusted);
   }
 
-  look(line: Buffer): void {
+  look(line: Buffer, source: number): void {
     const ids = this.#lineIds;
     if (line.length === 0 || !ids.scan(line, 0, line.length) || ids.userTo === 0) return;
     const { anonymousFrom, anonymousTo, previousFrom, previousTo } = ids;
     const used = [
       ...(anonymousTo === 0 ? [] : [idText(line, anonymousFrom, anonymousTo)]),
-      ...(previousTo === 0 ? [] : [idText(line, previousFrom, previousTo)]),
+      ...(previousTo === 0 || !this.#trusted.has(source) ? [] : [idText(line, previousFrom, previousTo)]),
     ].filter((id) => this.#ids.has(id));
     if (used.length === 0 || this.#owners.has(idText(line, ids.userFrom, ids.userTo))) return;
     for (const id of used) this.shared.add(id);

@@ -83,13 +83,13 @@ export class EventSearch {
   }
 
   /** Does one slice of `EventLog.sharedIds`. */
-  async sharedIds(read: Transaction, { ids, owners }: SharedIdsQuery, from: Position): Promise<SharedIds> {
-    const search = new SharedIdSearch(ids, owners);
+  async sharedIds(read: Transaction, query: SharedIdsQuery, from: Position): Promise<SharedIds> {
+    const search = new SharedIdSearch(query);
     const facts = await this.#factsAt(read, from, SLICE_FACTS);
     const { taken, next } = sliceOf(facts);
     for (const chunk of await this.#chunks.holding(read, firstsOf(taken)))
-      for (let position = chunk.first; position < chunk.first + chunk.n; position++)
-        search.look(eventLine(chunk, position));
+      for (let index = 0; index < chunk.n; index++)
+        search.look(eventLine(chunk, chunk.first + index), chunk.sources[index]!);
     const going = next ?? (facts.length === SLICE_FACTS ? facts.at(-1)!.first + facts.at(-1)!.n : undefined);
     return { shared: [...search.shared], ...(going === undefined ? {} : { next: going }) };
   }

@@ -226,14 +226,15 @@ export class LogSearch {
   }
 
   /** Does one slice of `EventLog.sharedIds`. */
-  sharedIds({ ids, owners }: SharedIdsQuery, from: Position): SharedIds {
-    const search = new SharedIdSearch(ids, owners);
+  sharedIds(query: SharedIdsQuery, from: Position): SharedIds {
+    const search = new SharedIdSearch(query);
     const facts = this.#chunks.factsFrom(this.#chunks.firstAt(from), SLICE_DECODED + 1);
     for (const [nth, { first, n }] of facts.entries()) {
       if (nth === SLICE_DECODED) return { shared: [...search.shared], next: first };
       const chunk = this.#chunks.at(first);
       if (chunk === undefined) continue;
-      for (let position = first; position < first + n; position++) search.look(eventLine(chunk, position));
+      for (let index = 0; index < n; index++)
+        search.look(eventLine(chunk, first + index), chunk.sources[index]!);
     }
     return { shared: [...search.shared] };
   }

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Json } from '../../model/json.ts';
 import {
+  type ComputedValue,
   decodeProfile,
   encodeProfile,
   mergeProfiles,
@@ -9,7 +10,7 @@ import {
   newProfile,
   type ProfileState,
 } from './profile-state.ts';
-import { noteTraits } from './traits.ts';
+import { ENTRY_SIZE, noteTraits, type TraitValue } from './traits.ts';
 
 /** One call's effect on a profile. */
 interface Step {
@@ -158,4 +159,29 @@ test('a state keeps who has named each id, and whether more than once', () => {
   ]);
   state.formerUserIds = ['ann-both', 'ann-public'];
   expect(decodeProfile(7, encodeProfile(state))).toEqual(state);
+});
+
+test('a state of the first format is read: every source was trusted, and what was told was told to all', () => {
+  const bytes =
+    '012a616e6e61316d31706c616e70726f61676561636d65020001030080050000000102008004000000000201008005000000020406030003030701' +
+    '040080060000000102010080040000000080090000000300020c020080080000000102030d000080080000000001';
+  const state = decodeProfile(1, Buffer.from(bytes.padEnd(256 * 2, '0'), 'hex'));
+  const call = { at: 5, messageId: 'm1', isPublic: false };
+  expect(state).toEqual({
+    ...newProfile(1),
+    userId: 'ann',
+    identities: [newIdentity('user', 'ann', 5), newIdentity('anonymous', 'a1', 4)],
+    traits: new Map<string, TraitValue>([
+      ['plan', { ...call, value: 'pro' }],
+      ['age', { ...call, value: 7 }],
+    ]),
+    groups: new Map([['acme', { at: 6, isPublic: false }]]),
+    size: 'planpro'.length + 'age'.length + 'acme'.length + 3 * ENTRY_SIZE,
+    sources: new Set([2]),
+    ...{ firstSeenAt: 4, lastSeenAt: 9, timer: 3 },
+    computed: new Map<number, ComputedValue>([
+      [12, { value: true, since: 8, sent: { value: true, at: 0, sequence: 3 } }],
+      [13, { value: null, since: 8, sent: { value: undefined, at: 0, sequence: 1 } }],
+    ]),
+  });
 });

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { answered } from './answered.ts';
 import { atMost, count, minuteOf, printable } from './column.ts';
 import {
@@ -9,9 +8,9 @@ import {
   exitCodeOf,
 } from './control-api.ts';
 import { paintFor } from './paint.ts';
-import { STANDARD_INPUT, textOf } from './standard-input.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import { type Cell, type Heading, table } from './table.ts';
+import { readTextOf } from './text-file.ts';
 
 /** The lists of the control API that these verbs show. */
 export type ComputationList = 'audiences' | 'traits';
@@ -235,13 +234,10 @@ async function definitionOf(
     return 2;
   }
   if (definition !== undefined) return definition;
-  try {
-    return file === STANDARD_INPUT ? await textOf(place.in) : readFileSync(file!, 'utf8');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    place.err.write(`millrace: the file ${file} cannot be read (${code}).\n`);
-    return 2;
-  }
+  const text = await readTextOf(file!, place.in);
+  if (typeof text === 'string') return text;
+  place.err.write(`millrace: the file ${file} ${text.reason}.\n`);
+  return 2;
 }
 
 /**

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError, type LoadedConfig, loadConfig } from '@millrace/server/config';
 import { type Notices, sentences } from './notices.ts';
 import type { Surroundings } from './surroundings.ts';
+import { readTextFile } from './text-file.ts';
 
 /** Server settings from the command line. The environment, the file and the defaults supply absent ones. */
 export interface ServerFlags {
@@ -58,13 +58,9 @@ export function readSettingsFile(
   what: string,
   notices: Notices,
 ): { path: string; text: string } | undefined {
-  try {
-    return { path, text: readFileSync(path, 'utf8') };
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
-    const msg = `${what} ${resolve(path)}, named by ${namedBy}, ${reason}`;
-    notices.error({ event: 'settings.refused', msg });
-    return undefined;
-  }
+  const text = readTextFile(path);
+  if (typeof text === 'string') return { path, text };
+  const msg = `${what} ${resolve(path)}, named by ${namedBy}, ${text.reason}`;
+  notices.error({ event: 'settings.refused', msg });
+  return undefined;
 }

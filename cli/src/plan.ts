@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError, type FileRecords, readRecords } from '@millrace/server/config';
 import {
@@ -12,8 +11,9 @@ import { memberEffects } from './member-effects.ts';
 import { paintFor } from './paint.ts';
 import { type Plan, planReport, sumOf } from './plan-report.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
-import { STANDARD_INPUT, textOf } from './standard-input.ts';
+import { STANDARD_INPUT } from './standard-input.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import { readTextOf } from './text-file.ts';
 
 export interface PlanOptions extends ControlFlags {
   readonly file: string;
@@ -110,13 +110,10 @@ async function wishOf(options: PlanOptions, place: Surroundings): Promise<Wish |
 }
 
 async function recordsIn(file: string, path: string, place: Surroundings): Promise<FileRecords | undefined> {
-  let text: string;
-  try {
-    text = file === STANDARD_INPUT ? await textOf(place.in) : readFileSync(file, 'utf8');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
-    place.err.write(`millrace: the configuration file ${resolve(path)} ${reason}.\n`);
+  const text = await readTextOf(file, place.in);
+  if (typeof text !== 'string') {
+    const name = file === STANDARD_INPUT ? path : resolve(path);
+    place.err.write(`millrace: the configuration file ${name} ${text.reason}.\n`);
     return undefined;
   }
   try {

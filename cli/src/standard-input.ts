@@ -1,11 +1,6 @@
 /** The file name that means standard input. */
 export const STANDARD_INPUT = '-';
 
-/** Reads the whole input as UTF-8 text. */
-export async function textOf(input: AsyncIterable<Buffer | string>): Promise<string> {
-  return (await bytesOf(input)).toString('utf8');
-}
-
 /** Reads the whole input. */
 export async function bytesOf(input: AsyncIterable<Buffer | string>): Promise<Buffer> {
   const parts: Buffer[] = [];

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { checkReachability, explainEgress, folderUser, type Overview, verifyFolder } from '@millrace/server';
 import { type Config, ConfigError, loadConfig } from '@millrace/server/config';
 import { type ControlFlags, controlAddress, readControl } from '../control-api.ts';
@@ -6,6 +5,7 @@ import { paintFor } from '../paint.ts';
 import { readinessOf } from '../readiness.ts';
 import { fileOf } from '../start.ts';
 import type { ExitCode, Surroundings } from '../surroundings.ts';
+import { readTextFile, UnreadableFile } from '../text-file.ts';
 import { dataFolder, lookAtFolder } from './data-folder.ts';
 import { diskSpace, lookAtSpace } from './disk-space.ts';
 import { endpoint } from './endpoint.ts';
@@ -91,8 +91,13 @@ function configurationOf(
   const flags = data === undefined ? {} : { data };
   const defaults = { host: '0.0.0.0' };
   const bare = () => loadConfig({ env: {}, flags, defaults }).config;
+  const advice = 'mend these lines: a start with this configuration ends with the same';
+  const text = file === undefined ? undefined : readTextFile(file.path);
+  if (text instanceof UnreadableFile) {
+    const found = `${file?.path} ${text.reason}`;
+    return { config: bare(), finding: { check, verdict: 'fail', found, advice } };
+  }
   try {
-    const text = file === undefined ? undefined : readFileSync(file.path, 'utf8');
     const read = file === undefined || text === undefined ? {} : { file: { path: file.path, text } };
     const { config, warnings } = loadConfig({ ...read, env: place.env, flags, defaults });
     const { sources, destinations } = config;
@@ -101,11 +106,8 @@ function configurationOf(
     if (warnings.length === 0) return { config, finding: { check, verdict: 'ok', found } };
     return { config, finding: { check, verdict: 'warn', found: [found, ...warnings].join('\n') } };
   } catch (error) {
-    if (!(error instanceof ConfigError) && !(error instanceof Error && 'code' in error)) throw error;
-    const advice = 'mend these lines: a start with this configuration ends with the same';
-    const found =
-      error instanceof ConfigError ? error.message : `${file?.path} cannot be read (${String(error.code)})`;
-    return { config: bare(), finding: { check, verdict: 'fail', found, advice } };
+    if (!(error instanceof ConfigError)) throw error;
+    return { config: bare(), finding: { check, verdict: 'fail', found: error.message, advice } };
   }
 }
 

@@ -16,4 +16,6 @@ export interface ReceivedRequest {
   readonly address: string;
   /** The body as text, empty when there is none; `too_large` beyond a megabyte. */
   readonly body: string | 'too_large';
+  /** The first byte of the body that belongs to no character of UTF-8; absent where all do. */
+  readonly invalidAt?: number;
 }

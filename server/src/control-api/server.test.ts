@@ -180,13 +180,40 @@ describe('the control API', () => {
     expect([answer.status, problemIn(answer)]).toEqual([404, 'not_found']);
   });
 
-  test.each(['%zz', '%', '=', '&&=&', '__proto__=1', 'fast[]=true', 'fast=true&fast=true', '#', 'a=%00%ff'])(
-    'answers a query that nobody means, %s, as one that is wrong or empty',
-    async (query) => {
-      const { status } = await ask('POST', '/api/v1/things/x', 's3cret', { query, body: '{"size":1}' });
-      expect([200, 422]).toContain(status);
-    },
-  );
+  test.each([
+    '%zz',
+    '%',
+    '=',
+    '&&=&',
+    '__proto__=1',
+    'fast[]=true',
+    'fast=true&fast=true',
+    '#',
+    'a=%00%ff',
+    'fast=%ff',
+  ])('answers a query that nobody means, %s, as one that is wrong or empty', async (query) => {
+    const { status } = await ask('POST', '/api/v1/things/x', 's3cret', { query, body: '{"size":1}' });
+    expect([200, 422]).toContain(status);
+  });
+
+  test('refuses a query and a body that are no UTF-8: other texts would be read than were sent', async () => {
+    const answer = await ask('POST', '/api/v1/things/x', 's3cret', {
+      body: Buffer.from('{"size":1,"M\xfcller":1}', 'latin1'),
+    });
+    expect([answer.status, problemIn(answer)]).toEqual([400, 'body_not_json']);
+    expect(answer.body).toContain('Byte 12 of it belongs to no character of UTF-8');
+    for (const query of ['M%FCller=1', 'fast=%']) {
+      const { status, body } = await ask('POST', '/api/v1/things/x', 's3cret', { query, body: '{"size":1}' });
+      expect([status, JSON.parse(body).errors]).toEqual([
+        422,
+        [{ path: 'query', message: expect.stringContaining('percent-encoding') }],
+      ]);
+    }
+    // Bytes that are not encoded at all are no request line.
+    const connection = await running.connect();
+    await connection.send('GET /api/v1/things/M\u00fcller HTTP/1.1\r\nHost: a\r\n\r\n');
+    expect((await connection.nextResponse()).status).toBe(400);
+  });
 
   test('takes names as long as a request can carry', async () => {
     const name = 'ü'.repeat(1000);

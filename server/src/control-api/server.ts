@@ -148,9 +148,40 @@ function serveOperations(
       ],
       handler: async (request, reply) => {
         const client = clients.get(request)!;
+        refuseUnreadable(one, request, received.get(request.raw)!);
         return sendResult(await runOperation(one, { request, read, client, repeats }), reply);
       },
     });
+  }
+}
+
+/**
+ * Refuses a body and a query whose bytes are no UTF-8. They would be read as other texts than were sent, and the id in them as that of
+ * somebody else.
+ */
+function refuseUnreadable(
+  { body }: ApiOperation,
+  { url }: FastifyRequest,
+  { invalidAt }: ReceivedRequest,
+): void {
+  if (body !== undefined && invalidAt !== undefined) {
+    const place = invalidAt.toLocaleString('en-US');
+    throw new Problem('body_not_json', {
+      hint: `Byte ${place} of it belongs to no character of UTF-8: encode it.`,
+    });
+  }
+  if (isReadable(url)) return;
+  const message = 'must be UTF-8 in percent-encoding (ü is %C3%BC, and % is %25)';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query', message }] });
+}
+
+/** The framework leaves an escape that is none as it stands. Of the path it has refused one already. */
+function isReadable(url: string): boolean {
+  try {
+    decodeURIComponent(url);
+    return true;
+  } catch {
+    return false;
   }
 }
 

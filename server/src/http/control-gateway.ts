@@ -1,6 +1,8 @@
+import { isUtf8 } from 'node:buffer';
 import type { ControlHandler, ReceivedRequest } from '../control-api/contract.ts';
 import type { LinkedList } from '../model/containers.ts';
 import type { Monotonic } from '../model/time.ts';
+import { firstInvalid } from '../model/utf8.ts';
 import type { InFlightRequest } from './admission.ts';
 import { errorResponse, INCOMING_BODY, type NodeHttpExchange, type TrackedSocket } from './exchange.ts';
 import {
@@ -27,7 +29,7 @@ export function handleControlRequest(
 ): void {
   if (exchange.contentLength > MAX_BODY_BYTES) {
     drainRequest(exchange);
-    dispatch(exchange, control, dependencies, 'too_large');
+    dispatch(exchange, control, dependencies, { body: 'too_large' });
     return;
   }
   const asked = new PendingControlRequest(exchange, control, dependencies);
@@ -78,17 +80,17 @@ class PendingControlRequest implements InFlightRequest {
   #onData(piece: Buffer): void {
     if (this.#isOver) {
       if (this.#drained.exceedsLimit(piece)) this.#exchange.closeWhileReceiving();
-    } else if (this.#body.size + piece.length > MAX_BODY_BYTES) this.#dispatch('too_large');
+    } else if (this.#body.size + piece.length > MAX_BODY_BYTES) this.#dispatch({ body: 'too_large' });
     else if (!this.#dependencies.admission.reserve(this, piece.length) || !this.#body.append(piece))
       this.#rejectOverloaded();
   }
 
   #onEnd(): void {
     if (this.#isOver) return;
-    this.#dispatch(this.#body.text());
+    this.#dispatch(textOf(this.#body.received()));
   }
 
-  #dispatch(body: ReceivedRequest['body']): void {
+  #dispatch(body: ReceivedBody): void {
     this.#release();
     dispatch(this.#exchange, this.#control, this.#dependencies, body);
   }
@@ -107,15 +109,22 @@ class PendingControlRequest implements InFlightRequest {
   }
 }
 
+type ReceivedBody = Pick<ReceivedRequest, 'body' | 'invalidAt'>;
+
+function textOf(bytes: Buffer): ReceivedBody {
+  const body = bytes.toString();
+  return isUtf8(bytes) ? { body } : { body, invalidAt: firstInvalid(bytes) };
+}
+
 function dispatch(
   exchange: NodeHttpExchange,
   control: ControlHandler,
   { proxies, logger }: RequestDependencies,
-  body: ReceivedRequest['body'],
+  received: ReceivedBody,
 ): void {
   const { remoteAddress: address = '' } = clientOf(exchange, proxies);
   try {
-    exchange.delegate((request, response) => control(request, response, { address, body }));
+    exchange.delegate((request, response) => control(request, response, { address, ...received }));
   } catch (error) {
     logger.error({ error, path: targetPath(exchange.target) }, 'request.failed');
     if (!exchange.isResponseSent) exchange.reply(errorResponse('internal_error'));

@@ -92,16 +92,38 @@ const MAX_KEY_DEPTH = 20;
 /**
  * The call in the query of a pixel, as a body: `data` is JSON in base64 (also the URL-safe kind, also without padding);
  * without it every key is a path into the call, such as `properties.subject`. The result is not parsed or checked here;
- * errors show where bodies are parsed.
+ * errors show where bodies are parsed, those of bytes that are no UTF-8 too.
  */
 export function bodyFromQuery(query: string): Buffer {
-  const parameters = new URLSearchParams(query);
-  const data = parameters.get('data');
+  const parameters = readParameters(query);
+  const data = parameters.find(([key]) => key === 'data')?.[1];
   // A plus sign of base64 that was not percent-encoded is a space by now.
-  if (data !== null) return Buffer.from(data.replaceAll(' ', '+'), 'base64');
+  if (data !== undefined) return Buffer.from(data.replaceAll(' ', '+'), 'base64');
   const call = newQueryObject();
   for (const [key, text] of parameters) setPath(call, key, text);
-  return Buffer.from(JSON.stringify(call));
+  return Buffer.from(JSON.stringify(call), 'latin1');
+}
+
+/**
+ * Keys and values of a query, as `URLSearchParams` reads them, but as bytes, each of which is a character here: `URLSearchParams` puts
+ * U+FFFD in the place of what is no UTF-8, which would make one user of two.
+ */
+function readParameters(query: string): (readonly [key: string, text: string])[] {
+  return query
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const equals = pair.indexOf('=');
+      return equals < 0
+        ? [unescaped(pair), '']
+        : [unescaped(pair.slice(0, equals)), unescaped(pair.slice(equals + 1))];
+    });
+}
+
+function unescaped(text: string): string {
+  return text
+    .replaceAll('+', ' ')
+    .replace(/%([0-9a-f]{2})/gi, (_, byte: string) => String.fromCharCode(Number.parseInt(byte, 16)));
 }
 
 /** An object without a prototype, so that a key such as `__proto__` is an ordinary key. */

@@ -364,9 +364,9 @@ export class RequestBody {
     return !isTinyChunks(++this.#chunks, size);
   }
 
-  /** The complete body as text. */
-  text(): string {
-    return this.#bytes.toString('utf8', 0, this.#size);
+  /** The complete body, as it came. */
+  received(): Buffer {
+    return this.#bytes.subarray(0, this.#size);
   }
 
   /** The complete body, inflated, as it is parsed. `limit` bounds the memory of inflating. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
-import { firstInvalid, parseJson, readBody } from './body.ts';
+import { firstInvalid } from '../model/utf8.ts';
+import { parseJson, readBody } from './body.ts';
 import { indexWriteKeys } from './calls.ts';
 import { parseRequest } from './parse.ts';
 

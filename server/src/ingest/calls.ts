@@ -4,9 +4,10 @@ import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
+import { firstInvalid } from '../model/utf8.ts';
 import type { IdRanges, NewEvent } from '../ports/event-log.ts';
 import { addressWishOf } from './address.ts';
-import { firstInvalid, type ReadBody, readBody } from './body.ts';
+import { type ReadBody, readBody } from './body.ts';
 import {
   batchEnvelope,
   type DiscardReason,

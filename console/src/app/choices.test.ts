@@ -47,6 +47,18 @@ describe('the palette', () => {
     expect(choices('x?y', RECORDS).at(-1)?.href).toBe('/events/x%3Fy');
   });
 
+  it('takes an id as it is typed, whatever it is', () => {
+    const leads = (id: string) =>
+      choices(id, { ...RECORDS, destinations: [] })
+        .slice(-3)
+        .map(({ href }) => new URL(href, 'http://a/'))
+        .map(({ pathname, searchParams }) => [pathname, ...searchParams.values()]);
+    expect(leads(' ann ')).toEqual([['/users', ' ann '], ['/events', ' ann *'], ['/events/%20ann%20']]);
+    expect(leads('..').at(-1)).toEqual(['/events', '..']);
+    expect(leads('mia-\ud83d')[0]).toEqual(['/users', '"mia-\\ud83d"']);
+    expect(choices('  ', RECORDS).some(({ group }) => group === 'Find')).toBe(false);
+  });
+
   it('marks what was typed in what it found', () => {
     expect(markedLabel('New customers', 'CUST')).toEqual(['New ', 'cust', 'omers']);
     expect(markedLabel('crm', '')).toEqual(['crm', '', '']);

@@ -1,3 +1,4 @@
+import { parametersOf } from '../api/ids.ts';
 import type { IconName } from '../ui/icons.tsx';
 import type { State } from '../ui/state-mark.tsx';
 
@@ -68,7 +69,8 @@ export function choices(text: string, records: PaletteRecords): Choice[] {
   return [
     ...matching([...PAGES, ...recordsOf(records)]).slice(0, MOST['Go to']),
     ...(records.mayEdit ? matching(deedsOf(records)).slice(0, MOST.Do) : []),
-    ...findingsOf(text.trim()),
+    // An id is taken as it is typed, with the blanks around it.
+    ...(wanted === '' ? [] : findingsOf(text)),
   ];
 }
 
@@ -132,8 +134,7 @@ function deedsOf({ destinations }: PaletteRecords): Choice[] {
 
 /** An id has no list to be found in, so each of its meanings is offered. */
 function findingsOf(id: string): Choice[] {
-  if (id === '') return [];
-  const value = encodeURIComponent(id);
+  const inQuery = (parameters: object) => new URLSearchParams({ ...parameters });
   const find = (icon: IconName, label: string, href: string): Choice => ({
     group: 'Find',
     icon,
@@ -142,10 +143,16 @@ function findingsOf(id: string): Choice[] {
     href,
   });
   return [
-    find('users', `User with the id “${id}”`, `/users?userId=${value}`),
-    find('events', `Events named “${id}…”`, `/events?event=${value}*`),
-    find('search', `messageId “${id}”`, `/events/${value}`),
+    find('users', `User with the id “${id}”`, `/users?${inQuery(parametersOf('userId', id))}`),
+    find('events', `Events named “${id}…”`, `/events?${inQuery({ event: `${id}*` })}`),
+    find('search', `messageId “${id}”`, messagePath(id)),
   ];
+}
+
+/** Dots alone would lead elsewhere, and half of a surrogate pair has no form in a path: the list of events can be asked for both. */
+function messagePath(id: string): string {
+  if (/^\.\.?$/.test(id) || !id.isWellFormed()) return `/events?${new URLSearchParams({ messageId: id })}`;
+  return `/events/${encodeURIComponent(id)}`;
 }
 
 /** A label in three pieces, of which the middle one is what was typed; all of it before where it has it not. */

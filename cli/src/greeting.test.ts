@@ -39,6 +39,8 @@ describe('the line to paste', () => {
       `  ${curlLine('http://127.0.0.1:8080', 'dev')}`,
     ]);
     for (const fact of Object.values(facts)) expect(text).toContain(fact);
+    // A library in a page asks this address for its settings, and is told there where to send.
+    expect(text).toContain("AnalyticsBrowser.load({ writeKey: 'dev', cdnURL: 'http://127.0.0.1:8080' })");
   });
 });
 

@@ -2,6 +2,7 @@ package analytics
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,6 +98,30 @@ func TestEveryKindOfIntegerIsAnId(t *testing.T) {
 		if err := new(item).read(kindTrack, map[string]interface{}{"userId": id}); Code(err) != "id_not_string" {
 			t.Errorf("%T: %v", id, err)
 		}
+	}
+}
+
+func TestAnIdThatIsNotUTF8IsRefusedAndNotChanged(t *testing.T) {
+	receiver := newReceiver(t, nil)
+	client := newClient(t, Config{Endpoint: receiver.URL})
+	for _, id := range []string{"M\xfcller", "half \xed\xa0\xbd", "\xff"} {
+		for _, call := range []Call{
+			Track{UserId: id, Event: "E"},
+			Identify{AnonymousId: id},
+			Group{UserId: "u1", GroupId: id},
+			Alias{UserId: "u1", PreviousId: id},
+		} {
+			if err := client.Enqueue(context.Background(), call); Code(err) != "id_not_unicode" {
+				t.Errorf("%#v: %v", call, err)
+			}
+		}
+	}
+	must(t, client.Track(Track{UserId: "mia-🦊\x00", Event: "E"}))
+	must(t, client.Close())
+	var got struct{ UserId string }
+	must(t, json.Unmarshal(receiver.items()[0], &got))
+	if got.UserId != "mia-🦊\x00" || len(receiver.items()) != 1 {
+		t.Errorf("%q arrived", got.UserId)
 	}
 }
 

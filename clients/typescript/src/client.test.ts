@@ -109,6 +109,18 @@ describe('a client', () => {
     expect(told.failures.map(({ code }) => code)).toEqual(['unencodable', 'unencodable']);
   });
 
+  it('refuses an id with half of a surrogate pair, as the server does, and takes whole ones', async () => {
+    const { client, collector } = await start();
+    for (const half of ['mia-\ud83d', '\udc00', 'a\udc00\ud83db']) {
+      expect(client.track({ ...call, userId: half })?.code).toBe('id_not_unicode');
+      expect(client.group({ userId: 'u1', groupId: half })?.code).toBe('id_not_unicode');
+      expect(client.alias({ userId: 'u1', previousId: half })?.code).toBe('id_not_unicode');
+    }
+    client.track({ ...call, userId: 'mia-🦊\u0000' });
+    await client.close();
+    expect(collector.items).toMatchObject([{ userId: 'mia-🦊\u0000' }]);
+  });
+
   it('takes the JSON of objects that make their own', async () => {
     const { client, collector } = await start();
     client.identify({ userId: 'u1', traits: { toJSON: () => ({ plan: 'pro' }) } });

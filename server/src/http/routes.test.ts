@@ -225,6 +225,17 @@ describe('GET /v1/projects/<write key>/settings', () => {
     expect(answer).toEqual([protocol, 'h.example/v1', 'private']);
   });
 
+  test('are told once in the log where the host is the one that was asked for', async () => {
+    const guesses = () => server.now.logged.filter(({ event }) => event === 'settings.host_guessed');
+    const connection = await start();
+    for (const host of ['h.example', 'other.example'])
+      await connection.send(`GET /v1/projects/wk/settings HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    for (let nth = 0; nth < 2; nth++) await connection.nextResponse();
+    expect(guesses()).toMatchObject([{ facts: { apiHost: 'h.example/v1', setting: 'publicUrl' } }]);
+    await asked(['Host: h.example'], { publicUrls: ['https://one.example'] });
+    expect(guesses()).toEqual([]);
+  });
+
   test.each(['Host: ', 'Host: a/b', 'Host: a@b', 'Host: a:99999'])(
     'names no host that is none: %s',
     async (host) => {

@@ -1,8 +1,17 @@
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { DeliverySummary, Overview, Trace } from '../../src/app.ts';
 import { send } from '../support/calls.ts';
-import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
+import {
+  adminTokenOf,
+  MILLRACE,
+  makePlace,
+  type Place,
+  type Program,
+  startServer,
+} from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
@@ -258,6 +267,19 @@ describe('a search', () => {
     expect((await ask('events?source=webseite')).status).toBe(404);
     expect((await ask('deliveries?destination=crn')).status).toBe(404);
   });
+
+  it.skipIf(!existsSync('/dev/full')).each(['events --json', 'deliveries --json', 'status --json', 'export'])(
+    'whose output cannot be written is a failure: %s',
+    (verb) => {
+      const full = openSync('/dev/full', 'w');
+      const env = { ...process.env, MILLRACE_URL: program.url, MILLRACE_ADMIN_TOKEN: token };
+      const { status, stderr } = spawnSync(process.execPath, [MILLRACE, ...verb.split(' ')], {
+        ...{ env, encoding: 'utf8', stdio: ['ignore', full, 'pipe'] },
+      });
+      closeSync(full);
+      expect([status, stderr]).toEqual([1, expect.stringMatching(/output could not be written.*ENOSPC/)]);
+    },
+  );
 
   it('on the command line prints a table, a line for each as JSON, and ids for redeliver', async () => {
     const { code, out, err } = await run('events', '--user-id', 'u1', '--type', 'page', '--limit', '2');

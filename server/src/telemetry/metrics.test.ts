@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
@@ -49,6 +50,29 @@ describe('the page', () => {
     expect(only(families, 'millrace_store_readable')).toEqual([0]);
     expect(only(families, 'millrace_requests_total')).toEqual([0, 0, 0, 0]);
     expect(families.has('millrace_ledger_balanced')).toBe(false);
+  });
+
+  it('is of the installation where it is read from the store, as the reference says of each metric', async () => {
+    const nodes = { list: async () => [], gone: async () => [], database: async () => undefined } as never;
+    const regulations = () => ({ open: 0, isFailing: false, suppressed: 0 });
+    const ledger = () => Promise.reject(new StorageError('the disk is gone'));
+    const disk = async () => ({ used: 1, free: 1, size: 1, parts: {} }) as never;
+    const namesOf = async (more: Partial<MetricsPageDependencies>) => [
+      ...parseMetrics(await page({ nodes, regulations, disk, ...more }).metrics.text()).keys(),
+    ];
+    const whole = await namesOf({});
+    const withoutStore = new Set(await namesOf({ ledger }));
+    const reference = readFileSync(new URL('../../../docs/reference/metrics.md', import.meta.url), 'utf8');
+    const told = [...reference.matchAll(/^\| `(\w+)` \| \w+ \|[^|]*\| (\S+) \|/gm)].map((row) =>
+      row.slice(1),
+    );
+    const isOf = (name: string) => {
+      // Every node knows all suppressions, to refuse their calls.
+      if (!withoutStore.has(name) || name === 'millrace_suppressed_ids') return 'all';
+      if (name.startsWith('millrace_alert_')) return '`alerts`';
+      return /^millrace_(profiles|computations|regulations)/.test(name) ? '`users`' : 'node';
+    };
+    expect(told.sort()).toEqual(whole.map((name) => [name, isOf(name)]).sort());
   });
 
   it('says when the ledger does not balance and when calls cannot be accepted', async () => {

@@ -44,8 +44,10 @@ class Lives {
   joined: Readonly<Record<string, JoinedIds>> = {};
   /** What profiles know of anonymous ids. */
   visitors: Readonly<Record<string, Visitor>> = {};
-  /** A new regulation is stored, and an error is answered. */
-  losesAnswers = false;
+  /** Calls that the store carries out, and answers with an error. */
+  losesAnswer: (name: string, args: readonly unknown[]) => boolean = () => false;
+  /** Lanes that were told of deliveries on disk. */
+  readonly parked: number[] = [];
   /** Calls of the store that are left before the process dies. */
   left = Number.POSITIVE_INFINITY;
 
@@ -85,7 +87,12 @@ class Lives {
       identities: { blocked: ['null'], alias: 'join' },
       plan: (one, source) => router.plan(one, source),
       callsStored: async () => {},
-      delivery: { drop: () => {}, requestsEnded: async () => {}, redact: async () => {}, parked: () => {} },
+      delivery: {
+        drop: () => {},
+        requestsEnded: async () => {},
+        redact: async () => {},
+        parked: (lane) => this.parked.push(lane),
+      },
       forgetSamples: () => {},
       filter: this.filter,
       newId: () => `reg-${randomUUID()}`,
@@ -103,7 +110,7 @@ class Lives {
         return async (...args: unknown[]) => {
           if (this.left-- <= 0) throw new StorageError('the process is dead');
           const answer = await part.apply(target, args);
-          if (name === 'create' && this.losesAnswers) throw new StorageError('the answer is lost');
+          if (this.losesAnswer(String(name), args)) throw new StorageError('the answer is lost');
           return answer;
         };
       },
@@ -360,12 +367,25 @@ describe('a regulation', () => {
   it('is in force and carried out when it is stored, although its answer was an error', async () => {
     const lives = await Lives.begin();
     await lives.write(of('erase-me', 'a'));
-    lives.losesAnswers = true;
+    lives.losesAnswer = (name) => name === 'create';
     await expect(lives.regulate('SUPPRESS_WITH_DELETE', 'erase-me')).rejects.toThrow('the answer is lost');
     expect(lives.filter.names({ userId: 'erase-me' })).toBe(true);
     const [made] = await lives.store.regulations.open();
     await lives.finish(made!.id);
     expect(lives.contents.events.size).toBe(0);
+    await lives.service.stop();
+  });
+
+  it('tells the lanes of its notifications although the answer to the step behind them is an error', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a'));
+    lives.losesAnswer = (name, [, change]) =>
+      name === 'advance' && (change as { step?: string }).step === 'await';
+    const id = await lives.regulate('DELETE_ONLY', 'erase-me');
+    await lives.clock.pass(SECOND);
+    // The step is stored: nobody comes back to tell them.
+    expect(await lives.stepOf(id)).toBe('await');
+    expect(lives.parked).toEqual([1]);
     await lives.service.stop();
   });
 

@@ -50,7 +50,7 @@ export async function exportRecords(options: ExportOptions, place: Surroundings)
 }
 
 function hasMaskedKeys({ writeKeys }: ExportedRecords['sources'][number]): boolean {
-  return Array.isArray(writeKeys) && writeKeys.some((key) => typeof key !== 'string');
+  return Array.isArray(writeKeys) && writeKeys.some((key) => String(key).startsWith('…'));
 }
 
 function isShown(value: unknown): value is ExportedRecords {

@@ -161,7 +161,7 @@ describe('events', () => {
     const choice = page.getByRole('combobox', { name: 'Which try' });
     const crm = await choice.getByRole('option', { name: /^crm/ }).getAttribute('value');
     await choice.selectOption(crm);
-    await page.getByText('headers, signature and bytes are as sent').waitFor();
+    await page.getByText('headers, X-Signature and bytes are as sent').waitFor();
     const sent = page.getByRole('tabpanel');
     await sent.getByRole('button', { name: 'Bytes' }).click();
     const body =

@@ -48,8 +48,11 @@ export async function allOf<Entry>(
 
 /** A write key of a source; undefined where it has none, and for a viewer, who is shown only how it ends. */
 export function keyOf(source: Pick<Source, 'writeKeys'> | undefined): string | undefined {
-  return source?.writeKeys.find((key) => typeof key === 'string');
+  return source?.writeKeys.find((key) => !isMaskedKey(key));
 }
+
+/** Whether a write key is only how one ends, which is all that a viewer gets. */
+export const isMaskedKey = (key: string): boolean => key.startsWith('…');
 
 /** All sources by name. */
 export const sourcesQuery = queryOptions({

@@ -852,7 +852,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are now, so with the same bytes and signature unless those were changed. Signatures are for the role `editor`.
+         * Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are now, so with the same bytes and X-Signature unless those were changed. Webhook-Timestamp is that of this moment: a signature for a time to come would be good then. Signatures are for the role `editor`.
          * @description Needs the role `viewer`.
          */
         get: operations["getDeliveriesIdRequests"];
@@ -3334,12 +3334,8 @@ export interface operations {
                     "application/json": {
                         data: {
                             name: string;
-                            /** @description Masked for a viewer: whoever has one sends events as the source. */
-                            writeKeys: (string | {
-                                /** @constant */
-                                set: true;
-                                hint?: string;
-                            })[];
+                            /** @description For a viewer only how each ends, such as …1234: whoever has one sends events as the source. */
+                            writeKeys: string[];
                             enabled: boolean;
                             /** @enum {string} */
                             mode: "standard" | "strict";
@@ -3436,12 +3432,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         name: string;
-                        /** @description Masked for a viewer: whoever has one sends events as the source. */
-                        writeKeys: (string | {
-                            /** @constant */
-                            set: true;
-                            hint?: string;
-                        })[];
+                        /** @description For a viewer only how each ends, such as …1234: whoever has one sends events as the source. */
+                        writeKeys: string[];
                         enabled: boolean;
                         /** @enum {string} */
                         mode: "standard" | "strict";
@@ -3499,12 +3491,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         name: string;
-                        /** @description Masked for a viewer: whoever has one sends events as the source. */
-                        writeKeys: (string | {
-                            /** @constant */
-                            set: true;
-                            hint?: string;
-                        })[];
+                        /** @description For a viewer only how each ends, such as …1234: whoever has one sends events as the source. */
+                        writeKeys: string[];
                         enabled: boolean;
                         /** @enum {string} */
                         mode: "standard" | "strict";
@@ -3601,12 +3589,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         name: string;
-                        /** @description Masked for a viewer: whoever has one sends events as the source. */
-                        writeKeys: (string | {
-                            /** @constant */
-                            set: true;
-                            hint?: string;
-                        })[];
+                        /** @description For a viewer only how each ends, such as …1234: whoever has one sends events as the source. */
+                        writeKeys: string[];
                         enabled: boolean;
                         /** @enum {string} */
                         mode: "standard" | "strict";
@@ -4540,10 +4524,7 @@ export interface operations {
     };
     getDeliveriesIdRequests: {
         parameters: {
-            query?: {
-                /** @description The time that Webhook-Timestamp says, such as `startedAt` of an attempt. Default: now. */
-                at?: string;
-            };
+            query?: never;
             header?: never;
             path: {
                 id: string;

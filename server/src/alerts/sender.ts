@@ -1,4 +1,5 @@
 import type { AlertMessage, AlertRecord, AlertWebhook } from '../model/alert.ts';
+import { SecretRedactor, secretsOfEndpoint, signaturesIn } from '../model/secret-redactor.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { rounded, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -44,7 +45,7 @@ export class AlertSender {
     return {
       kind: result.kind,
       receiver: alert.settings.server,
-      answer: (result.kind === 'taken' ? result.answer : result.detail).slice(0, ANSWER_EXCERPT),
+      answer: excerpt(result.kind === 'taken' ? result.answer : result.detail, loginOf(alert.settings)),
       latencyMs: rounded(clock.monotonic() - begun),
     };
   }
@@ -62,6 +63,16 @@ export class AlertSender {
     }
     const { status, body: answer } = result;
     const kind = status >= 200 && status < 300 ? 'taken' : 'failed';
-    return { kind, receiver, status, answer: answer.slice(0, ANSWER_EXCERPT), latencyMs };
+    const secrets = [...secretsOfEndpoint(webhook, webhook), ...signaturesIn(request.headers)];
+    return { kind, receiver, status, answer: excerpt(answer, secrets), latencyMs };
   }
+}
+
+/** The beginning of an answer, without what its receiver knows of secrets. */
+function excerpt(answer: string, secrets: readonly string[]): string {
+  return new SecretRedactor(secrets).redact(answer).slice(0, ANSWER_EXCERPT);
+}
+
+function loginOf({ user, password }: Extract<AlertRecord, { type: 'email' }>['settings']): string[] {
+  return password === undefined ? [] : [password, `\0${user ?? ''}\0${password}`];
 }

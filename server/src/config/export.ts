@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
-import { hasMaskedValue, mapQueryValues } from '../model/secrets.ts';
+import { hasMaskedValue, mapUrlValues } from '../model/secrets.ts';
 import { visibleJson } from '../model/visible-text.ts';
 import { pathText } from './yaml-source.ts';
 
@@ -12,7 +12,7 @@ export interface SecretLocation {
   /**
    * In a destination `settings.sharedSecret`, `settings.signingSecrets[0]` or `settings.endpoints[0].headers.Authorization`; in an alert
    * `settings.password` or `settings.headers.Authorization`. For a value in a query string, the path of the URL is followed by the name
-   * of the value and its number among the values of that name.
+   * of the value and its number among the values of that name; for one in the path of the URL by the number of its segment.
    */
   readonly path: readonly (string | number)[];
 }
@@ -22,7 +22,7 @@ const MIN_DIGEST = 8;
 
 /**
  * The names of environment variables for secrets, in the order given: `CRM_SECRET`, `CRM_SIGNING_SECRET_1`,
- * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`. Names are unique. Each depends on its own place alone, except that
+ * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`, `CRM_PATH_1_3`. Names are unique. Each depends on its own place alone, except that
  * places with equal names all get a digest at the end. A number would be shorter, but a destination added later could then
  * take over the variable of another, and its secret with it.
  */
@@ -51,8 +51,10 @@ function partName([, part, nth, field, name]: SecretLocation['path']): string {
   if (part === 'sharedSecret') return 'SECRET';
   if (part === 'password') return 'PASSWORD';
   if (part === 'headers') return `HEADER_${wordOf(String(nth)) || 'VALUE'}`;
-  if (part === 'url') return `QUERY_${wordOf(String(nth)) || 'VALUE'}`;
+  if (part === 'url')
+    return typeof nth === 'number' ? `PATH_${nth + 1}` : `QUERY_${wordOf(String(nth)) || 'VALUE'}`;
   if (part === 'signingSecrets') return `SIGNING_SECRET_${Number(nth) + 1}`;
+  if (typeof name === 'number') return `PATH_${Number(nth) + 1}_${name + 1}`;
   return `${field === 'url' ? 'QUERY' : 'HEADER'}_${Number(nth) + 1}_${wordOf(String(name)) || 'VALUE'}`;
 }
 
@@ -177,14 +179,14 @@ function findHiddenSecrets(value: Json, path: SecretLocation['path']): HiddenSec
 
 function hiddenUrlSecrets(url: string, mask: Json, path: SecretLocation['path']): HiddenSecret {
   const paths: SecretLocation['path'][] = [];
-  mapQueryValues(url, (value, { name, nth }) => {
-    paths.push([...path, name, nth]);
+  mapUrlValues(url, (value, place) => {
+    paths.push('segment' in place ? [...path, place.segment] : [...path, place.name, place.nth]);
     return value;
   });
-  const escaped = url.replaceAll('${', () => '$${');
+  const escaped = mapUrlValues(url, () => '\0').replaceAll('${', () => '$${');
   const written = (names: readonly string[]) => {
     const left = [...names];
-    return quoted(mapQueryValues(escaped, () => reference(left.shift() ?? '')));
+    return quoted(escaped.replaceAll('\0', () => reference(left.shift() ?? '')));
   };
   return { mask, paths, written };
 }
@@ -214,10 +216,15 @@ function headerComment(listed: readonly SecretVariable[]): string[] {
 
 /** `endpoints[0].headers.Authorization`; of a value in a query `token in endpoints[0].url`. */
 function describeLocation(path: SecretLocation['path']): string {
-  if (path[0] === 'url') return `${path[1] === '' ? 'a value' : quoted(String(path[1]))} in url`;
+  if (path[0] === 'url') return `${describeValue(path[1])} in url`;
   const [endpoints = '', place = 0, field, name] = path;
   if (field !== 'url') return pathText(path);
-  return `${name === '' ? 'a value' : quoted(String(name))} in ${pathText([endpoints, place, field])}`;
+  return `${describeValue(name)} in ${pathText([endpoints, place, field])}`;
+}
+
+function describeValue(place: string | number | undefined): string {
+  if (typeof place === 'number') return `part ${place + 1} of the path`;
+  return place === '' ? 'a value' : quoted(String(place));
 }
 
 /** `head`: a key with its colon, or the dash of a list; the value follows on the same line where it fits. */

@@ -4,6 +4,7 @@ import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/sett
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { NODE_ROLES } from '../model/node.ts';
+import { isMaskedKey } from '../model/secrets.ts';
 import {
   ADDRESS_RULES,
   AUDIENCES_SOURCE,
@@ -131,7 +132,11 @@ const limits = () =>
 const RESERVED_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
 
 const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';
-const writeKey = textMatching(/^[!-9;-~]{1,100}$/, WRITE_KEY_RULE);
+const MASKED_KEY_RULE =
+  'must be a whole write key, and not how one ends, which is all that a viewer sees: take it from the export of an editor';
+const writeKey = z.string(WRITE_KEY_RULE).regex(/^[!-9;-~]{1,100}$/, {
+  error: ({ input }) => (isMaskedKey(String(input)) ? MASKED_KEY_RULE : WRITE_KEY_RULE),
+});
 
 /** An entry of `sources`, as an operator writes it. */
 export const sourceSchema = z.strictObject(

@@ -72,13 +72,16 @@ describe('a destination that is sent as it was read', () => {
     expect(settingsOf(wanted({ endpoints: [b, a] }))['endpoints']).toEqual([B, A]);
   });
 
-  test('has them back when the path of a URL was changed, and not when its host was', () => {
+  test('has them back when the query of a URL was changed, and not when its host or its path was', () => {
     const at = (url: string) =>
       settingsOf(wanted({ endpoints: [{ url, headers: { Authorization: MASK } }] }))['endpoints'];
-    expect(at('https://a.example/other?x=1')).toEqual([
-      { url: 'https://a.example/other?x=1', headers: { Authorization: A.headers.Authorization } },
+    expect(at('https://a.example/in?x=1')).toEqual([
+      { url: 'https://a.example/in?x=1', headers: { Authorization: A.headers.Authorization } },
     ]);
     for (const url of [
+      'https://a.example/other',
+      'https://a.example/in/',
+      'https://a.example/in/../other',
       'https://evil.example/in',
       'http://a.example/in',
       'https://a.example:444/in',
@@ -89,7 +92,7 @@ describe('a destination that is sent as it was read', () => {
 
   test('has back the values of the queries of its URLs, and each endpoint its own, whatever looks the same', () => {
     const at = (token: string) => ({
-      url: `https://a.example/in?token=${token}&v=1`,
+      url: `https://a.example/in/${token}-0123456789ab?token=${token}&v=1`,
       headers: { Authorization: `Bearer ${token}-0123456` },
     });
     const settings = { ...STORED.settings, endpoints: [at('alpha'), at('omega')] };
@@ -101,9 +104,11 @@ describe('a destination that is sent as it was read', () => {
       const wish = { ...shown, settings: { ...settings, endpoints: [{ url, headers: {} }] } };
       return settingsOf(wish as unknown as JsonObject, stored)['endpoints'];
     };
-    expect(other('https://a.example/moved?v=2&token=…')).toEqual([
-      { url: 'https://a.example/moved?v=2&token=alpha', headers: {} },
+    expect(other('https://a.example/in/…?v=2&token=…')).toEqual([
+      { url: 'https://a.example/in/alpha-0123456789ab?v=2&token=alpha', headers: {} },
     ]);
+    const moved = 'https://a.example/moved/…?token=…';
+    expect(other(moved)).toEqual([{ url: moved, headers: {} }]);
     // Nobody gets a value by naming a host of their own.
     expect(other('https://evil.example/in?token=…&v=…')).toEqual([
       { url: 'https://evil.example/in?token=…&v=…', headers: {} },

@@ -3,6 +3,7 @@ import type { Endpoint, WebhookSettings } from '../model/destination.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import {
   type MaskedSettings,
+  maskKey,
   maskSecret,
   maskUrl,
   replaceSecrets,
@@ -39,8 +40,7 @@ export function formatDuration(duration: Duration): string {
 }
 
 /** A source as the configuration file has it. spec/contract.md, "Configuration file" and "Control API". */
-export type SourceView<Key = string> = Omit<SourceRecord, 'dedupeWindow' | 'ip' | 'trust' | 'writeKeys'> & {
-  readonly writeKeys: readonly Key[];
+export type SourceView = Omit<SourceRecord, 'dedupeWindow' | 'ip' | 'trust'> & {
   readonly dedupeWindow?: string;
   readonly ip: AddressRule;
   readonly trust: Trust;
@@ -83,10 +83,10 @@ export function sourceView(source: SourceRecord): SourceView {
  * A source as the owner of a token may see it. Whoever has a write key sends events as the source, and that is more than to read: a viewer
  * gets a mask in its place.
  */
-export function sourceViewFor(role: Role | undefined, source: SourceRecord): SourceView<string | SecretMask> {
+export function sourceViewFor(role: Role | undefined, source: SourceRecord): SourceView {
   const view = sourceView(source);
   const maySee = role !== undefined && hasRole(role, 'editor');
-  return maySee ? view : { ...view, writeKeys: view.writeKeys.map(maskSecret) };
+  return maySee ? view : { ...view, writeKeys: view.writeKeys.map(maskKey) };
 }
 
 export function destinationView(destination: DestinationRecord): DestinationView {
@@ -309,16 +309,16 @@ function unmaskEndpoint(wanted: Json, place: number, stored: readonly Endpoint[]
 
 /**
  * The stored endpoint that a URL in a request stands for. Endpoints can change places, so one with the same URL comes first, then
- * the one in the same place. The origin must be equal: a foreign host must never be sent a stored secret.
+ * the one in the same place. Host and path must be equal: a stored secret must never be sent to a foreign host, and behind another path
+ * of a shared host somebody else may listen.
  */
 function findStoredEndpoint(url: string, place: number, stored: readonly Endpoint[]): Endpoint | undefined {
-  const samePlace = stored.slice(place, place + 1);
-  const candidates = [...samePlace, ...stored];
-  const found =
+  const candidates = [...stored.slice(place, place + 1), ...stored];
+  return (
     candidates.find((one) => one.url === url) ??
     candidates.find((one) => maskUrl(one.url) === url) ??
-    samePlace[0];
-  return originOf(found?.url) === originOf(url) ? found : undefined;
+    candidates.find((one) => targetOf(unmaskUrl(url, one.url)) === targetOf(one.url))
+  );
 }
 
 function unmaskHeaders(wanted: JsonObject, kept: Readonly<Record<string, string>>): JsonObject {
@@ -329,8 +329,10 @@ function unmaskHeaders(wanted: JsonObject, kept: Readonly<Record<string, string>
   return Object.fromEntries(headers);
 }
 
-function originOf(url: string | undefined): string | undefined {
-  return url !== undefined && URL.canParse(url) ? new URL(url).origin : undefined;
+/** Host and path of a URL; itself where it is none, which validation refuses. */
+function targetOf(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null ? url : `${parsed.origin}${parsed.pathname}`;
 }
 
 function mapKey(object: JsonObject, key: string, change: (value: Json) => Json): JsonObject {

@@ -1,7 +1,14 @@
 import { isComputationId } from '../model/definition.ts';
 import { type Attempt, type Decision, type Delivery, type Outcome, RETRY_WINDOW } from '../model/delivery.ts';
-import { type Destination, lanesOf, type Pause, pausedTimeWithin } from '../model/destination.ts';
+import {
+  type Destination,
+  lanesOf,
+  type Pause,
+  pausedTimeWithin,
+  type WebhookSettings,
+} from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
+import { SecretRedactor, secretsOfEndpoint, signaturesIn } from '../model/secret-redactor.ts';
 import type { SerializedEvent } from '../model/serialized-event.ts';
 import { type Duration, HOUR, MINUTE, type Monotonic, rounded, SECOND, type Time } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, wallTimeOf } from '../ports/clock.ts';
@@ -89,9 +96,11 @@ export function sendRound(
     const endpoint = dependencies.endpointAt?.(place);
     openRequests.requestBegan(place, endpointRequest === requests[0]);
     const isTrial = endpoint?.rest.beginRequest() === true;
-    dependencies.transport.send(request, (answer) => {
+    dependencies.transport.send(request, (received) => {
       open--;
-      const outcome = outcomeOf(answer, clock);
+      const outcome = outcomeOf(received, clock);
+      const answer =
+        outcome.kind === 'accepted' ? received : withoutSecrets(received, endpointRequest, destination);
       endpoint?.record(outcome, answer, clock.now());
       endpoint?.rest.endRequest(outcome, isTrial, clock.monotonic());
       openRequests.requestEnded(place, open === 0, isOver);
@@ -165,6 +174,33 @@ function endpointsToTry({ delivery }: ReadyDelivery, destination: Destination): 
 
 /** Stores keep the version in two bytes. Settings do not change this often within one retry window. */
 export const SETTINGS_VERSION_MODULUS = 0x10000;
+
+/** An answer that may be kept: an endpoint that answers with its request would show the secrets in it to whoever reads. */
+function withoutSecrets(
+  answer: HttpResult,
+  { endpoint, request }: EndpointRequest,
+  { settings }: Destination,
+): HttpResult {
+  if (answer.kind === 'answered' && answer.body === '') return answer;
+  const known = redactorOf(settings, endpoint);
+  const signatures = new SecretRedactor(signaturesIn(request.headers));
+  const redact = (text: string) => signatures.redact(known.redact(text));
+  return answer.kind === 'answered'
+    ? { ...answer, body: redact(answer.body) }
+    : { ...answer, detail: redact(answer.detail) };
+}
+
+/** One for each endpoint of settings, because many answers of one endpoint may come in a second. */
+const redactors = new WeakMap<WebhookSettings, SecretRedactor[]>();
+
+function redactorOf(settings: WebhookSettings, place: number): SecretRedactor {
+  let all = redactors.get(settings);
+  if (all === undefined) {
+    all = settings.endpoints.map((endpoint) => new SecretRedactor(secretsOfEndpoint(endpoint, settings)));
+    redactors.set(settings, all);
+  }
+  return all[place]!;
+}
 
 function attemptOf(
   request: OutboundRequest,

@@ -3,7 +3,9 @@ import { describe, expect, it, test } from 'vitest';
 import type { WebhookSettings } from './destination.ts';
 import {
   hasMaskedValue,
-  mapQueryValues,
+  isMaskedKey,
+  mapUrlValues,
+  maskKey,
   maskSecret,
   maskUrl,
   replaceSecrets,
@@ -93,6 +95,18 @@ describe('a URL that is shown', () => {
     ['https://a.example/?a=b?c=d;e=f#g?h=i', 'https://a.example/?a=…#…'],
     ['no URL?S3CRET', 'no URL?…'],
     ['https://a.example/?', 'https://a.example/?'],
+    [
+      'https://hooks.example/services/T01/B02/AbCdEfGhIjKlMnOpQrStUvWx',
+      'https://hooks.example/services/T01/B02/…',
+    ],
+    ['https://a.example/0123456789abcdef/in?k=v#f', 'https://a.example/…/in?k=…#…'],
+    [
+      'https://a.example/webhook-receivers/incoming_events.v',
+      'https://a.example/webhook-receivers/incoming_events.v',
+    ],
+    ['https://a.example/abcdefghijklmnop', 'https://a.example/…'],
+    ['https://a.example/%E2%80%A6/?k=%e2%80%a6', 'https://a.example/…/?k=…'],
+    ['https://a-long-name-of-a-host-01.example:8080', 'https://a-long-name-of-a-host-01.example:8080'],
   ])('has nothing of its credentials: %s', (url, shown) => {
     expect(maskUrl(url)).toBe(shown);
     expect(maskUrl(shown)).toBe(shown);
@@ -102,7 +116,8 @@ describe('a URL that is shown', () => {
     const part = fc.stringMatching(/^[a-c=]{0,4}[ -"$-%'-~]{0,4}$/);
     fc.assert(
       fc.property(fc.array(part, { minLength: 1, maxLength: 5 }), (parts) => {
-        const url = `https://a.example/in?${parts.join('&').replaceAll(' ', '')}`;
+        const query = parts.join('&').replaceAll(' ', '');
+        const url = `https://a.example/in/${'0'.repeat(query.length)}/x?${query}`;
         expect(unmaskUrl(maskUrl(url), url)).toBe(url);
         expect(hasMaskedValue(unmaskUrl(maskUrl(url), url))).toBe(false);
       }),
@@ -121,10 +136,14 @@ describe('a URL that is shown', () => {
   });
 });
 
-it('other values can be put into a query, each known by its name and number', () => {
-  const url = mapQueryValues(
-    'https://a.example/?a=1&a=2&3&b=',
-    (value, { name, nth }) => `${name}${nth}<${value}>`,
+it('other values can be put into a URL, each known by its name and number or its part of the path', () => {
+  const url = mapUrlValues('https://a.example/in/0123456789abcdef/?a=1&a=2&3&b=', (value, place) =>
+    'segment' in place ? `${place.segment}<${value}>` : `${place.name}${place.nth}<${value}>`,
   );
-  expect(url).toBe('https://a.example/?a=a0<1>&a=a1<2>&0<3>&b=');
+  expect(url).toBe('https://a.example/in/1<0123456789abcdef>/?a=a0<1>&a=a1<2>&0<3>&b=');
+});
+
+it('a write key is shown as how it ends, which is no key', () => {
+  expect(['wk_0123456789', 'wk_short'].map(maskKey)).toEqual(['…6789', '…']);
+  expect(['…6789', '…', 'wk_0123456789'].map(isMaskedKey)).toEqual([true, true, false]);
 });

@@ -378,6 +378,14 @@ describe('a server with records of a file', () => {
     });
     expect(refused).toMatchObject({ code: 1, out: '' });
     expect(refused.err).toContain('a viewer is shown no write keys: export with the token of an editor');
+    const file = join(place.folder, 'masked.yaml');
+    writeFileSync(file, 'sources: [{ name: website, writeKeys: […1234] }]');
+    const applied = await server.run(['apply', '-f', file, '--yes']);
+    expect(applied).toMatchObject({ code: expect.any(Number), out: '' });
+    expect([applied.code === 0, applied.err]).toEqual([
+      false,
+      expect.stringMatching(/writeKeys\[0\] {2}must be a whole write key, and not how one ends/),
+    ]);
     expect((await server.run(['token', 'revoke', 'looker'])).code).toBe(0);
   });
 

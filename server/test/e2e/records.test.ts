@@ -175,7 +175,7 @@ describe('secrets', () => {
       expect(answer.body).not.toMatch(/0123456789abcdef|a-long-secret/);
   });
 
-  test('are not sent to another host because a URL was changed', async () => {
+  test('are sent neither to another host nor to another path because a URL was changed', async () => {
     const name = world.fresh('destination');
     const endpoint = { url: `${world.receiver.url}/a`, headers: { 'X-Api-Key': '0123456789abcdef' } };
     const settings = { endpoints: [endpoint] };
@@ -184,12 +184,21 @@ describe('secrets', () => {
       ask('PATCH', `destinations/${name}`, {
         body: { settings: { endpoints: [{ url, headers: { 'X-Api-Key': { set: true } } }] } },
       });
-    expect((await patched(`${world.receiver.url}/b`)).status).toBe(200);
-    const elsewhere = await patched('https://elsewhere.example/b');
-    expect([elsewhere.status, json(elsewhere).errors[0].path]).toEqual([
-      422,
-      'body.settings.endpoints[0].headers.X-Api-Key',
-    ]);
+    expect((await patched(`${world.receiver.url}/a?x=1`)).status).toBe(200);
+    for (const url of ['https://elsewhere.example/a', `${world.receiver.url}/b`]) {
+      const elsewhere = await patched(url);
+      expect([elsewhere.status, json(elsewhere).errors]).toEqual([
+        422,
+        [
+          {
+            path: 'body.settings.endpoints[0].headers.X-Api-Key',
+            message: expect.stringMatching(
+              /^must be typed again: .* neither to another host nor to another path/,
+            ),
+          },
+        ],
+      ]);
+    }
   });
 });
 

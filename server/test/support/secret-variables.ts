@@ -1,6 +1,6 @@
 import type { ExportedRecords } from '../../src/config/export.ts';
 import { isObject } from '../../src/model/json.ts';
-import { mapQueryValues } from '../../src/model/secrets.ts';
+import { mapUrlValues } from '../../src/model/secrets.ts';
 
 /**
  * The environment for an exported configuration file: each variable listed at its beginning, with its secret from
@@ -25,10 +25,10 @@ export function secretVariables(
   return Object.fromEntries(names.map((name, nth) => [name, secrets[nth]!]));
 }
 
-/** The values of a URL whose query is not shown. */
+/** The values of a URL that are not shown. */
 function valuesIn(url: string): string[] {
   const values: string[] = [];
-  mapQueryValues(url, (value) => {
+  mapUrlValues(url, (value) => {
     values.push(value);
     return value;
   });

@@ -32,14 +32,12 @@ function isUnsettled(entry: TraceEntry): boolean {
 
 export type SentRequest = Answer<'/api/v1/deliveries/{id}/requests', 'get'>['data'][number];
 
-/** The requests of a delivery as they were made at a time, as far as the settings are still the same. */
-export function deliveryRequestsQuery(id: string, at: string) {
+/** The requests of a delivery as they were made, as far as the settings are still the same, with signatures of this moment. */
+export function deliveryRequestsQuery(id: string) {
   return queryOptions({
-    queryKey: ['events', 'requests', id, at],
+    queryKey: ['events', 'requests', id],
     queryFn: async ({ signal }) =>
-      await answer(
-        api.GET('/api/v1/deliveries/{id}/requests', { params: { path: { id }, query: { at } }, signal }),
-      ),
+      await answer(api.GET('/api/v1/deliveries/{id}/requests', { params: { path: { id } }, signal })),
     retry: false,
   });
 }

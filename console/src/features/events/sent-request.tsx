@@ -16,7 +16,7 @@ interface SentRequestProps {
 
 /** The request of an attempt: URL, headers, signature and body, and whether it is known to be the one that was sent. */
 export function SentRequest({ deliveryId, destination, attempt }: SentRequestProps) {
-  const { data, error, isPending } = useQuery(deliveryRequestsQuery(deliveryId, attempt.startedAt));
+  const { data, error, isPending } = useQuery(deliveryRequestsQuery(deliveryId));
   if (isPending) return <SkeletonRows rows={5} />;
   if (error !== null) return <Failure error={error} />;
   const request = data.data.find(({ url }) => url === attempt.endpoint) ?? data.data[0];
@@ -67,7 +67,7 @@ export function SentRequest({ deliveryId, destination, attempt }: SentRequestPro
       <p className="hint">
         {isChanged
           ? 'Made from the stored event with the settings as they are now.'
-          : 'Made again from the stored event; the settings are those of that time, so headers, signature and bytes are as sent.'}{' '}
+          : 'Made again from the stored event; the settings are those of that time, so headers, X-Signature and bytes are as sent. Webhook-Timestamp and Webhook-Signature are made for now.'}{' '}
         Not kept of a request: traceparent, and X-Replay-Id of a replay.
       </p>
     </>

@@ -2,6 +2,7 @@ import { useMutation } from '@tanstack/react-query';
 import { Eye, EyeOff, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
+import { isMaskedKey } from '../../api/queries.ts';
 import { useRecordChanges } from '../../api/records.ts';
 import { useMay } from '../../api/roles.ts';
 import { useUntilNextStart } from '../../editing/file-records.tsx';
@@ -39,13 +40,13 @@ export function WriteKeys({ source }: { readonly source: SourceRecord }) {
     >
       <ul className="box bleed">
         {writeKeys.map((key, nth) =>
-          typeof key === 'string' ? (
-            <WriteKey key={key} writeKey={key} onRemove={mayEdit ? () => setRemoved(key) : undefined} />
-          ) : (
+          isMaskedKey(key) ? (
             // biome-ignore lint/suspicious/noArrayIndexKey: a masked key has no identity but its place.
             <li key={nth} className="key-row">
-              <code className="mono ink clip">{`${'•'.repeat(8)}${key.hint ?? ''}`}</code>
+              <code className="mono ink clip">{`${'•'.repeat(8)}${key.slice(1)}`}</code>
             </li>
+          ) : (
+            <WriteKey key={key} writeKey={key} onRemove={mayEdit ? () => setRemoved(key) : undefined} />
           ),
         )}
       </ul>

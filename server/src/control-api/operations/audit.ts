@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { isObject, type Json, type JsonObject } from '../../model/json.ts';
-import { maskSecret, maskUrl } from '../../model/secrets.ts';
+import { maskKey, maskUrl } from '../../model/secrets.ts';
 import { hasRole } from '../../model/settings.ts';
 import type { AuditEntry } from '../../ports/settings-store.ts';
 import { textInQuery } from '../ids.ts';
@@ -80,7 +80,7 @@ function withMaskedKeys(entry: AuditEntry): AuditEntry {
 
 function maskedKeys(record: Json): Json {
   if (!isObject(record) || !Array.isArray(record['writeKeys'])) return record;
-  return { ...record, writeKeys: record['writeKeys'].map((key) => ({ ...maskSecret(String(key)) })) };
+  return { ...record, writeKeys: record['writeKeys'].map((key) => maskKey(String(key))) };
 }
 
 /** Masks URLs in entries of earlier versions, which stored them whole. */

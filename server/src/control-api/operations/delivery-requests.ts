@@ -8,7 +8,6 @@ import type { EventLog, StoredEvent } from '../../ports/event-log.ts';
 import type { AuditPage, AuditQuery, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { parseDeliveryId } from '../delivery-id.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
-import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { type RequestView, requestSchema, requestView } from '../request-view.ts';
 import { destinationView } from '../views.ts';
@@ -33,13 +32,8 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
       role: 'viewer',
       summary:
         'Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are ' +
-        'now, so with the same bytes and signature unless those were changed. Signatures are for the role `editor`',
-      query: z.object({
-        at: timeParameter.exactOptional().meta({
-          description:
-            'The time that Webhook-Timestamp says, such as `startedAt` of an attempt. Default: now.',
-        }),
-      }),
+        'now, so with the same bytes and X-Signature unless those were changed. Webhook-Timestamp is that of this moment: a signature for ' +
+        'a time to come would be good then. Signatures are for the role `editor`',
       answer: z.object({
         data: z.array(requestSchema),
         settingsChangedAt: z.string().exactOptional().meta({
@@ -47,7 +41,7 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
         }),
       }),
       problems: ['unknown_delivery'],
-      run: async ({ names, query, client: { caller } }) => {
+      run: async ({ names, client: { caller } }) => {
         const id = parseDeliveryId(names['id'] ?? '');
         const destination = settings
           .now()
@@ -58,7 +52,7 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
           settings.audit({ kind: 'destination', name: destination.name }, 1),
         ]);
         if (event === undefined) throw new Problem('unknown_delivery');
-        const at = query.at ?? clock.now();
+        const at = clock.now();
         return {
           data: requestViews(event, { destination, lane: id.lane, at }, dependencies.destinationType).map(
             (request) =>

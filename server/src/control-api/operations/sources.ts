@@ -15,7 +15,6 @@ import { Problem } from '../problem.ts';
 import {
   checkRecord,
   etagOf,
-  maskSchema,
   mergePatch,
   type RecordDependencies,
   recordInput,
@@ -26,9 +25,10 @@ import { sourceView, sourceViewFor, toJson } from '../views.ts';
 
 const sourceSchema = z.object({
   name: z.string(),
-  writeKeys: z
-    .array(z.union([z.string(), maskSchema]))
-    .meta({ description: 'Masked for a viewer: whoever has one sends events as the source.' }),
+  writeKeys: z.array(z.string()).meta({
+    description:
+      'For a viewer only how each ends, such as …1234: whoever has one sends events as the source.',
+  }),
   enabled: z.boolean(),
   mode: z.enum(['standard', 'strict']),
   whenDisabled: z.enum(['refuse', 'discard']),

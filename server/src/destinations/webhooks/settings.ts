@@ -53,6 +53,8 @@ const MAX_VALUE_LENGTH = 8192;
 
 const URL_RULE = 'must be an absolute http or https URL';
 const VALUE_RULE = 'must be text without control characters or characters beyond Latin-1';
+const MASKED_VALUE_RULE =
+  'must be typed again: a stored value is sent to the URL that it was stored for, and neither to another host nor to another path';
 const LONG_VALUE_RULE = `must be text of at most ${MAX_VALUE_LENGTH} characters`;
 
 /**
@@ -67,7 +69,7 @@ export function urlProblem(text: string): string | undefined {
     return `${URL_RULE} without user name and password; use an Authorization header`;
   if (text.includes('#')) return `${URL_RULE} without a fragment (the part from # on), which is never sent`;
   if (hasMaskedValue(text))
-    return `${URL_RULE} with its whole query: … only stands for a value that is stored`;
+    return `${URL_RULE} with its whole path and query: … only stands for what is stored of a URL with the same path`;
   const url = WEB_URL.test(text) ? URL.parse(text) : null;
   if (url === null) return URL_RULE;
   return url.port === '0' ? `${URL_RULE} with a port from 1 to 65535` : undefined;
@@ -90,8 +92,11 @@ const MAX_CHECKED_ENTRIES = 20;
 
 const HEADERS_RULE = `must have at most ${MAX_HEADERS} headers`;
 
+/** A mask that is left over: the server has put no stored value in its place. */
+const isMask = (value: unknown) => isObject(value) && value['set'] === true;
+
 const headerValue = z
-  .string(VALUE_RULE)
+  .string({ error: ({ input }) => (isMask(input) ? MASKED_VALUE_RULE : VALUE_RULE) })
   .regex(HEADER_VALUE, VALUE_RULE)
   .max(MAX_VALUE_LENGTH, { error: LONG_VALUE_RULE, abort: true });
 

@@ -91,7 +91,7 @@ export default {
       from: { path: '^cli/', pathNot: '\\.test\\.ts$|^cli/test/' },
       to: {
         path: '^server/',
-        pathNot: '^server/src/(app|migration-wiring|config/load|model/visible-text)\\.ts$',
+        pathNot: '^server/src/(app|migration-wiring|config/load|model/(file-rights|visible-text))\\.ts$',
       },
     },
     {

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { distrustOf } from '@millrace/server/file-rights';
 import { visible } from '@millrace/server/visible-text';
 import { answerText, LongAnswerError } from './answer-text.ts';
 import { spoken } from './spoken.ts';
@@ -90,9 +91,18 @@ function givenToken(
   return tokenIn(resolve(join(flags.data ?? (env['MILLRACE_DATA'] || './data'), TOKEN_FILE)));
 }
 
+/** Why the token in a file may be that of somebody else. Root may take what any user has written. Throws where there is no file. */
+export function distrustOfToken(file: string): string | undefined {
+  const user = process.getuid?.();
+  const { uid, mode } = statSync(file);
+  return distrustOf({ uid: user === 0 ? 0 : uid, mode }, user);
+}
+
 /** Reads the token file. A missing file is no error here: the server may not run, and that message should come first. */
 function tokenIn(file: string): Pick<ControlAddress, 'token' | 'tokenFrom'> {
   try {
+    const problem = distrustOfToken(file);
+    if (problem !== undefined) return { token: undefined, tokenFrom: `${file}, which ${problem}` };
     const token = readFileSync(file, 'utf8').trim();
     return { token: token === '' ? undefined : token, tokenFrom: file };
   } catch (error) {

@@ -1,4 +1,5 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import { literalRefusal } from './adapters/http-client/egress-report.ts';
 import { lockFolder } from './adapters/sqlite/data-folder/folder.ts';
@@ -9,6 +10,7 @@ import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
+import { isGroupWritable } from './model/file-rights.ts';
 import { NODE_ROLES } from './model/node.ts';
 import type { ClockMark } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
@@ -61,6 +63,7 @@ export async function startStorage(
 ): Promise<Storage> {
   if (config.database !== undefined) started.add(takeFolder(config.data));
   const store = started.add(await openStore(config, logger));
+  warnOfGroups(config, logger);
   const clock = createSystemClock(store.sharedClock ?? store.lastClockMark);
   const snapshot = await applyConfigFile(config, store.settings, {
     logger,
@@ -89,6 +92,17 @@ function takeFolder(folder: string): { stop(): void } {
   }
   const lock = lockFolder(folder);
   return { stop: () => lock.release() };
+}
+
+/** A group that may write may be meant, as with volumes of an orchestrator. What everybody may write is refused where it is read. */
+function warnOfGroups({ data, database, tls }: Config, logger: Logger): void {
+  const ofDatabase = database === undefined ? [] : [data, process.env['MILLRACE_DATABASE_PASSWORD_FILE']];
+  for (const path of [join(data, 'admin-token'), tls?.key, ...ofDatabase]) {
+    const found = path ? statSync(path, { throwIfNoEntry: false }) : undefined;
+    if (found === undefined || !isGroupWritable(found)) continue;
+    const mode = (found.mode & 0o777).toString(8);
+    logger.warn({ path, mode, problem: 'its group may write it' }, 'storage.rights_loose');
+  }
 }
 
 /** One engine or the other, behind the same ports. Rejects with a `StorageError`. */

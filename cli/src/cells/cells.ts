@@ -7,6 +7,7 @@ import {
   askControl,
   type ControlAddress,
   type ControlProblem,
+  distrustOfToken,
   exitCodeOf,
   WHERE_TOKENS_ARE,
 } from '../control-api.ts';
@@ -104,6 +105,8 @@ interface FoundToken {
 
 function tokenIn(file: string): FoundToken {
   try {
+    const problem = distrustOfToken(file);
+    if (problem !== undefined) return { problem: `names ${file}, which ${problem}` };
     const token = readFileSync(file, 'utf8').trim();
     if (/^[!-~]+$/.test(token)) return { token };
     return { problem: `names ${file}, which must hold the token alone: one word of visible ASCII` };

@@ -24,6 +24,7 @@ export interface FolderFacts {
 }
 
 const OTHERS = 0o077;
+const ALL_MAY_WRITE = 0o002;
 
 export function dataFolder(facts: FolderFacts): Finding {
   const { path, kind, isWritable, isStoreGone, moved, parent, owner, user, mode } = facts;
@@ -60,6 +61,10 @@ export function dataFolder(facts: FolderFacts): Finding {
       found: `${path} has lost its store: millrace.db is missing or empty`,
       advice,
     };
+  }
+  if ((mode & ALL_MAY_WRITE) !== 0 && user !== undefined) {
+    const found = `${path} may be written by everybody on this machine (mode ${mode.toString(8)})`;
+    return { check, verdict: 'fail', found, advice: `chmod 700 ${path}: a start ends with 1` };
   }
   if (owner !== user) {
     const advice = `run doctor and the server as one user: files of another cannot be written by the one who comes next`;

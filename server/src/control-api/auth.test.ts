@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -6,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -106,6 +108,25 @@ describe('the admin token', () => {
     }
     expect(message).toContain(`${file} does not hold a token`);
     expect(message).not.toMatch(/two words|\n/);
+  });
+
+  test('is refused in a file that everybody may write: whoever has written it has every right', () => {
+    writeFileSync(file, 'chosen-by-somebody');
+    chmodSync(file, 0o666);
+    expect(() => adminToken(undefined, folder)).toThrow(
+      /admin-token, which may be written by everybody.*remove the file/,
+    );
+    chmodSync(file, 0o660);
+    expect(adminToken(undefined, folder).token).toBe('chosen-by-somebody');
+  });
+
+  test('is taken from a file behind a link, as an orchestrator mounts it', () => {
+    const secret = join(folder, 'secret');
+    writeFileSync(secret, 'given', { mode: 0o440 });
+    symlinkSync(secret, file);
+    expect(adminToken(undefined, folder).token).toBe('given');
+    chmodSync(secret, 0o666);
+    expect(() => adminToken(undefined, folder)).toThrow(/may be written by everybody/);
   });
 
   test('says what to do when its file cannot be read', () => {

@@ -1,7 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ipaddr from 'ipaddr.js';
+import { distrustOf } from '../model/file-rights.ts';
 import { hasRole, type Role, type TokenRecord } from '../model/settings.ts';
 import { MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -62,6 +63,13 @@ export function adminToken(configured: string | undefined, folder: string): Admi
 }
 
 function readToken(file: string): string | undefined {
+  const rights = statSync(file, { throwIfNoEntry: false });
+  const problem = rights && distrustOf(rights, process.getuid?.());
+  if (problem !== undefined) {
+    throw new Error(
+      `the token of the control API is in ${file}, which ${problem}: remove the file, and a new token is made, or set admin.token or MILLRACE_ADMIN_TOKEN`,
+    );
+  }
   const text = readIfExists(file).trim();
   if (text === '') return undefined;
   if (/^[!-~]+$/.test(text)) return text;

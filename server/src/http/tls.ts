@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
+import { distrustOf } from '../model/file-rights.ts';
 import { DAY, type Duration, MINUTE, type Monotonic, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -44,9 +45,13 @@ export async function readKeyPair({ cert, key }: TlsFiles): Promise<KeyPair> {
   return { cert: certText, key: keyText, validTo: Date.parse(certificate.validTo) };
 }
 
+/** Links are followed: renewal and orchestrators put one in the place of the file. */
 async function readPem(setting: 'cert' | 'key', path: string): Promise<Buffer> {
+  let problem: string | undefined;
   try {
-    return await readFile(path);
+    await using file = await open(path);
+    problem = setting === 'key' ? distrustOf(await file.stat(), process.getuid?.()) : undefined;
+    if (problem === undefined) return await file.readFile();
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     const why =
@@ -55,6 +60,9 @@ async function readPem(setting: 'cert' | 'key', path: string): Promise<Buffer> {
       ] ?? `cannot be read (${error instanceof Error ? error.message : String(error)})`;
     throw new Error(`tls.${setting}: ${path} ${why}`, { cause: error });
   }
+  throw new Error(
+    `tls.${setting}: ${path} ${problem}: give it to this user or root, and take the right to write from others (chmod o-w)`,
+  );
 }
 
 function parsePem<T>(read: () => T, message: string): T {

@@ -3,8 +3,11 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   cpSync,
   existsSync,
+  lchownSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -20,6 +23,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TimelineFiles } from '../../src/adapters/files/timeline-files.ts';
+import { TokenUseFile } from '../../src/adapters/files/token-use-file.ts';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
 import { openStore } from '../support/shared-writer.ts';
@@ -255,6 +260,38 @@ describe('a millrace.db that Millrace did not write', () => {
   });
 });
 
+describe('a millrace.db into which somebody has put', () => {
+  it.each([
+    ['a trigger', 'create trigger spy after insert on chunk begin delete from chunk; end', 'trigger "spy"'],
+    ['a view', 'create view spy as select 1', 'view "spy"'],
+    ['a table', 'create table spy(a)', 'table "spy"'],
+    ['an index', 'create index spy on chunk(n)', 'index "spy"'],
+    [
+      'a view in the place of a table',
+      'drop table skip_set; create view skip_set as select 1',
+      'view "skip_set"',
+    ],
+  ])('%s is refused with its name', async (_, sql, name) => {
+    const folder = await stopped();
+    const database = new DatabaseSync(join(folder, DB));
+    database.exec(sql);
+    database.close();
+    await expect(openStore({ folder })).rejects.toThrow(
+      `the millrace.db of the data folder holds the ${name}, which Millrace did not make`,
+    );
+  });
+});
+
+it('a table that somebody has made in the place of one of ours is refused', async () => {
+  const folder = await stopped();
+  const database = new DatabaseSync(join(folder, DB));
+  database.exec('drop table skip_set; create table skip_set(a)');
+  database.close();
+  await expect(openStore({ folder })).rejects.toThrow(
+    /the table "skip_set" in .* is not as Millrace makes it/,
+  );
+});
+
 describe('a millrace.db that another program has open', () => {
   it('is refused with what to do, and opens when that program has ended', async () => {
     const folder = await stopped();
@@ -308,6 +345,82 @@ describe.runIf(process.platform !== 'win32')('rights', () => {
     expect([modeOf('data'), modeOf('data', 'diary'), modeOf('data', DB)]).toEqual([0o755, 0o644, 0o600]);
     expect(warnings).toEqual([{ path: folder, mode: '755', problem: expect.stringContaining('diary') }]);
   });
+
+  it('of a folder that everybody may write refuse it as it is; an empty one is taken from the others', async () => {
+    const folder = await crashed();
+    chmodSync(folder, 0o777);
+    const before = contentsOf(folder);
+    await expectRefused(folder, /may be written by everybody on this machine: chown \d+ .* && chmod 700 /);
+    expect([contentsOf(folder), modeOf('data')]).toEqual([before, 0o777]);
+    chmodSync(folder, 0o700);
+    writeFileSync(join(folder, 'admin-token'), 'of somebody');
+    chmodSync(join(folder, 'admin-token'), 0o666);
+    await expectRefused(folder, /admin-token may be written by everybody/);
+    mkdirSync(inPlace('empty'));
+    chmodSync(inPlace('empty'), 0o777);
+    await (await openStore({ folder: inPlace('empty') })).stop();
+    expect(modeOf('empty')).toBe(0o700);
+    mkdirSync(inPlace('shared'));
+    writeFileSync(inPlace('shared', 'something'), '');
+    chmodSync(inPlace('shared'), 0o777);
+    await expectRefused(inPlace('shared'), /may be written by everybody.*such as a new one in it/);
+    await (await openStore({ folder: inPlace('shared', 'new') })).stop();
+    expect(modeOf('shared', 'new')).toBe(0o700);
+  });
+
+  it('are looked at behind a link on the way to the folder', async () => {
+    const folder = await stopped();
+    symlinkSync(folder, inPlace('link'));
+    expect(await eventsIn(inPlace('link'))).toBe(20);
+    chmodSync(folder, 0o777);
+    await expectRefused(inPlace('link'), /may be written by everybody/);
+  });
+
+  it('of files that Millrace writes are its own: a link in the place of one leads nowhere', async () => {
+    const folder = await stopped();
+    const victim = inPlace('victim');
+    writeFileSync(victim, 'keep');
+    const nothing = inPlace('nothing');
+    writeFileSync(nothing, '');
+    const names = ['owner', 'owner.new', 'token-uses.json.new', 'timeline-minute-1970-01-01.jsonl'];
+    for (const name of [...names, 'regulations.journal']) rmSync(join(folder, name), { force: true });
+    for (const name of names) symlinkSync(victim, join(folder, name));
+    symlinkSync(nothing, join(folder, 'regulations.journal'));
+    const store = await openStore({ folder });
+    try {
+      const suppress = {
+        id: 'r1',
+        type: 'SUPPRESS_ONLY',
+        userIds: ['u1'],
+        by: 'admin',
+        createdAt: 0,
+      } as const;
+      await expect(store.regulations.create(suppress)).rejects.toThrow(/ELOOP/);
+      await expect(new TimelineFiles(folder).append('minute', { at: 0 } as never)).rejects.toThrow(/ELOOP/);
+      await new TokenUseFile(folder).save({ one: 1 });
+      expect(lstatSync(join(folder, 'owner')).isSymbolicLink()).toBe(false);
+      expect(readFileSync(join(folder, 'owner'), 'utf8')).toBe(`${process.pid}\n`);
+    } finally {
+      await store.stop();
+    }
+    expect([victim, nothing].map((file) => readFileSync(file, 'utf8'))).toEqual(['keep', '']);
+  });
+
+  it.runIf(process.getuid?.() === 0)(
+    'of another user refuse a folder, a file in it, and a link',
+    async () => {
+      const folder = await stopped();
+      chownSync(folder, 65_534, 65_534);
+      await expectRefused(folder, /belongs to user 65534, and neither to this user \(0\) nor to root/);
+      chownSync(folder, 0, 0);
+      chownSync(join(folder, MARK), 65_534, 65_534);
+      await expectRefused(folder, /high-water-mark belongs to user 65534.*look who has put it there/);
+      chownSync(join(folder, MARK), 0, 0);
+      symlinkSync(join(folder, MARK), join(folder, 'moved.json.new'));
+      lchownSync(join(folder, 'moved.json.new'), 65_534, 65_534);
+      await expectRefused(folder, /moved\.json\.new belongs to user 65534/);
+    },
+  );
 
   it('of a backup and of what is restored are for their owner alone, whatever the umask', async () => {
     const before = process.umask(0);

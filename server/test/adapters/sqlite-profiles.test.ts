@@ -107,6 +107,12 @@ describe('users.db', () => {
     ['a file of another program', 'drop table outbox; pragma application_id = 7', 'did not write'],
     ['a newer format', 'pragma user_version = 99', 'newer Millrace'],
     [
+      'a trigger',
+      'create trigger spy after insert on profile begin select 1; end',
+      'holds the trigger "spy"',
+    ],
+    ['a table of another', 'create table spy(a)', 'holds the table "spy"'],
+    [
       'a damaged cursor',
       `update installation set value = value + 1 where name = 'position'`,
       'cursor cannot be read',

@@ -1,4 +1,13 @@
-import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { request } from 'node:https';
 import { connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -263,6 +272,18 @@ describe('a start says in one line what to do', () => {
     );
     writeFileSync(files.key, 'nothing');
     await expect(failure()).rejects.toThrow(`tls.key: ${files.key} holds no private key in PEM form`);
+  });
+
+  test('about a key that everybody may write, also behind a link', async () => {
+    chmodSync(files.key, 0o666);
+    const link = join(folder, 'mounted.key');
+    symlinkSync(files.key, link);
+    const linked = () => startTestServer({ tls: { cert: files.cert, key: link } });
+    await expect(linked()).rejects.toThrow(
+      /^tls\.key: .*mounted\.key may be written by everybody.*chmod o-w/,
+    );
+    chmodSync(files.key, 0o640);
+    running = await linked();
   });
 
   test('about a key of another certificate', async () => {

@@ -1,9 +1,12 @@
+import { constants } from 'node:fs';
 import { appendFile, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DAY, isoTime, type Time } from '../../model/time.ts';
 import type { TimelineLevel, TimelineRow, TimelineStore } from '../../ports/timeline-store.ts';
 
 const OWNER_ONLY = 0o600;
+/** As `a`, but no link in the place of the file is followed. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
 const FILE_NAME = /^timeline-(?:minute|tenMinutes)-(\d{4}-\d\d-\d\d)\.jsonl$/;
 const ROW_START = '{"at":';
 
@@ -30,7 +33,7 @@ export class TimelineFiles implements TimelineStore {
     const { at, ...numbers } = row;
     // `at` comes first: see `timeOf`.
     const line = `${JSON.stringify({ at, ...numbers })}\n`;
-    await appendFile(path, this.#begun.has(path) ? line : `\n${line}`, { mode: OWNER_ONLY });
+    await appendFile(path, this.#begun.has(path) ? line : `\n${line}`, { mode: OWNER_ONLY, flag: APPEND });
     this.#begun.add(path);
   }
 

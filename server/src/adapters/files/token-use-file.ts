@@ -1,4 +1,4 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
@@ -33,7 +33,9 @@ export class TokenUseFile {
   async save(uses: Readonly<Record<string, Time>>): Promise<void> {
     if (this.#isReplaced()) throw new Error('the data folder is not that of this process any more');
     const unfinished = `${this.#path}.new`;
-    await writeFile(unfinished, JSON.stringify(uses), { mode: OWNER_ONLY });
+    // What an earlier try has left, or a link that leads elsewhere.
+    await rm(unfinished, { force: true });
+    await writeFile(unfinished, JSON.stringify(uses), { mode: OWNER_ONLY, flag: 'wx' });
     await rename(unfinished, this.#path);
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -77,6 +77,15 @@ describe('the address of a database', () => {
     expect(await read()).toBe('one');
     writeFileSync(file, 'two');
     expect(await read()).toBe('two');
+    chmodSync(file, 0o666);
+    await expect(read()).rejects.toThrow(/which may be written by everybody on this machine: .*chmod o-w/);
+    chmodSync(file, 0o660);
+    // As an orchestrator mounts it.
+    symlinkSync(file, join(folder, 'mounted'));
+    const mounted = connectionOptions('postgres://m@db/m', {
+      MILLRACE_DATABASE_PASSWORD_FILE: join(folder, 'mounted'),
+    }).password as () => Promise<string>;
+    expect(await mounted()).toBe('two');
     expect(connectionOptions('postgres://m:in-address@db/m', env).password).toBe('in-address');
   });
 

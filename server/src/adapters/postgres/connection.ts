@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import type { ClientConfig } from 'pg';
+import { distrustOf } from '../../model/file-rights.ts';
 import { StorageError } from '../../ports/event-log.ts';
 
 /** Names the file that holds the password alone. */
@@ -135,8 +136,15 @@ function passwordFrom(env: NodeJS.ProcessEnv): ClientConfig['password'] {
   if (!file) return undefined;
   return async () => {
     try {
-      return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+      // A link is followed: an orchestrator puts one in the place of the file.
+      const problem = distrustOf(await stat(file), process.getuid?.());
+      if (problem === undefined) return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+      throw new StorageError(
+        `the password of the database is in ${file}, which ${problem}: give it to this user or root, and take the right to write ` +
+          'from others (chmod o-w)',
+      );
     } catch (error) {
+      if (error instanceof StorageError) throw error;
       const { code } = error as NodeJS.ErrnoException;
       throw new StorageError(
         `the password of the database cannot be read from ${file} (${code}), which ${PASSWORD_FILE} names`,

@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 import { databaseUri, syncPath, walPath } from './data-folder/files.ts';
-import { migrate, refuseForeign } from './schema.ts';
+import { migrate, refuseForeign, refuseOtherTables } from './schema.ts';
 
 /** Older versions could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
 const OLDEST_SQLITE = '3.51.3';
@@ -46,6 +46,7 @@ export function openDatabase(folder: string, { isNew = false, check }: OpenOptio
     // The checkpointer does this on its own thread: inline it stalls some commits by 16 to 47 ms.
     database.exec('pragma wal_autocheckpoint = 0');
     migrate(database);
+    refuseOtherTables(database);
     syncPath(folder);
     return database;
   } catch (error) {

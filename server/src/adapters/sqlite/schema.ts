@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 import { checksumOf, withChecksum } from '../encoding/hashes.ts';
+import { refuseOthers, refuseProgramsIn } from './foreign-objects.ts';
 import { factChecksum } from './installation.ts';
 import { LEDGER_TAIL } from './ledger-slots.ts';
 import { addRedo } from './redo/slots.ts';
@@ -209,7 +210,10 @@ export const FORMAT_WITH_CHECKSUMS = 3;
 export function refuseForeign(database: DatabaseSync): void {
   const application = pragma(database, 'application_id');
   const version = pragma(database, 'user_version');
-  if (application === APPLICATION_ID && version <= MIGRATIONS.length) return;
+  if (application === APPLICATION_ID && version <= MIGRATIONS.length) {
+    refuseProgramsIn(database, THIS_FILE);
+    return;
+  }
   if (application === APPLICATION_ID) {
     throw new StorageError(
       `the data folder was written by a newer Millrace (format ${version}, this one knows ${MIGRATIONS.length}): ` +
@@ -223,6 +227,14 @@ export function refuseForeign(database: DatabaseSync): void {
   throw new StorageError(
     'the data folder holds a millrace.db that Millrace did not write: choose another data folder',
   );
+}
+
+/** In messages. */
+const THIS_FILE = 'the millrace.db of the data folder';
+
+/** Refuses a file of the current format that has other tables than this version makes. */
+export function refuseOtherTables(database: DatabaseSync): void {
+  refuseOthers(database, THIS_FILE, migrate);
 }
 
 /** Brings a new or older file, which is not refused, to the current format. */

@@ -1,4 +1,15 @@
-import { closeSync, fsyncSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -7,6 +18,29 @@ export const DATABASE_FILE = 'millrace.db';
 export const WAL_FILE = 'millrace.db-wal';
 /** Name of the file of profiles, which has a thread of its own (docs/decisions/0020-users.md). */
 export const USERS_FILE = 'users.db';
+
+/** Flag of `open` for what Millrace writes: a link that somebody has put in the place of a file leads to a file of somebody else. */
+export const NO_LINK = constants.O_NOFOLLOW ?? 0;
+
+/**
+ * Writes a file anew and renames it, so that a crash leaves the old one or the new one, and no link is followed. Its content is synced unless
+ * `flush` is false; its name is not.
+ */
+export function writeAnew(
+  path: string,
+  text: string,
+  { flush = true }: { readonly flush?: boolean } = {},
+): void {
+  const unfinished = `${path}.new`;
+  rmSync(unfinished, { force: true });
+  try {
+    writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx', flush });
+    renameSync(unfinished, path);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
 
 /** Device and inode identify a file while it is open. */
 export interface FileIdentity {

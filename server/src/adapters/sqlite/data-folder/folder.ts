@@ -1,18 +1,20 @@
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   statfsSync,
   statSync,
-  writeFileSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { distrustOf, type FileRights } from '../../../model/file-rights.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import { errorCode } from '../database.ts';
+import { writeAnew } from './files.ts';
 import { MARK_FILE } from './high-water-mark.ts';
 
 /** Rights of a data folder. It holds personal data, so only its owner may read it. */
@@ -21,7 +23,7 @@ const GROUP_AND_OTHERS = 0o077;
 
 /** Names of Millrace's files in a data folder, and of what file systems and orchestrators put into an empty one. */
 const OUR_NAMES =
-  /^(millrace\.db.*|users\.db.*|lock\.db.*|owner|high-water-mark.*|admin-token.*|token-uses.*|restore\.unfinished|migration\.unfinished|moved\.json.*|regulations\.journal|backups\.list|timeline-.*|lost\+found)$/;
+  /^(millrace\.db.*|users\.db.*|lock\.db.*|owner(\.new)?|high-water-mark.*|admin-token.*|token-uses.*|restore\.unfinished.*|migration\.unfinished.*|moved\.json.*|regulations\.journal|manifest\.json.*|backups\.list|timeline-.*|lost\+found)$/;
 
 /** Makes the data folder and the folders above it, if they are missing. Throws a `StorageError`. */
 export function makeFolder(folder: string): void {
@@ -54,6 +56,46 @@ export function restrictToOwner(folder: string): void {
   }
 }
 
+/**
+ * Refuses a folder that others have prepared: what stands in it would be taken for Millrace's own, and a link in it would lead what is written
+ * to another file. A folder that is empty and this user's is only taken from the others. Throws a `StorageError`.
+ */
+function refuseForeignFolder(folder: string): void {
+  const user = process.getuid?.();
+  const names = namesIn(folder);
+  // What cannot be looked into cannot be opened either, and the error of that says what to do.
+  if (user === undefined || names === undefined) return;
+  if (names.length === 0 && statSync(folder).uid === user) restrictToOwner(folder);
+  const mend = `chown ${user} ${folder} && chmod 700 ${folder}`;
+  refuseDistrusted(folder, statSync(folder), `${mend}, or choose another folder, such as a new one in it`);
+  for (const name of names.filter((one) => OUR_NAMES.test(one))) {
+    const path = join(folder, name);
+    const advice = `look who has put it there, and remove it or give it to this user (chown ${user}), or choose another folder`;
+    // Of a link first whoever has made it. One of this user may lead to the store on another disk.
+    const found = [lstatSync(path, { throwIfNoEntry: false }), statSync(path, { throwIfNoEntry: false })];
+    for (const rights of found.filter((one) => one !== undefined))
+      refuseDistrusted(path, { uid: rights.uid, mode: 0 }, advice);
+    const mode = TOKEN_NAMES.test(name) ? (found[1]?.mode ?? 0) : 0;
+    refuseDistrusted(path, { uid: user, mode }, advice);
+  }
+}
+
+function namesIn(folder: string): string[] | undefined {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whoever has written this file has every right. */
+const TOKEN_NAMES = /^admin-token/;
+
+function refuseDistrusted(path: string, rights: FileRights, advice: string): void {
+  const problem = distrustOf(rights, process.getuid?.());
+  if (problem !== undefined) throw new StorageError(`${path} ${problem}: ${advice}`);
+}
+
 /** Bytes that may still be written to the disk of a folder. */
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder);
@@ -72,7 +114,7 @@ export function takeEmptyFolder(
   if (make(folder)) return true;
   const names = readdirSync(folder);
   if (names.length > 0) throw new StorageError(refusal(names));
-  restrictToOwner(folder);
+  refuseForeignFolder(folder);
   return false;
 }
 
@@ -165,9 +207,10 @@ export interface FolderLock {
 /**
  * Locks a data folder for this process, by a file lock that SQLite holds on an empty database. The system releases it with the
  * process, however that ends. A lock is therefore never stale, and process numbers, which repeat in containers, do not
- * matter. Throws a `StorageError` when another process has the folder.
+ * matter. Throws a `StorageError` when another process has the folder, and for a folder that `refuseForeignFolder` refuses.
  */
 export function lockFolder(folder: string): FolderLock {
+  refuseForeignFolder(folder);
   const owner = join(folder, 'owner');
   const lock = openLock(folder);
   try {
@@ -181,7 +224,7 @@ export function lockFolder(folder: string): FolderLock {
       { cause: error },
     );
   }
-  writeFileSync(owner, `${process.pid}\n`);
+  writeAnew(owner, `${process.pid}\n`, { flush: false });
   return { release: () => lock.close() };
 }
 

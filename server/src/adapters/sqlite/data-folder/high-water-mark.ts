@@ -1,5 +1,6 @@
 import {
   closeSync,
+  constants,
   fdatasync,
   fdatasyncSync,
   fstatSync,
@@ -18,7 +19,7 @@ import { StorageError } from '../../../ports/event-log.ts';
 import { asStorageError } from '../database.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { refuseForeign } from '../schema.ts';
-import { DATABASE_FILE, readOnlyUri, startsWithTransaction, syncPath, walPath } from './files.ts';
+import { DATABASE_FILE, NO_LINK, readOnlyUri, startsWithTransaction, syncPath, walPath } from './files.ts';
 
 /** The name of the file in the data folder. */
 export const MARK_FILE = 'high-water-mark';
@@ -60,7 +61,7 @@ export class HighWaterMark {
   private constructor(folder: string, id: string) {
     this.#folder = folder;
     this.#id = id;
-    this.#handle = openSync(join(folder, MARK_FILE), 'r+');
+    this.#handle = openSync(join(folder, MARK_FILE), constants.O_RDWR | NO_LINK);
   }
 
   /** Opens the mark of a folder. A missing, damaged or foreign mark is replaced, on stable storage. */
@@ -97,7 +98,7 @@ export class HighWaterMark {
       const found = statSync(join(this.#folder, MARK_FILE), { bigint: true, throwIfNoEntry: false });
       if (found?.ino === fstatSync(this.#handle, { bigint: true }).ino) return;
       writeMark(this.#folder, { id: this.#id, commits: this.#written });
-      const handle = openSync(join(this.#folder, MARK_FILE), 'r+');
+      const handle = openSync(join(this.#folder, MARK_FILE), constants.O_RDWR | NO_LINK);
       closeSync(this.#handle);
       this.#handle = handle;
     } catch {

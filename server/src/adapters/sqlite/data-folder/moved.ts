@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { StorageError } from '../../../ports/event-log.ts';
-import { syncPath } from './files.ts';
+import { syncPath, writeAnew } from './files.ts';
 
 /** Stands in a data folder whose installation was moved to a database. */
 const MOVED_FILE = 'moved.json';
@@ -30,9 +30,7 @@ export function movedTo(folder: string): Move | undefined {
 
 /** Marks a folder whose installation is delivered from another place. Durable when it returns. */
 export function markMoved(folder: string, move: Move): void {
-  const path = join(folder, MOVED_FILE);
-  writeFileSync(`${path}.new`, `${JSON.stringify(move)}\n`, { mode: 0o600, flush: true });
-  renameSync(`${path}.new`, path);
+  writeAnew(join(folder, MOVED_FILE), `${JSON.stringify(move)}\n`);
   syncPath(folder);
 }
 
@@ -43,7 +41,7 @@ export function isBeingFilled(folder: string): boolean {
 
 /** From now on no start takes the folder. */
 export function beginFilling(folder: string): void {
-  writeFileSync(join(folder, MIGRATION_MARK), '', { mode: 0o600, flush: true });
+  writeAnew(join(folder, MIGRATION_MARK), '');
   syncPath(folder);
 }
 

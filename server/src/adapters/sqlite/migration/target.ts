@@ -24,8 +24,9 @@ import type { PartWriters, ProfilePart, StorePart } from './parts.ts';
 import { profileWriters } from './profile-tables.ts';
 import { storeWriters } from './store-tables.ts';
 
-/** Files of a node, which may stand in the folder before, and what file systems put there. */
-const OTHERS_NAMES = /^(lock\.db.*|owner|admin-token.*|token-uses.*|timeline-.*|lost\+found)$/;
+/** Files of a node, which may stand in the folder before, what file systems put there, and what a migration left that ended as it began. */
+const OTHERS_NAMES =
+  /^(lock\.db.*|owner(\.new)?|migration\.unfinished\.new|admin-token.*|token-uses.*|timeline-.*|lost\+found)$/;
 
 /** The fact that holds the record of the migration. */
 const RECORD = 'migration';

@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { chmod, copyFile, type FileHandle, open, readFile } from 'node:fs/promises';
+import { constants, existsSync, readFileSync } from 'node:fs';
+import { chmod, copyFile, type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { REGULATION_TYPES, type RegulationType } from '../../../model/regulation.ts';
 import type { Time } from '../../../model/time.ts';
 import { StorageError } from '../../../ports/event-log.ts';
+import { NO_LINK } from '../data-folder/files.ts';
 import { asStorageError } from '../database.ts';
 
 /** Name of the journal in the data folder and in backups. */
@@ -58,6 +59,7 @@ export class RegulationJournal {
     const followed = this.#lastWrite.then(async () => {
       const path = join(this.#folder, JOURNAL_FILE);
       if (existsSync(path)) {
+        await rm(join(backup, JOURNAL_FILE), { force: true });
         await copyFile(path, join(backup, JOURNAL_FILE));
         await chmod(join(backup, JOURNAL_FILE), 0o600);
       }
@@ -81,7 +83,7 @@ export class RegulationJournal {
 
 /** Adds a line as a whole or not at all: a piece of one would make the next line unreadable. */
 async function appendSynced(path: string, line: string): Promise<void> {
-  const file = await open(path, 'a+', 0o600);
+  const file = await open(path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | NO_LINK, 0o600);
   try {
     const end = await endOfLines(file);
     try {

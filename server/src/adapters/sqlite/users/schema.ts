@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../../ports/event-log.ts';
 import { databaseUri, syncPath, USERS_FILE, walPath } from '../data-folder/files.ts';
 import { checkSqliteVersion, rewriteAndSync } from '../database.ts';
+import { refuseOthers, refuseProgramsIn } from '../foreign-objects.ts';
 
 /** "MILU": tells `file` and us that a database holds Millrace's profiles. */
 export const USERS_APPLICATION_ID = 0x4d494c55;
@@ -86,6 +87,7 @@ export function openUsersFile({ folder, cache, file = USERS_FILE }: UsersFileOpt
     database.exec('pragma temp_store = memory; pragma trusted_schema = off; pragma secure_delete = on');
     database.exec(`pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     migrate(database);
+    refuseOthers(database, `the ${file} of the data folder`, migrate);
     syncPath(folder);
     return database;
   } catch (error) {
@@ -102,7 +104,10 @@ function makeOwned(path: string): void {
 
 function refuseForeign(database: DatabaseSync, file: string): void {
   const application = pragma(database, 'application_id');
-  if (application === USERS_APPLICATION_ID) return;
+  if (application === USERS_APPLICATION_ID) {
+    refuseProgramsIn(database, `the ${file} of the data folder`);
+    return;
+  }
   const { tables } = database.prepare('select count(*) as tables from sqlite_schema').get() as {
     tables: number;
   };

@@ -23,16 +23,25 @@ export async function restore(
 ): Promise<ExitCode> {
   const folder = resolve(data ?? (place.env['MILLRACE_DATA'] || './data'));
   try {
-    const { bytes, damage } = restoreBackup(resolve(dir), folder, { acceptDamage, awaitsRegulations: true });
+    const {
+      bytes,
+      damage,
+      notes = [],
+    } = restoreBackup(resolve(dir), folder, {
+      acceptDamage,
+      awaitsRegulations: true,
+    });
     const files = regulations === undefined ? [] : [resolve(regulations)];
     const reapplied = await reapplyRegulations(resolve(dir), folder, files);
-    if (json) place.out.write(`${JSON.stringify({ folder, bytes, reapplied, ...(damage && { damage }) })}\n`);
+    if (json)
+      place.out.write(`${JSON.stringify({ folder, bytes, reapplied, ...(damage && { damage }), notes })}\n`);
     else {
       place.out.write(
         `${count(Math.ceil(bytes / 1024 / 1024))} MB are in ${folder}, ${
           damage === undefined ? 'and everything in it can be read' : 'with what cannot be read'
         }.\n`,
       );
+      for (const note of notes) place.err.write(`millrace: ${note}.\n`);
       if (reapplied.regulations > 0) place.out.write(reappliedText(reapplied));
       place.err.write(
         'Start Millrace with it. What was delivered after the moment of the backup is delivered once more, with the same ' +

@@ -1,5 +1,6 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
+  appendFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -13,9 +14,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
+import { FORMAT } from '../../src/adapters/sqlite/schema.ts';
 import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
@@ -54,7 +57,7 @@ describe('a backup', () => {
     await store.log.append(owedBatch(events(30, 'before'), 'held'));
     const { bytes } = await store.backup(inFolder('b'));
     await store.log.append(owedBatch(events(5, 'after'), 'held'));
-    expect(readdirSync(inFolder('b'))).toEqual(['millrace.db']);
+    expect(readdirSync(inFolder('b')).sort()).toEqual(['manifest.json', 'millrace.db']);
     expect(readFileSync(inFolder('b', 'millrace.db')).length).toBe(bytes);
 
     restoreBackup(inFolder('b'), inFolder('new'));
@@ -147,6 +150,60 @@ describe('restoring', () => {
     }
   });
 
+  it('names what differs from the manifest, and goes on without one, saying what it could not check', async () => {
+    await store.log.append(owedBatch(events(5), 'parked'));
+    await openProfileStore({ folder: inFolder('data'), log: store.identity.id, cache: 1024 * 1024 }).stop();
+    const { bytes } = await store.backup(inFolder('b'));
+    const manifest = JSON.parse(readFileSync(inFolder('b', 'manifest.json'), 'utf8'));
+    const sha256 = (name: string) =>
+      createHash('sha256')
+        .update(readFileSync(inFolder('b', name)))
+        .digest('hex');
+    expect(manifest).toEqual({
+      ...{ format: 1, at: expect.stringMatching(/^\d{4}-.*Z$/) },
+      files: ['users.db', 'millrace.db'].map((name) => ({
+        ...{ name, size: statSync(inFolder('b', name)).size, sha256: sha256(name) },
+      })),
+    });
+    expect(statSync(inFolder('b', 'manifest.json')).mode & 0o777).toBe(0o600);
+    expect(restoreBackup(inFolder('b'), inFolder('whole'))).toEqual({ bytes });
+
+    // A store that is whole in itself, and is another one.
+    const other = new DatabaseSync(inFolder('b', 'millrace.db'));
+    other.exec(`vacuum; pragma user_version = ${FORMAT}`);
+    other.close();
+    expect(() => restoreBackup(inFolder('b'), inFolder('new'))).toThrow(
+      /is not as it was made \(millrace\.db holds other bytes than when it was made\): .*--accept-damage/,
+    );
+    appendFileSync(inFolder('b', 'users.db'), 'x');
+    expect(() => restoreBackup(inFolder('b'), inFolder('new'))).toThrow(
+      /users\.db has \d+ bytes, and had \d+ when it was made/,
+    );
+    rmSync(inFolder('b', 'users.db'));
+    expect(() => restoreBackup(inFolder('b'), inFolder('new'))).toThrow('users.db is missing');
+    const accepted = restoreBackup(inFolder('b'), inFolder('accepted'), { acceptDamage: true });
+    expect(accepted.notes).toEqual([
+      expect.stringMatching(/^millrace\.db holds other bytes/),
+      'users.db is missing',
+    ]);
+    writeFileSync(inFolder('b', 'manifest.json'), '{');
+    expect(() => restoreBackup(inFolder('b'), inFolder('new'))).toThrow(/manifest\.json cannot be read/);
+    rmSync(inFolder('b', 'manifest.json'));
+    expect(restoreBackup(inFolder('b'), inFolder('new')).notes).toEqual([
+      expect.stringMatching(/has no manifest\.json, .*could not be checked/),
+    ]);
+  });
+
+  it('refuses a backup into which somebody has put a trigger', async () => {
+    await store.backup(inFolder('b'));
+    const other = new DatabaseSync(inFolder('b', 'millrace.db'));
+    other.exec('create trigger spy after insert on chunk begin delete from chunk; end');
+    other.close();
+    const restoring = () => restoreBackup(inFolder('b'), inFolder('new'), { acceptDamage: true });
+    expect(restoring).toThrow(/holds the trigger "spy"/);
+    expect(existsSync(inFolder('new'))).toBe(false);
+  });
+
   it('refuses a data folder in use in place of a backup: a part of it is still in its write-ahead log', async () => {
     await store.log.append(owedBatch(events(3), 'parked'));
     expect(() => restoreBackup(inFolder('data'), inFolder('new'))).toThrow('was in use and no backup');
@@ -203,7 +260,7 @@ describe('a backup of a store with profiles', () => {
     await writing;
     await reader.stop();
     await users.stop();
-    expect(readdirSync(inFolder('b')).sort()).toEqual(['millrace.db', 'users.db']);
+    expect(readdirSync(inFolder('b')).sort()).toEqual(['manifest.json', 'millrace.db', 'users.db']);
     expect(statSync(inFolder('b', 'users.db')).mode & 0o777).toBe(0o600);
 
     expect(restoreBackup(inFolder('b'), inFolder('new'))).toEqual({ bytes });
@@ -238,7 +295,7 @@ describe('a backup of a store with profiles', () => {
     writeFileSync(inFolder('data', 'users.db'), 'no database'.repeat(300));
     const { damage } = await store.backup(inFolder('b'));
     expect(damage?.others).toEqual([expect.stringContaining('users.db')]);
-    expect(readdirSync(inFolder('b'))).toEqual(['millrace.db']);
+    expect(readdirSync(inFolder('b')).sort()).toEqual(['manifest.json', 'millrace.db']);
     restoreBackup(inFolder('b'), inFolder('new'));
   });
 

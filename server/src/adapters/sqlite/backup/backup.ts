@@ -9,21 +9,22 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup, BackupProgress } from '../../../ports/store.ts';
-import { syncPath, USERS_FILE } from '../data-folder/files.ts';
+import { DATABASE_FILE, syncPath, USERS_FILE, writeAnew } from '../data-folder/files.ts';
 import { freeBytes, makeFolder, RESTORE_MARK, takeEmptyFolder } from '../data-folder/folder.ts';
 import { writeMark } from '../data-folder/high-water-mark.ts';
 import { movedTo } from '../data-folder/moved.ts';
+import { refuseProgramsIn } from '../foreign-objects.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
 import { verifyCopy } from '../upkeep/verification.ts';
 import { USERS_APPLICATION_ID } from '../users/schema.ts';
+import { differencesFrom, MANIFEST_FILE, readManifest } from './manifest.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
 
 export interface BackupRunnerOptions {
@@ -110,15 +111,23 @@ export interface RestoreOptions {
   readonly awaitsRegulations?: boolean;
 }
 
+/** A backup that was restored. */
+export interface Restored {
+  readonly bytes: number;
+  readonly damage?: Damage;
+  /** What could not be checked, or is not as it was when the backup was made and was accepted; each a sentence. */
+  readonly notes?: readonly string[];
+}
+
 /**
- * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy: its pages, and every checksum.
- * Throws a `StorageError` whose reason says what to do, and then removes what was written.
+ * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy: its pages, every checksum, and by its manifest that
+ * it is what was made. Throws a `StorageError` whose reason says what to do, and then removes what was written.
  */
 export function restoreBackup(
   from: string,
   folder: string,
   { acceptDamage = false, awaitsRegulations = false }: RestoreOptions = {},
-): { readonly bytes: number; readonly damage?: Damage } {
+): Restored {
   const file = join(from, 'millrace.db');
   const bytes = checkBackup(from, file);
   const isNew = takeEmptyFolder(
@@ -137,13 +146,18 @@ export function restoreBackup(
     if (damage !== undefined && !acceptDamage) throw damageError(damage, from);
     // Without its profiles a log makes them again; profiles without their log are of no use.
     const users = restoreUsers(from, folder, acceptDamage);
+    const notes = compareWithManifest(
+      from,
+      { [DATABASE_FILE]: unfinished, [USERS_FILE]: join(folder, USERS_FILE) },
+      acceptDamage,
+    );
     syncPath(unfinished);
-    if (awaitsRegulations) writeFileSync(join(folder, RESTORE_MARK), '', { mode: 0o600, flush: true });
+    if (awaitsRegulations) writeAnew(join(folder, RESTORE_MARK), '');
     renameSync(unfinished, join(folder, 'millrace.db'));
     syncPath(folder);
     // A backup of an earlier version has no id. Its first start writes the mark.
     if (typeof progress.id === 'string') writeMark(folder, { id: progress.id, commits: progress.commits });
-    const restored = { bytes: bytes + users };
+    const restored = { bytes: bytes + users, ...(notes.length === 0 ? {} : { notes }) };
     return damage === undefined ? restored : { ...restored, damage };
   } catch (error) {
     for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
@@ -155,6 +169,27 @@ export function restoreBackup(
       cause: error,
     });
   }
+}
+
+/** `copies`: where the copy of each file is, if it has one. Returns what the person who restores should know. */
+function compareWithManifest(
+  from: string,
+  copies: Readonly<Record<string, string>>,
+  acceptDamage: boolean,
+): readonly string[] {
+  const manifest = readManifest(from);
+  if (manifest === undefined)
+    return [
+      `${from} has no ${MANIFEST_FILE}, as backups of earlier versions: that its files are as they were made could not be checked`,
+    ];
+  const differences =
+    typeof manifest === 'string'
+      ? [manifest]
+      : differencesFrom(manifest, (name) => (existsSync(copies[name]!) ? copies[name] : undefined));
+  if (differences.length === 0 || acceptDamage) return differences;
+  throw new StorageError(
+    `the backup in ${from} is not as it was made (${differences.join('; ')}): restore another one, or take this one as it is with --accept-damage`,
+  );
 }
 
 /** Copies the profiles of a backup, if it has any. Returns their bytes; 0 for damaged ones, which are left out if accepted. */
@@ -269,6 +304,7 @@ function checkPages(file: string, from: string): ObservedProgress {
   try {
     const database = new DatabaseSync(file);
     try {
+      refuseProgramsIn(database, `the millrace.db in ${from}`);
       const rows = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
       found = rows[0]?.quick_check ?? 'nothing';
       progress = readProgress(database);
@@ -276,6 +312,7 @@ function checkPages(file: string, from: string): ObservedProgress {
       database.close();
     }
   } catch (error) {
+    if (error instanceof StorageError) throw error;
     found = (error as Error).message;
   }
   if (found !== 'ok') {

@@ -10,6 +10,7 @@ import { DATABASE_FILE, databaseUri, isWritersFile, syncPath, USERS_FILE } from 
 import { freeBytes, OWNER_ONLY, takeEmptyFolder } from '../data-folder/folder.ts';
 import { WaitingChunks } from '../redo/redo-log.ts';
 import { verifyCopy } from '../upkeep/verification.ts';
+import { describeFile, MANIFEST_FILE, type ManifestFile, writeManifest } from './manifest.ts';
 
 export interface BackupWorkerOptions {
   /** The data folder. */
@@ -65,7 +66,8 @@ async function copy(
     const of = size.bytes + users;
     refuseWithoutRoom(into, of);
     report({ kind: 'progress', written: 0, of });
-    const terms = { into, cancelFlag, of, report };
+    const terms = { into, cancelFlag, of, report, manifest: [] as ManifestFile[] };
+    const at = new Date().toISOString();
     const hasUsers =
       sources.users !== undefined &&
       (await copyUsers(sources.users, { ...terms, file: USERS_FILE, bytes: users, before: 0 }));
@@ -77,15 +79,19 @@ async function copy(
       ),
       existsSync(join(folder, USERS_FILE)) && !hasUsers,
     );
+    writeManifest(into, at, terms.manifest);
     syncPath(into);
     syncPath(dirname(into));
-    const copied = { ...size, bytes: hasUsers ? of : size.bytes };
+    const bytes = terms.manifest.reduce((sum, { size }) => sum + size, 0);
+    const copied = { ...size, bytes };
     return damage === undefined ? copied : { ...copied, damage };
   } catch (error) {
     for (const file of [USERS_FILE, DATABASE_FILE])
       for (const rest of ['', '-journal', '-wal'])
         rmSync(join(into, `${file}${UNFINISHED}${rest}`), { force: true });
-    rmSync(join(into, USERS_FILE), { force: true });
+    // Without its manifest nobody takes what is left for a backup.
+    for (const name of [USERS_FILE, DATABASE_FILE, `${MANIFEST_FILE}.new`])
+      rmSync(join(into, name), { force: true });
     if (isNew) rmSync(into, { recursive: true, force: true });
     throw error;
   } finally {
@@ -193,6 +199,7 @@ async function copyFile<Found>(
   await copyPages(source, unfinished, file);
   const found = check(unfinished);
   syncPath(unfinished);
+  file.manifest.push(describeFile(unfinished, file.file, () => refuseWhenCancelled(file.cancelFlag)));
   renameSync(unfinished, join(file.into, file.file));
   return found;
 }
@@ -256,6 +263,13 @@ interface FileCopy {
   readonly before: number;
   readonly of: number;
   readonly report: (message: BackupWorkerMessage) => void;
+  /** Gets what each whole file is. */
+  readonly manifest: ManifestFile[];
+}
+
+function refuseWhenCancelled(cancelFlag: Int32Array): void {
+  if (Atomics.load(cancelFlag, 0) !== 0)
+    throw new StorageError('the server is being stopped: make it again later');
 }
 
 async function copyPages(
@@ -270,8 +284,7 @@ async function copyPages(
     rate: Math.max(1, Math.floor(STEP_BYTES / pageSize)),
     progress: ({ totalPages, remainingPages }) => {
       // An error thrown here rejects the backup.
-      if (Atomics.load(cancelFlag, 0) !== 0)
-        throw new StorageError('the server is being stopped: make it again later');
+      refuseWhenCancelled(cancelFlag);
       const written = Math.round(((totalPages - remainingPages) / totalPages) * bytes);
       if (written - synced < BYTES_PER_SYNC) return;
       syncPath(unfinished);

@@ -155,6 +155,23 @@ it('a preview compares a definition with the one it would replace', async () => 
   expect(out).toContain('2 users would be members. Compared with Loyal, 1 enter and 0 leave.');
 });
 
+it('a preview tells of text where numbers are wanted, and takes any text for the name of an event', async () => {
+  for (const [nth, total] of [5, '7'].entries())
+    await send(program.url, '/v1/track', {
+      ...{ userId: `r${nth}`, messageId: `refund-${nth}`, event: 'Re\u0000fund', properties: { total } },
+    });
+  const definition = "event('Re\u0000fund').sum(property('total')) > 1";
+  const { status, answer } = await ask('POST', 'audiences/preview', { definition });
+  expect([status, answer]).toMatchObject([200, { members: 1, sample: ['r0'], complete: true }]);
+  expect(answer).not.toHaveProperty('eventsBehind');
+  expect(answer.warnings).toEqual([
+    {
+      path: 'body.definition',
+      message: 'reckons with the property "total", and 1 of 2 values are text: they are left out',
+    },
+  ]);
+});
+
 it('a mistake has its line and column over HTTP, on the command line and in a file', async () => {
   const definition = "group('g') and\n trait('x') wat 5";
   const { status, answer } = await ask('POST', 'audiences', { name: 'a', definition });

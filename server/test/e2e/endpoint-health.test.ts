@@ -64,7 +64,9 @@ describe('a URL that fails beside one that accepts everything', () => {
     await good.count(21);
 
     const [first, second] = await endpointsWhen(({ attempts }) => attempts['status_5xx'] === 21);
-    expect(first).toMatchObject({ state: 'healthy', attempts: { accepted: 21 } });
+    const lastAcceptedAt = expect.stringMatching(/^\d{4}-.*Z$/);
+    expect(first).toMatchObject({ state: 'healthy', attempts: { accepted: 21 }, lastAcceptedAt });
+    expect(second).not.toHaveProperty('lastAcceptedAt');
     const lastError = { reason: 'status_503', status: 503, answer: 'no room', at: expect.any(String) };
     expect(second).toMatchObject({ endpoint: `${dead.url}/in?token=…`, state: 'failing', lastError });
     expect(second!.history).toEqual([{ at: second!.since, state: 'failing', reason: 'status_503' }]);

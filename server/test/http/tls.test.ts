@@ -122,6 +122,16 @@ describe('the listener', () => {
     connection.destroy();
   });
 
+  test('tells browsers to send to it by https', async () => {
+    running = await startTestServer({ tls: files });
+    const connection = await connect(running.port);
+    await connection.send('GET /v1/projects/wk/settings HTTP/1.1\r\nHost: here.example\r\n\r\n');
+    expect(JSON.parse((await connection.nextResponse()).body).integrations).toEqual({
+      'Segment.io': { apiKey: 'wk', apiHost: 'here.example/v1', protocol: 'https' },
+    });
+    connection.destroy();
+  });
+
   test('speaks no TLS older than 1.2', async () => {
     running = await startTestServer({ tls: files });
     const old = { ca: CA, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT:@SECLEVEL=0' };

@@ -13,6 +13,7 @@ import type { Config } from './config/load.ts';
 import { isGroupWritable } from './model/file-rights.ts';
 import { NODE_ROLES } from './model/node.ts';
 import type { ClockMark } from './ports/clock.ts';
+import { StorageError } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
 import { SettingsService } from './settings-service.ts';
@@ -92,6 +93,27 @@ function takeFolder(folder: string): { stop(): void } {
   }
   const lock = lockFolder(folder);
   return { stop: () => lock.release() };
+}
+
+/**
+ * Why no start can use a database, as far as is known without changing anything in it; undefined where one could. For a look at it while no
+ * server runs.
+ */
+export async function databaseProblem(url: string): Promise<string | undefined> {
+  const [{ Database }, { refuseUnusable }] = await Promise.all([
+    import('./adapters/postgres/database.ts'),
+    import('./adapters/postgres/schema.ts'),
+  ]);
+  const database = new Database({ url });
+  try {
+    await database.session(refuseUnusable);
+    return undefined;
+  } catch (error) {
+    if (error instanceof StorageError) return error.reason;
+    throw error;
+  } finally {
+    await database.stop();
+  }
 }
 
 /** A group that may write may be meant, as with volumes of an orchestrator. What everybody may write is refused where it is read. */

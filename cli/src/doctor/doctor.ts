@@ -1,4 +1,11 @@
-import { checkReachability, explainEgress, folderUser, type Overview, verifyFolder } from '@millrace/server';
+import {
+  checkReachability,
+  databaseProblem,
+  explainEgress,
+  folderUser,
+  type Overview,
+  verifyFolder,
+} from '@millrace/server';
 import { type Config, ConfigError, loadConfig } from '@millrace/server/config';
 import { type ControlFlags, controlAddress, readControl } from '../control-api.ts';
 import { paintFor } from '../paint.ts';
@@ -44,6 +51,7 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
     ...(folder.kind === 'file' ? [] : [diskSpace(lookAtSpace(folder.path, config.limits.disk))]),
     ...(files === undefined ? [] : [openFiles(files)]),
     ...server(facts),
+    ...(facts.ready === undefined ? await databaseOf(config) : []),
     ...(user.isInUse || !isStore ? [] : storedIn(folder.path, place)),
     ...endpoints.map((one) => endpoint({ ...one, knowsRules }, Date.now())),
   ];
@@ -54,6 +62,16 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
       : doctorReport(findings, paintFor(place.out, place.env)),
   );
   return failures > 0 ? 1 : 0;
+}
+
+/** While no server runs, which knows more of its database: whether a start could use it. */
+async function databaseOf({ database }: Pick<Config, 'database'>): Promise<Finding[]> {
+  if (database === undefined) return [];
+  const problem = await databaseProblem(database);
+  const check = 'database';
+  return problem === undefined
+    ? [{ check, verdict: 'ok', found: 'it answers, and a start can use it' }]
+    : [{ check, verdict: 'fail', found: problem }];
 }
 
 /** Reads all stored data if no server uses it. A large store takes a while, so a terminal shows the progress. */

@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { lasting } from '../faults/waiting.ts';
-import type { Postgres } from '../support/postgres.ts';
+import { nameOf, type Postgres } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import {
   failuresOf,
@@ -96,6 +96,22 @@ describe.skipIf(!HAS_POSTGRES)('a node, as its operator sees it', () => {
     await node.kill();
     const next = await startProgram({ args: argumentsOf(one), env: envOf(database) });
     ended.push(() => next.kill());
+  });
+
+  it('hears of doctor that its database cannot hold every text, before a start refuses it', async () => {
+    const good = await postgres.makeDatabase();
+    const name = `latin_${process.pid}`;
+    await postgres.administrate(`create database ${name} encoding 'LATIN1' locale 'C' template template0`);
+    ended.push(() => postgres.administrate(`drop database ${name}`));
+    const one = place();
+    const said = async (database: string) => {
+      const args = ['doctor', '--config', one.config, '--data', one.data, '--url', 'http://127.0.0.1:9'];
+      return (await runProgram({ args, env: envOf(database) })).stdout.replaceAll(/\s+/g, ' ');
+    };
+    expect(await said(good)).toContain('ok database it answers, and a start can use it');
+    expect(await said(good.replace(nameOf(good), name))).toMatch(
+      /FAIL database the database has the encoding LATIN1.*encoding 'UTF8'/i,
+    );
   });
 
   it('says while the database is away what is wrong with it, in the log once, and goes on by itself', async () => {

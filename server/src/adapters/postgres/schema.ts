@@ -493,11 +493,8 @@ export interface Installation {
   readonly clocks?: string;
 }
 
-/**
- * Brings a new or older database to the current format, one process at a time, and reads the facts about the store. Throws a
- * `StorageError` when the database is too old, cannot hold every text, belongs to somebody else, or was written by a newer version.
- */
-export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): Promise<Installation> {
+/** Refuses a database that no start can use: too old, a standby, or of an encoding that cannot hold every text. Throws a `StorageError`. */
+export async function refuseUnusable(session: Session): Promise<void> {
   const [server] = await session.query<{ version: number; standby: boolean; encoding: string }>(
     `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby,
       current_setting('server_encoding') as encoding`,
@@ -514,6 +511,14 @@ export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): 
         "create database … encoding 'UTF8' template template0",
     );
   }
+}
+
+/**
+ * Brings a new or older database to the current format, one process at a time, and reads the facts about the store. Throws a
+ * `StorageError` when the database is too old, cannot hold every text, belongs to somebody else, or was written by a newer version.
+ */
+export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): Promise<Installation> {
+  await refuseUnusable(session);
   await session.query(`begin; select pg_advisory_xact_lock(${LOCKS.schema})`);
   const version = await formatOf(session);
   if (version > FORMAT) {

@@ -166,6 +166,20 @@ describe('the status of a server', () => {
     ]);
   });
 
+  it('says of an endpoint that answers 410 that it is gone for good', () => {
+    const lastError = { reason: 'status_410', endpoint: 'https://example.com/old', at: NOTHING.at };
+    const lane = { ...HEALTHY, state: 'refusing', refusingSince: NOTHING.at, lastError } as const;
+    const told = (reason: string) =>
+      report({
+        destinations: { crm: COUNTS },
+        lanes: { crm: { ...lane, lastError: { ...lastError, reason } } },
+      });
+    expect(told('status_410').join('\n')).toMatch(
+      /status_410 at \S+ 0 s ago, which says that it is gone for good/,
+    );
+    expect(told('status_404').join('\n')).not.toContain('gone');
+  });
+
   it('says so when there is nothing yet', () => {
     expect(report({}).slice(2)).toEqual([
       'no sources',

@@ -158,7 +158,7 @@ export class Slice {
     const { merges } = this.#graph;
     const known = merges.length;
     const profile = this.#graph.attribute(event.ids, event);
-    for (const merge of merges.slice(known)) this.#noteMerge(merge);
+    for (let nth = known; nth < merges.length; nth++) this.#noteMerge(merges[nth]!);
     if (profile === undefined) return;
     this.#touch(profile, event);
     const { at, source } = event;

@@ -150,6 +150,8 @@ export class IdentityGraph {
   readonly #states = new Map<ProfileId, ProfileState>();
   /** Ids that the event at work has bound. */
   readonly #fresh: ProfileIdentity[] = [];
+  /** Ids that were looked up for it, as their profiles know them. */
+  readonly #named = new Map<IdentityKey, ProfileIdentity>();
 
   constructor(
     hash: IdentityHash,
@@ -174,6 +176,7 @@ export class IdentityGraph {
     if (profile === undefined && anonymous !== undefined) profile = this.#ofAnonymous(anonymous, cause);
     if (profile === undefined) {
       this.counts.unattributed++;
+      this.#named.clear();
       return undefined;
     }
     if (cause.isPublic) {
@@ -318,20 +321,29 @@ export class IdentityGraph {
     const owner = this.#owners.get(id.key);
     const profile = owner === undefined ? undefined : this.state(owner);
     if (profile === undefined) return undefined;
-    if (identityOf(profile, id) !== undefined) return profile;
+    const identity = identityOf(profile, id);
+    if (identity !== undefined) {
+      this.#named.set(id.key, identity);
+      return profile;
+    }
     this.counts.collisions++;
     return TAKEN;
   }
 
   /** Notes that an event of a profile has named these ids of it, apart from those that it has just bound. */
   #note(profile: ProfileState, ids: EventIdentities, { isPublic }: EventCause): void {
-    for (const id of [ids.user, ids.anonymous, ...ids.external]) {
-      const known = id === undefined ? undefined : identityOf(profile, id);
-      if (known === undefined || this.#fresh.includes(known)) continue;
+    const mark = (id: KeyedIdentity | undefined) => {
+      const known = id === undefined ? undefined : this.#named.get(id.key);
+      if (known === undefined || this.#owners.get(id!.key) !== profile.id || this.#fresh.includes(known))
+        return;
       known.isUsed = true;
       known.isPublic &&= isPublic;
-    }
+    };
+    mark(ids.user);
+    mark(ids.anonymous);
+    for (const id of ids.external) mark(id);
     this.#fresh.length = 0;
+    this.#named.clear();
   }
 
   /** Gives a free id to a profile. Returns false when the profile has too many. */

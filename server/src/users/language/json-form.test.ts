@@ -61,6 +61,11 @@ test.each<[string, unknown, string]>([
     'to must be a list of texts, numbers, true or false',
   ],
   [
+    'has a number that stands for its neighbours too',
+    { op: '=', value: trait, to: 2 ** 53 },
+    'to is a whole number of so many digits that it is kept as text: write it in quotes',
+  ],
+  [
     'has a window of half seconds',
     { op: '>=', value: { ...event, within: 1500 }, to: 1 },
     'value.within must be a time in milliseconds, a whole number of seconds',

@@ -21,15 +21,24 @@ const name = () =>
     .refine((text) => text.isWellFormed(), NAME_RULE);
 
 const SCALAR_RULE = 'must be a text, a number, true or false; null equals nothing';
-const scalar: z.ZodType<Scalar> = z.union(
-  [
-    z.string().refine((text) => text.isWellFormed(), 'must be whole Unicode characters'),
-    // A negative zero equals zero.
-    z.number().transform((value) => value + 0),
-    z.boolean(),
-  ],
-  SCALAR_RULE,
-);
+const scalar: z.ZodType<Scalar> = z
+  .union(
+    [
+      z.string().refine((text) => text.isWellFormed(), 'must be whole Unicode characters'),
+      // A negative zero equals zero.
+      z.number().transform((value) => value + 0),
+      z.boolean(),
+    ],
+    SCALAR_RULE,
+  )
+  .refine((value) => !standsForNeighbours(value), {
+    error: 'is a whole number of so many digits that it is kept as text: write it in quotes',
+  });
+
+/** From 10^21 on a number is written with an exponent, and is a number in events too. */
+function standsForNeighbours(value: Scalar): boolean {
+  return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value as number) < 1e21;
+}
 
 /** The rule for the `op` of a mapping, with the one that may be meant. */
 function opRule(what: string, ops: readonly string[]) {

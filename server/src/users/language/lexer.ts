@@ -62,9 +62,7 @@ export function tokenize(text: string, max: number): Tokens {
           : quoted !== undefined && !quoted.isWellFormed()
             ? 'this text must be whole Unicode characters'
             : undefined
-        : Number.isFinite(Number(number))
-          ? undefined
-          : 'this number is too large';
+        : numberMistake(number);
     if (message !== undefined) {
       if (mistakes.push({ message, at: range.from }) >= max) break;
       // The rest of an open text would only be a row of further mistakes.
@@ -80,6 +78,14 @@ export function tokenize(text: string, max: number): Tokens {
   }
   tokens.push({ kind: 'end', value: '', from: text.length, to: text.length });
   return { tokens, mistakes };
+}
+
+/** Events keep such integers as the text of their digits: as a number they would be taken for their neighbours. */
+function numberMistake(literal: string): string | undefined {
+  const value = Number(literal);
+  if (!Number.isFinite(value)) return 'this number is too large';
+  if (!/^-?\d+$/.test(literal) || Number.isSafeInteger(value)) return undefined;
+  return `a whole number of so many digits is kept as text: write it in quotes, '${literal}'`;
 }
 
 function strayMessage(stray: string): string {

@@ -3,7 +3,7 @@ import type { Json } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
 import type { SyncTarget } from '../computation/computation-jobs.ts';
-import type { ComputedValue, ProfileState } from '../identity/profile-state.ts';
+import { type ComputedValue, firstAnonymousId, type ProfileState } from '../identity/profile-state.ts';
 import { computationEvent } from './computation-event.ts';
 import { everyRecipientOf, idOf, keyOf, type Recipient, recipientIn, recipientOf } from './recipient.ts';
 import {
@@ -41,8 +41,8 @@ export interface Notification {
 /** A profile as a slice has found it, as far as it decides what destinations hear afterwards. */
 export interface ProfileBefore {
   readonly userId: string | undefined;
-  /** Who stood for it; undefined when it had external ids alone. */
-  readonly recipient: Recipient | undefined;
+  /** The anonymous id that stood for it without a userId; undefined when it had external ids alone. */
+  readonly anonymousId: string | undefined;
   /** What was sent of it. The slice replaces what stands there, and changes nothing of it. */
   readonly computed: ReadonlyMap<number, Pick<ComputedValue, 'sent'>>;
   /** Ids of the computations whose numbers of members it is a part of. */
@@ -137,7 +137,7 @@ export class MembershipSync {
   before(state: ProfileState): ProfileBefore {
     return {
       userId: state.userId,
-      recipient: idOf(state),
+      anonymousId: state.userId === undefined ? firstAnonymousId(state)?.value : undefined,
       computed: state.computed,
       counted: this.#countedIn(state),
     };
@@ -158,11 +158,15 @@ export class MembershipSync {
     this.#options.recall?.(state);
     for (const before of befores) this.#count(before.counted, -1);
     this.#count(this.#countedIn(state), 1);
-    for (const target of this.#visits.get(state.id) ?? [])
-      notifications.push(...this.#visitFor(state, target, now));
-    this.#visits.delete(state.id);
+    const targets = this.#visits.get(state.id);
+    if (targets !== undefined) {
+      for (const target of targets) notifications.push(...this.#visitFor(state, target, now));
+      this.#visits.delete(state.id);
+    }
     for (const [id, { value, sent }] of state.computed) {
-      if (!this.#isOpen(state, id) || this.#throttle.isWaiting(state.id, id, now)) continue;
+      const computation = this.#computations.get(id);
+      if (computation === undefined || !differs(sent, value, computation)) continue;
+      if (this.#recipientOf(state, id) === undefined || this.#throttle.isWaiting(state.id, id, now)) continue;
       this.#throttle.told(state.id, id, now);
       notifications.push(...this.#tellChange(state, id, { value, sent, now }));
     }
@@ -233,8 +237,7 @@ export class MembershipSync {
    * every other one hears `false` for what it was told `true`.
    */
   #handOver(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
-    const key = optionalKeyOf(idOf(state));
-    const isSameId = (before: ProfileBefore) => optionalKeyOf(before.recipient) === key;
+    const isSameId = (before: ProfileBefore) => isOfSameId(before, state);
     if (befores.length === 0 || (befores.length === 1 && isSameId(befores[0]!))) return [];
     const sides = befores.map((before) => ({ before, sent: sentIn(before) }));
     const current = sides.find(({ before }) => isSameId(before));
@@ -248,7 +251,7 @@ export class MembershipSync {
     }
     const notifications: Notification[] = [];
     for (const { before, sent } of former) {
-      const to = before.recipient;
+      const to = recipientOfBefore(before);
       if (to === undefined) continue;
       for (const [id, one] of sent) {
         const computed = state.computed.get(id);
@@ -372,8 +375,8 @@ export class MembershipSync {
     for (const [id, { value }] of state.computed) {
       const computation = this.#computations.get(id);
       if (computation === undefined || !isMember(computation, value)) continue;
-      if (recipientOf(state, computation) === undefined || !this.#options.isSynced(id, state.id)) continue;
-      counted.push(id);
+      if (state.userId === undefined && recipientOf(state, computation) === undefined) continue;
+      if (this.#options.isSynced(id, state.id)) counted.push(id);
     }
     return counted;
   }
@@ -381,6 +384,17 @@ export class MembershipSync {
   #count(ids: readonly number[], by: 1 | -1): void {
     for (const id of ids) this.#members.set(id, (this.#members.get(id) ?? 0) + by);
   }
+}
+
+/** Whether the id that stood for a profile stands for it still. */
+function isOfSameId({ userId, anonymousId }: ProfileBefore, state: ProfileState): boolean {
+  if (userId !== undefined || state.userId !== undefined) return userId === state.userId;
+  return anonymousId === firstAnonymousId(state)?.value;
+}
+
+function recipientOfBefore({ userId, anonymousId }: ProfileBefore): Recipient | undefined {
+  if (userId !== undefined) return { userId };
+  return anonymousId === undefined ? undefined : { anonymousId };
 }
 
 function sentIn({ computed }: ProfileBefore): ReadonlyMap<number, Sent> {

@@ -46,7 +46,7 @@ export function isMember({ kind }: Pick<Computation, 'kind'>, value: Json): bool
 
 /** Whether a value differs from what was sent last. */
 export function differs(sent: Sent, value: Json, computation: Computation): boolean {
-  return needs(sent.value === undefined ? [] : [sent.value], value, computation);
+  return sent.value === undefined ? isMember(computation, value) : !isSame(sent.value, value);
 }
 
 /** The destinations that have to hear a value, and those that would if they could. */

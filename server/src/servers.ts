@@ -63,12 +63,13 @@ async function stopBoth(first: HttpServer, second: HttpServer): Promise<void> {
 }
 
 /** The options of the HTTP server, from the configuration. */
-function serverOptions({ host, port, tls, publicUrl, limits, trustedProxies }: Config) {
+function serverOptions({ host, port, admin, tls, publicUrl, limits, trustedProxies }: Config) {
   const { connections, requests, requestBytes } = limits;
   return {
     ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
     ...(tls === undefined ? {} : { tls }),
     ...(publicUrl === undefined ? {} : { publicUrls: [publicUrl].flat() }),
+    ...{ adminHosts: admin.hosts },
     ...(trustedProxies.length === 0 ? {} : { trustedProxies }),
   };
 }

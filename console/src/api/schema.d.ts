@@ -1778,6 +1778,20 @@ export interface components {
                 };
             };
         };
+        /** @description Misdirected Request: `host_not_allowed` */
+        host_not_allowed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 421;
+                    /** @enum {unknown} */
+                    code?: "host_not_allowed";
+                };
+            };
+        };
         /** @description Unprocessable Entity: `invalid_parameters` */
         invalid_parameters: {
             headers: {
@@ -2688,6 +2702,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -2927,6 +2942,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -2961,6 +2977,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3052,6 +3069,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3085,6 +3103,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3127,6 +3146,7 @@ export interface operations {
             401: components["responses"]["sign_in_code_used.token_invalid"];
             403: components["responses"]["cross_site_request"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3152,6 +3172,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3218,6 +3239,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3264,6 +3286,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3305,6 +3328,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3365,6 +3389,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3464,6 +3489,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3521,6 +3547,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3553,6 +3580,7 @@ export interface operations {
             409: components["responses"]["system_record"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3623,6 +3651,7 @@ export interface operations {
             409: components["responses"]["system_record"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3694,6 +3723,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3835,6 +3865,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3903,6 +3934,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -3937,6 +3969,7 @@ export interface operations {
             409: components["responses"]["confirmation_needed"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4022,6 +4055,7 @@ export interface operations {
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4091,6 +4125,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4131,6 +4166,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4171,6 +4207,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4211,6 +4248,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4251,6 +4289,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4318,6 +4357,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4433,6 +4473,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4516,6 +4557,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4561,6 +4603,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_delivery"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4629,6 +4672,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_user"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4702,6 +4746,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_user"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4758,6 +4803,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["rebuild_loses"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4821,6 +4867,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4908,6 +4955,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -4968,6 +5016,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5020,6 +5069,7 @@ export interface operations {
             409: components["responses"]["still_mentioned"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5092,6 +5142,7 @@ export interface operations {
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5161,6 +5212,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["preview_running.too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5204,6 +5256,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5267,6 +5320,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5349,6 +5403,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5409,6 +5464,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5461,6 +5517,7 @@ export interface operations {
             409: components["responses"]["still_mentioned"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5533,6 +5590,7 @@ export interface operations {
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5602,6 +5660,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["preview_running.too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5645,6 +5704,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5731,6 +5791,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5804,6 +5865,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5918,6 +5980,7 @@ export interface operations {
             404: components["responses"]["unknown_name"];
             409: components["responses"]["destination_not_enabled"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -5986,6 +6049,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6014,6 +6078,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6101,6 +6166,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6218,6 +6284,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6300,6 +6367,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6347,6 +6415,7 @@ export interface operations {
             403: components["responses"]["role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6391,6 +6460,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6426,6 +6496,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6514,6 +6585,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6712,6 +6784,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6797,6 +6870,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6828,6 +6902,7 @@ export interface operations {
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6930,6 +7005,7 @@ export interface operations {
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -6975,6 +7051,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7006,6 +7083,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7049,6 +7127,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7135,6 +7214,7 @@ export interface operations {
             409: components["responses"]["confirmation_needed"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7178,6 +7258,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7224,6 +7305,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7252,6 +7334,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7302,6 +7385,7 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7358,6 +7442,7 @@ export interface operations {
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7417,6 +7502,7 @@ export interface operations {
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["backup_running"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7468,6 +7554,7 @@ export interface operations {
             403: components["responses"]["role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
@@ -7512,6 +7599,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
+            421: components["responses"]["host_not_allowed"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
         };

@@ -56,7 +56,7 @@ describe('a configuration file', () => {
       node: hostname(),
       port: 8080,
       data: './data',
-      admin: { token: 'token-of-the-admin' },
+      admin: { token: 'token-of-the-admin', hosts: [] },
       retention: { events: 7 * DAY, deadLetters: 30 * DAY },
       unknownWriteKeys: 'refuse',
       egress: { allow: ['10.20.0.0/16'] },
@@ -104,7 +104,7 @@ describe('a configuration file', () => {
         node: hostname(),
         port: 8080,
         data: './data',
-        admin: {},
+        admin: { hosts: [] },
         retention: { events: 7 * DAY, deadLetters: 30 * DAY },
         unknownWriteKeys: 'refuse',
         egress: { allow: [] },
@@ -161,7 +161,7 @@ describe('environment and flags', () => {
     expect(load(file).config).toMatchObject({ host: '10.0.0.9', port: 9009, data: '/file', log: 'error' });
     const over = load(file, { env }).config;
     expect(over).toMatchObject({ host: '10.0.0.1', port: 9001, data: '/env', log: 'warn' });
-    expect(over.admin).toEqual({ token: 'token-from-the-environment', port: 9010 });
+    expect(over.admin).toEqual({ token: 'token-from-the-environment', port: 9010, hosts: [] });
     const flags = { host: '::1', port: 0, data: '/flag', log: 'debug' };
     expect(load(file, { env, flags }).config).toMatchObject(flags);
     expect(load(file, { env, flags: { port: 1 } }).config).toMatchObject({ host: '10.0.0.1', port: 1 });
@@ -277,6 +277,18 @@ destinations:
     expect(load(text).warnings).toEqual([
       'millrace.yaml:6:92  destinations[0].settings.sharedSecret  has fewer than 16 characters, and could be guessed from one signed request; take a longer one if the receiver can',
     ]);
+  });
+});
+
+describe('admin.hosts', () => {
+  it('are names alone', () => {
+    const names = ['console.example.com', 'A_b', 'a', 'console.'];
+    expect(load(`admin: { hosts: [${names.join(', ')}] }`).config.admin.hosts).toEqual(names);
+    for (const wrong of ['https://a.example', 'a.example:8081', 'a/b', '-a', '.', 'ä.example', '"a b"'])
+      expect([wrong, refusal(`admin: { hosts: [${wrong}] }`)[0]]).toEqual([
+        wrong,
+        expect.stringContaining('must be a host name without scheme and port'),
+      ]);
   });
 });
 

@@ -69,6 +69,22 @@ const publicUrl = () =>
         'whose host they asked, else the first.',
     });
 
+const HOST_NAME_RULE = 'must be a host name without scheme and port, such as console.example.com';
+
+const adminHosts = () =>
+  z
+    .array(
+      textMatching(/^[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?\.?$/, HOST_NAME_RULE),
+      'must be a list of host names',
+    )
+    .max(100, 'must have at most 100 names')
+    .default([])
+    .meta({
+      description:
+        'Names of this server, beside localhost and those of publicUrl, by which control API, console and metrics answer on a loopback address.',
+      examples: [['console.example.com']],
+    });
+
 const trustedProxies = () =>
   addressRanges().meta({
     description:
@@ -358,8 +374,9 @@ export const configFileSchema = z.strictObject(
             description:
               'A port of their own for control API, console and metrics; the other then takes calls only.',
           }),
+          hosts: adminHosts(),
         },
-        'must be a mapping of token and port',
+        'must be a mapping of token, port and hosts',
       )
       .prefault({})
       .meta({ description: 'Access to the control API.' }),

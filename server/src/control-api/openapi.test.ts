@@ -132,6 +132,7 @@ describe('the description of an operation', () => {
     const always = {
       401: 'token_invalid token_missing session_over',
       413: 'body_too_large',
+      421: 'host_not_allowed',
       422: 'invalid_parameters',
       429: 'too_many_failed_sign_ins',
       500: 'internal_error',

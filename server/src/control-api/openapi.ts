@@ -12,6 +12,7 @@ const SIGN_IN_PROBLEMS = ['token_missing', 'session_over'] as const;
 
 /** Problems that every operation can answer with. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = [
+  'host_not_allowed',
   'token_invalid',
   'too_many_failed_sign_ins',
   'body_too_large',
@@ -81,7 +82,10 @@ const DESCRIPTION_OPERATION = {
 
 /** The metrics page is no operation: its answer is text. */
 function metricsOperation(problems: ProblemResponses): Json {
-  const codes = [...SIGN_IN_PROBLEMS, 'token_invalid', 'too_many_failed_sign_ins'] as const;
+  const codes = [
+    ...SIGN_IN_PROBLEMS,
+    ...(['token_invalid', 'too_many_failed_sign_ins', 'host_not_allowed'] as const),
+  ];
   return {
     operationId: 'metrics',
     summary: 'Metrics as Prometheus reads them.',

@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const get = (path: string, headers: readonly string[] = [], method = 'GET') =>
-  `${[`${method} ${path} HTTP/1.1`, 'Host: test', ...headers].join('\r\n')}\r\n\r\n`;
+  `${[`${method} ${path} HTTP/1.1`, 'Host: localhost', ...headers].join('\r\n')}\r\n\r\n`;
 
 const ANSWER: ControlTestResponse = { status: 200, headers: { 'Content-Type': 'text/x' }, body: 'grün' };
 

@@ -83,7 +83,7 @@ async function untilRead(): Promise<void> {
 
 const announced = (path: string, ...headers: string[]) => postHead(path, PIECES * PIECE.length, headers);
 const chunked = (path: string, ...headers: string[]) =>
-  `${[`POST ${path} HTTP/1.1`, 'Host: a', 'Transfer-Encoding: chunked', ...headers].join('\r\n')}\r\n\r\n`;
+  `${[`POST ${path} HTTP/1.1`, 'Host: localhost', 'Transfer-Encoding: chunked', ...headers].join('\r\n')}\r\n\r\n`;
 const CHUNK = Buffer.concat([Buffer.from(`${PIECE.length.toString(16)}\r\n`), PIECE, Buffer.from('\r\n')]);
 /** One byte to a chunk. */
 const TINY_CHUNKS = Buffer.from('1\r\nx\r\n'.repeat(MEGABYTE / 6));

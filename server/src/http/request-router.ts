@@ -10,6 +10,7 @@ import {
   type PreparedResponse,
   successResponse,
 } from './exchange.ts';
+import type { HostGuard } from './host-guard.ts';
 import { handlePixel } from './pixel.ts';
 import { type PublicAddress, projectSettingsResponse } from './project-settings.ts';
 import { drainRequest, handleCall, type RequestDependencies, rejectOverloaded } from './receiving-api.ts';
@@ -31,6 +32,8 @@ export interface RequestRouterOptions extends RequestDependencies {
   readonly console?: ConsoleFiles | undefined;
   /** The port of the control API and the metrics, where this server takes calls only. */
   readonly adminPort: (() => number) | undefined;
+  /** Judges requests for the control API, the metrics and the console. */
+  readonly hostGuard: HostGuard;
   /** Whether calls are taken here. */
   readonly isReceiving: boolean;
   /** Why calls cannot be accepted now; empty when they can. */
@@ -76,6 +79,13 @@ export class RequestRouter {
       return;
     }
     const control = path === undefined ? this.#controlFor(exchange.target) : undefined;
+    const isGuarded = path === undefined && (control !== undefined || this.#mayBeFile(exchange));
+    const refusal = isGuarded ? this.#options.hostGuard.refusal(request) : undefined;
+    if (refusal !== undefined) {
+      drainRequest(exchange);
+      exchange.reply(refusal);
+      return;
+    }
     if (control !== undefined) {
       handleControlRequest(exchange, control, this.#options);
       return;

@@ -32,7 +32,7 @@ async function counted(
   return counts;
 }
 
-const get = (path: string, method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
+const get = (path: string, method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 const CALL = post('/v1/track', '{}');
 
 test('every answer of the receiving API is counted once, with what was wrong', async () => {

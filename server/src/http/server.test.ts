@@ -8,7 +8,7 @@ import { createHttpServer } from './server.ts';
 const server = runningServer();
 const { start } = server;
 
-const get = (path: string, method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
+const get = (path: string, method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 
 describe('a connection', () => {
   test('serves on after every kind of refusal', async () => {

@@ -18,6 +18,7 @@ import { ConnectionTracker, rejectUnreadable } from './connections.ts';
 import type { ConsoleFiles } from './console.ts';
 import { type ExchangeContext, NodeHttpExchange, ServerShutdown } from './exchange.ts';
 import { FastPathConnections, ResponseWriter } from './fast-path/connection.ts';
+import { HostGuard } from './host-guard.ts';
 import { LingeringConnections, type LingerLimits } from './lingering-close.ts';
 import { PublicAddress } from './project-settings.ts';
 import { RequestRouter } from './request-router.ts';
@@ -87,6 +88,8 @@ export interface HttpServerOptions {
   readonly tls?: TlsFiles;
   /** The addresses by which clients reach this server, such as `https://collect.example.com`. */
   readonly publicUrls?: readonly string[];
+  /** Further names by which browsers may reach control API, metrics and console on loopback. */
+  readonly adminHosts?: readonly string[];
   /** Address ranges in CIDR form of the proxies whose `X-Forwarded-For` is trusted; none by default. */
   readonly trustedProxies?: readonly string[];
   readonly bounds?: ServerBounds;
@@ -209,6 +212,12 @@ function attachHandlers(
       onGuess: (address) => logger.info({ ...address, setting: 'publicUrl' }, 'settings.host_guessed'),
     }),
     adminPort,
+    hostGuard: new HostGuard({
+      hosts: options.adminHosts ?? [],
+      publicUrls: options.publicUrls ?? [],
+      proxies,
+      boundTo: () => (server.address() as AddressInfo | null)?.address,
+    }),
     isReceiving,
   });
   const receive = (request: IncomingMessage, response: ServerResponse) =>

@@ -255,6 +255,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 /** What any operation of the control API answers to, made of a request that it would grant. */
 const GENERAL: Readonly<Record<string, (good: RequestPlan, world: World) => RequestPlan | undefined>> = {
   token_missing: (good) => ({ ...good, headers: {} }),
+  host_not_allowed: (good) => ({ ...good, headers: { ...good.headers, host: 'elsewhere.example' } }),
   token_invalid: (good) => ({ ...good, headers: bearer('wrong'), from: wrongAddress() }),
   too_many_failed_sign_ins: (good) => ({ ...good, headers: bearer('wrong'), from: GUESSER }),
   session_over: (good) => ({ ...good, headers: { cookie: 'millrace_session=gone' } }),

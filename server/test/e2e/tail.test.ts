@@ -90,7 +90,7 @@ describe('watching what happens', () => {
       this.socket.on('error', () => {});
       const head = [
         `${method} /api/v1/tail?${query} HTTP/1.1`,
-        'Host: t',
+        'Host: localhost',
         `Authorization: Bearer ${token()}`,
       ];
       this.socket.write(`${head.join('\r\n')}\r\n\r\n`);

@@ -56,9 +56,11 @@ function after(milliseconds: number): Promise<void> {
 
 function judge(text: string, isReadable: boolean): Aftermath {
   const statuses = Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
-  // The control API alone refuses a large body with 413; clients of the receiving API do not know it.
+  // The control API alone refuses a large body with 413, and a wrong Host with 421; clients of the receiving API know neither.
   const isOfControl = /problem\+json/.test(text);
-  const wrong = statuses.find((status) => !STATUSES.has(status) && !(status === 413 && isOfControl));
+  const wrong = statuses.find(
+    (status) => !STATUSES.has(status) && !(isOfControl && (status === 413 || status === 421)),
+  );
   if (wrong !== undefined) return { statuses, complaint: `answered ${wrong}` };
   if (text !== '' && !text.startsWith('HTTP/1.1 '))
     return { statuses, complaint: 'answered what is no HTTP' };

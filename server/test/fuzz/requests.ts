@@ -129,7 +129,7 @@ function chunked(random: Random, bytes: Buffer): Buffer {
 function request(random: Random): Buffer {
   const { bytes, gzip } = body(random);
   const isChunked = random.percent(20);
-  const headers = [KEY, 'Host: a', 'Content-Type: text/plain'];
+  const headers = [KEY, 'Host: localhost', 'Content-Type: text/plain'];
   if (gzip && random.percent(80)) headers.push('Content-Encoding: gzip');
   headers.push(isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${bytes.length}`);
   for (let n = random.percent(30) ? random.int(4) : 0; n > 0; n--)

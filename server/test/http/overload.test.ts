@@ -290,7 +290,7 @@ test('a client that reads nothing of its answer between two looks is cut off', a
   await start({ control, timeouts: { stalled: 400 }, bounds: { ...BOUNDS, connections: 1 } });
   const deaf = connectTcp(running!.port, '127.0.0.1');
   deaf.on('error', () => {});
-  deaf.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
+  deaf.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await once(deaf, 'readable');
   // Its place is the only one: somebody else has it when it is gone.
   await untilTaken(() => ask());
@@ -322,7 +322,7 @@ test('what finds no path is counted, where clients with a wrong base URL end up'
   const client = await connect();
   await client.send(
     'PUT /v1/track HTTP/1.1\r\nHost: a\r\n\r\n',
-    'GET /favicon.ico HTTP/1.1\r\nHost: a\r\n\r\n',
+    'GET /favicon.ico HTTP/1.1\r\nHost: localhost\r\n\r\n',
   );
   expect((await client.nextResponse()).status).toBe(405);
   expect((await client.nextResponse()).status).toBe(404);

@@ -65,7 +65,9 @@ async function ask(path: string, body: string | Uint8Array, headers: readonly st
 }
 
 async function askWithout(method: string, path: string, headers: readonly string[] = []) {
-  await connection.send(`${[`${method} ${path} HTTP/1.1`, 'Host: test', ...headers].join('\r\n')}\r\n\r\n`);
+  await connection.send(
+    `${[`${method} ${path} HTTP/1.1`, 'Host: localhost', ...headers].join('\r\n')}\r\n\r\n`,
+  );
   return connection.nextResponse();
 }
 

@@ -152,7 +152,7 @@ export const stillClock: Clock = {
 
 /** The head of a POST; a body of `length` bytes is to follow. */
 export function postHead(path: string, length: number, headers: readonly string[] = []): string {
-  return `${[`POST ${path} HTTP/1.1`, 'Host: test', `Content-Length: ${length}`, ...headers].join('\r\n')}\r\n\r\n`;
+  return `${[`POST ${path} HTTP/1.1`, 'Host: localhost', `Content-Length: ${length}`, ...headers].join('\r\n')}\r\n\r\n`;
 }
 
 export function post(path: string, body: string | Uint8Array, headers: readonly string[] = []): Buffer {

@@ -55,6 +55,8 @@ The environment comes before the file, and a flag before both.
 | \`MILLRACE_DATA\` | \`--data\` | \`data\` |
 | \`MILLRACE_LOG\` | \`--log\` | \`log\` |
 | \`MILLRACE_ADMIN_TOKEN\` | | \`admin.token\` |
+| \`MILLRACE_ADMIN_HOST\` | | \`admin.host\` |
+| \`MILLRACE_ADMIN_PORT\` | | \`admin.port\` |
 | \`MILLRACE_DATABASE\` | \`--database\` | \`database\` |
 | \`MILLRACE_NODE\` | | \`node\` |
 | \`MILLRACE_TRUSTED_PROXIES\` | | \`trustedProxies\`, with commas between ranges |

@@ -57,12 +57,19 @@ describe('docs/reference/configuration.md', () => {
   it('names the variables that the server reads', () => {
     const page = pageOf('configuration.md');
     const variables = [...page.matchAll(/^\| `(MILLRACE_\w+)` \| .*\| `([\w.]+)` \|$/gm)];
-    expect(variables.length).toBe(7);
-    const values: Record<string, string> = { port: '4711', database: 'postgres://db/m', log: 'warn' };
+    expect(variables.length).toBe(9);
+    const values: Record<string, string> = {
+      ...{ port: '4711', 'admin.port': '4712', database: 'postgres://db/m', log: 'warn' },
+    };
     for (const [, variable, key] of variables) {
       const value = values[key!] ?? 'x';
       const { config } = loadConfig({
-        ...{ env: { [variable!]: value }, flags: {}, defaults: { host: '127.0.0.1' } },
+        // An address of the admin port is refused without one.
+        ...{
+          env: { MILLRACE_ADMIN_PORT: '4712', [variable!]: value },
+          flags: {},
+          defaults: { host: '127.0.0.1' },
+        },
       });
       const found = key!.split('.').reduce((at: unknown, part) => (at as never)[part], config);
       expect([variable, String(found)]).toEqual([variable, value]);

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { type App, type Config, createLogger } from '@millrace/server';
+import { isAdminExposed } from '@millrace/server/config';
 import { readConfiguration, type ServerFlags, type Wanted } from './configuration.ts';
 import { localUrl } from './greeting.ts';
 import { type Notices, noticesOf } from './notices.ts';
@@ -61,6 +62,15 @@ function announce(
     msg: `the console is at ${consoleUrl}`,
     facts: { url: consoleUrl },
   });
+  if (isAdminExposed(config)) {
+    notices.warn({
+      event: 'server.admin_exposed',
+      msg:
+        `control API, console and metrics answer whoever reaches ${config.host}: admin.port gives them a port of their own, ` +
+        'and admin.host an address for it, such as 127.0.0.1',
+      facts: { host: config.host, setting: 'admin.port' },
+    });
+  }
   if (!isSending) {
     notices.warn({ event: 'server.not_sending', msg: 'nothing is sent to anybody (--no-delivery)' });
   }

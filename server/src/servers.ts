@@ -37,7 +37,7 @@ export async function startServers(config: Config, answering: ServerHandlers): P
   const settings = { ...shared, ...serverOptions(config) };
   const calls = rolesOf(config).includes('ingest') ? { receiver, discards, recorder } : {};
   const operators = { control, console: new ConsoleFiles(CONSOLE_FOLDER) };
-  const { port } = config.admin;
+  const { port, host = config.host } = config.admin;
   let adminPort = port;
   const first = createHttpServer({
     ...settings,
@@ -46,7 +46,11 @@ export async function startServers(config: Config, answering: ServerHandlers): P
   });
   const url = urlOf(await first.start(), config);
   if (port === undefined) return { url, stop: () => first.stop() };
-  const second = createHttpServer({ ...settings, ...operators, port, portKey: 'admin.port' });
+  const second = createHttpServer({
+    ...settings,
+    ...operators,
+    ...{ host, port, hostKey: 'admin.host', portKey: 'admin.port' },
+  });
   try {
     const address = await second.start();
     adminPort = address.port;

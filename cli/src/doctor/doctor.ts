@@ -164,7 +164,8 @@ async function askServer(
 }
 
 /** The address of a server started on this machine with this configuration. */
-function localUrl({ host, port, admin, tls }: Config): string {
+function localUrl({ host: ofCalls, port, admin, tls }: Config): string {
+  const host = admin.port === undefined ? ofCalls : (admin.host ?? ofCalls);
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   const bracketed = name.includes(':') ? `[${name}]` : name;
   return `${tls === undefined ? 'http' : 'https'}://${bracketed}:${admin.port ?? port}`;

@@ -2141,6 +2141,22 @@ export interface components {
                 };
             };
         };
+        /** @description Too Many Requests: `too_many_failed_sign_ins`, `too_many_tests` */
+        "too_many_failed_sign_ins.too_many_tests": {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 429;
+                    /** @enum {unknown} */
+                    code?: "too_many_failed_sign_ins" | "too_many_tests";
+                };
+            };
+        };
         /** @description Conflict: `backup_running` */
         backup_running: {
             headers: {
@@ -7053,7 +7069,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
-            429: components["responses"]["too_many_failed_sign_ins"];
+            429: components["responses"]["too_many_failed_sign_ins.too_many_tests"];
             500: components["responses"]["internal_error"];
         };
     };

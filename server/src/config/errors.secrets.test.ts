@@ -139,7 +139,7 @@ describe('a secret in a configuration that cannot be read', () => {
     const messageOf = (text: string) =>
       saidOf(() => loadConfig({ file: { path: 'f', text }, env: {}, flags: {}, defaults: { host: 'h' } }));
     expect(messageOf('admin: token S3CRET')).toContain(
-      'f:1:8  admin  must be a mapping of token, port and hosts, found text',
+      'f:1:8  admin  must be a mapping of token, host, port and hosts, found text',
     );
     expect(messageOf('admin: { token S3CRET }')).toContain('f:1:10  admin["token…"]  is not a known key');
     expect(messageOf('admin: { tokne: S3CRET }')).toContain(

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../model/time.ts';
-import { ConfigError, type ConfigInputs, loadConfig } from './load.ts';
+import { ConfigError, type ConfigInputs, isAdminExposed, loadConfig } from './load.ts';
 
 /** The file of spec/contract.md, "Configuration file". */
 const CONTRACT = (() => {
@@ -211,6 +211,48 @@ describe('admin.port', () => {
   it('may be any free one, as may the other', () => {
     expect(load('port: 0\nadmin: { port: 0 }').config.admin.port).toBe(0);
   });
+
+  it('may be set by the environment, with its address, and is judged as in the file', () => {
+    const env = { MILLRACE_ADMIN_PORT: '8081', MILLRACE_ADMIN_HOST: '10.0.0.7' };
+    const file = 'admin: { host: 127.0.0.1, port: 9010 }';
+    expect(load(file, { env }).config.admin).toEqual({ port: 8081, host: '10.0.0.7', hosts: [] });
+    expect(refusal('', { env: { MILLRACE_ADMIN_PORT: '8080' } })).toEqual([
+      'MILLRACE_ADMIN_PORT  must differ from port 8080, on which calls are taken',
+    ]);
+    expect(refusal('', { env: { MILLRACE_ADMIN_PORT: 'x' } })).toEqual([
+      'MILLRACE_ADMIN_PORT  must be a whole number from 0 to 65535, found "x"',
+    ]);
+  });
+
+  it('is what admin.host is for', () => {
+    const message = 'is of no use without admin.port: set that too, or leave it out';
+    expect(refusal('admin: { host: 127.0.0.1 }')).toEqual([`millrace.yaml:1:16  admin.host  ${message}`]);
+    expect(refusal('', { env: { MILLRACE_ADMIN_HOST: '::1' } })).toEqual([`MILLRACE_ADMIN_HOST  ${message}`]);
+  });
+
+  it('parts operators from calls of other machines', () => {
+    const exposed = (text: string) => isAdminExposed(load(text).config);
+    expect(['host: 0.0.0.0', 'host: 10.0.0.7', 'host: web.internal'].map(exposed)).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(['', 'host: localhost', 'host: 0.0.0.0\nadmin: { port: 8081 }'].map(exposed)).toEqual([
+      ...[false, false, false],
+    ]);
+  });
+});
+
+describe('admin.hosts', () => {
+  it('are names alone', () => {
+    const names = ['console.example.com', 'A_b', 'a', 'console.'];
+    expect(load(`admin: { hosts: [${names.join(', ')}] }`).config.admin.hosts).toEqual(names);
+    for (const wrong of ['https://a.example', 'a.example:8081', 'a/b', '-a', '.', 'ä.example', '"a b"'])
+      expect([wrong, refusal(`admin: { hosts: [${wrong}] }`)[0]]).toEqual([
+        wrong,
+        expect.stringContaining('must be a host name without scheme and port'),
+      ]);
+  });
 });
 
 describe('a node', () => {
@@ -280,18 +322,6 @@ destinations:
   });
 });
 
-describe('admin.hosts', () => {
-  it('are names alone', () => {
-    const names = ['console.example.com', 'A_b', 'a', 'console.'];
-    expect(load(`admin: { hosts: [${names.join(', ')}] }`).config.admin.hosts).toEqual(names);
-    for (const wrong of ['https://a.example', 'a.example:8081', 'a/b', '-a', '.', 'ä.example', '"a b"'])
-      expect([wrong, refusal(`admin: { hosts: [${wrong}] }`)[0]]).toEqual([
-        wrong,
-        expect.stringContaining('must be a host name without scheme and port'),
-      ]);
-  });
-});
-
 describe('an admin token of fewer than 16 characters', () => {
   it('is refused where others can reach the server, by the name of its key, variable or flag, and never quoted', () => {
     const message = 'must have at least 16 characters where the server listens on';
@@ -303,6 +333,13 @@ describe('an admin token of fewer than 16 characters', () => {
       `MILLRACE_ADMIN_TOKEN  ${message} 10.0.0.9, or leave it out: a start then makes one`,
     ]);
     expect(load('admin: { token: sixteen--letters }', open).warnings).toEqual([]);
+  });
+
+  it('is judged by where the control API listens', () => {
+    const admin = 'admin: { token: short, port: 8081, host: 127.0.0.1 }';
+    expect(load(`host: 0.0.0.0\n${admin}`).config.admin.token).toBe('short');
+    const other = 'admin: { token: short, port: 8081, host: 10.0.0.7 }';
+    expect(refusal(other)[0]).toContain('where the server listens on 10.0.0.7');
   });
 
   it.each(['127.0.0.1', '127.3.4.5', '::1', 'localhost'])('is taken on %s', (host) => {

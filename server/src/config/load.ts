@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import { closestWord } from '../model/closest-word.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
+import { isLoopback } from '../model/loopback.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
 import {
   ConfigError,
@@ -55,6 +56,8 @@ const ENVIRONMENT_VARIABLES = {
   MILLRACE_DATA: 'data',
   MILLRACE_LOG: 'log',
   MILLRACE_ADMIN_TOKEN: 'adminToken',
+  MILLRACE_ADMIN_HOST: 'adminHost',
+  MILLRACE_ADMIN_PORT: 'adminPort',
   MILLRACE_DATABASE: 'database',
   MILLRACE_NODE: 'node',
   MILLRACE_TRUSTED_PROXIES: 'trustedProxies',
@@ -87,18 +90,24 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     ...flags.problems,
   ];
   if ('issues' in checked || problems.length > 0) throw new ConfigError(problems);
-  const { adminToken, ...shared } = { ...env.values, ...flags.values };
+  const { adminToken, adminHost, adminPort, ...shared } = { ...env.values, ...flags.values };
   const document = checked.data;
   const config: Config = {
     ...document,
     host: document.host ?? inputs.defaults.host,
     node: document.node ?? hostname(),
     ...shared,
-    admin: { ...document.admin, ...(adminToken !== undefined && { token: adminToken }) },
+    admin: {
+      ...document.admin,
+      ...(adminToken !== undefined && { token: adminToken }),
+      ...(adminHost !== undefined && { host: adminHost }),
+      ...(adminPort !== undefined && { port: adminPort }),
+    },
   };
   const place = { ...file, path };
   const refusals = [
-    portProblem(config, place),
+    portProblem(config, adminPort !== undefined, place),
+    adminHostProblem(config, adminHost !== undefined, place),
     rolesProblem(config, place),
     tokenProblem(config, adminToken !== undefined, place),
   ];
@@ -113,10 +122,26 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
 
 type NamedFile = ConfigFile & { readonly path: string };
 
-function portProblem({ port, admin }: Config, file: NamedFile): ConfigProblem | undefined {
+function portProblem(
+  { port, admin }: Config,
+  isOfEnvironment: boolean,
+  file: NamedFile,
+): ConfigProblem | undefined {
   if (port === 0 || admin.port !== port) return undefined;
   const message = `must differ from port ${port}, on which calls are taken`;
+  if (isOfEnvironment) return { path: 'MILLRACE_ADMIN_PORT', message };
   return { file: file.path, ...file.places.get('admin.port')?.at, path: 'admin.port', message };
+}
+
+function adminHostProblem(
+  { admin }: Config,
+  isOfEnvironment: boolean,
+  file: NamedFile,
+): ConfigProblem | undefined {
+  if (admin.host === undefined || admin.port !== undefined) return undefined;
+  const message = 'is of no use without admin.port: set that too, or leave it out';
+  if (isOfEnvironment) return { path: 'MILLRACE_ADMIN_HOST', message };
+  return { file: file.path, ...file.places.get('admin.host')?.at, path: 'admin.host', message };
 }
 
 function rolesProblem({ database, roles }: Config, file: NamedFile): ConfigProblem | undefined {
@@ -129,19 +154,23 @@ function rolesProblem({ database, roles }: Config, file: NamedFile): ConfigProbl
 /** Shortest token, in characters, on an address that others can reach: a shorter one could be guessed by trial. */
 const MIN_TOKEN_LENGTH = 16;
 
-function tokenProblem(
-  { host, admin: { token } }: Config,
-  isOfEnvironment: boolean,
-  file: NamedFile,
-): ConfigProblem | undefined {
+function tokenProblem(config: Config, isOfEnvironment: boolean, file: NamedFile): ConfigProblem | undefined {
+  const { token } = config.admin;
+  const host = adminHost(config);
   if (token === undefined || token.length >= MIN_TOKEN_LENGTH || isLoopback(host)) return undefined;
   const message = `must have at least ${MIN_TOKEN_LENGTH} characters where the server listens on ${host}, or leave it out: a start then makes one`;
   if (isOfEnvironment) return { path: 'MILLRACE_ADMIN_TOKEN', message };
   return { file: file.path, ...file.places.get('admin.token')?.at, path: 'admin.token', message };
 }
 
-function isLoopback(host: string): boolean {
-  return /^(localhost\.?|127\.\d+\.\d+\.\d+|::1)$/i.test(host);
+/** Where control API, console and metrics listen. */
+function adminHost({ host, admin }: Config): string {
+  return admin.port === undefined ? host : (admin.host ?? host);
+}
+
+/** Whether control API, console and metrics are on a port that calls of other machines come to. */
+export function isAdminExposed({ host, admin }: Config): boolean {
+  return admin.port === undefined && !isLoopback(host);
 }
 
 interface OverrideResult {
@@ -176,9 +205,9 @@ function misspelledVariables(env: Environment): string[] {
   });
 }
 
-/** Of the shared keys one is a number and one is a list; other input stays text, which the rule refuses. */
+/** Of the shared keys two are numbers and one is a list; other input stays text, which the rule refuses. */
 function valueOfText(key: keyof Overrides, text: string): unknown {
-  if (key === 'port' && /^\d{1,9}$/.test(text)) return Number(text);
+  if ((key === 'port' || key === 'adminPort') && /^\d{1,9}$/.test(text)) return Number(text);
   if (key === 'trustedProxies')
     return text
       .split(',')

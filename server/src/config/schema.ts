@@ -21,6 +21,8 @@ import { CONTROL, duration, recordName, size, textMatching } from './names.ts';
 const PORT_RULE = 'must be a whole number from 0 to 65535';
 const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
 
+const listenHost = () => textMatching(/^[^\s/]+$/, 'must be an address or a host name');
+
 const flag = () => z.boolean('must be true or false');
 
 export const filePath = () =>
@@ -301,10 +303,12 @@ const NODE_RULE = 'must be a name of letters, digits, dots, dashes and underscor
 
 /** The keys that the environment and flags can set too, each with its rule. */
 export const SHARED_KEYS = {
-  host: textMatching(/^[^\s/]+$/, 'must be an address or a host name'),
+  host: listenHost(),
   port: port(),
   data: filePath(),
   log: z.enum(LOG_LEVELS, 'must be debug, info, warn or error'),
+  adminHost: listenHost(),
+  adminPort: port(),
   adminToken: textMatching(/^[!-~]+$/, 'must be text of visible ASCII characters'),
   database: textMatching(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address'),
   node: textMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, NODE_RULE),
@@ -370,13 +374,17 @@ export const configFileSchema = z.strictObject(
               'The token of the control API with the role admin; at least 16 characters where the server listens on more than loopback.',
             writeOnly: true,
           }),
-          port: port().exactOptional().meta({
+          host: SHARED_KEYS.adminHost.exactOptional().meta({
+            description:
+              'The address that admin.port listens on, such as 127.0.0.1 or one inside the cluster. Default: host.',
+          }),
+          port: SHARED_KEYS.adminPort.exactOptional().meta({
             description:
               'A port of their own for control API, console and metrics; the other then takes calls only.',
           }),
           hosts: adminHosts(),
         },
-        'must be a mapping of token, port and hosts',
+        'must be a mapping of token, host, port and hosts',
       )
       .prefault({})
       .meta({ description: 'Access to the control API.' }),

@@ -105,6 +105,7 @@ async function ask(
         connection: __,
         'keep-alive': ___,
         'content-length': length,
+        'x-content-type-options': ____,
         ...said
       } = response.headers;
       const answer = { status: response.statusCode ?? 0, headers: said, length };

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { extname, join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import type { PreparedResponse } from './exchange.ts';
+import { NO_SNIFFING, type PreparedResponse } from './exchange.ts';
 import { targetPath } from './routes.ts';
 
 const PAGE = 'index.html';
@@ -35,7 +35,7 @@ const NOT_COMPRESSED = ['.png', '.ico', '.woff2'];
 const SECURITY_HEADERS = [
   'Content-Security-Policy',
   "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-  ...['X-Content-Type-Options', 'nosniff'],
+  ...NO_SNIFFING,
   ...['X-Frame-Options', 'DENY'],
   ...['Referrer-Policy', 'no-referrer'],
   ...['Cross-Origin-Opener-Policy', 'same-origin'],

@@ -140,6 +140,11 @@ export class NodeHttpExchange implements HttpExchange {
     this.#response.shouldKeepAlive = false;
   }
 
+  /** Adds a header to the answer, whoever makes it. */
+  addHeader(name: string, value: string): void {
+    this.#response.setHeader(name, value);
+  }
+
   closeWhileReceiving(): void {
     if (this.#response.writableFinished) this.onLastResponse();
     else this.#closeWhileAnswering();
@@ -256,11 +261,14 @@ export interface PreparedResponse {
 /** Clients wait no longer than this, whatever the header says. spec/specification.md, "Overload". */
 const MAX_RETRY_AFTER_SECONDS = 300;
 
+/** A browser takes an answer for what its Content-Type says. */
+export const NO_SNIFFING = ['X-Content-Type-Options', 'nosniff'] as const;
+
 /**
  * Every client takes these exact bytes with status 200, and only these, for success. spec/specification.md, "Facts about
  * unmodified clients", rule 1.
  */
-const SUCCESS_RESPONSE = jsonResponse(200, '{"success":true}');
+const SUCCESS_RESPONSE = plainJson(200, '{"success":true}');
 
 /** Error answers without detail, by code. */
 const ERROR_RESPONSES: ReadonlyMap<string, PreparedResponse> = new Map(
@@ -316,7 +324,13 @@ function buildErrorResponse(status: number, code: string, message: string): Prep
   return { ...jsonResponse(status, JSON.stringify({ success: false, code, message })), code };
 }
 
-export function jsonResponse(status: number, body: string): PreparedResponse {
+/** JSON that may hold words of the request. No browser takes it for a page. */
+export function jsonResponse(status: number, text: string): PreparedResponse {
+  const { headers, body } = plainJson(status, text);
+  return { status, headers: [...headers, ...NO_SNIFFING], body };
+}
+
+function plainJson(status: number, body: string): PreparedResponse {
   const length = String(Buffer.byteLength(body));
   return { status, headers: ['Content-Type', 'application/json', 'Content-Length', length], body };
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { controlHandler, type TestConnection } from '../../test/support/http-server.ts';
+import { controlHandler, post, type TestConnection } from '../../test/support/http-server.ts';
 import { runningServer } from '../../test/support/running-server.ts';
 import { ConsoleFiles } from './console.ts';
 
@@ -93,6 +93,25 @@ test.each([
 ])('is refused: %s', async (_, lines) => {
   const { status, body } = await answerTo(await start(PUBLIC), ...lines);
   expect([status, JSON.parse(body).code]).toEqual([421, 'host_not_allowed']);
+});
+
+test('no answer is taken by a browser for what it is not', async () => {
+  const connection = await start();
+  const told = async (...lines: string[]) =>
+    (await answerTo(connection, ...lines, 'Host: localhost')).headers.get('x-content-type-options');
+  for (const path of [
+    '/api/v1/x',
+    '/metrics',
+    '/',
+    '/readyz',
+    '/v1/projects/wk/settings',
+    '/v1/nowhere',
+    '/x.js',
+  ])
+    expect([path, await told(`GET ${path} HTTP/1.1`)]).toEqual([path, 'nosniff']);
+  await connection.send(post('/v1/track', '{}'));
+  // It is the same for everybody, and the most frequent of all.
+  expect((await connection.nextResponse()).headers.has('x-content-type-options')).toBe(false);
 });
 
 test('a proxy that is trusted may send any name', async () => {

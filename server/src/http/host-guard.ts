@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv6 } from 'node:net';
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import { STATUS_TEXT } from '../model/http-syntax.ts';
-import type { PreparedResponse } from './exchange.ts';
+import { isLoopback } from '../model/loopback.ts';
+import { NO_SNIFFING, type PreparedResponse } from './exchange.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 
 export interface HostGuardOptions {
@@ -70,11 +71,6 @@ function namedHosts({ url = '', rawHeaders }: IncomingMessage): string[] {
   return hosts;
 }
 
-/** Whether only programs of this machine reach an address. */
-export function isLoopback(address: string): boolean {
-  return /^(::ffff:)?127\.|^::1$/i.test(address);
-}
-
 /** Characters of a name in an answer. */
 const MAX_QUOTED = 100;
 
@@ -91,5 +87,10 @@ function misdirected(host: string): PreparedResponse {
   });
   const length = String(Buffer.byteLength(body));
   const headers = ['Content-Type', 'application/problem+json', 'Content-Length', length];
-  return { status, headers: [...headers, 'Cache-Control', 'no-store'], body, code: 'host_not_allowed' };
+  return {
+    status,
+    headers: [...headers, 'Cache-Control', 'no-store', ...NO_SNIFFING],
+    body,
+    code: 'host_not_allowed',
+  };
 }

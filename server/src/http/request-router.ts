@@ -5,6 +5,7 @@ import { handleControlRequest } from './control-gateway.ts';
 import {
   errorResponse,
   jsonResponse,
+  NO_SNIFFING,
   type NodeHttpExchange,
   optionsResponse,
   type PreparedResponse,
@@ -24,6 +25,7 @@ import {
   type RouteAction,
   targetPath,
 } from './routes.ts';
+import type { StrictTransport } from './strict-transport.ts';
 
 export interface RequestRouterOptions extends RequestDependencies {
   /** Answers everything below `/api`, and `/metrics`. Without it these paths do not exist. */
@@ -34,6 +36,8 @@ export interface RequestRouterOptions extends RequestDependencies {
   readonly adminPort: (() => number) | undefined;
   /** Judges requests for the control API, the metrics and the console. */
   readonly hostGuard: HostGuard;
+  /** For the same answers. */
+  readonly strictTransport: StrictTransport;
   /** Whether calls are taken here. */
   readonly isReceiving: boolean;
   /** Why calls cannot be accepted now; empty when they can. */
@@ -80,7 +84,7 @@ export class RequestRouter {
     }
     const control = path === undefined ? this.#controlFor(exchange.target) : undefined;
     const isGuarded = path === undefined && (control !== undefined || this.#mayBeFile(exchange));
-    const refusal = isGuarded ? this.#options.hostGuard.refusal(request) : undefined;
+    const refusal = isGuarded ? this.#guard(exchange) : undefined;
     if (refusal !== undefined) {
       drainRequest(exchange);
       exchange.reply(refusal);
@@ -102,6 +106,15 @@ export class RequestRouter {
     if (path !== undefined) this.#runAction(exchange, action, path.allow);
     else if (this.#mayBeFile(exchange)) void this.#replyFile(exchange);
     else this.#replyNoFile(exchange);
+  }
+
+  /** The refusal of a request for control API, metrics or console, if it is to be refused. */
+  #guard(exchange: NodeHttpExchange): PreparedResponse | undefined {
+    const { hostGuard, strictTransport } = this.#options;
+    const header = strictTransport.headerFor(exchange.request.headers);
+    if (header !== undefined) exchange.addHeader('Strict-Transport-Security', header);
+    exchange.addHeader(...NO_SNIFFING);
+    return hostGuard.refusal(exchange.request);
   }
 
   #replyNotFound(exchange: NodeHttpExchange): void {

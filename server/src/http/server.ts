@@ -22,7 +22,8 @@ import { HostGuard } from './host-guard.ts';
 import { LingeringConnections, type LingerLimits } from './lingering-close.ts';
 import { PublicAddress } from './project-settings.ts';
 import { RequestRouter } from './request-router.ts';
-import { CertificateReloader, type KeyPair, readKeyPair, type TlsFiles } from './tls.ts';
+import { StrictTransport } from './strict-transport.ts';
+import { CertificateReloader, type KeyPair, readKeyPair, secureContext, type TlsFiles } from './tls.ts';
 import { TrustedProxies } from './trusted-proxies.ts';
 
 /** Not imported: see `STATUS_TEXT`. */
@@ -82,7 +83,8 @@ export interface HttpServerOptions {
   readonly port: number;
   /** The port of control API and metrics, where this server takes calls only. A 404 for their paths names it. */
   readonly adminPort?: () => number;
-  /** The setting of the port, for the message that it is taken; `--port` when absent. */
+  /** The settings of address and port, for messages that they cannot be had; `--host` and `--port` when absent. */
+  readonly hostKey?: string;
   readonly portKey?: string;
   /** Certificate and key. With them the server speaks only https. */
   readonly tls?: TlsFiles;
@@ -133,7 +135,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       server.on('error', (error) => logger.error({ error }, 'listener.failed'));
       if (tls !== undefined && pair !== undefined) {
         // Only new handshakes use it. Open connections keep the certificate they have.
-        const onReload = (next: KeyPair) => (server as TlsServer).setSecureContext(next);
+        const onReload = (next: KeyPair) => (server as TlsServer).setSecureContext(secureContext(next));
         reloader = new CertificateReloader({ files: tls, pair, clock, logger, onReload });
         reloader.start();
       }
@@ -177,7 +179,7 @@ function createNodeServer(limits: ServerTimeouts, pair: KeyPair | undefined): Se
   };
   return pair === undefined
     ? createServer(settings)
-    : createTlsServer({ ...settings, cert: pair.cert, key: pair.key, handshakeTimeout: limits.head });
+    : createTlsServer({ ...settings, ...secureContext(pair), handshakeTimeout: limits.head });
 }
 
 /** Handles every event of the server's connections. */
@@ -218,6 +220,7 @@ function attachHandlers(
       proxies,
       boundTo: () => (server.address() as AddressInfo | null)?.address,
     }),
+    strictTransport: new StrictTransport({ publicUrls: options.publicUrls ?? [], isTls }),
     isReceiving,
   });
   const receive = (request: IncomingMessage, response: ServerResponse) =>
@@ -251,10 +254,11 @@ function attachHandlers(
 /** The receiver of a server that takes no calls. It is never called. */
 const noReceiver: IngestHandler = (_call, answer) => answer({ kind: 'refused', code: 'not_found' });
 
-function listen(server: Server, { host, port, portKey: key = '--port' }: HttpServerOptions): Promise<void> {
+function listen(server: Server, options: HttpServerOptions): Promise<void> {
+  const { host, port } = options;
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) =>
-      reject(new Error(listenErrorMessage(error, host, { port, key }), { cause: error }));
+      reject(new Error(listenErrorMessage(error, options), { cause: error }));
     server.once('error', fail);
     server.listen({ host, port, backlog: BACKLOG }, () => {
       server.off('error', fail);
@@ -279,23 +283,22 @@ async function closeServer(
   cancel();
 }
 
-/** One line that tells the operator why the server could not start and what to do. `key` is the setting of the port. */
+/** One line that tells the operator why the server could not start and what to do. */
 function listenErrorMessage(
   error: NodeJS.ErrnoException,
-  host: string,
-  { port, key }: { readonly port: number; readonly key: string },
+  { host, port, hostKey = '--host', portKey = '--port' }: HttpServerOptions,
 ): string {
   switch (error.code) {
     case 'EADDRINUSE':
-      return `port ${port} on ${host} is already in use: stop the other program or choose another port with ${key}`;
+      return `port ${port} on ${host} is already in use: stop the other program or choose another port with ${portKey}`;
     case 'EACCES':
-      return `port ${port} on ${host} needs rights this program does not have: choose a port above 1023 with ${key}`;
+      return `port ${port} on ${host} needs rights this program does not have: choose a port above 1023 with ${portKey}`;
     case 'EADDRNOTAVAIL':
-      return `${host} is not an address of this machine: choose another with --host, such as 127.0.0.1 or 0.0.0.0`;
+      return `${host} is not an address of this machine: choose another with ${hostKey}, such as 127.0.0.1 or 0.0.0.0`;
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `the host name ${host} has no address: choose another with --host, such as 127.0.0.1 or 0.0.0.0`;
+      return `the host name ${host} has no address: choose another with ${hostKey}, such as 127.0.0.1 or 0.0.0.0`;
     default:
-      return `cannot listen on port ${port} of ${host} (${error.message}): choose others with --host and ${key}`;
+      return `cannot listen on port ${port} of ${host} (${error.message}): choose others with ${hostKey} and ${portKey}`;
   }
 }

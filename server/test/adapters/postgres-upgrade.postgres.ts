@@ -188,4 +188,18 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
       ['database.upgraded', { to: FORMAT, ms: expect.any(Number) }],
     ]);
   });
+
+  it('is opened with a warning where a way to it leads over a network without TLS, and without one elsewhere', async () => {
+    const warned = async (address: string) => {
+      const lines: [string, object][] = [];
+      const warn = (facts: object, line: string) => lines.push([line, facts]);
+      const logger = { info: () => undefined, warn, error: () => undefined };
+      await (await openPostgresStore({ url: address, node: 'a', logger })).stop();
+      return lines.filter(([line]) => line === 'database.not_encrypted');
+    };
+    expect(await warned(url)).toEqual([]);
+    expect(await warned(url.replace('&user=', ',standby.invalid&user='))).toEqual([
+      ['database.not_encrypted', { hosts: ['standby.invalid'], setting: 'sslmode' }],
+    ]);
+  });
 });

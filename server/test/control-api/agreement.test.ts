@@ -74,6 +74,7 @@ describe('the document', () => {
     const { body, headers } = await world.send({ method: 'GET', path: '/api/openapi.json' }, {});
     expect(JSON.parse(body)).toEqual(described);
     expect(headers['content-type']).toBe('application/json');
+    expect(headers['x-content-type-options']).toBe('nosniff');
   });
 
   test('gives every operation a name of its own', () => {

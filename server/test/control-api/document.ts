@@ -67,7 +67,7 @@ interface Raw {
   readonly responses: Readonly<Record<string, Response>>;
 }
 
-/** Of HTTP itself, so no answer has to say that it may have them. */
+/** Of HTTP itself, and for browsers, so no answer has to say that it may have them. */
 const COMMON_HEADERS = [
   'connection',
   'content-length',
@@ -75,6 +75,7 @@ const COMMON_HEADERS = [
   'date',
   'keep-alive',
   'transfer-encoding',
+  'x-content-type-options',
 ];
 
 const ROOT = 'openapi';

@@ -77,7 +77,15 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     done: async (world) => ({ names: { name: await world.alert() }, body: { after: '5m' } }),
   },
   deleteAlertsName: { done: async (world) => ({ names: { name: await world.alert() } }) },
-  postAlertsNameTest: { done: async (world) => ({ names: { name: await world.alert() } }) },
+  postAlertsNameTest: {
+    done: async (world) => ({ names: { name: await world.alert() } }),
+    too_many_tests: async (world) => {
+      const name = await world.alert();
+      const test = { method: 'POST', path: `/api/v1/alerts/${name}/test` };
+      while ((await world.send(test, { headers: bearer(ADMIN) })).status !== 429);
+      return { names: { name } };
+    },
+  },
   postDestinations: {
     done: (world) => ({
       body: { name: world.fresh('destination'), type: TYPE, sources: [], settings: settings(world) },

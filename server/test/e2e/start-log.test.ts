@@ -51,6 +51,24 @@ describe('the log of millrace start, where nobody watches', () => {
     );
   });
 
+  it('warns once where control API, console and metrics are on a port that other machines reach', async () => {
+    const all = await startProgram({ args: args('--host', '0.0.0.0') });
+    await all.stop();
+    const warnings = (text: string) => logOf(text).filter(({ event }) => event === 'server.admin_exposed');
+    expect(warnings(all.out.stderr)).toEqual([
+      expect.objectContaining({ level: 'warn', host: '0.0.0.0', msg: expect.stringContaining('admin.port') }),
+    ]);
+    const env = { MILLRACE_ADMIN_PORT: '0', MILLRACE_ADMIN_HOST: '127.0.0.1' };
+    const parted = await startProgram({ args: args('--host', '0.0.0.0'), env });
+    await parted.stop();
+    expect(warnings(parted.out.stderr)).toEqual([]);
+    const { url, adminUrl } = logOf(parted.out.stderr).at(-1)!;
+    expect([url, adminUrl]).toEqual([
+      expect.stringMatching(/^http:\/\/0\.0\.0\.0:/),
+      expect.stringMatching(/^http:\/\/127\.0\.0\.1:/),
+    ]);
+  });
+
   it('is one line of JSON where the command line is not understood', async () => {
     const { code, stderr } = await runProgram({ args: args('--bogus') });
     expect(code).toBe(2);

@@ -16,6 +16,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { IngestHandler } from '../../src/ports/ingest.ts';
 import {
+  controlHandler,
   post,
   postHead,
   startTestServer,
@@ -138,6 +139,55 @@ describe('the listener', () => {
     await expect(connect(running.port, old)).rejects.toThrow(/alert|version|protocol/i);
     const recent = await connect(running.port, { ca: CA, maxVersion: 'TLSv1.2' });
     recent.destroy();
+  });
+
+  test('takes no cipher without forward secrecy, also with a renewed certificate', async () => {
+    install('rsa');
+    const { clock, step, waits } = steppedClock();
+    running = await startTestServer({ tls: files, clock });
+    const { port } = running;
+    const trust = { rejectUnauthorized: false, maxVersion: 'TLSv1.2' };
+    const refuses = async () => {
+      for (const ciphers of ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'AES128-SHA', 'AES256-SHA256'])
+        await expect(connect(port, { ...trust, ciphers })).rejects.toThrow(/handshake/i);
+      for (const ciphers of ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES256-SHA'])
+        (await connect(port, { ...trust, ciphers })).destroy();
+    };
+    await refuses();
+    install('server');
+    const renewed = logged('tls.renewed');
+    step();
+    await renewed;
+    install('rsa');
+    const again = logged('tls.renewed');
+    await until('a wait has begun', () => waits.length > 0);
+    step();
+    await again;
+    await refuses();
+  });
+
+  test('tells browsers to stay with https for the names that publicUrl gives it, and for no other', async () => {
+    const control = controlHandler(async () => ({ status: 200, headers: {}, body: '{}' }));
+    const publicUrls = ['https://localhost/collect', 'http://plain.example'];
+    running = await startTestServer({ tls: files, control, publicUrls });
+    const connection = await connect(running.port);
+    const told = async (path: string, host: string) => {
+      await connection.send(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      return (await connection.nextResponse()).headers.get('strict-transport-security');
+    };
+    for (const path of ['/api/v1/status', '/metrics'])
+      expect(await told(path, 'LocalHost:8443')).toBe('max-age=31536000');
+    for (const host of ['127.0.0.1', 'plain.example', 'localhost.example'])
+      expect([host, await told('/metrics', host)]).toEqual([host, undefined]);
+    for (const path of ['/healthz', '/v1/projects/wk/settings'])
+      expect([path, await told(path, 'localhost')]).toEqual([path, undefined]);
+    connection.destroy();
+    await running.listener.stop();
+    running = await startTestServer({ control, publicUrls });
+    const plain = await running.connect();
+    await plain.send('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    expect((await plain.nextResponse()).headers.has('strict-transport-security')).toBe(false);
+    plain.destroy();
   });
 
   test('closes a connection that speaks plain HTTP or breaks off its handshake, and serves others on', async () => {

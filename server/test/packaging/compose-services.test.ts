@@ -29,6 +29,19 @@ describe('compose.yaml', () => {
     expect(new Set(all).size).toBe(all.length);
   });
 
+  it('publishes calls to all, and the port of operators to this machine alone', () => {
+    expect(proxy.ports).toEqual(['8080:8080', '127.0.0.1:8081:8081']);
+    for (const node of [a, b]) {
+      const { ipv4_address: address } = node.networks.default;
+      expect(node.ports).toBeUndefined();
+      expect(node.environment).toMatchObject({
+        MILLRACE_ADMIN_HOST: address,
+        MILLRACE_ADMIN_PORT: 8081,
+        MILLRACE_URL: `http://${address}:8081`,
+      });
+    }
+  });
+
   it('gives nodes names and data folders of their own, and nothing else to write to', () => {
     expect([a, b].map(({ environment }) => environment?.['MILLRACE_NODE'])).toEqual(['a', 'b']);
     const ends = readDockerfile().at(-1)!.instructions;

@@ -79,7 +79,7 @@ describe.skipIf(!HAS_POSTGRES || !hasNginx())('the proxy of compose.yaml', () =>
   it('does not repeat a replay that a node may have begun', async () => {
     expect(await call('replayed')).toBe(200);
     for (const one of faults) one.use(() => ({ kind: 'close', when: 'after' }));
-    const answer = await fetch(`${proxy!.url}/api/v1/replays`, {
+    const answer = await fetch(`${proxy!.adminUrl}/api/v1/replays`, {
       method: 'POST',
       headers: AUTHORIZED,
       body: JSON.stringify({ destination: 'crm', from: new Date(Date.now() - 60_000).toISOString() }),
@@ -91,7 +91,7 @@ describe.skipIf(!HAS_POSTGRES || !hasNginx())('the proxy of compose.yaml', () =>
   it('keeps a browser on the node that it has signed in to', async () => {
     const get = { headers: AUTHORIZED };
     for (let nth = 0; nth < 6; nth++)
-      expect((await fetch(`${proxy!.url}/api/v1/sources`, get)).status).toBe(200);
+      expect((await fetch(`${proxy!.adminUrl}/api/v1/sources`, get)).status).toBe(200);
     expect(
       seen('/api/v1/sources')
         .map(({ length }) => length)
@@ -100,7 +100,7 @@ describe.skipIf(!HAS_POSTGRES || !hasNginx())('the proxy of compose.yaml', () =>
   });
 
   it('tells nodes who calls, so that a client that guesses tokens locks out itself', async () => {
-    await fetch(`${proxy!.url}/api/v1/sources`, { headers: { 'x-forwarded-for': '203.0.113.9' } });
+    await fetch(`${proxy!.adminUrl}/api/v1/sources`, { headers: { 'x-forwarded-for': '203.0.113.9' } });
     const [request] = seen('/api/v1/sources').flat();
     // What the client wrote is replaced, not believed.
     expect(request!.headers['x-forwarded-for']).toBe('127.0.0.1');

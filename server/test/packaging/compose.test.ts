@@ -24,7 +24,8 @@ describe.runIf(hasNginx())('the proxy of compose.yaml', () => {
   /** What reached a node of one request, whose connection every node cuts. */
   async function attemptsOf(path: string) {
     reached.length = 0;
-    const answer = await fetch(proxy.url + path, { method: 'POST', body: '{}' });
+    const base = path.startsWith('/v1/') ? proxy.url : proxy.adminUrl;
+    const answer = await fetch(base + path, { method: 'POST', body: '{}' });
     expect(answer.status).toBe(502);
     return [...reached];
   }
@@ -47,6 +48,13 @@ describe.runIf(hasNginx())('the proxy of compose.yaml', () => {
   it('never sends a change by the control API twice', async () => {
     for (const path of ['/api/v1/replays', '/api/v1/redeliveries'])
       expect((await attemptsOf(path)).map(({ line }) => line)).toEqual([`POST ${path} HTTP/1.1`]);
+  });
+
+  it('shows the port of calls nothing of what is for operators', async () => {
+    reached.length = 0;
+    for (const path of ['/', '/api/v1/status', '/metrics', '/sign-in'])
+      expect([path, (await fetch(proxy.url + path)).status]).toEqual([path, 404]);
+    expect(reached).toEqual([]);
   });
 
   /** A node that dies with every request in hand: it notes the first line, and cuts the connection. */

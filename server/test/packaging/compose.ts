@@ -13,6 +13,7 @@ export interface ComposeService {
   readonly volumes?: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly healthcheck?: { readonly test: readonly string[] };
+  readonly ports?: readonly string[];
   readonly read_only?: boolean;
   readonly tmpfs?: readonly string[];
   readonly cap_drop?: readonly string[];
@@ -34,12 +35,15 @@ export function readCompose(): ComposeFile {
 export const hasNginx = () => spawnSync('nginx', ['-v']).status === 0;
 
 export interface TestNginx {
+  /** For calls. */
   readonly url: string;
+  /** For operators. */
+  readonly adminUrl: string;
   stop(): Promise<void>;
 }
 
 /**
- * Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there. With `goesOnAsking` a node
+ * Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there, for calls and operators. With `goesOnAsking` a node
  * that has failed is asked again at once.
  */
 export async function startNginx(
@@ -47,12 +51,13 @@ export async function startNginx(
   { goesOnAsking = false } = {},
 ): Promise<TestNginx> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-nginx-'));
-  const port = await freePort();
+  const [port, adminPort] = [await freePort(), await freePort()];
   let server = readCompose().configs.proxy.content.replaceAll('$$', '$');
   server = server.replace('listen 8080;', `listen 127.0.0.1:${port};`);
+  server = server.replace('listen 8081;', `listen 127.0.0.1:${adminPort};`);
   for (const [node, at] of Object.entries(ports))
     server = server.replaceAll(
-      `server ${node}:8080`,
+      new RegExp(`server ${node}:808[01]`, 'g'),
       `server 127.0.0.1:${at}${goesOnAsking ? ' max_fails=0' : ''}`,
     );
   const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
@@ -69,6 +74,7 @@ http { access_log off; ${places}\n${server} }`,
   await isReady(nginx);
   return {
     url: `http://127.0.0.1:${port}`,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
     stop: async () => {
       const ended = once(nginx, 'exit');
       nginx.kill('SIGTERM');

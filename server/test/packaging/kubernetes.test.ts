@@ -48,6 +48,7 @@ describe('deploy/kubernetes.yaml', () => {
       flags: {},
       defaults: { host: '0.0.0.0' },
     });
+    expect(config.admin.port).toBe(8081);
     expect(config).toMatchObject({ port: 8080, database: 'postgres://millrace@database/millrace' });
   });
 
@@ -74,6 +75,10 @@ describe('deploy/kubernetes.yaml', () => {
     // The image asks for 30 seconds behind the five before the signal.
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(35);
     expect(find('Service', set.serviceName).spec).toMatchObject({ clusterIP: 'None' });
-    expect(find('Service', 'millrace-control').spec).toMatchObject({ sessionAffinity: 'ClientIP' });
+    expect(find('Service', 'millrace-control').spec).toMatchObject({
+      sessionAffinity: 'ClientIP',
+      ports: [{ name: 'http', port: 8081, targetPort: 'admin' }],
+    });
+    expect(find('Service').spec).toMatchObject({ ports: [{ name: 'http', port: 8080, targetPort: 'http' }] });
   });
 });

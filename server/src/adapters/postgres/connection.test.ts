@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { connectionOptions, hostsOf, shownPlace } from './connection.ts';
+import { connectionOptions, hostsOf, shownPlace, unprotectedHosts } from './connection.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-connection-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -43,6 +43,23 @@ describe('the address of a database', () => {
     expect(hostsOf('postgres:///db?host=%2Frun%2Fpostgresql&port=6543')).toEqual([
       { host: '/run/postgresql', port: 6543 },
     ]);
+  });
+
+  it('leads over a network without TLS, or not', () => {
+    const open: [string, NodeJS.ProcessEnv, string[]][] = [
+      ['postgres://m@db.internal/m', {}, ['db.internal']],
+      ['postgres://m@localhost,10.0.0.7:6432/m', {}, ['10.0.0.7']],
+      ['postgres:///m?host=/run/postgresql,db&user=m', {}, ['db']],
+      ['postgres:///m', { PGHOST: 'db' }, ['db']],
+      ['postgres://m@db/m?sslmode=disable', { PGSSLMODE: 'require' }, ['db']],
+      ['postgres://m@db/m?sslmode=require', {}, []],
+      ['postgres://m@db/m', { PGSSLMODE: 'verify-full' }, []],
+      ['postgres://m@127.0.0.1/m', {}, []],
+      ['postgres:///m', {}, []],
+      ['postgres:///m', { PGHOST: '/run/postgresql' }, []],
+    ];
+    for (const [address, env, hosts] of open)
+      expect([address, unprotectedHosts(address, env)]).toEqual([address, hosts]);
   });
 
   it('that cannot be read is refused without being quoted', () => {

@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import type { ClientConfig } from 'pg';
 import { distrustOf } from '../../model/file-rights.ts';
+import { isLoopback } from '../../model/loopback.ts';
 import { StorageError } from '../../ports/event-log.ts';
 
 /** Names the file that holds the password alone. */
@@ -70,6 +71,16 @@ export function connectionOptions(address: string, env: NodeJS.ProcessEnv = proc
     application_name: given('application_name') ?? 'millrace',
     ...(given('options') === undefined ? {} : { options: given('options')! }),
   };
+}
+
+/**
+ * The servers of an address that are asked without TLS over a network, where everybody on the way reads events, profiles and the password's
+ * exchange. A socket and an address of this machine are no network. Throws a `StorageError`.
+ */
+export function unprotectedHosts(address: string, env: NodeJS.ProcessEnv = process.env): readonly string[] {
+  if (connectionOptions(address, env).ssl !== false) return [];
+  const hosts = hostsOf(address).map(({ host = env['PGHOST'] ?? 'localhost' }) => host);
+  return hosts.filter((host) => !host.startsWith('/') && !isLoopback(host));
 }
 
 /** Which database an address means, for people: without a password, and the same however else it is written. Throws a `StorageError`. */

@@ -4,6 +4,7 @@ import { type LogReader, StorageError } from '../../ports/event-log.ts';
 import type { ProfileStore } from '../../ports/profile-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { idHash, keyHash } from '../encoding/hashes.ts';
+import { unprotectedHosts } from './connection.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { ChunkTable } from './log/chunk-table.ts';
 import { PostgresEventLog } from './log/event-log.ts';
@@ -66,6 +67,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { dedupeWindow = DAY, filterMemory = FILTER_MEMORY, mostKeys, preparedWithin } = options;
   const database = new Database(options);
   try {
+    const hosts = unprotectedHosts(options.url);
+    if (hosts.length > 0) options.logger?.warn({ hosts, setting: 'sslmode' }, 'database.not_encrypted');
     await database.refuseSharedSessions();
     const { id, keySecret, clocks } = await database.session(
       (session) => migrate(session, options.logger),

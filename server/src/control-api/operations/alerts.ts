@@ -20,6 +20,7 @@ import {
   refuseStale,
   warningsSchema,
 } from '../records.ts';
+import { TestLimit } from '../test-limit.ts';
 import { unknownName } from '../unknown-name.ts';
 import { alertView, toJson, unmaskAlert } from '../views.ts';
 import { refuseRenaming } from './sources.ts';
@@ -148,7 +149,8 @@ export function alertOperations(dependencies: AlertOperationDependencies): ApiOp
   ];
 }
 
-function testOperation({ settings, alerts }: AlertOperationDependencies): ApiOperation {
+function testOperation({ settings, alerts, clock }: AlertOperationDependencies): ApiOperation {
+  const limit = new TestLimit(clock);
   return defineOperation({
     method: 'POST',
     path: 'alerts/:name/test',
@@ -157,8 +159,12 @@ function testOperation({ settings, alerts }: AlertOperationDependencies): ApiOpe
     summary: 'Sends a message that says that it is a test, once, and shows what the receiver answered',
     body: z.strictObject({}),
     answer: z.object(sendingShape),
-    problems: ['unknown_name'],
-    run: async ({ names }) => sendingView(await alerts.test(alertByName(names['name'], settings.now()))),
+    problems: ['unknown_name', 'too_many_tests'],
+    run: async ({ names }) => {
+      const alert = alertByName(names['name'], settings.now());
+      limit.take();
+      return sendingView(await alerts.test(alert));
+    },
   });
 }
 

@@ -4,8 +4,8 @@ set -eu
 FROM=20200101000000Z
 TO=21200101000000Z
 
-request() { # name, common name, extension
-  openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"
+request() { # name, common name, extension, kind of key
+  openssl genpkey ${4:--algorithm EC -pkeyopt ec_paramgen_curve:P-256} -out "$1.key"
   openssl req -new -key "$1.key" -subj "/CN=$2" -addext "$3" -out "$1.csr"
 }
 sign() { # name, end, how
@@ -43,6 +43,8 @@ request other-host 'Millrace tests other host' 'subjectAltName=DNS:other.example
 sign other-host $TO
 request self-signed localhost "$HERE"
 sign self-signed $TO -selfsign -keyfile self-signed.key
+request rsa localhost "$HERE" '-algorithm RSA -pkeyopt rsa_keygen_bits:2048'
+sign rsa $TO -selfsign -keyfile rsa.key
 
 # The authority's key is thrown away: nothing can be signed with it again.
 rm -f ca.key ca.cnf ./*.csr index.txt* [0-9A-F]*.pem

@@ -7283,10 +7283,7 @@ export interface operations {
     postTokens: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
-                "Idempotency-Key"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -7322,7 +7319,7 @@ export interface operations {
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
-            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unwritable"];

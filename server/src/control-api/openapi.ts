@@ -3,7 +3,7 @@ import receiving from '../../../spec/receiving.openapi.json' with { type: 'json'
 import { STATUS_TEXT } from '../model/http-syntax.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import type { Json, JsonObject } from '../model/json.ts';
-import type { ApiOperation } from './operation.ts';
+import { type ApiOperation, isRepeatable } from './operation.ts';
 import { type ProblemCode, statusOf } from './problem.ts';
 import { COOKIE_NAME } from './sessions.ts';
 
@@ -133,12 +133,8 @@ function takesIfMatch({ method, isTagged }: Pick<ApiOperation, 'method' | 'isTag
   return isTagged === true && method !== 'GET' && method !== 'POST';
 }
 
-/** A sign-in answers every repetition with another session. */
-function takesIdempotencyKey({ method, isSignIn }: Pick<ApiOperation, 'method' | 'isSignIn'>): boolean {
-  return method === 'POST' && isSignIn !== true;
-}
-
-function parameterObjects({ method, path, query, isTagged = false, isSignIn = false }: ApiOperation): Json[] {
+function parameterObjects(one: ApiOperation): Json[] {
+  const { method, path, query, isTagged = false } = one;
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name: name!,
     in: 'path',
@@ -170,7 +166,7 @@ function parameterObjects({ method, path, query, isTagged = false, isSignIn = fa
     ...names,
     ...asked,
     ...(takesIfMatch({ method, isTagged }) ? [header('If-Match', IF_MATCH)] : []),
-    ...(takesIdempotencyKey({ method, isSignIn }) ? [header('Idempotency-Key', IDEMPOTENCY_KEY)] : []),
+    ...(isRepeatable(one) ? [header('Idempotency-Key', IDEMPOTENCY_KEY)] : []),
   ];
 }
 
@@ -227,7 +223,7 @@ function problemCodes(one: ApiOperation): readonly ProblemCode[] {
     ...(one.role === 'viewer' ? [] : (['role_too_low'] as const)),
     ...storeProblems(one),
     ...(one.body === undefined ? [] : (['body_not_json'] as const)),
-    ...(takesIdempotencyKey(one) ? (['idempotency_key_reused'] as const) : []),
+    ...(isRepeatable(one) ? (['idempotency_key_reused'] as const) : []),
     ...(takesIfMatch({ isTagged: false, ...one }) ? (['changed_meanwhile'] as const) : []),
     ...(one.problems ?? []),
   ];

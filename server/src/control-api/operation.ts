@@ -47,6 +47,8 @@ export interface ApiOperation {
   readonly maxEntries?: number;
   /** It needs no token: it checks the credentials in its body itself. */
   readonly isSignIn?: boolean;
+  /** Its answer has a secret that is shown once. It is not kept for a repeated `Idempotency-Key`. */
+  readonly answersSecret?: boolean;
   /** Its success is a `CookieResult`. */
   readonly setsCookie?: boolean;
   /** It neither reads nor writes the store, so it works while that is broken. */
@@ -137,6 +139,15 @@ type OperationValue<Answer extends z.ZodType, DryRun extends z.ZodType> =
   | CookieResult<(Described<z.output<Answer>> & object) | undefined>
   | StreamResult
   | undefined;
+
+/** Whether an `Idempotency-Key` counts. A sign-in answers every repetition with another session, and a secret is answered once. */
+export function isRepeatable({
+  method,
+  isSignIn,
+  answersSecret,
+}: Pick<ApiOperation, 'method' | 'isSignIn' | 'answersSecret'>): boolean {
+  return method === 'POST' && isSignIn !== true && answersSecret !== true;
+}
 
 /** An operation whose input and answers have the types of its schemas. */
 export function defineOperation<

@@ -14,6 +14,7 @@ import {
   CookieResult,
   DryRunResult,
   inputParser,
+  isRepeatable,
   type OperationClient,
   StreamResult,
   TaggedResult,
@@ -246,9 +247,9 @@ async function runOperation(
     return { status: one.status ?? 200, text: JSON.stringify(shown), tag };
   };
   const key = request.headers['idempotency-key'];
-  if (one.method !== 'POST' || one.isSignIn === true || typeof key !== 'string' || key === '')
-    return await run();
-  return await repeats.runOnce(JSON.stringify([by, request.url, key]), body, run);
+  if (!isRepeatable(one) || typeof key !== 'string' || key === '') return await run();
+  // By the digest: a token of the same name that is made later is somebody else's.
+  return await repeats.runOnce(JSON.stringify([client.caller?.digest, request.url, key]), body, run);
 }
 
 function cookieResult({ status = 200 }: ApiOperation, { value, cookie }: CookieResult): OperationResult {

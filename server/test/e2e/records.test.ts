@@ -280,6 +280,22 @@ describe('a request with an Idempotency-Key', () => {
     expect(mended.status).toBe(201);
   });
 
+  test('never brings back a token, nor what a revoked one of the same name was answered', async () => {
+    const headers = { 'idempotency-key': world.fresh('key') };
+    const body = { name: world.fresh('token'), role: 'editor' };
+    const first = await ask('POST', 'tokens', { body, headers });
+    expect(codeOf(await ask('POST', 'tokens', { body, headers }))).toEqual([409, 'name_taken']);
+    const source = { name: world.fresh('source') };
+    const made = { body: source, headers: { ...headers, ...bearer(json(first).token) } };
+    expect((await ask('POST', 'sources', made)).status).toBe(201);
+    expect((await ask('DELETE', `tokens/${body.name}`)).status).toBe(204);
+    const second = await ask('POST', 'tokens', { body, headers });
+    expect(second.status).toBe(201);
+    expect(json(second).token).not.toBe(json(first).token);
+    const theirs = { ...made, headers: { ...headers, ...bearer(json(second).token) } };
+    expect(codeOf(await ask('POST', 'sources', theirs))).toEqual([409, 'name_taken']);
+  });
+
   test('is another one when somebody else sends it, or without a key', async () => {
     const headers = { 'idempotency-key': world.fresh('key') };
     const { token } = json(

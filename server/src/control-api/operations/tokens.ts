@@ -58,6 +58,7 @@ export function tokenOperations({ settings, clock, lastUse }: TokenOperationDepe
       path: 'tokens',
       role: 'admin',
       status: 201,
+      answersSecret: true,
       summary: 'Makes a token; the answer is the only place where it is ever shown',
       body: z.strictObject({
         name: z

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { ExportOptions } from './export.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import type { ApplyOptions, PlanOptions } from './plan.ts';
+import { ahead } from './time-range.ts';
 import type { CreateTokenOptions, NamedTokenOptions, TokenOptions } from './tokens.ts';
 
 /** The verbs of configuration as code. */
@@ -47,12 +48,19 @@ export function addToken(program: Command, run: Run): void {
       .description('make a token; it is shown this once')
       .argument('<name>', 'what the audit trail calls it')
       .addOption(
-        new Option('--role <role>', 'viewer reads, editor changes records, admin makes tokens too')
-          .choices(['admin', 'editor', 'viewer'])
+        new Option(
+          '--role <role>',
+          'metrics reads the page for Prometheus, viewer reads, editor changes records, admin makes tokens too',
+        )
+          .choices(['admin', 'editor', 'viewer', 'metrics'])
           .makeOptionMandatory(),
-      ),
+      )
+      .addOption(new Option('--expires <duration>', 'ends after this time: 12h, 90d').argParser(ahead))
+      .option('--source <name>', 'for this source and others named so, and nothing else', together, [])
+      .option('--destination <name>', 'for this destination, the same', together, [])
+      .option('--no-bodies', 'a viewer that sees which events there are, and not what they hold'),
   )
-    .addHelpText('after', '\nExample:\n  TOKEN=$(millrace token create ci --role editor)')
+    .addHelpText('after', '\nExample:\n  TOKEN=$(millrace token create ci --role editor --expires 90d)')
     .action((name: string, options: Omit<CreateTokenOptions, 'name'>) =>
       run(async () => (await load()).createToken)({ ...options, name }),
     );
@@ -69,4 +77,9 @@ export function addToken(program: Command, run: Run): void {
     .action((name: string, options: Omit<NamedTokenOptions, 'name'>) =>
       run(async () => (await load()).revokeToken)({ ...options, name }),
     );
+}
+
+/** Collects the values of an option that may stand several times. */
+function together(name: string, before: readonly string[]): readonly string[] {
+  return [...before, name];
 }

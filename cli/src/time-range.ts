@@ -32,9 +32,18 @@ export function beginningOf({ from, since }: TimeRange): string | undefined {
 
 /** Converts `1h` into the time an hour ago, in ISO 8601. */
 function ago(text: string): string {
+  return timeAt(text, -1);
+}
+
+/** Converts `90d` into the time in ninety days, in ISO 8601. */
+export function ahead(text: string): string {
+  return timeAt(text, 1);
+}
+
+function timeAt(text: string, direction: 1 | -1): string {
   const match = /^(\d{1,9})(s|m|h|d)$/.exec(text);
   const ms = match === null ? Number.NaN : Number(match[1]) * (UNITS[match[2]!] ?? Number.NaN);
-  const at = new Date(Date.now() - ms);
+  const at = new Date(Date.now() + direction * ms);
   if (Number.isNaN(at.getTime()) || at.getTime() < 0) {
     throw new InvalidArgumentError('It is a number with its unit, such as 90s, 10m, 1h or 7d.');
   }

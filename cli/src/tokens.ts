@@ -17,16 +17,30 @@ type Answer = ReadonlyMap<string, unknown>;
 
 export interface CreateTokenOptions extends NamedTokenOptions {
   readonly role: string;
+  /** ISO 8601. */
+  readonly expires?: string;
+  readonly source: readonly string[];
+  readonly destination: readonly string[];
+  readonly bodies: boolean;
 }
 
 /** `millrace token create NAME --role ROLE`: prints the token alone on stdout, for scripts to capture. */
 export async function createToken(options: CreateTokenOptions, place: Surroundings): Promise<ExitCode> {
-  const { name, role } = options;
+  const { name, role, expires, source, destination, bodies } = options;
+  const wish = {
+    name,
+    role,
+    ...(expires === undefined ? {} : { expiresAt: expires }),
+    ...(source.length === 0 ? {} : { sources: source }),
+    ...(destination.length === 0 ? {} : { destinations: destination }),
+    ...(bodies ? {} : { bodies }),
+  };
   return await ask(options, place, {
-    request: { path: 'tokens', method: 'POST', body: { name, role } },
+    request: { path: 'tokens', method: 'POST', body: wish },
     said: (value) => {
+      const until = expires === undefined ? '' : `, good until ${expires}`;
       place.err.write(
-        `millrace: made the token ${name} with the role ${role}. It is shown this once: keep it, and give it to ` +
+        `millrace: made the token ${name} with the role ${role}${until}. It is shown this once: keep it, and give it to ` +
           'millrace with --token or MILLRACE_ADMIN_TOKEN.\n',
       );
       return `${String(value.get('token'))}\n`;
@@ -46,9 +60,11 @@ export async function listTokens(options: TokenOptions, place: Surroundings): Pr
         { text: String(token['role']) },
         { text: `…${String(token['hint'])}` },
         { text: String(token['createdAt']) },
+        { text: String(token['expiresAt'] ?? '') },
+        { text: reachOf(token) },
       ]);
       if (rows.length === 0) return 'No tokens but that of the configuration or of the data folder.\n';
-      const headings = ['name', 'role', 'ends in', 'made'].map((title) => ({
+      const headings = ['name', 'role', 'ends in', 'made', 'good until', 'for'].map((title) => ({
         title,
         align: 'left' as const,
       }));
@@ -64,6 +80,12 @@ export async function revokeToken(options: NamedTokenOptions, place: Surrounding
     request: { path: `tokens/${encodeURIComponent(name)}`, method: 'DELETE' },
     said: () => `${name} is revoked.\n`,
   });
+}
+
+/** What a token is for, where that is not everything. */
+function reachOf({ sources, destinations, bodies }: Readonly<Record<string, unknown>>): string {
+  const names = [sources, destinations].flatMap((list) => (Array.isArray(list) ? list.map(String) : []));
+  return [...names, ...(bodies === false ? ['no bodies'] : [])].join(', ');
 }
 
 async function ask(

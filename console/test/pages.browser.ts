@@ -288,10 +288,16 @@ describe('settings', () => {
     await signIn(page, server, '/settings');
     await button('New token').click();
     await page.getByRole('textbox', { name: 'Name' }).fill('jonas');
+    await page.getByRole('checkbox', { name: /not what they hold/ }).check();
+    await page.getByRole('checkbox', { name: /sources and destinations alone/ }).check();
+    await page.getByRole('checkbox', { name: 'crm' }).check();
+    await page.getByRole('combobox', { name: 'Ends' }).selectOption('in 90 days');
     await button('Make token').click();
     await page.getByText(/^mr_/).waitFor();
     await button('I have kept it').click();
-    await page.getByText('jonas').waitFor();
+    const row = page.getByRole('row', { name: /jonas/ });
+    await row.getByText('viewer for crm; no bodies').waitFor();
+    await row.getByText(/^in /).waitFor();
     expect(await page.content()).not.toMatch(/mr_[\w-]{20}/);
     await button('Revoke jonas…').click();
     await page.getByRole('textbox', { name: 'Type jonas to go on' }).fill('jonas');

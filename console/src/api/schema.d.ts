@@ -1530,7 +1530,7 @@ export interface paths {
         };
         /**
          * Metrics as Prometheus reads them.
-         * @description Needs any token, or none where `metrics.public` is set.
+         * @description Needs a token of any role, or none where `metrics.public` is set.
          */
         get: operations["metrics"];
         put?: never;
@@ -1749,8 +1749,8 @@ export interface components {
                 };
             };
         };
-        /** @description Unauthorized: `token_invalid`, `token_missing`, `session_over` */
-        "session_over.token_invalid.token_missing": {
+        /** @description Unauthorized: `token_invalid`, `token_expired`, `token_missing`, `session_over` */
+        "session_over.token_expired.token_invalid.token_missing": {
             headers: {
                 "WWW-Authenticate": string;
                 [name: string]: unknown;
@@ -1760,7 +1760,21 @@ export interface components {
                     /** @constant */
                     status?: 401;
                     /** @enum {unknown} */
-                    code?: "token_invalid" | "token_missing" | "session_over";
+                    code?: "token_invalid" | "token_expired" | "token_missing" | "session_over";
+                };
+            };
+        };
+        /** @description Forbidden: `outside_token` */
+        outside_token: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "outside_token";
                 };
             };
         };
@@ -1852,6 +1866,20 @@ export interface components {
                 };
             };
         };
+        /** @description Forbidden: `outside_token`, `bodies_not_shown` */
+        "bodies_not_shown.outside_token": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "outside_token" | "bodies_not_shown";
+                };
+            };
+        };
         /** @description Bad Request: `body_not_json` */
         body_not_json: {
             headers: {
@@ -1866,8 +1894,8 @@ export interface components {
                 };
             };
         };
-        /** @description Unauthorized: `token_invalid`, `sign_in_code_used` */
-        "sign_in_code_used.token_invalid": {
+        /** @description Unauthorized: `token_invalid`, `token_expired`, `sign_in_code_used` */
+        "sign_in_code_used.token_expired.token_invalid": {
             headers: {
                 "WWW-Authenticate": string;
                 [name: string]: unknown;
@@ -1877,7 +1905,21 @@ export interface components {
                     /** @constant */
                     status?: 401;
                     /** @enum {unknown} */
-                    code?: "token_invalid" | "sign_in_code_used";
+                    code?: "token_invalid" | "token_expired" | "sign_in_code_used";
+                };
+            };
+        };
+        /** @description Forbidden: `cross_site_request`, `role_too_low`, `outside_token` */
+        "cross_site_request.outside_token.role_too_low": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "cross_site_request" | "role_too_low" | "outside_token";
                 };
             };
         };
@@ -1922,20 +1964,6 @@ export interface components {
                     status?: 503;
                     /** @enum {unknown} */
                     code?: "too_many_viewers";
-                };
-            };
-        };
-        /** @description Forbidden: `cross_site_request`, `role_too_low` */
-        "cross_site_request.role_too_low": {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @constant */
-                    status?: 403;
-                    /** @enum {unknown} */
-                    code?: "cross_site_request" | "role_too_low";
                 };
             };
         };
@@ -2053,6 +2081,20 @@ export interface components {
                 };
             };
         };
+        /** @description Forbidden: `cross_site_request`, `role_too_low` */
+        "cross_site_request.role_too_low": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "cross_site_request" | "role_too_low";
+                };
+            };
+        };
         /** @description Conflict: `rebuild_loses` */
         rebuild_loses: {
             headers: {
@@ -2078,6 +2120,20 @@ export interface components {
                     status?: 409;
                     /** @enum {unknown} */
                     code?: "still_mentioned";
+                };
+            };
+        };
+        /** @description Forbidden: `cross_site_request`, `role_too_low`, `outside_token`, `bodies_not_shown` */
+        "bodies_not_shown.cross_site_request.outside_token.role_too_low": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "cross_site_request" | "role_too_low" | "outside_token" | "bodies_not_shown";
                 };
             };
         };
@@ -2716,7 +2772,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -2956,7 +3013,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -2991,7 +3049,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -3078,12 +3137,14 @@ export interface operations {
                             /** @constant */
                             verdict: "discarded";
                             reason: string;
-                            call: string;
+                            /** @description Absent for a token without bodies. */
+                            call?: string;
                         })[];
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -3111,13 +3172,13 @@ export interface operations {
                         /** @description Of the token. */
                         name: string;
                         /** @enum {string} */
-                        role: "viewer" | "editor" | "admin";
+                        role: "metrics" | "viewer" | "editor" | "admin";
                         /** @description Absent for a request that carries a token. */
                         expiresAt?: string;
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -3152,15 +3213,15 @@ export interface operations {
                         /** @description Of the token. */
                         name: string;
                         /** @enum {string} */
-                        role: "viewer" | "editor" | "admin";
+                        role: "metrics" | "viewer" | "editor" | "admin";
                         /** @description Absent for a request that carries a token. */
                         expiresAt: string;
                     };
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["sign_in_code_used.token_invalid"];
-            403: components["responses"]["cross_site_request"];
+            401: components["responses"]["sign_in_code_used.token_expired.token_invalid"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -3185,7 +3246,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3252,7 +3313,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3299,7 +3361,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3341,7 +3404,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3403,7 +3467,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -3501,8 +3565,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3560,7 +3624,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3590,8 +3655,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["system_record"];
             412: components["responses"]["changed_meanwhile"];
@@ -3661,8 +3726,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["system_record"];
             412: components["responses"]["changed_meanwhile"];
@@ -3737,7 +3802,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -3877,8 +3942,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3947,7 +4012,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -3979,8 +4045,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["confirmation_needed"];
             412: components["responses"]["changed_meanwhile"];
@@ -4066,8 +4132,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -4138,7 +4204,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4178,8 +4245,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4219,8 +4286,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4260,8 +4327,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4301,8 +4368,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4369,8 +4436,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4476,7 +4543,8 @@ export interface operations {
                             /** @constant */
                             verdict: "discarded";
                             reason: string;
-                            call: string;
+                            /** @description Absent for a token without bodies. */
+                            call?: string;
                         })[];
                         next: string | null;
                         /** @description Events that were looked at for this page, found or not. */
@@ -4486,7 +4554,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4570,7 +4639,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4616,7 +4686,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.outside_token"];
             404: components["responses"]["unknown_delivery"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4685,7 +4756,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.outside_token"];
             404: components["responses"]["unknown_user"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4759,7 +4831,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.outside_token"];
             404: components["responses"]["unknown_user"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -4815,7 +4888,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["rebuild_loses"];
             413: components["responses"]["body_too_large"];
@@ -4881,7 +4954,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -4967,8 +5041,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -5029,7 +5103,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -5079,8 +5154,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["still_mentioned"];
             412: components["responses"]["changed_meanwhile"];
@@ -5153,8 +5228,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -5225,8 +5300,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.cross_site_request.outside_token.role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -5269,7 +5344,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -5334,7 +5410,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -5415,8 +5492,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -5477,7 +5554,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -5527,8 +5605,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["still_mentioned"];
             412: components["responses"]["changed_meanwhile"];
@@ -5601,8 +5679,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -5673,8 +5751,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.cross_site_request.outside_token.role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -5717,7 +5795,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -5803,8 +5882,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -5879,7 +5958,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -5991,8 +6071,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["destination_not_enabled"];
             413: components["responses"]["body_too_large"];
@@ -6062,7 +6142,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -6090,8 +6171,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -6180,7 +6261,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -6297,7 +6379,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -6380,7 +6462,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -6427,7 +6510,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
@@ -6474,7 +6557,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -6509,7 +6593,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -6599,7 +6684,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -6796,8 +6882,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -6883,7 +6969,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -6913,8 +7000,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -7016,8 +7103,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -7063,8 +7150,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -7097,7 +7184,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -7141,7 +7229,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -7225,8 +7314,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
-            403: components["responses"]["cross_site_request.role_too_low"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             409: components["responses"]["confirmation_needed"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -7261,9 +7350,19 @@ export interface operations {
                         data: {
                             name: string;
                             /** @enum {string} */
-                            role: "viewer" | "editor" | "admin";
+                            role: "metrics" | "viewer" | "editor" | "admin";
                             hint: string;
                             createdAt: string;
+                            /** @description When it ends; absent when it does not. */
+                            expiresAt?: string;
+                            /** @description With destinations: those that it is for. Both absent: all. */
+                            sources?: string[];
+                            destinations?: string[];
+                            /**
+                             * @description It does not show what events hold.
+                             * @constant
+                             */
+                            bodies?: false;
                             /** @description When a request or a session of it was last answered by this node; absent when never. */
                             lastUsedAt?: string;
                         }[];
@@ -7271,7 +7370,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -7292,7 +7391,20 @@ export interface operations {
                 "application/json": {
                     name: string;
                     /** @enum {string} */
-                    role: "viewer" | "editor" | "admin";
+                    role: "metrics" | "viewer" | "editor" | "admin";
+                    /**
+                     * Format: date-time
+                     * @description When it ends. Absent: it is good until it is revoked.
+                     */
+                    expiresAt?: string;
+                    /** @description It is for these sources and the destinations beside them, and for nothing else. */
+                    sources?: string[];
+                    destinations?: string[];
+                    /**
+                     * @description false, of a viewer: it shows which events there are, and not what they hold.
+                     * @default true
+                     */
+                    bodies?: boolean;
                 };
             };
         };
@@ -7306,15 +7418,25 @@ export interface operations {
                     "application/json": {
                         name: string;
                         /** @enum {string} */
-                        role: "viewer" | "editor" | "admin";
+                        role: "metrics" | "viewer" | "editor" | "admin";
                         hint: string;
                         createdAt: string;
+                        /** @description When it ends; absent when it does not. */
+                        expiresAt?: string;
+                        /** @description With destinations: those that it is for. Both absent: all. */
+                        sources?: string[];
+                        destinations?: string[];
+                        /**
+                         * @description It does not show what events hold.
+                         * @constant
+                         */
+                        bodies?: false;
                         token: string;
                     };
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
@@ -7343,7 +7465,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
@@ -7396,7 +7518,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["invalid_parameters"];
@@ -7452,7 +7575,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
@@ -7511,7 +7634,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["backup_running"];
             413: components["responses"]["body_too_large"];
@@ -7563,7 +7686,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
@@ -7611,7 +7734,8 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            401: components["responses"]["session_over.token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
             421: components["responses"]["host_not_allowed"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];

@@ -174,12 +174,13 @@ function tried(token: string | undefined, { least = 'viewer' as Role, from = HER
 
 describe('a token', () => {
   test.each([
-    ['root-token', ['admin', 'admin', 'admin']],
-    ['boss-token', ['boss', 'boss', 'boss']],
-    ['editor-token', ['editor', 'editor', 'role_too_low']],
-    ['viewer-token', ['viewer', 'role_too_low', 'role_too_low']],
-    ['other-token', ['token_invalid', 'token_invalid', 'token_invalid']],
-    [undefined, ['token_missing', 'token_missing', 'token_missing']],
+    ['root-token', ['admin', 'admin', 'admin', 'admin']],
+    ['boss-token', ['boss', 'boss', 'boss', 'boss']],
+    ['editor-token', ['editor', 'editor', 'editor', 'role_too_low']],
+    ['viewer-token', ['viewer', 'viewer', 'role_too_low', 'role_too_low']],
+    ['metrics-token', ['metrics', 'role_too_low', 'role_too_low', 'role_too_low']],
+    ['other-token', Array(4).fill('token_invalid')],
+    [undefined, Array(4).fill('token_missing')],
   ])('%s may do what its role does', (token, callers) => {
     expect(ROLES.map((least) => tried(token, { least }))).toEqual(callers);
   });
@@ -188,6 +189,20 @@ describe('a token', () => {
     expect(tried('viewer-token')).toBe('viewer');
     tokens = tokens.filter(({ name }) => name !== 'viewer');
     expect(tried('viewer-token')).toBe('token_invalid');
+  });
+
+  test('ends at its time, its sessions with it, and is told so without being a guess', async () => {
+    tokens = tokens.map((one) => ({ ...one, expiresAt: clock.now() + MINUTE }));
+    const { id } = sessions.begin(tokenDigest('viewer-token'));
+    const request = { method: 'GET', isEncrypted: false, headers: { cookie: `millrace_session=${id}` } };
+    const caller = signIn.authenticate(request, HERE, 'viewer');
+    await clock.pass(MINUTE - 1);
+    expect([tried('viewer-token'), signIn.isSignedIn(caller)]).toEqual(['viewer', true]);
+    await clock.pass(1);
+    for (let n = 0; n < 30; n++) expect(tried('viewer-token')).toBe('token_expired');
+    expect(signIn.isSignedIn(caller)).toBe(false);
+    expect(() => signIn.authenticate(request, HERE, 'viewer')).toThrow('session_over');
+    expect(tried('root-token')).toBe('admin');
   });
 
   test('is not its own digest', () => {

@@ -3,8 +3,8 @@ import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { distrustOf } from '../model/file-rights.ts';
-import { hasRole, type Role, type TokenRecord } from '../model/settings.ts';
-import { MINUTE, type Monotonic, SECOND } from '../model/time.ts';
+import { hasRole, type Role, type TokenLimits, type TokenRecord } from '../model/settings.ts';
+import { isoTime, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Problem } from './problem.ts';
 import { type BrowserRequest, refuseOtherSites, type SessionStore, sessionIdIn } from './sessions.ts';
@@ -107,6 +107,10 @@ export interface Caller {
   readonly role: Role;
   /** Of the token. */
   readonly digest: string;
+  /** These three as in `TokenRecord`. */
+  readonly expiresAt?: Time;
+  readonly limits?: TokenLimits;
+  readonly bodies?: false;
   /** The id of the session; absent where the request carries the token itself. */
   readonly session?: string;
 }
@@ -154,22 +158,22 @@ export class Authenticator {
       session === undefined
         ? this.signIn(bearerToken(authorization), address)
         : this.#ownerOfSession(session, request);
-    if (!hasRole(caller.role, least)) {
-      const hint = `This one has the role ${caller.role} and ${least} is needed; an admin can make another token.`;
-      throw new Problem('role_too_low', { hint });
-    }
+    refuseLowerRole(caller, least);
     this.#dependencies.tokenUsed?.(caller.name);
     return caller;
   }
 
   /**
-   * The owner of a token. Throws a `Problem` for a wrong one. Many wrong ones from an address are answered with a time to wait, and
+   * The owner of a token. Throws a `Problem` for a wrong one, and for one whose time is over. Many wrong ones from an address are answered with a time to wait, and
    * never hinder a right one: they may come from another program, or from any page that a browser at this address has open.
    */
   signIn(token: string | undefined, address: string): Caller {
     if (token === undefined) throw new Problem('token_missing');
     const caller = this.#ownerOf(tokenDigest(token));
-    if (caller !== undefined) return caller;
+    if (caller !== undefined) {
+      this.#refuseExpired(caller);
+      return caller;
+    }
     const place = addressKey(address);
     this.#refuseGuessing(place);
     this.#recordFailure(place);
@@ -179,7 +183,8 @@ export class Authenticator {
   /** Whether the token still exists, and the session too where there is one. The role may be another than before. */
   isSignedIn({ digest, session }: Caller): boolean {
     if (session !== undefined && this.#dependencies.sessions.find(session) === undefined) return false;
-    return this.#ownerOf(digest) !== undefined;
+    const owner = this.#ownerOf(digest);
+    return owner !== undefined && !this.#isExpired(owner);
   }
 
   /** An id of 256 bits cannot be guessed, so wrong ones are not counted: after a restart every open page sends one. */
@@ -190,6 +195,8 @@ export class Authenticator {
     const owner = this.#ownerOf(session.token);
     if (owner === undefined)
       throw new Problem('session_over', { hint: 'Its token was revoked: sign in with another one.' });
+    if (this.#isExpired(owner))
+      throw new Problem('session_over', { hint: 'The time of its token is over: sign in with another one.' });
     refuseOtherSites(request);
     return { ...owner, session: id };
   }
@@ -197,10 +204,19 @@ export class Authenticator {
   /** Compares with every token in constant time, so that the duration tells nothing about any of them. */
   #ownerOf(digest: string): Caller | undefined {
     let owner: Caller | undefined = digestsEqual(digest, this.admin.digest) ? this.admin : undefined;
-    for (const { name, role, digest: other } of this.#dependencies.tokens()) {
-      if (digestsEqual(digest, other)) owner ??= { name, role, digest };
-    }
+    for (const { hint: _, createdAt: _1, ...token } of this.#dependencies.tokens())
+      if (digestsEqual(digest, token.digest)) owner ??= token;
     return owner;
+  }
+
+  #isExpired({ expiresAt = Number.POSITIVE_INFINITY }: Caller): boolean {
+    return expiresAt <= this.#dependencies.clock.now();
+  }
+
+  #refuseExpired(caller: Caller): void {
+    if (!this.#isExpired(caller)) return;
+    const hint = `It was good until ${isoTime(caller.expiresAt ?? 0)}; an admin can make another one.`;
+    throw new Problem('token_expired', { hint });
   }
 
   #refuseGuessing(place: string): void {
@@ -221,6 +237,13 @@ export class Authenticator {
     const [oldest] = this.#failures.keys();
     if (oldest !== undefined) this.#failures.delete(oldest);
   }
+}
+
+/** Throws a `Problem` for a role below `least`. */
+export function refuseLowerRole({ role }: Caller, least: Role): void {
+  if (hasRole(role, least)) return;
+  const hint = `This one has the role ${role} and ${least} is needed; an admin can make another token.`;
+  throw new Problem('role_too_low', { hint });
 }
 
 /** An IPv4 address, or the first 64 bits of an IPv6 address: one subscriber has all addresses below them. */

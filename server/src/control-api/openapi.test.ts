@@ -130,7 +130,8 @@ describe('the description of an operation', () => {
         ]),
       );
     const always = {
-      401: 'token_invalid token_missing session_over',
+      401: 'token_invalid token_expired token_missing session_over',
+      403: 'outside_token',
       413: 'body_too_large',
       421: 'host_not_allowed',
       422: 'invalid_parameters',
@@ -142,7 +143,7 @@ describe('the description of an operation', () => {
       ...always,
       201: '',
       400: 'body_not_json',
-      403: 'cross_site_request role_too_low',
+      403: 'cross_site_request role_too_low outside_token',
       409: 'name_taken',
       422: 'invalid_parameters idempotency_key_reused',
       503: 'store_unwritable',

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from '../model/json.ts';
 import { type ApiOperation, isRepeatable } from './operation.ts';
 import { type ProblemCode, statusOf } from './problem.ts';
 import { COOKIE_NAME } from './sessions.ts';
+import { FILTERED } from './token-limits.ts';
 
 /** Problems of every operation that needs somebody who is signed in. */
 const SIGN_IN_PROBLEMS = ['token_missing', 'session_over'] as const;
@@ -14,6 +15,7 @@ const SIGN_IN_PROBLEMS = ['token_missing', 'session_over'] as const;
 const COMMON_PROBLEMS: readonly ProblemCode[] = [
   'host_not_allowed',
   'token_invalid',
+  'token_expired',
   'too_many_failed_sign_ins',
   'body_too_large',
   // An unknown key of the query.
@@ -84,12 +86,18 @@ const DESCRIPTION_OPERATION = {
 function metricsOperation(problems: ProblemResponses): Json {
   const codes = [
     ...SIGN_IN_PROBLEMS,
-    ...(['token_invalid', 'too_many_failed_sign_ins', 'host_not_allowed'] as const),
+    ...([
+      'token_invalid',
+      'token_expired',
+      'too_many_failed_sign_ins',
+      'host_not_allowed',
+      'outside_token',
+    ] as const),
   ];
   return {
     operationId: 'metrics',
     summary: 'Metrics as Prometheus reads them.',
-    description: 'Needs any token, or none where `metrics.public` is set.',
+    description: 'Needs a token of any role, or none where `metrics.public` is set.',
     tags: ['control'],
     security: [{ token: [] }, { session: [] }, {}],
     responses: {
@@ -221,6 +229,11 @@ function problemCodes(one: ApiOperation): readonly ProblemCode[] {
     ...(one.isSignIn === true ? [] : SIGN_IN_PROBLEMS),
     ...(one.method === 'GET' ? [] : (['cross_site_request'] as const)),
     ...(one.role === 'viewer' ? [] : (['role_too_low'] as const)),
+    // A token with limits is no admin.
+    ...(one.isWithin === FILTERED || one.isSignIn === true || one.role === 'admin'
+      ? []
+      : (['outside_token'] as const)),
+    ...(one.showsBodies === true ? (['bodies_not_shown'] as const) : []),
     ...storeProblems(one),
     ...(one.body === undefined ? [] : (['body_not_json'] as const)),
     ...(isRepeatable(one) ? (['idempotency_key_reused'] as const) : []),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { findLimitViolation, isTextTooDeep, MAX_PROBLEMS, TOO_DEEP } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
-import type { Role } from '../model/settings.ts';
+import type { Role, TokenLimits } from '../model/settings.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { Caller } from './auth.ts';
 import { type Fault, Problem, type ProblemCode } from './problem.ts';
@@ -49,6 +49,10 @@ export interface ApiOperation {
   readonly isSignIn?: boolean;
   /** Its answer has a secret that is shown once. It is not kept for a repeated `Idempotency-Key`. */
   readonly answersSecret?: boolean;
+  /** It shows what events hold, so it is not for tokens without bodies. An operation that leaves that out for them has no need of this. */
+  readonly showsBodies?: boolean;
+  /** Whether a token with limits may call it so. Absent: it may not, because the operation is about more than these. */
+  readonly isWithin?: Reach;
   /** Its success is a `CookieResult`. */
   readonly setsCookie?: boolean;
   /** It neither reads nor writes the store, so it works while that is broken. */
@@ -70,6 +74,12 @@ export interface OperationInput {
   readonly ifMatch: string | undefined;
   readonly client: OperationClient;
 }
+
+/** The input of an operation, by which it is decided whether a token with limits may call it. */
+export type ScopedInput = Pick<OperationInput, 'names' | 'query' | 'body'>;
+
+/** Whether the answer, and the change, concern nothing but the sources and destinations of a token. */
+export type Reach = (limits: TokenLimits, input: ScopedInput) => boolean;
 
 /** The sender of a request. */
 export interface OperationClient {

@@ -21,6 +21,7 @@ import {
 } from './operation.ts';
 import { Problem, problemResponse } from './problem.ts';
 import type { BrowserRequest } from './sessions.ts';
+import { outsideToken, refuseOutside } from './token-limits.ts';
 
 export interface ControlApiOptions {
   readonly authenticator: Authenticator;
@@ -238,6 +239,7 @@ async function runOperation(
   const run = async (): Promise<OperationResult> => {
     const names = request.params as Record<string, string>;
     const input = { names, ...read({ query: request.query, body }), by, client };
+    if (client.caller !== undefined) refuseOutside(one, client.caller, input);
     const value = await one.run({ ...input, ifMatch: request.headers['if-match'] });
     if (value === undefined) return { status: 204 };
     if (value instanceof StreamResult) return { status: 200, stream: value.body };
@@ -319,7 +321,11 @@ function serveMetrics(
 ): void {
   api.get(METRICS_PATH, async (request, reply) => {
     const { address } = received.get(request.raw)!;
-    if (!isPublic) authenticator.authenticate(browserRequest(request), address, 'viewer');
+    if (!isPublic) {
+      const { limits } = authenticator.authenticate(browserRequest(request), address, 'metrics');
+      // The page is about all of them.
+      if (limits !== undefined) throw outsideToken(limits);
+    }
     reply.headers({ 'Content-Type': contentType, 'Cache-Control': 'no-store' });
     return reply.send(responseBody(await text(), reply));
   });

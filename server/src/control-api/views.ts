@@ -23,7 +23,7 @@ import {
   type Trust,
   trustOf,
 } from '../model/settings.ts';
-import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
+import { DAY, type Duration, HOUR, isoTime, MINUTE, SECOND } from '../model/time.ts';
 
 const UNITS: readonly [name: string, length: Duration][] = [
   ['d', DAY],
@@ -60,6 +60,10 @@ export interface TokenView {
   readonly role: TokenRecord['role'];
   readonly hint: string;
   readonly createdAt: string;
+  readonly expiresAt?: string;
+  readonly sources?: readonly string[];
+  readonly destinations?: readonly string[];
+  readonly bodies?: false;
 }
 
 /** Lists the keys one by one, in the order of the file, so that a key added to the store does not show by itself. */
@@ -100,8 +104,24 @@ export function unmaskedDestination(destination: DestinationRecord): Destination
 }
 
 /** Without its last use, which is no part of the record. */
-export function tokenView({ name, role, hint, createdAt }: TokenRecord): TokenView {
-  return { name, role, hint, createdAt: new Date(createdAt).toISOString() };
+export function tokenView({
+  name,
+  role,
+  hint,
+  createdAt,
+  expiresAt,
+  limits,
+  bodies,
+}: TokenRecord): TokenView {
+  return {
+    name,
+    role,
+    hint,
+    createdAt: isoTime(createdAt),
+    ...(expiresAt === undefined ? {} : { expiresAt: isoTime(expiresAt) }),
+    ...limits,
+    ...(bodies === undefined ? {} : { bodies }),
+  };
 }
 
 function destinationViewWith<Secret>(

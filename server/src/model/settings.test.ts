@@ -3,5 +3,10 @@ import { hasRole, ROLES } from './settings.ts';
 
 test('each role may do what those before it may', () => {
   const table = ROLES.map((role) => ROLES.filter((least) => hasRole(role, least)));
-  expect(table).toEqual([['viewer'], ['viewer', 'editor'], ['viewer', 'editor', 'admin']]);
+  expect(table).toEqual([
+    ['metrics'],
+    ['metrics', 'viewer'],
+    ['metrics', 'viewer', 'editor'],
+    ['metrics', 'viewer', 'editor', 'admin'],
+  ]);
 });

@@ -100,10 +100,25 @@ export interface TokenRecord {
   /** The last characters of the token, to tell it from others. */
   readonly hint: string;
   readonly createdAt: Time;
+  /** From when on it works no more. Absent: it works until it is revoked. */
+  readonly expiresAt?: Time;
+  /** What it may see and change. Absent: everything that its role may. */
+  readonly limits?: TokenLimits;
+  /** False: its owner sees which events there are, and not what they hold. */
+  readonly bodies?: false;
 }
 
-/** Roles of tokens, each with the rights of those before it. spec/contract.md, "Roles". */
-export const ROLES = ['viewer', 'editor', 'admin'] as const;
+/** The names of the records that a token is for. */
+export interface TokenLimits {
+  readonly sources: readonly string[];
+  readonly destinations: readonly string[];
+}
+
+/**
+ * Roles of tokens, each with the rights of those before it. `metrics` reads the page for Prometheus and nothing else.
+ * spec/contract.md, "Roles".
+ */
+export const ROLES = ['metrics', 'viewer', 'editor', 'admin'] as const;
 
 export type Role = (typeof ROLES)[number];
 

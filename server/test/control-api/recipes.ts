@@ -24,6 +24,9 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
       headers: { ...NOBODY, 'sec-fetch-site': 'cross-site' },
       body: { token: ADMIN },
     }),
+    outside_token: async (world) => ({ headers: NOBODY, body: { token: await world.limited() } }),
+    token_expired: async (world) => ({ headers: NOBODY, body: { token: await world.expired() } }),
+    role_too_low: async (world) => ({ headers: NOBODY, body: { token: await world.tokenOf('metrics') } }),
     sign_in_code_used: () => ({ headers: NOBODY, body: { code: 'used' } }),
   },
   postSources: {
@@ -200,6 +203,10 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   getTimeline: { unknown_name: () => ({ query: { destination: 'nobody' } }) },
   getTail: {
     unknown_name: () => ({ query: { destination: 'nobody' } }),
+    bodies_not_shown: async (world) => ({
+      query: { body: 'true' },
+      headers: bearer(await world.withoutBodies()),
+    }),
     too_many_viewers: async (world) => ({ after: await world.watchers(20) }),
   },
   postBackups: {
@@ -260,11 +267,16 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   'readyz 503': 'comes with the upkeep of the store, a minute later: full-disk.faults.ts',
 };
 
+type General = (good: RequestPlan, world: World) => RequestPlan | undefined | Promise<RequestPlan>;
+
 /** What any operation of the control API answers to, made of a request that it would grant. */
-const GENERAL: Readonly<Record<string, (good: RequestPlan, world: World) => RequestPlan | undefined>> = {
+const GENERAL: Readonly<Record<string, General>> = {
   token_missing: (good) => ({ ...good, headers: {} }),
+  outside_token: async (good, world) => ({ ...good, headers: bearer(await world.limited()) }),
+  bodies_not_shown: async (good, world) => ({ ...good, headers: bearer(await world.withoutBodies()) }),
   host_not_allowed: (good) => ({ ...good, headers: { ...good.headers, host: 'elsewhere.example' } }),
   token_invalid: (good) => ({ ...good, headers: bearer('wrong'), from: wrongAddress() }),
+  token_expired: async (good, world) => ({ ...good, headers: bearer(await world.expired()) }),
   too_many_failed_sign_ins: (good) => ({ ...good, headers: bearer('wrong'), from: GUESSER }),
   session_over: (good) => ({ ...good, headers: { cookie: 'millrace_session=gone' } }),
   cross_site_request: (good, { session }) => ({ ...good, headers: { cookie: session } }),

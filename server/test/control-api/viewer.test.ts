@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import described from '../../../spec/openapi.json' with { type: 'json' };
 import { type DescribedOperation, Document } from './document.ts';
 import { grantedBy } from './recipes.ts';
-import { bearer, World } from './world.ts';
+import { ADMIN, basic, bearer, World } from './world.ts';
 
 /**
  * A viewer changes nothing: every operation of the OpenAPI document with a method that changes something is tried with a
@@ -88,4 +88,112 @@ test('a viewer gets a mask in the place of each write key, in every answer that 
     expect(seen).not.toContain('wk_of_the_kiosk');
     expect(await read(editor)).toContain('wk_of_the_kiosk');
   }
+});
+
+/** Status and code of an answer to a token. */
+async function answered(token: string, [method, path]: readonly [string, string], body?: unknown) {
+  const got = await world.send({ method, path: `/api/v1/${path}` }, { headers: bearer(token), body });
+  const value = got.body === '' ? {} : JSON.parse(got.body);
+  return { status: got.status, code: value.code as string | undefined, value };
+}
+
+test('a token of some sources and destinations sees and changes these, and nothing else', async () => {
+  const messageId = await world.event();
+  const token = await world.tokenOf('editor', { sources: ['website'], destinations: ['crm'] });
+  const names = async (list: string) =>
+    (await answered(token, ['GET', list])).value.data.map(({ name }: { name: string }) => name);
+  expect([await names('sources'), await names('destinations')]).toEqual([['website'], ['crm']]);
+  const granted: [string, string, unknown?][] = [
+    ['GET', 'sources/website'],
+    ['PATCH', 'sources/website', { mode: 'standard' }],
+    ['GET', 'destinations/crm'],
+    ['PATCH', 'destinations/crm', { sources: ['website'], settings: { format: 'documented' } }],
+    ['GET', 'destinations/crm/status'],
+    ['GET', 'destinations/crm/failures'],
+    ['POST', 'destinations/crm/pause'],
+    ['POST', 'destinations/crm/resume'],
+    ['GET', 'deliveries?destination=crm'],
+    ['GET', 'timeline?destination=crm'],
+    ['POST', 'redeliveries', { destination: 'crm', dryRun: true }],
+    ['GET', 'session'],
+  ];
+  for (const [method, path, body] of granted)
+    expect([path, (await answered(token, [method, path], body)).status]).toEqual([path, 200]);
+  const refused: [string, string, unknown?][] = [
+    ['GET', 'sources/strict'],
+    ['GET', 'sources/nobody'],
+    ['PATCH', 'sources/website', { trust: 'server' }],
+    ['DELETE', 'sources/website'],
+    ['POST', 'sources', { name: 'another' }],
+    ['PATCH', 'destinations/crm', { sources: ['website', 'strict'] }],
+    ['PATCH', 'destinations/crm', { sources: null }],
+    ['GET', 'destinations/down/status'],
+    ['DELETE', 'destinations/crm'],
+    ['GET', 'events'],
+    ['GET', 'events?source=strict'],
+    ['GET', `events/${messageId}`],
+    ['GET', 'deliveries'],
+    ['POST', 'redeliveries', { destination: 'crm', messageIds: [messageId] }],
+    ['GET', 'tail'],
+    ['GET', 'status'],
+    ['GET', 'config'],
+    ['GET', 'audit'],
+    ['GET', 'profiles/u1'],
+  ];
+  for (const [method, path, body] of refused)
+    expect([path, (await answered(token, [method, path], body)).code]).toEqual([path, 'outside_token']);
+  for (const path of [`events/${messageId}?source=website`, 'events?source=website']) {
+    const { data } = (await answered(token, ['GET', path])).value;
+    expect(data[0].deliveries.map(({ destination }: { destination: string }) => destination)).toEqual([
+      'crm',
+    ]);
+    expect(data[0].event.messageId).toBe(messageId);
+  }
+  const metrics = await world.send({ method: 'GET', path: '/metrics' }, { headers: bearer(token) });
+  expect(metrics.status).toBe(403);
+});
+
+test('a token of records that there are none of is refused, and one of none', async () => {
+  const faults = async (wish: object) => {
+    const body = { name: world.fresh('token'), role: 'viewer', ...wish };
+    const { status, value } = await answered(ADMIN, ['POST', 'tokens'], body);
+    return [status, ...(value.errors ?? []).map(({ path }: { path: string }) => path)];
+  };
+  expect(await faults({ sources: ['website', 'web'], destinations: ['cmr'] })).toEqual([
+    ...[422, 'body.sources[1]', 'body.destinations[0]'],
+  ]);
+  expect(await faults({ sources: [] })).toEqual([422, 'body.sources']);
+  expect(await faults({ role: 'admin', sources: ['website'] })).toEqual([422, 'body.role']);
+  expect(await faults({ role: 'metrics', destinations: ['crm'] })).toEqual([422, 'body.role']);
+  expect(await faults({ role: 'editor', bodies: false })).toEqual([422, 'body.bodies']);
+});
+
+test('a viewer without bodies sees which events there are, and nothing of what they hold', async () => {
+  const messageId = world.fresh('message');
+  const call = {
+    ...{ userId: 'u1', event: 'Order Placed', messageId, properties: { total: 'p-secret' } },
+    ...{ context: { traits: { a: 'c-secret' } }, traits: { b: 't-secret' }, custom: 'x-secret' },
+  };
+  const sent = { headers: { authorization: basic('wk') }, body: call };
+  expect((await world.send({ method: 'POST', path: '/v1/track' }, sent)).status).toBe(200);
+  const token = await world.withoutBodies();
+  for (const path of [`events/${messageId}`, `events?messageId=${messageId}`]) {
+    const shown = (await answered(token, ['GET', path])).value;
+    expect(shown.data[0].event).toEqual({
+      ...{ messageId, type: 'track', channel: 'server', userId: 'u1', event: 'Order Placed' },
+      ...{ timestamp: expect.any(String), receivedAt: expect.any(String) },
+    });
+    expect(JSON.stringify(shown)).not.toContain('-secret');
+  }
+  const all = [
+    ...['discards', 'profiles/u1', 'profiles?userId=u1', 'traits/orders/members', 'tail?body=true'],
+    `deliveries/${await world.delivery()}/requests`,
+  ];
+  for (const path of all)
+    expect([path, (await answered(token, ['GET', path])).code]).toEqual([path, 'bodies_not_shown']);
+  const asked = { definition: "event('Order Placed').where(property('total') = 'p-secret')" };
+  const preview = await answered(token, ['POST', 'audiences/preview'], asked);
+  expect(preview.code).toBe('bodies_not_shown');
+  for (const path of ['status', 'sources', 'ledger', 'audiences', 'deliveries?destination=crm'])
+    expect([path, (await answered(token, ['GET', path])).status]).toEqual([path, 200]);
 });

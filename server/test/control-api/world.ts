@@ -64,6 +64,9 @@ export class World {
   #viewer = '';
   #session = '';
   #names = 0;
+  #expired: Promise<string> | undefined;
+  #limited: Promise<string> | undefined;
+  #withoutBodies: Promise<string> | undefined;
 
   private constructor(started: Started) {
     this.#started = started;
@@ -167,6 +170,37 @@ export class World {
     const name = this.fresh('token');
     await this.api('POST', 'tokens', { name, role: 'viewer' });
     return name;
+  }
+
+  /** The text of a new token. */
+  async tokenOf(role: string, more: object = {}): Promise<string> {
+    const wish = { name: this.fresh('token'), role, ...more };
+    return (await this.api<{ token: string }>('POST', 'tokens', wish)).token;
+  }
+
+  /** A token that is for one source, of which no other request is. */
+  limited(): Promise<string> {
+    this.#limited ??= this.tokenOf('editor', { sources: ['strict'] });
+    return this.#limited;
+  }
+
+  /** A token that does not show what events hold. */
+  withoutBodies(): Promise<string> {
+    this.#withoutBodies ??= this.tokenOf('viewer', { bodies: false });
+    return this.#withoutBodies;
+  }
+
+  /** A token whose time is over. */
+  expired(): Promise<string> {
+    this.#expired ??= (async () => {
+      const token = await this.tokenOf('admin', { expiresAt: new Date(Date.now() + 500).toISOString() });
+      await until('the token has ended', async () => {
+        const { status } = await this.send({ method: 'GET', path: '/metrics' }, { headers: bearer(token) });
+        return status === 401;
+      });
+      return token;
+    })();
+    return this.#expired;
   }
 
   /** One that does not exist yet, for a backup; resolves when no other backup runs. */

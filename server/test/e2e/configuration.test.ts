@@ -390,7 +390,7 @@ describe('a server with records of a file', () => {
   });
 
   it('loses an edit over the API when it starts with a file that says otherwise, and a warning names its author', async () => {
-    const made = await server.run(['token', 'create', 'ann', '--role', 'editor']);
+    const made = await server.run(['token', 'create', 'ann', '--role', 'editor', '--expires', '90d']);
     expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^mr_[\w-]{43}\n$/) });
     expect(made.err).not.toContain(made.out.trim());
     const patch = {
@@ -399,11 +399,15 @@ describe('a server with records of a file', () => {
       body: JSON.stringify({ settings: { rateLimit: 9 } }),
     };
     const edit = () => fetch(`${server.program.url}/api/v1/destinations/crm`, patch);
+    const help = ['token', 'create', 'help', '--role', 'viewer', '--destination', 'crm', '--no-bodies'];
+    expect(await server.run(help)).toMatchObject({ code: 0 });
     const [edited, listed] = await Promise.all([edit(), server.run(['token', 'list'])]);
     expect(edited.status).toBe(200);
     const revoked = await server.run(['token', 'revoke', 'ann']);
     expect((await edit()).status).toBe(401);
-    expect(listed.out).toMatch(/^name +role +ends in +made\nann +editor +…\S{4} +20\S+Z\n$/);
+    expect(listed.out).toMatch(
+      /^name +role +ends in +made +good until +for\nann +editor +…\S{4} +20\S+Z +20\S+Z *\nhelp +viewer +…\S{4} +20\S+Z +crm, no bodies\n$/,
+    );
     expect(revoked).toMatchObject({ code: 0, out: 'ann is revoked.\n' });
     await server.program.stop();
 

@@ -234,6 +234,27 @@ describe('tokens', () => {
     expect(await statuses(json(again).token)).toEqual([200, 200, 403]);
   });
 
+  test('of the role metrics read the page for Prometheus, and nothing else', async () => {
+    const name = world.fresh('token');
+    const headers = bearer(json(await ask('POST', 'tokens', { body: { name, role: 'metrics' } })).token);
+    const page = await world.send({ method: 'GET', path: '/metrics' }, { headers });
+    expect([page.status, page.body]).toEqual([200, expect.stringContaining('millrace_')]);
+    for (const path of ['status', 'sources', 'ledger', 'session'])
+      expect([path, ...codeOf(await ask('GET', path, { headers }))]).toEqual([path, 403, 'role_too_low']);
+  });
+
+  test('may have an end, which lies ahead and is shown', async () => {
+    const wish = { name: world.fresh('token'), role: 'viewer' };
+    const past = await ask('POST', 'tokens', { body: { ...wish, expiresAt: '2020-01-01T00:00:00Z' } });
+    expect([past.status, json(past).errors[0].path]).toEqual([422, 'body.expiresAt']);
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    expect(json(await ask('POST', 'tokens', { body: { ...wish, expiresAt } }))).toMatchObject({ expiresAt });
+    const { data } = json(await ask('GET', 'tokens', { query: { limit: '500' } }));
+    expect(data.find(({ name }: { name: string }) => name === wish.name)).toMatchObject({ expiresAt });
+    const [{ after }] = json(await ask('GET', 'audit', { query: { limit: '1' } })).data;
+    expect(after).toMatchObject({ name: wish.name, expiresAt });
+  });
+
   test('are shown once, and neither they nor their digests are in the audit trail', async () => {
     const name = world.fresh('token');
     const { token } = json(await ask('POST', 'tokens', { body: { name, role: 'editor' } }));

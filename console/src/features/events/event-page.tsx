@@ -158,7 +158,7 @@ function OtherUse({ entry }: { readonly entry: TraceEntry }) {
     <div className="box">
       <EmptyState
         title={`Discarded: ${entry.reason}`}
-        action={<CodeBlock code={entry.call} label="The discarded call" />}
+        action={entry.call !== undefined && <CodeBlock code={entry.call} label="The discarded call" />}
       >
         This call was answered and became no event. It came <RelativeTime at={entry.receivedAt} />.
       </EmptyState>

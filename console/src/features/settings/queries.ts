@@ -8,6 +8,17 @@ import { type Numbers, numbersOf } from '../overview/queries.ts';
 import type { RecordKind } from './record-kinds.ts';
 
 export type Token = Answer<'/api/v1/tokens', 'get'>['data'][number];
+/** A token that is to be made. */
+export interface TokenWish extends Pick<Token, 'name' | 'role'> {
+  /** ISO 8601; absent: it has no end. */
+  readonly expiresAt?: string;
+  /** With destinations: those that it is for. Both absent: all. */
+  readonly sources?: string[];
+  readonly destinations?: string[];
+  /** False: it does not show what events hold. */
+  readonly bodies?: boolean;
+}
+
 export type NewToken = Answer<'/api/v1/tokens', 'post'>;
 export type Alert = RecordOf<'alerts'>;
 type AlertBody = NonNullable<paths['/api/v1/alerts']['post']['requestBody']>['content']['application/json'];
@@ -23,7 +34,7 @@ export const tokensQuery = queryOptions({
 export function useCreateToken() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: async (body: { readonly name: string; readonly role: Token['role'] }): Promise<NewToken> =>
+    mutationFn: async (body: TokenWish): Promise<NewToken> =>
       await answer(api.POST('/api/v1/tokens', { body })),
     onSuccess: () => client.invalidateQueries({ queryKey: ['tokens'] }),
   });

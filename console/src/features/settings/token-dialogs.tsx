@@ -1,22 +1,68 @@
+import { useQuery } from '@tanstack/react-query';
 import { ApiError, sentence } from '../../api/client.ts';
+import { destinationsQuery, sourcesQuery } from '../../api/queries.ts';
+import { serverNow } from '../../api/server-time.ts';
 import { type NewRecordForm, useKeptForm } from '../../editing/use-kept-form.ts';
-import { Button, CopyButton, Segmented } from '../../ui/controls.tsx';
+import { Button, CopyButton, Field, Segmented, Select } from '../../ui/controls.tsx';
 import { ConfirmDialog, Dialog, FormDialog } from '../../ui/dialog.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
-import { TextField } from '../../ui/form-fields.tsx';
+import { Check, Checks, TextField } from '../../ui/form-fields.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { type NewToken, type Token, useCreateToken, useRevokeToken } from './queries.ts';
+import { type NewToken, type Token, type TokenWish, useCreateToken, useRevokeToken } from './queries.ts';
 
 export const ROLES =
-  'A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';
+  'A token for metrics reads the page for Prometheus. A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';
 
-type TokenDraft = Pick<Token, 'name' | 'role'>;
+interface TokenDraft extends Pick<Token, 'name' | 'role'> {
+  /** Until its end, as text; empty: it has none. */
+  readonly days: string;
+  /** Of a viewer: it does not show what events hold. */
+  readonly isWithoutBodies: boolean;
+  /** Of a viewer or an editor: it is for these alone. */
+  readonly isLimited: boolean;
+  readonly sources: readonly string[];
+  readonly destinations: readonly string[];
+}
 
-const NEW_TOKEN: NewRecordForm<TokenDraft> = { key: 'tokens?new', blank: { name: '', role: 'viewer' } };
+const NEW_TOKEN: NewRecordForm<TokenDraft> = {
+  key: 'tokens?new',
+  blank: {
+    ...{ name: '', role: 'viewer', days: '', isWithoutBodies: false },
+    ...{ isLimited: false, sources: [], destinations: [] },
+  },
+};
+
+const ENDS = [
+  { value: '', label: 'when it is revoked' },
+  { value: '1', label: 'in a day' },
+  { value: '30', label: 'in 30 days' },
+  { value: '90', label: 'in 90 days' },
+  { value: '365', label: 'in a year' },
+];
+
+const DAY = 86_400_000;
+
+function wishOf(draft: TokenDraft): TokenWish {
+  const { name, role, days, sources, destinations } = draft;
+  const end = days === '' ? {} : { expiresAt: new Date(serverNow() + Number(days) * DAY).toISOString() };
+  return {
+    name: name.trim(),
+    role,
+    ...end,
+    ...(draft.isWithoutBodies && role === 'viewer' ? { bodies: false } : {}),
+    ...(draft.isLimited && mayBeLimited(role)
+      ? { sources: [...sources], destinations: [...destinations] }
+      : {}),
+  };
+}
+
+function mayBeLimited(role: Token['role']): boolean {
+  return role === 'viewer' || role === 'editor';
+}
 
 export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
   const { draft, put, forget } = useKeptForm(NEW_TOKEN);
-  const { name, role } = draft;
+  const { name, role, days } = draft;
   const create = useCreateToken();
   const close = () => {
     forget();
@@ -30,7 +76,7 @@ export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
       action="Make token"
       isReady={name.trim() !== ''}
       onSubmit={async () => {
-        await create.mutateAsync({ name: name.trim(), role });
+        await create.mutateAsync(wishOf(draft));
         forget();
       }}
       onClose={close}
@@ -40,20 +86,75 @@ export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
         hint="Of the person or the program; the trail of changes names it."
         error={create.error === null ? undefined : (fault ?? sentence(create.error))}
         value={name}
-        onChange={(next) => put({ name: next, role })}
+        onChange={(next) => put({ ...draft, name: next })}
       />
       <Segmented
         label="Role"
         value={role}
         options={[
+          { value: 'metrics', label: 'metrics' },
           { value: 'viewer', label: 'viewer' },
           { value: 'editor', label: 'editor' },
           { value: 'admin', label: 'admin' },
         ]}
-        onChange={(next) => put({ name, role: next })}
+        onChange={(next) => put({ ...draft, role: next })}
       />
       <p className="hint">{ROLES}</p>
+      {role === 'viewer' && (
+        <Check
+          isChecked={draft.isWithoutBodies}
+          onChange={(isWithoutBodies) => put({ ...draft, isWithoutBodies })}
+        >
+          Shows which events there are, and not what they hold
+        </Check>
+      )}
+      {mayBeLimited(role) && <Limits draft={draft} put={put} />}
+      <Field label="Ends">
+        {(control) => (
+          <Select
+            {...control}
+            options={ENDS}
+            value={days}
+            onChange={(next) => put({ ...draft, days: next })}
+          />
+        )}
+      </Field>
     </FormDialog>
+  );
+}
+
+interface LimitsProps {
+  readonly draft: TokenDraft;
+  readonly put: (next: TokenDraft) => void;
+}
+
+/** The sources and destinations that a program of somebody else is for. */
+function Limits({ draft, put }: LimitsProps) {
+  const { data: sources = [] } = useQuery(sourcesQuery);
+  const { data: destinations = [] } = useQuery(destinationsQuery);
+  const { isLimited } = draft;
+  return (
+    <>
+      <Check isChecked={isLimited} onChange={(next) => put({ ...draft, isLimited: next })}>
+        For some sources and destinations alone, and not for the console
+      </Check>
+      {isLimited && (
+        <>
+          <p className="hint">Sources</p>
+          <Checks
+            names={sources.map(({ name }) => name)}
+            chosen={draft.sources}
+            onChange={(chosen) => put({ ...draft, sources: chosen })}
+          />
+          <p className="hint">Destinations</p>
+          <Checks
+            names={destinations.map(({ name }) => name)}
+            chosen={draft.destinations}
+            onChange={(chosen) => put({ ...draft, destinations: chosen })}
+          />
+        </>
+      )}
+    </>
   );
 }
 

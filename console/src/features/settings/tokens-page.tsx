@@ -90,6 +90,7 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
               <th>Role</th>
               <th className="c-lo">Ends in</th>
               <th className="c-lo">Made</th>
+              <th>Ends</th>
               <th>Last used</th>
               <th>
                 <span className="sr">Actions</span>
@@ -100,10 +101,20 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
             {tokens.map((token) => (
               <tr key={token.name}>
                 <td className="w med">{token.name}</td>
-                <td>{token.role}</td>
+                <td>
+                  {token.role}
+                  <Reach token={token} />
+                </td>
                 <td className="mono dim c-lo">…{token.hint}</td>
                 <td className="soft c-lo">
                   <RelativeTime at={token.createdAt} />
+                </td>
+                <td className="soft">
+                  {token.expiresAt === undefined ? (
+                    <span className="dim">never</span>
+                  ) : (
+                    <RelativeTime at={token.expiresAt} />
+                  )}
                 </td>
                 <td className="soft">
                   {token.lastUsedAt === undefined ? (
@@ -129,4 +140,15 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
       )}
     </div>
   );
+}
+
+/** What a token is for, where that is not everything. */
+function Reach({ token: { sources, destinations, bodies } }: { readonly token: Token }) {
+  const names = [...(sources ?? []), ...(destinations ?? [])];
+  const words = [
+    ...(names.length === 0 ? [] : [`for ${names.join(', ')}`]),
+    ...(bodies === false ? ['no bodies'] : []),
+  ];
+  if (words.length === 0) return null;
+  return <span className="dim clip"> {words.join('; ')}</span>;
 }

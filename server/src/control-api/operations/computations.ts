@@ -209,6 +209,8 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
     method: 'POST',
     path: `${variety.list}/preview`,
     role: 'editor',
+    // Its numbers tell what events hold, question by question.
+    showsBodies: true,
     isInMemory: true,
     summary: 'Computes a definition over the stored events, without keeping or sending anything',
     body: previewInput,
@@ -262,6 +264,8 @@ function membersOperation(
     method: 'GET',
     path: `${variety.list}/:name/members`,
     role: 'viewer',
+    // A computed trait is made of what events hold.
+    showsBodies: variety.kind === 'trait',
     isInMemory: true,
     summary:
       variety.kind === 'audience' ? 'Lists the members of an audience' : 'Lists the users who have a value',

@@ -18,6 +18,7 @@ import {
   timeParameter,
 } from '../pagination.ts';
 import { Problem } from '../problem.ts';
+import { ASKED_DESTINATION } from '../token-limits.ts';
 import { unknownName } from '../unknown-name.ts';
 import { eventFilterFields, searchPageSchema, searchPageView, sourceFilter } from './events.ts';
 import { attemptSchema } from './reports.ts';
@@ -81,6 +82,7 @@ export function deliveryOperations({ settings, search }: DeliveryOperationDepend
       query: deliveryQuery,
       answer: searchPageSchema(deliverySchema),
       problems: ['unknown_name'],
+      isWithin: ASKED_DESTINATION,
       run: async ({ query: { limit, cursor, ...asked } }) => {
         refuseReasonAlone(asked);
         const { source, destination, ...rest } = asked;

@@ -10,6 +10,7 @@ import { parseDeliveryId } from '../delivery-id.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { type RequestView, requestSchema, requestView } from '../request-view.ts';
+import { FILTERED, outsideToken } from '../token-limits.ts';
 import { destinationView } from '../views.ts';
 
 export interface DeliveryRequestDependencies {
@@ -40,13 +41,17 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
           description: 'When the destination was changed last: a request before that may have been another.',
         }),
       }),
-      problems: ['unknown_delivery'],
+      problems: ['unknown_delivery', 'outside_token'],
+      showsBodies: true,
+      isWithin: FILTERED,
       run: async ({ names, client: { caller } }) => {
         const id = parseDeliveryId(names['id'] ?? '');
         const destination = settings
           .now()
           .destinations.find((one) => id !== undefined && one.id === destinationOfLane(id.lane));
         if (id === undefined || destination === undefined) throw new Problem('unknown_delivery');
+        const { limits } = caller ?? {};
+        if (limits?.destinations.includes(destination.name) === false) throw outsideToken(limits);
         const [[event], { entries }] = await Promise.all([
           log.read([id.position]),
           settings.audit({ kind: 'destination', name: destination.name }, 1),

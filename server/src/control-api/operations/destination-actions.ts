@@ -11,6 +11,7 @@ import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput } from '../operation.ts';
 import { destinationByName, type RecordDependencies } from '../records.ts';
 import { requestSchema, requestView } from '../request-view.ts';
+import { NAMED_DESTINATION } from '../token-limits.ts';
 import { destinationView } from '../views.ts';
 import { attemptSchema } from './reports.ts';
 
@@ -84,6 +85,7 @@ export function destinationActionOperations(dependencies: DestinationActionDepen
       path: 'destinations/:name/test',
       role: 'editor',
       isInMemory: true,
+      isWithin: NAMED_DESTINATION,
       summary: 'Sends an example of an event to every endpoint, once, and shows what was sent and answered',
       body: z.strictObject({ type: z.enum(CALL_TYPES).default('track') }),
       answer: testSchema,
@@ -110,6 +112,7 @@ function switchOperations(dependencies: DestinationActionDependencies): ApiOpera
       method: 'POST',
       path: `destinations/:name/${verb}`,
       role: 'editor',
+      isWithin: NAMED_DESTINATION,
       summary,
       answer: switchSchema,
       problems: ['unknown_name'],

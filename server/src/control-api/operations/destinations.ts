@@ -9,6 +9,7 @@ import {
   type ApiOperation,
   defineOperation,
   type OperationInput,
+  type Reach,
   type Shape,
   TaggedResult,
 } from '../operation.ts';
@@ -27,6 +28,7 @@ import {
   refuseStale,
   warningsSchema,
 } from '../records.ts';
+import { FILTERED, NAMED_DESTINATION } from '../token-limits.ts';
 import { destinationView, toJson, unmaskSecrets } from '../views.ts';
 import { destinationErrorSchema, endpointFields } from './reports.ts';
 import { refuseRenaming } from './sources.ts';
@@ -96,16 +98,7 @@ const destinationStatusSchema = z.object({
 export function destinationOperations(dependencies: DestinationOperationDependencies): ApiOperation[] {
   const { settings } = dependencies;
   return [
-    defineOperation({
-      method: 'GET',
-      path: 'destinations',
-      role: 'viewer',
-      summary: 'Lists the destinations by name',
-      isInMemory: true,
-      query: z.object(pageQuery),
-      answer: pageSchema(destinationSchema),
-      run: async ({ query }) => pageByName(settings.now().destinations.map(destinationView), query),
-    }),
+    listOperation(dependencies),
     defineOperation({
       method: 'POST',
       path: 'destinations',
@@ -126,6 +119,7 @@ export function destinationOperations(dependencies: DestinationOperationDependen
       isTagged: true,
       isInMemory: true,
       summary: 'Shows a destination',
+      isWithin: NAMED_DESTINATION,
       answer: destinationSchema,
       problems: ['unknown_name'],
       run: async ({ names }) => taggedDestination(destinationByName(names['name'] ?? '', settings.now())),
@@ -136,6 +130,7 @@ export function destinationOperations(dependencies: DestinationOperationDependen
       role: 'editor',
       isTagged: true,
       summary: 'Changes a destination by a JSON merge patch, from the next request to its endpoints on',
+      isWithin: staysWithin,
       body: destinationInput,
       answer: savedDestinationSchema,
       problems: ['unknown_name'],
@@ -155,11 +150,39 @@ export function destinationOperations(dependencies: DestinationOperationDependen
   ];
 }
 
+function listOperation({ settings }: DestinationOperationDependencies): ApiOperation {
+  return defineOperation({
+    method: 'GET',
+    path: 'destinations',
+    role: 'viewer',
+    summary: 'Lists the destinations by name',
+    isInMemory: true,
+    isWithin: FILTERED,
+    query: z.object(pageQuery),
+    answer: pageSchema(destinationSchema),
+    run: async ({ query, client: { caller } }) => {
+      const shown = settings
+        .now()
+        .destinations.filter(({ name }) => caller?.limits?.destinations.includes(name) !== false);
+      return pageByName(shown.map(destinationView), query);
+    },
+  });
+}
+
+/** A destination of the token that gets events of others would show them to it. */
+const staysWithin: Reach = (limits, input) => {
+  if (!NAMED_DESTINATION(limits, input)) return false;
+  const { sources } = Object(input.body) as { readonly sources?: unknown };
+  if (sources === undefined) return true;
+  return Array.isArray(sources) && sources.every((name) => limits.sources.includes(String(name)));
+};
+
 function statusOperation({ settings, statusOf }: DestinationOperationDependencies): ApiOperation {
   return defineOperation({
     method: 'GET',
     path: 'destinations/:name/status',
     role: 'viewer',
+    isWithin: NAMED_DESTINATION,
     summary: 'Tells how a destination does, and what it is still owed',
     answer: destinationStatusSchema,
     problems: ['unknown_name'],

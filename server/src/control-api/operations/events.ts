@@ -14,6 +14,8 @@ import {
   timeParameter,
 } from '../pagination.ts';
 import { Problem } from '../problem.ts';
+import { shownEvent } from '../shown-events.ts';
+import { ASKED_SOURCE } from '../token-limits.ts';
 import { unknownName } from '../unknown-name.ts';
 import { tracedCallSchema } from './reports.ts';
 
@@ -83,7 +85,8 @@ export function eventOperations({ settings, search }: EventOperationDependencies
       query: eventQuery,
       answer: searchPageSchema(tracedCallSchema),
       problems: ['unknown_name'],
-      run: async ({ query: { limit, cursor, ...asked } }) => {
+      isWithin: ASKED_SOURCE,
+      run: async ({ query: { limit, cursor, ...asked }, client: { caller } }) => {
         const place = parsePageStart(decodeCursor(cursor, { list: 'events', ...asked }));
         const { source, userIdJson, anonymousIdJson, ...rest } = asked;
         const wish = {
@@ -94,7 +97,8 @@ export function eventOperations({ settings, search }: EventOperationDependencies
         };
         const page = await search.events(wish, { limit, ...place });
         if (cursor === undefined && page.next === undefined && page.data.length === 0) refuseFaults(asked);
-        return searchPageView(page, (next) =>
+        const data = page.data.map((entry) => shownEvent(caller, entry));
+        return searchPageView({ ...page, data }, (next) =>
           encodeCursor(formatPageStart(next), { list: 'events', ...asked }),
         );
       },

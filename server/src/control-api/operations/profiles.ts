@@ -83,6 +83,7 @@ export function profileOperations({ users, settings }: ProfileOperationDependenc
       method: 'GET',
       path: 'profiles/:userId',
       role: 'viewer',
+      showsBodies: true,
       summary: 'Shows what is known of a user, by its userId or a former one',
       answer: profileSchema,
       problems: ['unknown_user'],
@@ -92,6 +93,7 @@ export function profileOperations({ users, settings }: ProfileOperationDependenc
       method: 'GET',
       path: 'profiles',
       role: 'viewer',
+      showsBodies: true,
       summary:
         'Shows what is known of a user, by any of its ids: the way for ids that a path cannot carry, such as `..`',
       query: z

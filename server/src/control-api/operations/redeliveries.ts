@@ -6,7 +6,7 @@ import { type Duration, type Monotonic, SECOND, type Time } from '../../model/ti
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { NamedRedelivery, NamedRedeliveryResult } from '../../replay/contract.ts';
 import { deliveryIdSchema, parseDeliveryId } from '../delivery-id.ts';
-import { type ApiOperation, type Described, defineOperation } from '../operation.ts';
+import { type ApiOperation, type Described, defineOperation, type Reach } from '../operation.ts';
 import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName, type RecordDependencies } from '../records.ts';
@@ -87,6 +87,7 @@ export function redeliveryOperations(dependencies: RedeliveryOperationDependenci
       body: redeliveryInput,
       answer: redeliverySchema,
       problems: ['unknown_name'],
+      isWithin: redeliversOwn,
       run: async ({ body, by }) => {
         const now = dependencies.settings.now();
         const destination = destinationByName(body.destination, now);
@@ -100,6 +101,12 @@ export function redeliveryOperations(dependencies: RedeliveryOperationDependenci
     }),
   ];
 }
+
+/** A messageId may be of any source, also of one that this destination gets nothing of. */
+const redeliversOwn: Reach = ({ destinations }, { body }) => {
+  const { destination, messageIds } = Object(body) as Partial<RedeliveryInput>;
+  return destinations.includes(destination ?? '') && messageIds === undefined;
+};
 
 function checkFilter({ state, reason, from, to }: RedeliveryInput): void {
   if (reason !== undefined && state === 'delivered') {

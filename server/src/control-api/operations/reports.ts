@@ -30,6 +30,8 @@ import type {
 } from '../../reporting/contract.ts';
 import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation, type Shape } from '../operation.ts';
+import { shownTrace } from '../shown-events.ts';
+import { ASKED_SOURCE } from '../token-limits.ts';
 
 /** The reports on the server. They change nothing. */
 export interface Reports {
@@ -306,7 +308,7 @@ export const tracedCallSchema = z.union([
     receivedAt: z.string(),
     verdict: z.literal('discarded'),
     reason: z.string(),
-    call: z.string(),
+    call: z.string().exactOptional().meta({ description: 'Absent for a token without bodies.' }),
   } satisfies Shape<DiscardTrace>),
 ]);
 
@@ -333,6 +335,7 @@ export function reportOperations(reports: Reports): ApiOperation[] {
       path: 'discards',
       role: 'viewer',
       isInMemory: true,
+      showsBodies: true,
       summary: 'Shows the last discarded calls of every source and reason',
       answer: z.object({ data: z.array(discardSchema) }),
       run: () => reports.discards(),
@@ -344,7 +347,11 @@ export function reportOperations(reports: Reports): ApiOperation[] {
       summary: "Shows an event's whole life: received, planned, every attempt, what happens next",
       query: z.object({ source: textInQuery.exactOptional() }),
       answer: z.object({ data: z.array(tracedCallSchema) }),
-      run: ({ names, query }) => reports.trace(names['messageId'] ?? '', query.source),
+      isWithin: ASKED_SOURCE,
+      run: async ({ names, query, client: { caller } }) => {
+        const { data } = await reports.trace(names['messageId'] ?? '', query.source);
+        return { data: data.map((entry) => shownTrace(caller, entry)) };
+      },
     }),
   ];
 }

@@ -1,10 +1,11 @@
 import * as z from 'zod';
 import { ROLES } from '../../model/settings.ts';
 import { isoTime } from '../../model/time.ts';
-import type { Authenticator, Caller } from '../auth.ts';
+import { type Authenticator, type Caller, refuseLowerRole } from '../auth.ts';
 import { type ApiOperation, CookieResult, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { refuseOtherOrigins, type SessionStore, sessionCookie, sessionIdIn } from '../sessions.ts';
+import { FILTERED, outsideToken } from '../token-limits.ts';
 
 const sessionSchema = z.object({
   name: z.string().meta({ description: 'Of the token.' }),
@@ -46,10 +47,13 @@ export function sessionOperations({ sessions, authenticator }: SessionOperationD
       summary: 'Signs a browser in with a token, or with the code of a sign-in link',
       body: credentialsSchema,
       answer: sessionSchema.required(),
-      problems: ['sign_in_code_used'],
+      problems: ['sign_in_code_used', 'role_too_low', 'outside_token'],
       run: async ({ body, client: { request, address } }) => {
         refuseOtherOrigins(request);
-        const { name, role, digest } = ownerOf(body, address);
+        const owner = ownerOf(body, address);
+        refuseLowerRole(owner, 'viewer');
+        if (owner.limits !== undefined) throw outsideToken(owner.limits);
+        const { name, role, digest } = owner;
         const before = sessionIdIn(request.headers.cookie);
         if (before !== undefined) sessions.end(before);
         const { id, session } = sessions.begin(digest);
@@ -63,6 +67,7 @@ export function sessionOperations({ sessions, authenticator }: SessionOperationD
       role: 'viewer',
       isInMemory: true,
       summary: 'Shows who is signed in',
+      isWithin: FILTERED,
       answer: sessionSchema,
       run: async ({ client: { caller } }) => {
         const { name, role, session } = caller!;
@@ -76,6 +81,7 @@ export function sessionOperations({ sessions, authenticator }: SessionOperationD
       role: 'viewer',
       setsCookie: true,
       isInMemory: true,
+      isWithin: FILTERED,
       summary: 'Signs out: the session of the cookie ends everywhere',
       run: async ({ client: { caller, request } }) => {
         if (caller?.session !== undefined) sessions.end(caller.session);

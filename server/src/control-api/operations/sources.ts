@@ -20,6 +20,7 @@ import {
   recordInput,
   refuseStale,
 } from '../records.ts';
+import { FILTERED, NAMED_SOURCE } from '../token-limits.ts';
 import { unknownName } from '../unknown-name.ts';
 import { sourceView, sourceViewFor, toJson } from '../views.ts';
 
@@ -81,6 +82,8 @@ export function sourceOperations(dependencies: RecordDependencies): ApiOperation
       role: 'editor',
       isTagged: true,
       summary: 'Changes a source by a JSON merge patch',
+      // Its trust is about the users of all sources.
+      isWithin: (limits, input) => NAMED_SOURCE(limits, input) && !('trust' in Object(input.body)),
       body: sourceInput,
       answer: sourceSchema,
       problems: ['unknown_name', 'system_record'],
@@ -106,11 +109,15 @@ function sourceReadings({ settings }: Pick<RecordDependencies, 'settings'>): Api
       role: 'viewer',
       summary: 'Lists the sources by name',
       isInMemory: true,
+      isWithin: FILTERED,
       query: z.object(pageQuery),
       answer: pageSchema(sourceSchema),
       run: async ({ query, client: { caller } }) =>
         pageByName(
-          settings.now().sources.map((source) => sourceViewFor(caller?.role, source)),
+          settings
+            .now()
+            .sources.filter(({ name }) => caller?.limits?.sources.includes(name) !== false)
+            .map((source) => sourceViewFor(caller?.role, source)),
           query,
         ),
     }),
@@ -121,6 +128,7 @@ function sourceReadings({ settings }: Pick<RecordDependencies, 'settings'>): Api
       isTagged: true,
       isInMemory: true,
       summary: 'Shows a source',
+      isWithin: NAMED_SOURCE,
       answer: sourceSchema,
       problems: ['unknown_name'],
       run: async ({ names, client: { caller } }) => {

@@ -14,6 +14,7 @@ import { textInQuery } from '../ids.ts';
 import { type ApiOperation, defineOperation, type Shape, StreamResult } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
+import { ASKED_DESTINATION } from '../token-limits.ts';
 import { unknownName } from '../unknown-name.ts';
 import { attemptSchema } from './reports.ts';
 
@@ -114,9 +115,11 @@ export function tailOperations({ settings, open }: TailOperationDependencies): A
       summary: 'Shows what happens as it happens: calls accepted or not, and every attempt to deliver',
       query: tailQuery,
       answer: z.union([TAIL_EVENTS.settled, TAIL_EVENTS.accepted, TAIL_EVENTS.discarded, TAIL_EVENTS.lost]),
-      problems: ['unknown_name', 'too_many_viewers'],
+      problems: ['unknown_name', 'too_many_viewers', 'bodies_not_shown'],
+      isWithin: ASKED_DESTINATION,
       run: async ({ query: wish, client }) => {
         refuseUnknownNames(wish, settings.now());
+        if (wish.body && client.caller?.bodies === false) throw new Problem('bodies_not_shown');
         const body = open({ ...wish, mayWatch: client.isSignedIn });
         if (body === 'full') throw new Problem('too_many_viewers', { retryAfter: RETRY_AFTER });
         return new StreamResult(body);

@@ -15,6 +15,7 @@ import { type ApiOperation, defineOperation, type Shape } from '../operation.ts'
 import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
+import { ASKED_DESTINATION, NAMED_DESTINATION } from '../token-limits.ts';
 import { unknownName } from '../unknown-name.ts';
 
 export interface TimelineOperationDependencies {
@@ -119,6 +120,7 @@ export function timelineOperations({
       path: 'timeline',
       role: 'viewer',
       isInMemory: true,
+      isWithin: ASKED_DESTINATION,
       summary: 'Shows numbers over time: calls, deliveries, requests and how long they took',
       query: timelineQuery,
       answer: timelineSchema,
@@ -134,6 +136,7 @@ export function timelineOperations({
       path: 'destinations/:name/failures',
       role: 'viewer',
       isInMemory: true,
+      isWithin: NAMED_DESTINATION,
       summary:
         'Shows the failed requests of a destination by endpoint and reason, with what to do about each',
       query: z.object(rangeFields),

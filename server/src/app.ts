@@ -18,7 +18,7 @@ import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
 import { Authenticator, adminToken } from './control-api/auth.ts';
 import { createControlApi } from './control-api/server.ts';
-import { SessionStore } from './control-api/sessions.ts';
+import { ConsoleSessions } from './control-api/sessions.ts';
 import { TokenUseRecorder } from './control-api/token-uses.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
 import { byDestination } from './delivery/destination-totals.ts';
@@ -490,7 +490,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
   metricsPage.start();
   started.add(metricsPage);
   const { token, file } = adminToken(config.admin.token, config.data);
-  const sessions = new SessionStore(clock);
+  const sessions = new ConsoleSessions({ store, clock, logger });
   const tokens = () => settings.now().tokens;
   const tokenUses = started.add(createTokenUses(inputs));
   await tokenUses.start();

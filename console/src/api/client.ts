@@ -1,16 +1,16 @@
 import createClient from 'openapi-fetch';
 import type { paths } from './schema.d.ts';
 import { timedFetch } from './server-time.ts';
-
-/** Sent with every request: the server takes a cookie for an unsafe method only beside this header. */
-export const CONSOLE_HEADER = { 'X-Millrace-Console': '1' };
+import { sessionHeader } from './session-key.ts';
 
 /** The control API, typed by its OpenAPI document. Wrap each call in `answer`. */
 export const api = createClient<paths>({
   baseUrl: '',
   credentials: 'same-origin',
-  headers: CONSOLE_HEADER,
-  fetch: timedFetch,
+  fetch: (request) => {
+    for (const [name, value] of Object.entries(sessionHeader())) request.headers.set(name, value);
+    return timedFetch(request);
+  },
 });
 
 /** The schema of a successful JSON answer: `Answer<'/api/v1/status', 'get'>`. */

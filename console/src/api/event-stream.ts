@@ -1,4 +1,5 @@
-import { ApiError, CONSOLE_HEADER, problem } from './client.ts';
+import { ApiError, problem } from './client.ts';
+import { sessionHeader } from './session-key.ts';
 
 /** One server-sent event: its name and the text of its data. */
 export interface StreamEvent {
@@ -64,7 +65,7 @@ export async function followStream(
 }
 
 async function readStream(url: string, listener: StreamListener, signal: AbortSignal): Promise<void> {
-  const response = await fetch(url, { headers: { ...CONSOLE_HEADER, Accept: 'text/event-stream' }, signal });
+  const response = await fetch(url, { headers: { ...sessionHeader(), Accept: 'text/event-stream' }, signal });
   if (!response.ok || response.body === null) {
     throw problem(await response.json().catch(() => undefined), response.status);
   }

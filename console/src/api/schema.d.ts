@@ -1937,6 +1937,22 @@ export interface components {
                 };
             };
         };
+        /** @description Service Unavailable: `store_unwritable` */
+        store_unwritable: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 503;
+                    /** @enum {unknown} */
+                    code?: "store_unwritable";
+                };
+            };
+        };
         /** @description Not Found: `unknown_name` */
         unknown_name: {
             headers: {
@@ -1992,22 +2008,6 @@ export interface components {
                     status?: 422;
                     /** @enum {unknown} */
                     code?: "invalid_parameters" | "idempotency_key_reused";
-                };
-            };
-        };
-        /** @description Service Unavailable: `store_unwritable` */
-        store_unwritable: {
-            headers: {
-                /** @description Seconds. */
-                "Retry-After"?: number;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @constant */
-                    status?: 503;
-                    /** @enum {unknown} */
-                    code?: "store_unwritable";
                 };
             };
         };
@@ -3173,7 +3173,7 @@ export interface operations {
                         name: string;
                         /** @enum {string} */
                         role: "metrics" | "viewer" | "editor" | "admin";
-                        /** @description Absent for a request that carries a token. */
+                        /** @description Absent for a token without an end. */
                         expiresAt?: string;
                     };
                 };
@@ -3214,8 +3214,10 @@ export interface operations {
                         name: string;
                         /** @enum {string} */
                         role: "metrics" | "viewer" | "editor" | "admin";
-                        /** @description Absent for a request that carries a token. */
+                        /** @description Absent for a token without an end. */
                         expiresAt: string;
+                        /** @description What every request with the cookie has to send as `X-Millrace-Console`. Shown this once. */
+                        key: string;
                     };
                 };
             };
@@ -3253,6 +3255,7 @@ export interface operations {
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
         };
     };
     getTimeline: {

@@ -1,5 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
-import { ApiError, CONSOLE_HEADER, problem } from './client.ts';
+import { ApiError, problem } from './client.ts';
+import { hasSessionKey, keepSessionKey, sessionHeader } from './session-key.ts';
 
 /** The query for the session of this browser. */
 export interface Session {
@@ -32,6 +33,8 @@ export function noteEnding(refusal: ApiError): void {
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async (): Promise<Session | null> => {
+    // The cookie may be here without it, from a page on another port: nothing but this question would be answered.
+    if (!hasSessionKey()) return null;
     const response = await request('GET');
     try {
       return (await answered(response)) as Session;
@@ -46,13 +49,17 @@ export const sessionQuery = queryOptions({
 
 /** Signs in with a token, or with the code of a sign-in link that works once. Throws an `ApiError` when it is refused. */
 export async function signIn(proof: { token: string } | { code: string }): Promise<Session> {
-  const session = (await answered(await request('POST', proof))) as Session;
+  const { key, ...session } = (await answered(await request('POST', proof))) as Session & {
+    readonly key: string;
+  };
+  keepSessionKey(key);
   ending = undefined;
   return session;
 }
 
 export async function signOut(): Promise<void> {
   await request('DELETE');
+  keepSessionKey(undefined);
   ending = 'You have signed out.';
 }
 
@@ -60,7 +67,7 @@ async function request(method: string, body?: object): Promise<Response> {
   try {
     return await fetch(SESSION, {
       method,
-      headers: { ...CONSOLE_HEADER, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+      headers: { ...sessionHeader(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {

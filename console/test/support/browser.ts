@@ -1,6 +1,5 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { GIVE_UP_AFTER } from '../../../server/test/support/until.ts';
-import { CONSOLE_HEADER } from '../../src/api/client.ts';
 import type { RunningServer } from './running-server.ts';
 
 /** Milliseconds after which a wait for a page is given up; below the limit of a test, whose message would not say what was waited for. */
@@ -19,9 +18,26 @@ type Admission = Pick<RunningServer, 'url' | 'token'>;
 
 /** Signs a page in by the request that the form makes. The form, which costs a load of the page, has tests of its own in frame.browser.ts. */
 export async function startSession(page: Page, { url, token }: Admission): Promise<void> {
-  const request = { headers: CONSOLE_HEADER, data: { token } };
-  const answer = await page.context().request.post(`${url}/api/v1/session`, request);
+  const context = page.context();
+  const answer = await context.request.post(`${url}/api/v1/session`, { data: { token } });
   if (!answer.ok()) throw new Error(`nobody is signed in: ${answer.status()} ${await answer.text()}`);
+  const { key } = (await answer.json()) as { readonly key: string };
+  await context.addInitScript(keepKey, { key, origin: url });
+}
+
+/** What the function below has of a page. */
+interface PageGlobals {
+  readonly location: { readonly origin: string };
+  readonly localStorage: { getItem(key: string): string | null; setItem(key: string, value: string): void };
+}
+
+/** Runs in the page, before its own scripts: keeps the value of the sign-in once, so that a later one is not undone. */
+function keepKey({ key, origin }: { readonly key: string; readonly origin: string }): void {
+  const isKept = `kept ${key}`;
+  const { location, localStorage } = globalThis as unknown as PageGlobals;
+  if (location.origin !== origin || localStorage.getItem(isKept) !== null) return;
+  localStorage.setItem(isKept, 'yes');
+  localStorage.setItem('millrace.session-key', key);
 }
 
 /** Signs a page in, and opens a page of the console. */

@@ -13,12 +13,16 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openMemoryStore } from '../../test/memory-store/store.ts';
+import { testSessions } from '../../test/support/authenticator.ts';
 import { type HandClock, handClock } from '../../test/support/clock.ts';
 import { ROLES, type Role, type TokenRecord } from '../model/settings.ts';
 import { MINUTE, SECOND } from '../model/time.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { SessionStore } from '../ports/session-store.ts';
 import { Authenticator, adminToken, bearerToken, digestsEqual, tokenDigest } from './auth.ts';
 import { Problem } from './problem.ts';
-import { SessionStore, sessionCookie } from './sessions.ts';
+import type { BegunSession, ConsoleSessions } from './sessions.ts';
 
 test.each([
   ['a token', 'Bearer abc', 'abc'],
@@ -151,13 +155,13 @@ const record = (name: string, role: Role): TokenRecord => ({
 
 let clock: HandClock;
 let tokens: TokenRecord[];
-let sessions: SessionStore;
+let sessions: ConsoleSessions;
 let signIn: Authenticator;
 
 beforeEach(() => {
   clock = handClock(1_000_000);
   tokens = ROLES.map((role) => record(role === 'admin' ? 'boss' : role, role));
-  sessions = new SessionStore(clock);
+  sessions = testSessions(clock);
   signIn = new Authenticator({ adminToken: 'root-token', tokens: () => tokens, sessions, clock });
 });
 
@@ -170,6 +174,12 @@ function tried(token: string | undefined, { least = 'viewer' as Role, from = HER
     if (!(error instanceof Problem)) throw error;
     return error.retryAfter === undefined ? error.code : `wait ${error.retryAfter}`;
   }
+}
+
+/** A request of the page that began a session. */
+function requestOf({ id, key }: Pick<BegunSession, 'id' | 'key'>, { method = 'GET', headers = {} } = {}) {
+  const own = { cookie: `a=b; millrace_0a1b2c3d=${id}`, 'x-millrace-console': key };
+  return { method, isEncrypted: false, headers: { ...own, ...headers } };
 }
 
 describe('a token', () => {
@@ -193,8 +203,7 @@ describe('a token', () => {
 
   test('ends at its time, its sessions with it, and is told so without being a guess', async () => {
     tokens = tokens.map((one) => ({ ...one, expiresAt: clock.now() + MINUTE }));
-    const { id } = sessions.begin(tokenDigest('viewer-token'));
-    const request = { method: 'GET', isEncrypted: false, headers: { cookie: `millrace_session=${id}` } };
+    const request = requestOf(await sessions.begin(tokenDigest('viewer-token')));
     const caller = signIn.authenticate(request, HERE, 'viewer');
     await clock.pass(MINUTE - 1);
     expect([tried('viewer-token'), signIn.isSignedIn(caller)]).toEqual(['viewer', true]);
@@ -275,49 +284,50 @@ describe('whoever guesses', () => {
 });
 
 describe('a session', () => {
-  const asked = (id: string, { method = 'GET', least = 'viewer' as Role, headers = {} } = {}): string => {
-    const request = {
-      method,
-      isEncrypted: false,
-      headers: { cookie: `a=b; millrace_session=${id}`, ...headers },
-    };
+  const asked = async (
+    session: Pick<BegunSession, 'id' | 'key'>,
+    { least = 'viewer' as Role, ...more }: { least?: Role; method?: string; headers?: object } = {},
+    by = signIn,
+  ): Promise<string> => {
+    const request = requestOf(session, more);
     try {
-      return signIn.authenticate(request, HERE, least).name;
+      await by.prepare(request);
+      return by.authenticate(request, HERE, least).name;
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       return error.code;
     }
   };
-  const begin = (token: string) => sessions.begin(tokenDigest(token)).id;
-  const CONSOLE = { 'x-millrace-console': '1' };
+  const begin = (token: string) => sessions.begin(tokenDigest(token));
 
-  test('has the role that its token has now', () => {
-    const id = begin('editor-token');
-    expect(asked(id, { least: 'editor' })).toBe('editor');
+  test('has the role that its token has now', async () => {
+    const session = await begin('editor-token');
+    expect(await asked(session, { least: 'editor' })).toBe('editor');
     tokens = tokens.map((one) => ({ ...one, role: 'viewer' }));
-    expect(asked(id)).toBe('editor');
-    expect(asked(id, { least: 'editor' })).toBe('role_too_low');
+    expect(await asked(session)).toBe('editor');
+    expect(await asked(session, { least: 'editor' })).toBe('role_too_low');
   });
 
-  test('ends with its token, also when another of the same name is made', () => {
-    const id = begin('viewer-token');
+  test('ends with its token, also when another of the same name is made', async () => {
+    const session = await begin('viewer-token');
     tokens = [{ ...record('viewer', 'admin'), digest: tokenDigest('another') }];
-    expect(asked(id)).toBe('session_over');
+    expect(await asked(session)).toBe('session_over');
   });
 
   test('ends after twelve hours, and when it is ended', async () => {
-    const [one, other] = [begin('root-token'), begin('root-token')];
-    sessions.end(one);
-    expect(asked(one)).toBe('session_over');
+    const [one, other] = [await begin('root-token'), await begin('root-token')];
+    await sessions.end(one.id);
+    expect(await asked(one)).toBe('session_over');
     await clock.pass(12 * 60 * MINUTE - SECOND);
-    expect(asked(other)).toBe('admin');
+    expect(await asked(other)).toBe('admin');
     await clock.pass(SECOND);
-    expect(asked(other)).toBe('session_over');
+    expect(await asked(other)).toBe('session_over');
   });
 
   test('that is over says why', async () => {
-    const hintOf = (id: string) => {
-      const request = { method: 'GET', isEncrypted: false, headers: { cookie: `millrace_session=${id}` } };
+    const hintOf = async (session: BegunSession, more = {}) => {
+      const request = requestOf(session, more);
+      await signIn.prepare(request);
       try {
         signIn.authenticate(request, HERE, 'viewer');
         return undefined;
@@ -325,69 +335,154 @@ describe('a session', () => {
         return (error as Problem).hint;
       }
     };
-    const [ended, revoked] = [begin('root-token'), begin('viewer-token')];
-    sessions.end(ended);
+    const [revoked, unbound] = [await begin('viewer-token'), await begin('root-token')];
     tokens = [];
-    expect(hintOf(ended)).toContain('It lasts for 12 hours');
-    expect(hintOf(revoked)).toContain('Its token was revoked');
-    const earlier = new SessionStore(clock).begin(tokenDigest('root-token'));
-    expect(hintOf(earlier.id)).toContain('The server was started again');
+    expect(await hintOf(revoked)).toContain('Its token was revoked');
+    expect(await hintOf(unbound, { headers: { 'x-millrace-console': '1' } })).toContain('X-Millrace-Console');
   });
 
-  test('that is over locks nobody out, however often it is sent', () => {
-    for (let n = 0; n < 100; n++) expect(asked('gone')).toBe('session_over');
-    expect(tried('root-token')).toBe('admin');
+  test('that is over locks nobody out, however often it is sent, and a value that is made up is looked up nowhere', async () => {
+    const store = openMemoryStore().sessions;
+    let looks = 0;
+    const counting: SessionStore = { ...store, find: (id) => store.find(id).finally(() => looks++) };
+    sessions = testSessions(clock, { sessions: counting });
+    signIn = new Authenticator({ adminToken: 'root-token', tokens: () => tokens, sessions, clock });
+    const { id } = await begin('root-token');
+    for (const made of ['gone', `${id}x`, id.replace(/^./, '*'), id.split('.')[0]!, '.'])
+      for (let n = 0; n < 30; n++) expect(await asked({ id: made, key: '' })).toBe('session_over');
+    expect([looks, tried('root-token')]).toEqual([0, 'admin']);
   });
+
+  test('survives a restart, on the clock that goes on', async () => {
+    const store = openMemoryStore().sessions;
+    const start = () => testSessions(clock, { sessions: store });
+    const session = await start().begin(tokenDigest('root-token'));
+    const ended = await start().begin(tokenDigest('root-token'));
+    await start().end(ended.id);
+    const restarted = () =>
+      new Authenticator({ adminToken: 'root-token', tokens: () => tokens, sessions: start(), clock });
+    expect(await asked(session, {}, restarted())).toBe('admin');
+    expect(await asked(ended, {}, restarted())).toBe('session_over');
+    await clock.pass(12 * 60 * MINUTE);
+    expect(await asked(session, {}, restarted())).toBe('session_over');
+  });
+
+  test('that another node has ended is over here a second later, and so is what goes on', async () => {
+    const store = { sessions: openMemoryStore().sessions, nodes: {} };
+    const [here, there] = [testSessions(clock, store), testSessions(clock, store)];
+    signIn = new Authenticator({ adminToken: 'root-token', tokens: () => tokens, sessions: here, clock });
+    const session = await there.begin(tokenDigest('root-token'));
+    expect(await asked(session)).toBe('admin');
+    const caller = signIn.authenticate(requestOf(session), HERE, 'viewer');
+    await there.end(session.id);
+    await clock.pass(SECOND);
+    expect(signIn.isSignedIn(caller)).toBe(true);
+    await clock.pass(0);
+    expect(signIn.isSignedIn(caller)).toBe(false);
+    expect(await asked(session)).toBe('session_over');
+  });
+
+  test('begins and goes on while the store cannot be used, and says so', async () => {
+    const { sessions: store } = openMemoryStore();
+    let isBroken = false;
+    const fail = () => Promise.reject(new StorageError('the disk is gone'));
+    const failing: SessionStore = {
+      begin: (...asked) => (isBroken ? fail() : store.begin(...asked)),
+      find: (id) => (isBroken ? fail() : store.find(id)),
+      end: (id) => (isBroken ? fail() : store.end(id)),
+    };
+    let warnings = 0;
+    sessions = testSessions(clock, { sessions: failing, nodes: {} }, () => warnings++);
+    signIn = new Authenticator({ adminToken: 'root-token', tokens: () => tokens, sessions, clock });
+    const before = await begin('root-token');
+    isBroken = true;
+    await clock.pass(MINUTE);
+    const meanwhile = await begin('root-token');
+    expect([await asked(before), await asked(meanwhile), warnings]).toEqual(['admin', 'admin', 1]);
+    await expect(sessions.end(before.id)).rejects.toThrow('the disk is gone');
+    isBroken = false;
+    await clock.pass(MINUTE);
+    expect(await asked(meanwhile)).toBe('admin');
+  });
+
+  interface Tried {
+    readonly method?: string;
+    readonly headers?: object;
+    readonly key?: 'other' | 'none';
+  }
 
   test.each([
-    ['GET without any header', 'GET', {}, 'admin'],
-    ['HEAD without any header', 'HEAD', {}, 'admin'],
-    ['POST without the header of the console', 'POST', {}, 'cross_site_request'],
-    ['POST with another value of it', 'POST', { 'x-millrace-console': '0' }, 'cross_site_request'],
-    ['POST with it', 'POST', CONSOLE, 'admin'],
-    ['DELETE without it', 'DELETE', { 'sec-fetch-site': 'same-origin' }, 'cross_site_request'],
-    ['PATCH of the same origin', 'PATCH', { ...CONSOLE, 'sec-fetch-site': 'same-origin' }, 'admin'],
-    ['PUT of a sibling domain', 'PUT', { ...CONSOLE, 'sec-fetch-site': 'same-site' }, 'cross_site_request'],
-    ['POST of another site', 'POST', { ...CONSOLE, 'sec-fetch-site': 'cross-site' }, 'cross_site_request'],
+    ['GET', {}, 'admin'],
+    ['GET without the value that came with the cookie', { key: 'none' }, 'session_over'],
+    ['GET with that of another session', { key: 'other' }, 'session_over'],
+    ['POST without it', { method: 'POST', key: 'none' }, 'session_over'],
+    ['POST', { method: 'POST' }, 'admin'],
+    ['PATCH of the same origin', { method: 'PATCH', headers: { 'sec-fetch-site': 'same-origin' } }, 'admin'],
+    [
+      'PUT of a sibling domain',
+      { method: 'PUT', headers: { 'sec-fetch-site': 'same-site' } },
+      'cross_site_request',
+    ],
+    [
+      'POST of another site',
+      { method: 'POST', headers: { 'sec-fetch-site': 'cross-site' } },
+      'cross_site_request',
+    ],
     [
       'POST of our Origin',
-      'POST',
-      { ...CONSOLE, origin: 'http://m.example:8080', host: 'm.example:8080' },
+      { method: 'POST', headers: { origin: 'http://m.example:8080', host: 'm.example:8080' } },
       'admin',
     ],
     [
       'POST of another Origin',
-      'POST',
-      { ...CONSOLE, origin: 'http://evil.example', host: 'm.example:8080' },
+      { method: 'POST', headers: { origin: 'http://evil.example', host: 'm.example:8080' } },
+      'cross_site_request',
+    ],
+    [
+      'POST of another port',
+      { method: 'POST', headers: { origin: 'http://m.example:9000', host: 'm.example:8080' } },
       'cross_site_request',
     ],
     [
       'POST of no Origin that can be named',
-      'POST',
-      { ...CONSOLE, origin: 'null', host: 'm.example' },
+      { method: 'POST', headers: { origin: 'null', host: 'm.example' } },
       'cross_site_request',
     ],
     [
       'POST through a proxy that changes Host',
-      'POST',
-      { ...CONSOLE, origin: 'https://m.example', host: '10.0.0.1', 'sec-fetch-site': 'same-origin' },
+      {
+        method: 'POST',
+        headers: { origin: 'https://m.example', host: '10.0.0.1', 'sec-fetch-site': 'same-origin' },
+      },
       'admin',
     ],
-  ])('is heeded or refused: %s', (_, method, headers, caller) => {
-    expect(asked(begin('root-token'), { method, headers })).toBe(caller);
+  ] satisfies [string, Tried, string][])(
+    'is heeded or refused: %s',
+    async (_, { key, ...more }: Tried, caller) => {
+      const session = await begin('root-token');
+      const other = await begin('root-token');
+      const sent = { own: session.key, other: other.key, none: '' }[key ?? 'own'];
+      expect(await asked({ ...session, key: sent }, more)).toBe(caller);
+    },
+  );
+
+  test('does not count beside a token', async () => {
+    const session = await begin('root-token');
+    expect(await asked(session, { headers: { authorization: 'Bearer viewer-token' } })).toBe('viewer');
+    expect(await asked(session, { headers: { authorization: 'Bearer wrong' } })).toBe('token_invalid');
   });
 
-  test('does not count beside a token', () => {
-    const id = begin('root-token');
-    expect(asked(id, { headers: { authorization: 'Bearer viewer-token' } })).toBe('viewer');
-    expect(asked(id, { headers: { authorization: 'Bearer wrong' } })).toBe('token_invalid');
-  });
-
-  test('of ten thousand and one begun is the only one to end', () => {
-    const first = begin('root-token');
-    const second = begin('root-token');
-    for (let n = 0; n < 9_999; n++) begin('root-token');
-    expect([asked(first), asked(second)]).toEqual(['session_over', 'admin']);
+  test('of a hundred and one of a token is the only one to end, and none of another token does', async () => {
+    const store = openMemoryStore().sessions;
+    sessions = testSessions(clock, { sessions: store });
+    const other = await begin('root-token');
+    const all: BegunSession[] = [];
+    for (let n = 0; n < 100; n++) all.push(await begin('viewer-token'));
+    signIn = new Authenticator({ adminToken: 'root-token', tokens: () => tokens, sessions, clock });
+    expect(await asked(all[0]!)).toBe('viewer');
+    all.push(await begin('viewer-token'));
+    expect([await asked(all[0]!), await asked(all[1]!)]).toEqual(['session_over', 'viewer']);
+    expect([await asked(all[100]!), await asked(other)]).toEqual(['viewer', 'admin']);
   });
 });
 
@@ -406,7 +501,15 @@ test.each([
   ['a proxy that says so', false, { 'x-forwarded-proto': 'https, http' }, true],
   ['a page that says so', false, { origin: 'https://m.example' }, true],
 ])('the cookie is for https only where the browser speaks it: %s', (_, isEncrypted, headers, isSecure) => {
-  const cookie = sessionCookie('c', { method: 'POST', headers, isEncrypted });
-  const base = 'millrace_session=c; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200';
-  expect(cookie).toBe(isSecure ? `${base}; Secure` : base);
+  const cookie = sessions.cookie('c', { method: 'POST', headers, isEncrypted });
+  const base = 'millrace_0a1b2c3d=c; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200';
+  expect(cookie).toBe(isSecure ? `__Host-${base}; Secure` : base);
+});
+
+test('of two cookies the one counts that no other site can set', () => {
+  const both = 'millrace_0a1b2c3d=plain; x=y; __Host-millrace_0a1b2c3d=host';
+  expect(sessions.idIn({ cookie: both })).toBe('host');
+  expect(sessions.idIn({ cookie: 'millrace_0a1b2c3d=plain' })).toBe('plain');
+  expect(sessions.idIn({ cookie: 'millrace_session=old; millrace_ffffffff=another' })).toBeUndefined();
+  expect(sessions.idIn({})).toBeUndefined();
 });

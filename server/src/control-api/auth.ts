@@ -7,7 +7,7 @@ import { hasRole, type Role, type TokenLimits, type TokenRecord } from '../model
 import { isoTime, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Problem } from './problem.ts';
-import { type BrowserRequest, refuseOtherSites, type SessionStore, sessionIdIn } from './sessions.ts';
+import { type BrowserRequest, type ConsoleSessions, refuseOtherPages } from './sessions.ts';
 
 const BEARER = /^bearer +([!-~]+) *$/i;
 
@@ -119,7 +119,7 @@ export interface AuthenticatorDependencies {
   /** The token with every right. */
   readonly adminToken: string;
   readonly tokens: () => readonly TokenRecord[];
-  readonly sessions: SessionStore;
+  readonly sessions: ConsoleSessions;
   readonly clock: Clock;
   /** Hears the name of each token that is used. */
   readonly tokenUsed?: (name: string) => void;
@@ -147,17 +147,25 @@ export class Authenticator {
     this.admin = { name: ADMIN_NAME, role: 'admin', digest: tokenDigest(dependencies.adminToken) };
   }
 
+  /** Brings what is known of the session of a request up to date, where it has one. Comes before `authenticate`. */
+  async prepare({ headers }: BrowserRequest): Promise<void> {
+    const { sessions } = this.#dependencies;
+    const session = headers.authorization === undefined ? sessions.idIn(headers) : undefined;
+    if (session !== undefined) await sessions.refresh(session);
+  }
+
   /**
    * Throws a `Problem` for a missing token, a wrong one, and one whose role is below `least`. The token of an Authorization header
-   * goes before the cookie of a session.
+   * goes before the cookie of a session, which counts beside its second value, or alone where the operation says so.
    */
-  authenticate(request: BrowserRequest, address: string, least: Role): Caller {
-    const { authorization, cookie } = request.headers;
-    const session = authorization === undefined ? sessionIdIn(cookie) : undefined;
+  authenticate(request: BrowserRequest, address: string, least: Role, takesCookieAlone = false): Caller {
+    const { headers } = request;
+    const { authorization } = headers;
+    const session = authorization === undefined ? this.#dependencies.sessions.idIn(headers) : undefined;
     const caller =
       session === undefined
         ? this.signIn(bearerToken(authorization), address)
-        : this.#ownerOfSession(session, request);
+        : this.#ownerOfSession(session, request, takesCookieAlone);
     refuseLowerRole(caller, least);
     this.#dependencies.tokenUsed?.(caller.name);
     return caller;
@@ -182,22 +190,25 @@ export class Authenticator {
 
   /** Whether the token still exists, and the session too where there is one. The role may be another than before. */
   isSignedIn({ digest, session }: Caller): boolean {
-    if (session !== undefined && this.#dependencies.sessions.find(session) === undefined) return false;
+    const { sessions } = this.#dependencies;
+    if (session !== undefined && sessions.find(session) === undefined) return false;
+    // The next look sees whether another node has ended it.
+    if (session !== undefined) void sessions.refresh(session);
     const owner = this.#ownerOf(digest);
     return owner !== undefined && !this.#isExpired(owner);
   }
 
-  /** An id of 256 bits cannot be guessed, so wrong ones are not counted: after a restart every open page sends one. */
-  #ownerOfSession(id: string, request: BrowserRequest): Caller {
+  /** An id of 256 bits cannot be guessed, so wrong ones are not counted: every page that is left open sends one for hours. */
+  #ownerOfSession(id: string, request: BrowserRequest, takesCookieAlone: boolean): Caller {
     const { sessions } = this.#dependencies;
     const session = sessions.find(id);
-    if (session === undefined) throw new Problem('session_over', { hint: sessions.whyOver(id) });
+    if (session === undefined) throw new Problem('session_over');
     const owner = this.#ownerOf(session.token);
     if (owner === undefined)
       throw new Problem('session_over', { hint: 'Its token was revoked: sign in with another one.' });
     if (this.#isExpired(owner))
       throw new Problem('session_over', { hint: 'The time of its token is over: sign in with another one.' });
-    refuseOtherSites(request);
+    refuseOtherPages(request, session, takesCookieAlone);
     return { ...owner, session: id };
   }
 

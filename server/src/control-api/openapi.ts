@@ -5,7 +5,6 @@ import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import { type ApiOperation, isRepeatable } from './operation.ts';
 import { type ProblemCode, statusOf } from './problem.ts';
-import { COOKIE_NAME } from './sessions.ts';
 import { FILTERED } from './token-limits.ts';
 
 /** Problems of every operation that needs somebody who is signed in. */
@@ -52,7 +51,12 @@ export function openApi(operations: readonly ApiOperation[], version: string): J
       securitySchemes: {
         ...receiving.components.securitySchemes,
         token: { type: 'http', scheme: 'bearer', description: 'A token of the control API.' },
-        session: { type: 'apiKey', in: 'cookie', name: COOKIE_NAME, description: SESSION_DESCRIPTION },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'millrace_<installation>',
+          description: SESSION_DESCRIPTION,
+        },
       },
       responses: { ...(receiving.components.responses as JsonObject), ...Object.fromEntries(problems) },
       schemas: { ...(receiving.components.schemas as JsonObject), Problem: PROBLEM_SCHEMA },
@@ -70,7 +74,7 @@ const API_DESCRIPTION = [
 ].join(' ');
 
 const SESSION_DESCRIPTION =
-  'The cookie of a session, for browsers. Every method but GET and HEAD then also needs `X-Millrace-Console: 1`.';
+  'The cookie of a session, for browsers; `__Host-millrace_<installation>` under https. Every request then also needs `X-Millrace-Console` with the `key` of the sign-in.';
 
 const DESCRIPTION_OPERATION = {
   operationId: 'getOpenapi',

@@ -53,6 +53,8 @@ export interface ApiOperation {
   readonly showsBodies?: boolean;
   /** Whether a token with limits may call it so. Absent: it may not, because the operation is about more than these. */
   readonly isWithin?: Reach;
+  /** It answers to the cookie of a session also where the value beside it is absent: it says whose session that is, and no more. */
+  readonly takesCookieAlone?: boolean;
   /** Its success is a `CookieResult`. */
   readonly setsCookie?: boolean;
   /** It neither reads nor writes the store, so it works while that is broken. */

@@ -144,7 +144,8 @@ function serveOperations(
             clients.set(request, client);
             return;
           }
-          const caller = authenticator.authenticate(browser, address, one.role);
+          await authenticator.prepare(browser);
+          const caller = authenticator.authenticate(browser, address, one.role, one.takesCookieAlone);
           clients.set(request, { ...client, caller, isSignedIn: () => authenticator.isSignedIn(caller) });
         },
       ],
@@ -321,8 +322,10 @@ function serveMetrics(
 ): void {
   api.get(METRICS_PATH, async (request, reply) => {
     const { address } = received.get(request.raw)!;
+    const browser = browserRequest(request);
     if (!isPublic) {
-      const { limits } = authenticator.authenticate(browserRequest(request), address, 'metrics');
+      await authenticator.prepare(browser);
+      const { limits } = authenticator.authenticate(browser, address, 'metrics');
       // The page is about all of them.
       if (limits !== undefined) throw outsideToken(limits);
     }

@@ -1,85 +1,153 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Duration, HOUR, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Duration, HOUR, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { SessionStore, StoredSession } from '../ports/session-store.ts';
 import { Problem } from './problem.ts';
 
-export const COOKIE_NAME = 'millrace_session';
 const SESSION_LIFETIME: Duration = 12 * HOUR;
 const CODE_LIFETIME: Duration = HOUR;
 
-/** Sessions in memory. Beyond it the oldest ends, and its owner signs in again. */
-const MAX_SESSIONS = 10_000;
+/** Sessions of one token. With one more the oldest ends, so nobody's sign-ins end those of others. */
+const MAX_SESSIONS_OF_TOKEN = 100;
+
+/** Sessions in memory. One that finds no room there is looked up in the store again. */
+const MAX_KNOWN = 10_000;
 const MAX_CODES = 100;
 
-/** The header that a page of another site cannot add to a request without our consent. */
+/** How long this node goes by what it knows of a session that other nodes may end. */
+const KNOWN_FOR: Duration = SECOND;
+
+/** The header with the second value of a session. A page of another site cannot add it to a request without our consent. */
 const CONSOLE_HEADER = 'x-millrace-console';
 
-/** A person who is signed in to the console. It ends with its token. */
-export interface ConsoleSession {
-  /** The digest of the token that signed in. */
-  readonly token: string;
-  readonly expiresAt: Time;
+/** Digits of the installation's id in the name of a cookie. */
+const NAME_LENGTH = 8;
+
+export interface ConsoleSessionDependencies {
+  readonly store: {
+    readonly sessions: SessionStore;
+    /** Names the cookie: installations on different ports of a host take none from each other. The secret marks its value. */
+    readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
+    /** Present where other nodes may end a session. */
+    readonly nodes?: object | undefined;
+  };
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly logger: Pick<Logger, 'warn'>;
 }
 
-interface StoredSession extends ConsoleSession {
-  readonly until: Monotonic;
+/** A session as this node knows it. */
+interface KnownSession extends StoredSession {
+  /** When the store was asked for it last. */
+  readonly askedAt: Monotonic;
+  /** The store could not keep it: it lasts as long as this process. */
+  readonly isUnstored?: boolean;
+}
+
+/** A session that has just begun, with its two secrets. */
+export interface BegunSession {
+  /** The value of the cookie. */
+  readonly id: string;
+  /** The value of `X-Millrace-Console`. */
+  readonly key: string;
+  readonly session: StoredSession;
 }
 
 /**
- * The sessions of the console, in memory: a restart ends them all. A cookie is stored as its digest, so that a look into the
- * memory of the process gives nobody a session. spec/contract.md, "Sessions".
+ * The sessions of the console. They are in the store, by which they survive a restart and are known to every node, and in memory, so
+ * that a request need not wait for the store. Secrets are kept as digests alone. spec/contract.md, "Sessions".
  */
-export class SessionStore {
-  readonly #clock: Clock;
-  /** Begins every id, so that a cookie of an earlier start, or of another node, is told from one whose session is over. */
-  readonly #start = randomBytes(6).toString('base64url');
-  readonly #sessions = new Map<string, StoredSession>();
+export class ConsoleSessions {
+  readonly #dependencies: ConsoleSessionDependencies;
+  readonly #known = new Map<string, KnownSession>();
   /** Sign-in codes that are not used yet, by their digests. */
   readonly #codes = new Map<string, Monotonic>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(dependencies: ConsoleSessionDependencies) {
+    this.#dependencies = dependencies;
   }
 
-  /** Begins a session for the owner of a token. The id is the value of the cookie. */
-  begin(tokenDigest: string): { readonly id: string; readonly session: ConsoleSession } {
-    const id = `${this.#start}.${randomBytes(32).toString('base64url')}`;
+  /** Begins a session for the owner of a token. While the store cannot keep it, it lasts as long as this process. */
+  async begin(tokenDigest: string): Promise<BegunSession> {
+    const { clock, store, logger } = this.#dependencies;
+    const [random, key] = [newSecret(), newSecret()];
+    const id = `${random}.${this.#markOf(random)}`;
+    const now = clock.monotonic();
     const session = {
-      token: tokenDigest,
-      expiresAt: this.#clock.now() + SESSION_LIFETIME,
-      until: this.#clock.monotonic() + SESSION_LIFETIME,
+      ...{ id: digestOf(id), key: digestOf(key), token: tokenDigest },
+      ...{ expiresAt: clock.now() + SESSION_LIFETIME, until: now + SESSION_LIFETIME },
     };
-    this.#sessions.set(digestOf(id), session);
-    dropOldest(this.#sessions, MAX_SESSIONS);
-    return { id, session };
+    try {
+      const gone = await store.sessions.begin(session, now, MAX_SESSIONS_OF_TOKEN);
+      for (const one of gone) this.#known.delete(one);
+      this.#know({ ...session, askedAt: now });
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      logger.warn({ error }, 'session.not_kept');
+      this.#know({ ...session, askedAt: now, isUnstored: true });
+    }
+    return { id, key, session };
   }
 
-  /** The session of a cookie; undefined when it is over or was never there. */
-  find(id: string): ConsoleSession | undefined {
-    const key = digestOf(id);
-    const session = this.#sessions.get(key);
-    if (session === undefined || session.until > this.#clock.monotonic()) return session;
-    this.#sessions.delete(key);
+  /**
+   * Brings what this node knows of a session up to date. A store that cannot be read changes nothing. For a value that this installation has
+   * not made nothing is read: anybody can send a cookie.
+   */
+  async refresh(id: string): Promise<void> {
+    const { clock, store } = this.#dependencies;
+    if (!this.#isOurs(id)) return;
+    const digest = digestOf(id);
+    const known = this.#known.get(digest);
+    if (known !== undefined && !this.#isStale(known)) return;
+    const askedAt = clock.monotonic();
+    try {
+      const found = await store.sessions.find(digest);
+      if (found === undefined) this.#known.delete(digest);
+      else this.#know({ ...found, askedAt });
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+    }
+  }
+
+  /** The session of a cookie, as this node knows it; undefined when it is over or was never there. */
+  find(id: string): StoredSession | undefined {
+    const digest = digestOf(id);
+    const session = this.#known.get(digest);
+    if (session === undefined || session.until > this.#dependencies.clock.monotonic()) return session;
+    this.#known.delete(digest);
     return undefined;
   }
 
-  /** Why there is no session of a cookie any more, and what its owner can do. */
-  whyOver(id: string): string {
-    return id.startsWith(`${this.#start}.`)
-      ? 'It lasts for 12 hours, and ends when its owner signs out: sign in again.'
-      : 'The server was started again, or another node answers now, and sessions end with that: sign in again.';
+  /** Ends a session, on this node also when the store cannot be written. Rejects with a `StorageError` then. Idempotent. */
+  async end(id: string): Promise<void> {
+    const digest = digestOf(id);
+    this.#known.delete(digest);
+    await this.#dependencies.store.sessions.end(digest);
   }
 
-  /** Idempotent. */
-  end(id: string): void {
-    this.#sessions.delete(digestOf(id));
+  /** The id in the session cookie of a request, under either of its names. */
+  idIn({ cookie }: IncomingHttpHeaders): string | undefined {
+    const pairs = (cookie ?? '').split(';').map((pair) => pair.split('=', 2));
+    for (const wanted of [this.#cookieName(true), this.#cookieName(false)])
+      for (const [name, value] of pairs)
+        if (name?.trim() === wanted && value !== undefined) return value.trim();
+    return undefined;
+  }
+
+  /** The value of Set-Cookie; without an id they take the cookie away. Under https no other site can set one of this name. */
+  cookie(id: string | undefined, request: BrowserRequest): string {
+    const isSecure = isOverHttps(request);
+    const lifetime = id === undefined ? 0 : SESSION_LIFETIME / SECOND;
+    const attributes = `HttpOnly; SameSite=Strict; Path=/; Max-Age=${lifetime}`;
+    return `${this.#cookieName(isSecure)}=${id ?? ''}; ${attributes}${isSecure ? '; Secure' : ''}`;
   }
 
   /** A code that signs in the admin once, within an hour. */
   createCode(): string {
-    const code = randomBytes(32).toString('base64url');
-    this.#codes.set(digestOf(code), this.#clock.monotonic() + CODE_LIFETIME);
+    const code = newSecret();
+    this.#codes.set(digestOf(code), this.#dependencies.clock.monotonic() + CODE_LIFETIME);
     dropOldest(this.#codes, MAX_CODES);
     return code;
   }
@@ -89,8 +157,39 @@ export class SessionStore {
     const key = digestOf(code);
     const until = this.#codes.get(key);
     this.#codes.delete(key);
-    return until !== undefined && until > this.#clock.monotonic();
+    return until !== undefined && until > this.#dependencies.clock.monotonic();
   }
+
+  #markOf(random: string): string {
+    const { keySecret } = this.#dependencies.store.identity;
+    return createHmac('sha256', keySecret).update(`session ${random}`).digest('base64url').slice(0, 22);
+  }
+
+  #isOurs(id: string): boolean {
+    const [random = '', mark = ''] = id.split('.', 2);
+    const [one, other] = [Buffer.from(mark), Buffer.from(this.#markOf(random))];
+    return one.length === other.length && timingSafeEqual(one, other);
+  }
+
+  #cookieName(isSecure: boolean): string {
+    const name = `millrace_${this.#dependencies.store.identity.id.slice(0, NAME_LENGTH)}`;
+    return isSecure ? `__Host-${name}` : name;
+  }
+
+  #know(session: KnownSession): void {
+    this.#known.delete(session.id);
+    this.#known.set(session.id, session);
+    dropOldest(this.#known, MAX_KNOWN);
+  }
+
+  #isStale({ askedAt, isUnstored = false }: KnownSession): boolean {
+    const { store, clock } = this.#dependencies;
+    return store.nodes !== undefined && !isUnstored && clock.monotonic() - askedAt >= KNOWN_FOR;
+  }
+}
+
+function newSecret(): string {
+  return randomBytes(32).toString('base64url');
 }
 
 function digestOf(secret: string): string {
@@ -102,15 +201,6 @@ function dropOldest(map: Map<string, unknown>, most: number): void {
   if (map.size > most && oldest !== undefined) map.delete(oldest);
 }
 
-/** The id in the session cookie of a Cookie header. */
-export function sessionIdIn(cookies: string | undefined): string | undefined {
-  for (const pair of cookies?.split(';') ?? []) {
-    const [name, value] = pair.split('=', 2);
-    if (name?.trim() === COOKIE_NAME && value !== undefined) return value.trim();
-  }
-  return undefined;
-}
-
 /** The parts of a request by which one of another site is told from one of the console. */
 export interface BrowserRequest {
   readonly method: string;
@@ -120,17 +210,21 @@ export interface BrowserRequest {
 }
 
 /**
- * Refuses a request that changes something and that another site may have made a browser send. Throws a `Problem`.
- * `SameSite=Strict` keeps the cookie from most of them already, though not from pages of a sibling domain.
+ * Refuses a request that is not one of the page that signed in. A browser sends a cookie to every port of its host, and to us also from
+ * pages of other sites; the second value of the session is known to pages of our origin alone. Throws a `Problem`.
  */
-export function refuseOtherSites(request: BrowserRequest): void {
-  if (isSafe(request.method)) return;
-  refuseOtherOrigins(request);
-  if (request.headers[CONSOLE_HEADER] !== '1') {
-    throw new Problem('cross_site_request', {
-      hint: 'With a cookie send X-Millrace-Console: 1 too; a program sends Authorization: Bearer and a token instead.',
-    });
-  }
+export function refuseOtherPages(
+  request: BrowserRequest,
+  session: StoredSession,
+  takesCookieAlone: boolean,
+): void {
+  if (!isSafe(request.method)) refuseOtherOrigins(request);
+  const key = request.headers[CONSOLE_HEADER];
+  if (key === undefined && takesCookieAlone) return;
+  if (typeof key === 'string' && digestOf(key) === session.key) return;
+  throw new Problem('session_over', {
+    hint: 'The browser has its cookie, and this page has not the value that came with it (X-Millrace-Console): sign in again.',
+  });
 }
 
 /**
@@ -159,13 +253,6 @@ function quoted(value: string | string[]): string {
 
 function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
-}
-
-/** The value of a Set-Cookie header; without an id it takes the cookie away. `Secure` where the browser speaks https. */
-export function sessionCookie(id: string | undefined, request: BrowserRequest): string {
-  const lifetime = id === undefined ? 0 : SESSION_LIFETIME / SECOND;
-  const attributes = `HttpOnly; SameSite=Strict; Path=/; Max-Age=${lifetime}`;
-  return `${COOKIE_NAME}=${id ?? ''}; ${attributes}${isOverHttps(request) ? '; Secure' : ''}`;
 }
 
 /** As far as the request tells: a proxy in between may take the encryption off. A false header harms its sender only. */

@@ -8,6 +8,7 @@ import type {
 import type { Damage, EventLog } from './event-log.ts';
 import type { Nodes } from './nodes.ts';
 import type { Regulations } from './regulations.ts';
+import type { SessionStore } from './session-store.ts';
 import type { SettingsStore } from './settings-store.ts';
 
 /** The ports that share one commit. One adapter opens and implements all of them. */
@@ -15,6 +16,7 @@ export interface Store {
   readonly log: EventLog;
   readonly queue: DeliveryQueue;
   readonly settings: SettingsStore;
+  readonly sessions: SessionStore;
   readonly history: DeliveryHistories;
   readonly deadLetters: DeadLetterQueue;
   readonly endpointHealth: EndpointHealthStore;

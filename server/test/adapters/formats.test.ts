@@ -68,6 +68,7 @@ async function fill(store: Store): Promise<void> {
   await store.queue.enqueue(slice);
   await store.endpointHealth.save(HEALTH);
   await store.regulations.create(REGULATION);
+  await store.sessions.begin(SESSION, START, 1);
   // Nothing reads after these: they wait in the redo log.
   for (const id of WAITING) await store.log.append(batch([event(id)]));
 }
@@ -91,6 +92,9 @@ const REGULATION = {
   by: 'admin',
   userIds: ['suppressed'],
 } as const;
+
+/** In files of format 9 and later. */
+const SESSION = { id: 'session', key: 'key', token: 'token', expiresAt: START + HOUR, until: START + HOUR };
 
 async function expectEverything(store: Store, format: number): Promise<void> {
   const waiting = format >= 8 ? WAITING.length : 0;
@@ -142,6 +146,8 @@ describe('a data folder of', () => {
       const store = await openStore({ folder });
       await expectEverything(store, Number.parseInt(file, 10));
       expect(await store.endpointHealth.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
+      const session = await store.sessions.find('session');
+      expect(session).toEqual(Number.parseInt(file, 10) >= 9 ? SESSION : undefined);
       const regulated = Number.parseInt(file, 10) >= 5 ? { userId: 'suppressed' } : undefined;
       if (regulated === undefined) expect(await store.regulations.open()).toEqual([]);
       else expect(await store.regulations.suppression('suppressed')).toMatchObject(regulated);

@@ -51,7 +51,7 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
     await ask(
       database,
       `${KEYS_OF_BEFORE};
-        drop table skip_set, erasure, probe, acknowledgement, gone_node;
+        drop table skip_set, erasure, probe, acknowledgement, gone_node, session;
         alter table profile rename column body to state;
         insert into profile(id, state) values (1, '\\x01');
         insert into key select 1000 - n, n, 0, 1 from generate_series(0, 299) n;

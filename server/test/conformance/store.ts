@@ -20,6 +20,7 @@ import { readConformance } from './read.ts';
 import { recoverOrphansConformance } from './recover-orphans.ts';
 import { regulationsConformance } from './regulations.ts';
 import { retainConformance } from './retain.ts';
+import { sessionsConformance } from './sessions.ts';
 import { settingsConformance } from './settings.ts';
 import { settleConformance } from './settle.ts';
 import { spaceConformance } from './space.ts';
@@ -54,6 +55,7 @@ export function storeConformance(name: string, harness: StoreHarness): void {
       pendingConformance(subject);
       deadLettersConformance(subject);
       settingsConformance(subject);
+      sessionsConformance(subject);
       endpointHealthConformance(subject);
       regulationsConformance(subject);
     });

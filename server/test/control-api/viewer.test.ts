@@ -18,11 +18,11 @@ const ALLOWED = ['postSession', 'deleteSession', 'postAudiencesPreview', 'postTr
 const isRefused = ({ id }: DescribedOperation) => !ALLOWED.includes(id);
 
 let world: World;
-let cookie: string;
+let session: Awaited<ReturnType<World['signIn']>>;
 
 beforeAll(async () => {
   world = await World.start();
-  cookie = await world.signIn(world.viewer);
+  session = await world.signIn(world.viewer);
 });
 
 afterAll(() => world.stop());
@@ -44,8 +44,7 @@ test.each(CHANGING.filter(isRefused).map((operation) => [operation.id, operation
   async (_, operation) => {
     const good = await grantedBy(operation, world);
     const before = await records();
-    const session = { cookie, 'x-millrace-console': '1', 'sec-fetch-site': 'same-origin' };
-    for (const headers of [bearer(world.viewer), session]) {
+    for (const headers of [bearer(world.viewer), { ...session, 'sec-fetch-site': 'same-origin' }]) {
       const { status, body } = await world.send(operation, { ...good, headers });
       expect([status, JSON.parse(body).code]).toEqual([403, 'role_too_low']);
     }
@@ -54,24 +53,47 @@ test.each(CHANGING.filter(isRefused).map((operation) => [operation.id, operation
 );
 
 test('a session reads what its token reads, and nothing once it is over', async () => {
-  const read = (path: string, from = cookie) =>
-    world.send({ method: 'GET', path }, { headers: { cookie: from } });
+  const read = (path: string, headers = session) => world.send({ method: 'GET', path }, { headers });
   expect(JSON.parse((await read('/api/v1/session')).body)).toMatchObject({ role: 'viewer' });
   expect((await read('/api/v1/status')).status).toBe(200);
   expect((await read('/metrics')).status).toBe(200);
   expect((await read('/api/v1/tokens')).status).toBe(403);
   const own = await world.signIn(world.viewer);
-  const headers = { cookie: own, 'x-millrace-console': '1' };
   const { status, headers: answered } = await world.send(
     { method: 'DELETE', path: '/api/v1/session' },
-    { headers },
+    { headers: own },
   );
   expect([status, answered['set-cookie']]).toEqual([
     204,
-    [expect.stringMatching(/^millrace_session=; .*Max-Age=0/)],
+    [expect.stringMatching(/^millrace_[0-9a-f]{8}=; .*Max-Age=0/)],
   ]);
   expect((await read('/api/v1/status', own)).status).toBe(401);
   expect((await read('/api/v1/status')).status).toBe(200);
+});
+
+test('a cookie alone is of no use to a program on another port of the host, and one of another sign-in neither', async () => {
+  const other = await world.signIn(world.viewer);
+  const { cookie } = session;
+  // Alone it only says whose session it is of.
+  const own = await world.send({ method: 'GET', path: '/api/v1/session' }, { headers: { cookie } });
+  expect([own.status, JSON.parse(own.body).role]).toEqual([200, 'viewer']);
+  expect((await world.send({ method: 'GET', path: '/metrics' }, { headers: { cookie } })).status).toBe(401);
+  for (const headers of [
+    { cookie },
+    { cookie, 'x-millrace-console': '1' },
+    { cookie, 'x-millrace-console': other['x-millrace-console'] },
+  ])
+    for (const [method, path] of [
+      ['GET', 'session'],
+      ['GET', 'status'],
+      ['DELETE', 'session'],
+    ] as const) {
+      if (path === 'session' && method === 'GET' && !('x-millrace-console' in headers)) continue;
+      const { status, body } = await world.send({ method, path: `/api/v1/${path}` }, { headers });
+      expect([path, status, JSON.parse(body).code]).toEqual([path, 401, 'session_over']);
+    }
+  const whole = await world.send({ method: 'GET', path: '/api/v1/session' }, { headers: session });
+  expect(whole.status).toBe(200);
 });
 
 test('a viewer gets a mask in the place of each write key, in every answer that has them', async () => {

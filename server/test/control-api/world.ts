@@ -57,12 +57,15 @@ function recordsFor({ receiver, refusing, down }: Pick<Started, 'receiver' | 're
   };
 }
 
+/** What a browser sends that is signed in. */
+type SessionHeaders = Readonly<Record<'cookie' | 'x-millrace-console', string>>;
+
 /** The real program with something of everything in it. */
 export class World {
   readonly #started: Started;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 4 });
   #viewer = '';
-  #session = '';
+  #session: SessionHeaders | undefined;
   #names = 0;
   #expired: Promise<string> | undefined;
   #limited: Promise<string> | undefined;
@@ -102,13 +105,14 @@ export class World {
     this.#session = await this.signIn(ADMIN);
   }
 
-  /** The cookie of a new session. */
-  async signIn(token: string): Promise<string> {
+  /** The headers of a new session. */
+  async signIn(token: string): Promise<SessionHeaders> {
     const path = '/api/v1/session';
-    const { status, headers } = await this.send({ method: 'POST', path }, { body: { token } });
+    const { status, headers, body } = await this.send({ method: 'POST', path }, { body: { token } });
     const [cookie] = headers['set-cookie'] ?? [];
     if (status !== 201 || cookie === undefined) throw new Error(`the sign-in was answered ${status}`);
-    return cookie.slice(0, cookie.indexOf(';'));
+    const { key } = JSON.parse(body) as { key: string };
+    return { cookie: cookie.slice(0, cookie.indexOf(';')), 'x-millrace-console': key };
   }
 
   get pid(): number {
@@ -120,8 +124,9 @@ export class World {
     return this.#viewer;
   }
 
-  /** The cookie of a session of the admin. */
-  get session(): string {
+  /** The headers of a session of the admin. */
+  get session(): SessionHeaders {
+    if (this.#session === undefined) throw new Error('nobody has signed in yet');
     return this.#session;
   }
 

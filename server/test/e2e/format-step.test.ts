@@ -17,7 +17,7 @@ import {
 import { until } from '../support/until.ts';
 
 /** The last commit that writes the format before this one. Whoever adds a format names the commit before it here. */
-const BEFORE = '8173901a39b42a5c642910eb54a6d74fb80d9f20';
+const BEFORE = '85789cc2389b144cb7b0ec56850b3d86ca7e4e9d';
 
 /** The first format whose programs say that a store is newer before they judge anything else. */
 const SAYS_SO_FIRST = 8;

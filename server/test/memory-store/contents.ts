@@ -12,6 +12,7 @@ import type { ClockMark } from '../../src/ports/clock.ts';
 import type { DeadLetter, PendingSetId } from '../../src/ports/delivery-queue.ts';
 import { type AppendResult, type CallCounts, StorageError } from '../../src/ports/event-log.ts';
 import type { StoredRegulation } from '../../src/ports/regulations.ts';
+import type { StoredSession } from '../../src/ports/session-store.ts';
 import type { AuditEntry } from '../../src/ports/settings-store.ts';
 
 /**
@@ -67,6 +68,8 @@ export interface MemoryContents {
   readonly replayRecords: Map<string, Replay>;
   /** In the order of writing. */
   readonly audit: AuditEntry[];
+  /** By id, in the order in which they began. */
+  readonly sessions: Map<string, StoredSession>;
   /** By destination id, as JSON. */
   readonly endpointHealths: Map<number, string>;
   /** By id. */
@@ -168,6 +171,7 @@ export function emptyContents(): MemoryContents {
     tokenRecords: new Map(),
     replayRecords: new Map(),
     audit: [],
+    sessions: new Map(),
     endpointHealths: new Map(),
     regulations: new Map(),
     regulationSubjects: new Map(),

@@ -6,6 +6,7 @@ import { openDeliveryQueue } from './delivery-queue.ts';
 import { openEventLog } from './event-log.ts';
 import { openDeadLetters, openHistory } from './history.ts';
 import { openRegulations } from './regulations.ts';
+import { openSessions } from './sessions.ts';
 import { openEndpointHealths, openSettings } from './settings.ts';
 
 export { emptyContents, type MemoryContents } from './contents.ts';
@@ -35,6 +36,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     log: openEventLog(contents, holder, options.dedupeWindow ?? DAY),
     queue: openDeliveryQueue(contents, holder),
     settings: openSettings(contents, holder),
+    sessions: openSessions(contents, holder),
     history: openHistory(contents),
     deadLetters: openDeadLetters(contents, holder),
     endpointHealth: openEndpointHealths(contents, holder),

@@ -88,7 +88,20 @@ describe.skipIf(!HAS_POSTGRES || !hasNginx())('the proxy of compose.yaml', () =>
     expect(seen('/api/v1/replays').flat()).toHaveLength(1);
   });
 
-  it('keeps a browser on the node that it has signed in to', async () => {
+  it('has nodes that know the sign-ins of each other, and that one is over', async () => {
+    const [a, b] = nodes.map(({ url }) => `${url}/api/v1/session`) as [string, string];
+    const signedIn = await fetch(a, { method: 'POST', body: JSON.stringify({ token: TOKEN }) });
+    const { key } = (await signedIn.json()) as { key: string };
+    const headers = { cookie: signedIn.headers.get('set-cookie')!.split(';')[0]!, 'x-millrace-console': key };
+    expect((await fetch(b, { headers })).status).toBe(200);
+    expect((await fetch(a.replace('session', 'status'), { headers })).status).toBe(200);
+    expect((await fetch(b, { method: 'DELETE', headers })).status).toBe(204);
+    await until('the first node has heard of it', async () =>
+      expect((await fetch(a, { headers })).status).toBe(401),
+    );
+  });
+
+  it('keeps a client on one node, which knows the keys of its repeated requests', async () => {
     const get = { headers: AUTHORIZED };
     for (let nth = 0; nth < 6; nth++)
       expect((await fetch(`${proxy!.adminUrl}/api/v1/sources`, get)).status).toBe(200);

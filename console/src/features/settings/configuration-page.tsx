@@ -42,15 +42,10 @@ function Export() {
       title="As it is now"
       about="without its secrets"
       aside={
-        <a
-          className="btn btn-s"
-          href={`/api/v1/config`}
-          download="millrace.config.json"
-          aria-label="Download as JSON"
-        >
+        <Button isSmall onClick={() => download(data)} aria-label="Download as JSON">
           <Download className="i" aria-hidden />
           JSON
-        </a>
+        </Button>
       }
     >
       <details>
@@ -62,6 +57,17 @@ function Export() {
       </details>
     </Section>
   );
+}
+
+/** A link to the API would not do: it carries the cookie, and not the value beside it. */
+function download(document: object): void {
+  const url = URL.createObjectURL(new Blob([JSON.stringify(document)], { type: 'application/json' }));
+  const link = Object.assign(window.document.createElement('a'), {
+    href: url,
+    download: 'millrace.config.json',
+  });
+  link.click();
+  URL.revokeObjectURL(url);
 }
 
 /** A pasted file is compared first; nothing changes before the plan is confirmed. */

@@ -469,6 +469,12 @@ const MIGRATIONS: readonly string[] = [
   -- drop it: by this name it finds none, and its profiles stand still until it is updated.
   alter table profile rename column state to body;
   `,
+  `
+  -- Who is signed in to the console: digests of the secrets that the browser shows. See settings/session-store.ts.
+  create table session(number bigint generated always as identity primary key, id text not null unique, key text not null,
+    token text not null, expires_at bigint not null, until bigint not null);
+  create index session_token on session(token, number);
+  `,
 ];
 
 /**

@@ -14,6 +14,7 @@ import { PendingSets } from './queue/pending.ts';
 import { queueOf } from './queue/queue.ts';
 import { PostgresRegulations } from './regulations/regulation-store.ts';
 import { FORMAT, migrate } from './schema.ts';
+import { PostgresSessions } from './settings/session-store.ts';
 import { PostgresSettings } from './settings/settings-store.ts';
 import { hasProfiles, PostgresProfileStore } from './users/profile-store.ts';
 
@@ -92,6 +93,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       log,
       ...queueOf({ database, nodes, log, pending }),
       settings: new PostgresSettings(database),
+      sessions: new PostgresSessions(database),
       regulations: new PostgresRegulations(database, idHash(hash), (part) => log.noteDamage(part)),
       ...(clocks === undefined ? {} : { lastClockMark: JSON.parse(clocks) as ClockMark }),
       sharedClock: await databaseClockMark(database),

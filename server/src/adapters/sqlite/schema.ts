@@ -195,6 +195,19 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   `,
   LEDGER_TAIL,
   addRedo,
+  `
+  -- Who is signed in to the console: digests of the secrets that the browser shows. See settings/session-table.ts. An earlier version
+  -- would take a token that has limits or an end for one without.
+  create table session(
+    number integer primary key autoincrement,
+    id text not null unique,
+    key text not null,
+    token text not null,
+    expires_at integer not null,
+    until integer not null
+  ) strict;
+  create index session_token on session(token, number);
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -14,6 +14,7 @@ import type {
 import type { Batch, EventLog, LogQuery, PositionPage, StoredEvent } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { IdHash, Regulations, StoredRegulation } from '../../ports/regulations.ts';
+import type { SessionStore } from '../../ports/session-store.ts';
 import type { SettingsStore } from '../../ports/settings-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { decodeAppended, joinedLength, joinLines, offsetsOf } from '../encoding/chunk-codec.ts';
@@ -93,6 +94,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     log: eventLogOf(thread, keyHash(keySecret), dedupeWindow),
     queue: deliveryQueueOf(thread),
     settings: settingsOf(thread),
+    sessions: sessionsOf(thread),
     history: deliveryHistoriesOf(thread),
     deadLetters: deadLetterQueueOf(thread),
     endpointHealth: endpointHealthOf(thread),
@@ -281,6 +283,14 @@ function settingsOf(thread: WriterThread): SettingsStore {
     apply: (changes) => thread.request('apply', changes),
     audit: (query, limit, from) =>
       thread.request('audit', from === undefined ? { query, limit } : { query, limit, from }),
+  };
+}
+
+function sessionsOf(thread: WriterThread): SessionStore {
+  return {
+    begin: (session, now, most) => thread.request('beginSession', { session, now, most }),
+    find: (id) => thread.request('findSession', id),
+    end: (id) => thread.request('endSession', id),
   };
 }
 

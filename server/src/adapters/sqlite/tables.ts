@@ -16,6 +16,7 @@ import { RegulationTable, regulationHandlers } from './regulations/regulation-ta
 import { SuppressionTable } from './regulations/suppression-table.ts';
 import type { RpcAnswer, RpcHandlers, RpcRequest } from './rpc.ts';
 import { RecordTable, settingsHandlers } from './settings/records.ts';
+import { SessionTable, sessionHandlers } from './settings/session-table.ts';
 import { idleHandlers } from './upkeep/idle.ts';
 import { Maintenance } from './upkeep/maintenance.ts';
 import { FileSpace } from './upkeep/retention.ts';
@@ -24,6 +25,7 @@ import { FileSpace } from './upkeep/retention.ts';
 export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof queueHandlers> &
   ReturnType<typeof settingsHandlers> &
+  ReturnType<typeof sessionHandlers> &
   ReturnType<typeof regulationHandlers> &
   ReturnType<typeof idleHandlers>;
 
@@ -63,6 +65,9 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   load: 'the settings',
   apply: 'changes of the settings',
   audit: 'the audit log',
+  beginSession: 'sessions of the console',
+  findSession: 'sessions of the console',
+  endSession: 'sessions of the console',
   createRegulation: 'regulations',
   regulation: 'regulations',
   listRegulations: 'regulations',
@@ -95,7 +100,7 @@ export interface TablesOptions {
 }
 
 /**
- * The tables of one open file, in four groups: log, queue, settings, regulations. They keep state in memory that follows the transaction
+ * The tables of one open file, in four groups: log, queue, settings with sessions, regulations. They keep state in memory that follows the transaction
  * step by step: after a failed transaction, make a new object from the file.
  */
 export class Tables {
@@ -144,6 +149,7 @@ export class Tables {
       ...logHandlers(log, maintenance),
       ...queueHandlers(queue),
       ...settingsHandlers(records),
+      ...sessionHandlers(new SessionTable(database)),
       ...regulationHandlers(regulations),
       ...idleHandlers(database, keys),
     };

@@ -4,13 +4,13 @@ import { isoTime } from '../../model/time.ts';
 import { type Authenticator, type Caller, refuseLowerRole } from '../auth.ts';
 import { type ApiOperation, CookieResult, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { refuseOtherOrigins, type SessionStore, sessionCookie, sessionIdIn } from '../sessions.ts';
+import { type ConsoleSessions, refuseOtherOrigins } from '../sessions.ts';
 import { FILTERED, outsideToken } from '../token-limits.ts';
 
 const sessionSchema = z.object({
   name: z.string().meta({ description: 'Of the token.' }),
   role: z.enum(ROLES),
-  expiresAt: z.string().exactOptional().meta({ description: 'Absent for a request that carries a token.' }),
+  expiresAt: z.string().exactOptional().meta({ description: 'Absent for a token without an end.' }),
 });
 
 const SECRET_RULE = 'must be one word of at most 1,000 visible ASCII characters';
@@ -24,7 +24,7 @@ const credentialsSchema = z
   );
 
 export interface SessionOperationDependencies {
-  readonly sessions: SessionStore;
+  readonly sessions: ConsoleSessions;
   readonly authenticator: Pick<Authenticator, 'signIn' | 'admin'>;
 }
 
@@ -46,19 +46,25 @@ export function sessionOperations({ sessions, authenticator }: SessionOperationD
       status: 201,
       summary: 'Signs a browser in with a token, or with the code of a sign-in link',
       body: credentialsSchema,
-      answer: sessionSchema.required(),
+      answer: sessionSchema.required().extend({
+        key: z.string().meta({
+          description:
+            'What every request with the cookie has to send as `X-Millrace-Console`. Shown this once.',
+        }),
+      }),
       problems: ['sign_in_code_used', 'role_too_low', 'outside_token'],
       run: async ({ body, client: { request, address } }) => {
         refuseOtherOrigins(request);
         const owner = ownerOf(body, address);
         refuseLowerRole(owner, 'viewer');
         if (owner.limits !== undefined) throw outsideToken(owner.limits);
-        const { name, role, digest } = owner;
-        const before = sessionIdIn(request.headers.cookie);
-        if (before !== undefined) sessions.end(before);
-        const { id, session } = sessions.begin(digest);
-        const value = { name, role, expiresAt: isoTime(session.expiresAt) };
-        return new CookieResult(value, sessionCookie(id, request));
+        const { name, role, digest, expiresAt = Number.POSITIVE_INFINITY } = owner;
+        const before = sessions.idIn(request.headers);
+        const { id, key, session } = await sessions.begin(digest);
+        // The one before is over for this browser, whatever becomes of it: its cookie is replaced.
+        if (before !== undefined) await sessions.end(before).catch(() => undefined);
+        const value = { name, role, expiresAt: isoTime(Math.min(session.expiresAt, expiresAt)), key };
+        return new CookieResult(value, sessions.cookie(id, request));
       },
     }),
     defineOperation({
@@ -67,12 +73,14 @@ export function sessionOperations({ sessions, authenticator }: SessionOperationD
       role: 'viewer',
       isInMemory: true,
       summary: 'Shows who is signed in',
+      takesCookieAlone: true,
       isWithin: FILTERED,
       answer: sessionSchema,
       run: async ({ client: { caller } }) => {
-        const { name, role, session } = caller!;
+        const { name, role, session, expiresAt = Number.POSITIVE_INFINITY } = caller!;
         const found = session === undefined ? undefined : sessions.find(session);
-        return { name, role, ...(found === undefined ? {} : { expiresAt: isoTime(found.expiresAt) }) };
+        const end = Math.min(found?.expiresAt ?? Number.POSITIVE_INFINITY, expiresAt);
+        return { name, role, ...(Number.isFinite(end) ? { expiresAt: isoTime(end) } : {}) };
       },
     }),
     defineOperation({
@@ -80,12 +88,11 @@ export function sessionOperations({ sessions, authenticator }: SessionOperationD
       path: 'session',
       role: 'viewer',
       setsCookie: true,
-      isInMemory: true,
       isWithin: FILTERED,
       summary: 'Signs out: the session of the cookie ends everywhere',
       run: async ({ client: { caller, request } }) => {
-        if (caller?.session !== undefined) sessions.end(caller.session);
-        return new CookieResult(undefined, sessionCookie(undefined, request));
+        if (caller?.session !== undefined) await sessions.end(caller.session);
+        return new CookieResult(undefined, sessions.cookie(undefined, request));
       },
     }),
   ];

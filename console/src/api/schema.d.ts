@@ -2123,20 +2123,6 @@ export interface components {
                 };
             };
         };
-        /** @description Forbidden: `cross_site_request`, `role_too_low`, `outside_token`, `bodies_not_shown` */
-        "bodies_not_shown.cross_site_request.outside_token.role_too_low": {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @constant */
-                    status?: 403;
-                    /** @enum {unknown} */
-                    code?: "cross_site_request" | "role_too_low" | "outside_token" | "bodies_not_shown";
-                };
-            };
-        };
         /** @description Too Many Requests: `too_many_failed_sign_ins`, `preview_running` */
         "preview_running.too_many_failed_sign_ins": {
             headers: {
@@ -5304,7 +5290,7 @@ export interface operations {
             };
             400: components["responses"]["body_not_json"];
             401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
-            403: components["responses"]["bodies_not_shown.cross_site_request.outside_token.role_too_low"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -5339,6 +5325,8 @@ export interface operations {
                         data: {
                             /** @description Absent for a profile with anonymous ids alone. */
                             userId?: string;
+                            /** @description Of such a profile: the one that destinations are told. */
+                            anonymousId?: string;
                             since: string;
                             /** @description true for a member of an audience, or the value of the trait. */
                             value: unknown;
@@ -5755,7 +5743,7 @@ export interface operations {
             };
             400: components["responses"]["body_not_json"];
             401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
-            403: components["responses"]["bodies_not_shown.cross_site_request.outside_token.role_too_low"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -5790,6 +5778,8 @@ export interface operations {
                         data: {
                             /** @description Absent for a profile with anonymous ids alone. */
                             userId?: string;
+                            /** @description Of such a profile: the one that destinations are told. */
+                            anonymousId?: string;
                             since: string;
                             /** @description true for a member of an audience, or the value of the trait. */
                             value: unknown;

@@ -88,7 +88,10 @@ export interface Visitor {
 }
 
 export interface MembersPage {
-  readonly members: readonly { readonly userId?: string; readonly since: Time; readonly value: Json }[];
+  readonly members: readonly (Readonly<Partial<Record<'userId' | 'anonymousId', string>>> & {
+    readonly since: Time;
+    readonly value: Json;
+  })[];
   readonly next?: string;
 }
 

@@ -470,6 +470,23 @@ describe('the processor', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  test('a rebuild loses something of those alone whose first event is not stored any more', async () => {
+    const world = await new World([BUYERS]).restart();
+    // Events of a year ago that have just come are all stored.
+    const timestamp = '2025-01-01T00:00:00.000Z';
+    world.store('track', { userId: 'ann', event: 'Order', timestamp });
+    world.store('track', { anonymousId: 'bob-before', event: 'Order', timestamp });
+    world.store('track', { userId: 'bob', event: 'Order' });
+    await world.catchUp();
+    expect(await world.processor.rebuild({ dryRun: true })).toMatchObject({ profiles: 3, poorer: 0 });
+    world.store('identify', { userId: 'bob', anonymousId: 'bob-before', traits: {} });
+    await world.catchUp();
+    world.contents.retainedFrom = 2;
+    expect(await world.processor.rebuild({ dryRun: true })).toMatchObject({ profiles: 2, poorer: 1 });
+    world.contents.retainedFrom = 3;
+    expect(await world.processor.rebuild({ dryRun: true })).toMatchObject({ profiles: 2, poorer: 2 });
+  });
+
   test('what a rebuild remembers of a user goes when the user is erased', async () => {
     const world = await new World([BUYERS]).restart();
     for (let nth = 0; nth < 2; nth++) world.store('track', { userId: 'ann', event: 'Order' });

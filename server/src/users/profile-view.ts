@@ -113,7 +113,7 @@ export class ProfileView {
   /** Members in the order of their profiles. A page may be short, or empty, and have a next one all the same. */
   async members(computation: number, limit: number, from?: string): Promise<MembersPage> {
     const definition = this.#options.computations.find(({ id }) => id === computation);
-    const members: { userId?: string; since: number; value: Json }[] = [];
+    const members: MembersPage['members'][number][] = [];
     if (definition === undefined) return { members };
     let after = from === undefined ? 0 : Number(from);
     let scanned = 0;
@@ -125,7 +125,7 @@ export class ProfileView {
       const recipient = recipientOf(profile, definition);
       if (recipient === undefined) continue;
       const { since, value } = computed;
-      members.push('userId' in recipient ? { userId: recipient.userId, since, value } : { since, value });
+      members.push({ ...recipient, since, value });
       if (members.length === limit) return { members, next: String(after) };
     }
     return { members };
@@ -138,9 +138,13 @@ export class ProfileView {
     const eventsSince = await this.#oldestArrival(first);
     let profiles = 0;
     let poorer = 0;
-    for await (const { firstSeenAt } of walkProfiles(store)) {
+    for await (const { firstSeenAt, firstPosition } of walkProfiles(store)) {
       profiles++;
-      if (eventsSince === undefined || firstSeenAt < eventsSince) poorer++;
+      // Earlier programs have noted only when the first event is said to have happened, which may be long before it arrived.
+      const isWhole = Number.isFinite(firstPosition)
+        ? firstPosition >= first
+        : firstSeenAt >= (eventsSince ?? 0);
+      if (eventsSince === undefined || !isWhole) poorer++;
     }
     return { profiles, events: end - first, poorer, ...(eventsSince === undefined ? {} : { eventsSince }) };
   }

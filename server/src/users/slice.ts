@@ -161,7 +161,8 @@ export class Slice {
     for (let nth = known; nth < merges.length; nth++) this.#noteMerge(merges[nth]!);
     if (profile === undefined) return;
     this.#touch(profile, event);
-    const { at, source } = event;
+    const { at, position, source } = event;
+    if (profile.firstSeenAt === Number.POSITIVE_INFINITY) profile.firstPosition = position;
     if (at < profile.firstSeenAt) profile.firstSeenAt = at;
     if (at > profile.lastSeenAt) profile.lastSeenAt = at;
     profile.sources.add(source);

@@ -287,6 +287,21 @@ function findsAnonymous(subject: Subject): void {
     expect(await findAll(subject.store, { userId: 'u1' })).toHaveLength(HOSTILE.length);
   });
 
+  it('erases the events of ids that earlier versions have stored and calls may not have, and of no others', async () => {
+    const { log } = subject.store;
+    const ids = ['half\ud800', 'half\ud801', 'x'.repeat(1025), 'x'.repeat(1026)];
+    await log.append(
+      batch(ids.flatMap((id, nth) => [event(`u${nth}`, 1, { userId: id }), anonymous(`a${nth}`, id)])),
+    );
+    const [half = '', , long = ''] = ids;
+    const { events } = await log.erase({ userIds: [half], anonymousIds: [long] });
+    expect(events).toBe(2);
+    for (const [nth, id] of ids.entries()) {
+      expect(await findAll(subject.store, { userId: id })).toHaveLength(nth === 0 ? 0 : 1);
+      expect(await findAll(subject.store, { anonymousId: id })).toHaveLength(nth === 2 ? 0 : 1);
+    }
+  });
+
   it('finds the events of thousands of owners in one query, and erases them', async () => {
     const { log } = subject.store;
     for (let nth = 0; nth < 20; nth++) {

@@ -133,10 +133,6 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   },
   postProfilesRebuild: {
     done: () => ({ body: { confirm: true } }),
-    rebuild_loses: async (world) => {
-      await world.profile();
-      return { body: {} };
-    },
   },
   getDeliveries: {
     done: () => ({ query: { destination: 'crm', state: 'dead' } }),
@@ -257,6 +253,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   'postBackups backup_running': 'a backup of these few events is over before another can be asked for',
   'postBackups 503': 'the folder of the backup cannot be written then either, which is 422',
   'deleteSession 503': 'a token has no session, so nothing of it has to be removed',
+  rebuild_loses:
+    'events have to expire first, after a day at the earliest: processor.test.ts counts whom that concerns',
+  preview_running: 'another one has to be under way just then: preview-desk.test.ts',
   profiles_unavailable: 'the users thread has to be dead or a file of it broken',
   'getProfilesUserId 503': 'profiles are read by their own thread, which may still answer or have ended',
   'getProfiles 503': 'profiles are read by their own thread, which may still answer or have ended',

@@ -215,7 +215,7 @@ test('a viewer without bodies sees which events there are, and nothing of what t
     expect([path, (await answered(token, ['GET', path])).code]).toEqual([path, 'bodies_not_shown']);
   const asked = { definition: "event('Order Placed').where(property('total') = 'p-secret')" };
   const preview = await answered(token, ['POST', 'audiences/preview'], asked);
-  expect(preview.code).toBe('bodies_not_shown');
+  expect(preview.code).toBe('role_too_low');
   for (const path of ['status', 'sources', 'ledger', 'audiences', 'deliveries?destination=crm'])
     expect([path, (await answered(token, ['GET', path])).status]).toEqual([path, 200]);
 });

@@ -85,6 +85,24 @@ describe('profiles of the real program', () => {
     expect(await profile('?anonymousId=before-ann')).toEqual(shown);
   });
 
+  it('neighbours of a number that no double holds stay two people by it', async () => {
+    for (const [anonymousId, number] of [
+      ['even', '9007199254740992'],
+      ['odd', '9007199254740993'],
+      ['odd-too', '9007199254740993'],
+    ]) {
+      const body = `{"writeKey":"wk","anonymousId":"${anonymousId}","traits":{"email":${number}}}`;
+      expect((await fetch(`${program.url}/v1/identify`, { method: 'POST', body })).status).toBe(200);
+    }
+    const odd = await profile('?anonymousId=odd', ({ anonymousIds }) => anonymousIds.length === 2);
+    expect(odd).toMatchObject({
+      anonymousIds: ['odd', 'odd-too'],
+      externalIds: { email: ['9007199254740993'] },
+    });
+    const even = await profile('?anonymousId=even');
+    expect(even).toMatchObject({ anonymousIds: ['even'], externalIds: { email: ['9007199254740992'] } });
+  });
+
   it('"Traits come out the same whichever event arrives first"', async () => {
     // Minutes apart: where a request takes a second or more, the server takes the delay for a wrong clock and moves its times by it.
     const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute));

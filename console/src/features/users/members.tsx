@@ -15,19 +15,24 @@ export interface PartProps {
   readonly computation: Computation;
 }
 
+/** A member without a userId has the anonymous id that destinations are told. */
+function searchOf({ userId, anonymousId = '' }: Member) {
+  return userId === undefined ? parametersOf('anonymousId', anonymousId) : parametersOf('userId', userId);
+}
+
 const MEMBER_COLUMNS: readonly Column<Member>[] = [
   {
     id: 'user',
     header: 'User',
     className: 'w mono',
-    cell: ({ userId }) =>
-      userId === undefined ? (
-        <span className="dim">without a userId</span>
-      ) : (
-        <Link to="/users" search={parametersOf('userId', userId)}>
-          {visibleLine(userId)}
-        </Link>
-      ),
+    cell: (member) => (
+      <>
+        <Link to="/users" search={searchOf(member)}>
+          {visibleLine(member.userId ?? member.anonymousId ?? '')}
+        </Link>{' '}
+        {member.userId === undefined && <span className="dim">without a userId</span>}
+      </>
+    ),
   },
   {
     id: 'value',
@@ -56,10 +61,8 @@ export function Members({ kind, computation: { name, members: count } }: PartPro
           label="Members"
           columns={MEMBER_COLUMNS}
           rows={rows}
-          rowId={({ userId, since }) => userId ?? since}
-          onOpen={({ userId }) =>
-            userId !== undefined && void navigate({ to: '/users', search: parametersOf('userId', userId) })
-          }
+          rowId={({ userId, anonymousId }) => `${userId === undefined} ${userId ?? anonymousId}`}
+          onOpen={(member) => void navigate({ to: '/users', search: searchOf(member) })}
           foot={
             members.hasNextPage ? (
               <Button kind="quiet" isSmall onClick={() => void members.fetchNextPage()}>

@@ -88,6 +88,10 @@ const ANSWERED_ONLY = ['key', 'json', 'state', 'reason', 'members', 'progress', 
 
 const memberSchema = z.object({
   userId: z.string().exactOptional().meta({ description: 'Absent for a profile with anonymous ids alone.' }),
+  anonymousId: z
+    .string()
+    .exactOptional()
+    .meta({ description: 'Of such a profile: the one that destinations are told.' }),
   since: z.string(),
   value: z.unknown().meta({ description: 'true for a member of an audience, or the value of the trait.' }),
 });
@@ -209,8 +213,6 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
     method: 'POST',
     path: `${variety.list}/preview`,
     role: 'editor',
-    // Its numbers tell what events hold, question by question.
-    showsBodies: true,
     isInMemory: true,
     summary: 'Computes a definition over the stored events, without keeping or sending anything',
     body: previewInput,
@@ -276,10 +278,7 @@ function membersOperation(
       const { id } = computationByName(variety, names['name'], settings.now());
       const from = decodeCursor(cursor, { id });
       const page: MembersPage = await fromUsers(() => users.members(id, limit, from));
-      const data = page.members.map(({ userId, since, value }) => ({
-        ...(userId === undefined ? {} : { userId }),
-        ...{ since: isoTime(since), value },
-      }));
+      const data = page.members.map(({ since, ...member }) => ({ ...member, since: isoTime(since) }));
       return { data, next: page.next === undefined ? null : encodeCursor(page.next, { id }) };
     },
   });

@@ -336,6 +336,16 @@ describe('identities', () => {
     });
   });
 
+  test.each([true, {}, [], 'half \ud800', 'x'.repeat(1025), 2 ** 53, 1.5e300])(
+    'an external id that is %j binds nothing, and is counted',
+    (value) => {
+      const reader = new IdentityReader(countingHash(), SETTINGS);
+      const { external, invalid } = reader.external({ email: value });
+      expect([external.length, invalid]).toEqual([0, 1]);
+      expect(reader.external({ email: null, other: value })).toEqual({ external: [], invalid: 0 });
+    },
+  );
+
   test.each([
     ...['null', 'NULL', ' undefined ', 'anonymous', '-1', '0', '', '   ', '0000', 'x'.repeat(1025)],
     '00000000-0000-0000-0000-000000000000',

@@ -51,6 +51,7 @@ function take(
   noteTraits(state, { traits: { [name]: said }, groupId: group, at, messageId, isPublic });
   state.sources.add(source);
   state.firstSeenAt = Math.min(state.firstSeenAt, at);
+  state.firstPosition = Math.min(state.firstPosition, at);
   state.lastSeenAt = Math.max(state.lastSeenAt, at);
 }
 

@@ -1,3 +1,4 @@
+import type { Position } from '../../model/event.ts';
 import type { Json } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
@@ -32,6 +33,8 @@ export interface ProfileState extends Attributes {
   /** Times of the earliest and the latest event; +Infinity and −Infinity before the first one. */
   firstSeenAt: Time;
   lastSeenAt: Time;
+  /** Where its first event stands in the log; +Infinity before it, and in states of earlier programs. */
+  firstPosition: Position;
   /** What is counted of its events, by number of the slot. */
   slots: Map<number, SlotState>;
   /** Values of audiences and computed traits, by id of the computation. */
@@ -85,6 +88,7 @@ const PUBLIC_CALL = 2;
 const SEEN = 1;
 const PUBLIC_GROUPS = 2;
 const LEFT_OUT = 4;
+const PLACED = 8;
 
 /** What is noted of what was sent. */
 const SENT = 1;
@@ -104,6 +108,7 @@ export function newProfile(id: ProfileId): ProfileState {
     sources: new Set(),
     firstSeenAt: Number.POSITIVE_INFINITY,
     lastSeenAt: Number.NEGATIVE_INFINITY,
+    firstPosition: Number.POSITIVE_INFINITY,
     slots: new Map(),
     computed: new Map(),
     timer: 0,
@@ -133,6 +138,7 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
   for (const source of loser.sources) merged.sources.add(source);
   merged.firstSeenAt = Math.min(winner.firstSeenAt, loser.firstSeenAt);
   merged.lastSeenAt = Math.max(winner.lastSeenAt, loser.lastSeenAt);
+  merged.firstPosition = firstOf(winner, loser);
   for (const [slot, state] of loser.slots) {
     const known = merged.slots.get(slot);
     merged.slots.set(slot, known === undefined ? state : mergeSlot(known, state));
@@ -146,6 +152,13 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
   // The store keeps timers by the number of a profile, so the timer of the number that is given up does not count.
   merged.timer = id === winner.id ? winner.timer : loser.timer;
   return merged;
+}
+
+/** Unknown where it is of one of two that have events. */
+function firstOf(a: ProfileState, b: ProfileState): Position {
+  const isUnknown = ({ firstSeenAt, firstPosition }: ProfileState) =>
+    firstSeenAt < Number.POSITIVE_INFINITY && firstPosition === Number.POSITIVE_INFINITY;
+  return isUnknown(a) || isUnknown(b) ? Number.POSITIVE_INFINITY : Math.min(a.firstPosition, b.firstPosition);
 }
 
 function joinIdentities(a: readonly ProfileIdentity[], b: readonly ProfileIdentity[]): ProfileIdentity[] {
@@ -283,15 +296,18 @@ function writeTraits(traits: ReadonlyMap<string, TraitValue>): void {
 }
 
 function readTraits(reader: ByteReader, state: ProfileState): void {
-  let call = { at: 0, messageId: '', isPublic: false };
+  let [at, messageId, isPublic] = [0, '', false];
   for (let left = reader.varint(); left > 0; left--) {
     const code = reader.varint();
-    if (code !== SAME_CALL)
-      call = { at: reader.time(), messageId: reader.text(), isPublic: code === PUBLIC_CALL };
+    if (code !== SAME_CALL) {
+      at = reader.time();
+      messageId = reader.text();
+      isPublic = code === PUBLIC_CALL;
+    }
     const before = reader.textsRead;
     const name = reader.text();
-    state.traits.set(name, { value: reader.json(), ...call });
-    state.size += reader.textsRead - before + excessOf(call.messageId) + ENTRY_SIZE;
+    state.traits.set(name, { value: reader.json(), at, messageId, isPublic });
+    state.size += reader.textsRead - before + excessOf(messageId) + ENTRY_SIZE;
   }
 }
 
@@ -304,11 +320,19 @@ function readGroups(reader: ByteReader, state: ProfileState): void {
 }
 
 /** What not every profile has. States of the first format have the times alone. */
-function writeMarks({ firstSeenAt, lastSeenAt, groups, leftOut }: ProfileState): void {
+function writeMarks({ firstSeenAt, lastSeenAt, firstPosition, groups, leftOut }: ProfileState): void {
   const wasSeen = firstSeenAt <= lastSeenAt;
-  const publicGroups = [...groups.values()].flatMap(({ isPublic }, nth) => (isPublic ? [nth] : []));
+  const publicGroups: number[] = [];
+  let nth = 0;
+  for (const { isPublic } of groups.values()) {
+    if (isPublic) publicGroups.push(nth);
+    nth++;
+  }
   writer.varint(
-    (wasSeen ? SEEN : 0) + (publicGroups.length > 0 ? PUBLIC_GROUPS : 0) + (leftOut > 0 ? LEFT_OUT : 0),
+    (wasSeen ? SEEN : 0) +
+      (publicGroups.length > 0 ? PUBLIC_GROUPS : 0) +
+      (leftOut > 0 ? LEFT_OUT : 0) +
+      (Number.isFinite(firstPosition) ? PLACED : 0),
   );
   if (wasSeen) {
     writer.time(firstSeenAt);
@@ -319,6 +343,7 @@ function writeMarks({ firstSeenAt, lastSeenAt, groups, leftOut }: ProfileState):
     for (const nth of publicGroups) writer.varint(nth);
   }
   if (leftOut > 0) writer.varint(leftOut);
+  if (Number.isFinite(firstPosition)) writer.varint(firstPosition);
 }
 
 function readMarks(reader: ByteReader, state: ProfileState): void {
@@ -335,6 +360,7 @@ function readMarks(reader: ByteReader, state: ProfileState): void {
     }
   }
   if ((marks & LEFT_OUT) !== 0) state.leftOut = reader.varint();
+  if ((marks & PLACED) !== 0) state.firstPosition = reader.varint();
 }
 
 /** States of the first format have no date, and a number of the last change in the place of its sequence. */

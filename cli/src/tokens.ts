@@ -82,7 +82,7 @@ export async function revokeToken(options: NamedTokenOptions, place: Surrounding
   });
 }
 
-/** What a token is for, where that is not everything. */
+/** The limits of a token in words; none for one that may do all that its role may. */
 function reachOf({ sources, destinations, bodies }: Readonly<Record<string, unknown>>): string {
   const names = [sources, destinations].flatMap((list) => (Array.isArray(list) ? list.map(String) : []));
   return [...names, ...(bodies === false ? ['no bodies'] : [])].join(', ');

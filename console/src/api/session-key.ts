@@ -7,7 +7,7 @@ const KEY = 'millrace.session-key';
 /** Where storage is switched off, it lasts as long as the page. */
 let ofThisPage: string | undefined;
 
-/** What every request beside the cookie sends. */
+/** The header that every request sends beside the cookie. */
 export function sessionHeader(): Readonly<Record<string, string>> {
   const key = ofThisPage ?? stored((storage) => storage.getItem(KEY)) ?? undefined;
   return key === undefined ? {} : { 'X-Millrace-Console': key };

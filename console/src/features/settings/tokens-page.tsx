@@ -142,7 +142,7 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
   );
 }
 
-/** What a token is for, where that is not everything. */
+/** The limits of a token in words; none for one that may do all that its role may. */
 function Reach({ token: { sources, destinations, bodies } }: { readonly token: Token }) {
   const names = [...(sources ?? []), ...(destinations ?? [])];
   const words = [

@@ -68,7 +68,7 @@ export interface PreviewRequest {
 export const previewQuery = (kind: Kind, request: PreviewRequest) =>
   queryOptions({
     queryKey: [kind, 'preview', request],
-    // What is typed on ends the question before: the server computes one at a time.
+    // The server computes one at a time, so typing on ends the question before.
     queryFn: async ({ signal }): Promise<Preview> =>
       await answer(api.POST(PREVIEWS[kind], { body: request, signal })),
     enabled: request.definition !== '',

@@ -33,7 +33,7 @@ export class TokenUseFile {
   async save(uses: Readonly<Record<string, Time>>): Promise<void> {
     if (this.#isReplaced()) throw new Error('the data folder is not that of this process any more');
     const unfinished = `${this.#path}.new`;
-    // What an earlier try has left, or a link that leads elsewhere.
+    // An earlier try may have left the file, or a link that leads elsewhere.
     await rm(unfinished, { force: true });
     await writeFile(unfinished, JSON.stringify(uses), { mode: OWNER_ONLY, flag: 'wx' });
     await rename(unfinished, this.#path);

@@ -255,10 +255,12 @@ export function newDestinations(
   id: number,
   profile: ProfileId,
 ): readonly string[] {
-  return jobs.flatMap(({ targets, walkedTo }) => {
-    const isWalked = walkedTo !== NOT_WALKED && profile <= walkedTo;
-    return isWalked ? [] : targets.flatMap((one) => (one.id === id ? (one.only ?? []) : []));
-  });
+  const names: string[] = [];
+  for (const { targets, walkedTo } of jobs) {
+    if (walkedTo !== NOT_WALKED && profile <= walkedTo) continue;
+    for (const target of targets) if (target.id === id) names.push(...(target.only ?? []));
+  }
+  return names;
 }
 
 function isPrepared(jobs: readonly ComputationJob[], now: Computation): boolean {

@@ -74,6 +74,8 @@ export class Computations implements ProfileComputations {
   #stored: ComputationRecord = NO_COMPUTATIONS;
   #isLineageStored = false;
   #certainTo = 0;
+  /** Of each computation, for profiles to which all walks have come; anew with the settings. */
+  #listeners = new Map<Computation, Listeners>();
   /** While all profiles are made anew. */
   #sentBefore: SentBefore | undefined;
   #lastProfile: ProfileId = 0;
@@ -145,6 +147,7 @@ export class Computations implements ProfileComputations {
       isBroken,
     };
     this.#record = planComputations(this.#stored, definitions, terms);
+    this.#listeners = new Map();
     this.#compile(failures);
   }
 
@@ -293,11 +296,17 @@ export class Computations implements ProfileComputations {
     return { done: profiles.length + 1, hasMore: true };
   }
 
-  #listenersOf({ id, destinations }: Computation, profile: ProfileId): Listeners {
+  #listenersOf(computation: Computation, profile: ProfileId): Listeners {
+    const fresh = newDestinations(this.#record, computation.id, profile);
+    const names = computation.destinations;
+    if (fresh.length > 0) return this.#amongHearing(names.filter((name) => !fresh.includes(name)));
+    const listeners = this.#listeners.get(computation) ?? this.#amongHearing(names);
+    this.#listeners.set(computation, listeners);
+    return listeners;
+  }
+
+  #amongHearing(connected: readonly string[]): Listeners {
     const { hearing } = this.#record;
-    const fresh = newDestinations(this.#record, id, profile);
-    const connected =
-      fresh.length === 0 ? destinations : destinations.filter((name) => !fresh.includes(name));
     return { connected, hearing: connected.filter((name) => hearing.includes(name)) };
   }
 

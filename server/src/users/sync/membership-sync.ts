@@ -276,6 +276,9 @@ export class MembershipSync {
     const sent = kind === 'destinations' ? withNew(computed.sent, only) : computed.sent;
     if (differs(sent, value, computation))
       return [...notifications, ...this.#tellChange(state, id, { value, sent, now })];
+    // Nobody knows anything of most profiles, nor has to.
+    if (sent.value === undefined && sent.known === undefined && !isMember(computation, value))
+      return notifications;
     const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
     const isRepeated = (kind === 'new' || kind === 'enabled') && isMember(computation, value);
     const to = isRepeated ? terms.listeners.hearing : whoNeeds(sent, value, terms).hearing;

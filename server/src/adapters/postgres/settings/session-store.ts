@@ -22,7 +22,7 @@ const SQL = {
   drop: { name: 'session.drop', text: 'delete from session where id = $1' },
 } as const;
 
-/** Who is signed in to the console, on whichever node. */
+/** The sessions of the console, which every node knows. */
 export class PostgresSessions implements SessionStore {
   readonly #database: Database;
 

@@ -70,8 +70,11 @@ function readEvent(
   if (Number.isNaN(at)) return 'unreadable';
   const traits = type === 'identify' ? traitsOf(event) : NOTHING;
   const name = type === 'track' ? event['event'] : event['name'];
+  const { external, invalid } = reader.external(traits);
   return {
-    ...origin,
+    position: origin.position,
+    source: origin.source,
+    isPublic: origin.isPublic,
     messageId,
     type,
     at,
@@ -83,7 +86,8 @@ function readEvent(
       user: reader.identity(USER, event['userId']),
       anonymous: reader.identity(ANONYMOUS, event['anonymousId']),
       previous: type === 'alias' ? reader.previous(event['previousId']) : undefined,
-      ...reader.external(traits),
+      external,
+      invalid,
     },
   };
 }

@@ -3,7 +3,7 @@ import type { CallType } from '../../model/event.ts';
 import type { Json, JsonObject } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { ProfileState } from '../identity/profile-state.ts';
-import { nothingSent } from '../sync/sent.ts';
+import { NOTHING_SENT } from '../sync/sent.ts';
 import {
   type CompiledAggregate,
   type CompiledComputation,
@@ -334,7 +334,7 @@ function setValue(
   const known = computed.get(id);
   if (known === undefined) {
     if (value === (kind === 'audience' ? false : null)) return false;
-    computed.set(id, { value, since: now, sent: nothingSent() });
+    computed.set(id, { value, since: now, sent: NOTHING_SENT });
     return true;
   }
   if (isSame(known.value, value)) return false;

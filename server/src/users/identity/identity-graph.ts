@@ -94,7 +94,7 @@ export class IdentityReader {
   }
 
   /** External ids among traits. A number counts as its text; a value that is no id binds nothing. */
-  external(traits: JsonObject): Pick<EventIdentities, 'external' | 'invalid'> {
+  external(traits: JsonObject): Required<Pick<EventIdentities, 'external' | 'invalid'>> {
     if (this.#externalIds.length === 0) return NO_IDS;
     const ids: KeyedIdentity[] = [];
     let invalid = 0;
@@ -148,10 +148,9 @@ export class IdentityGraph {
   readonly #owners: Map<IdentityKey, ProfileId>;
   readonly #load: (profile: ProfileId) => ProfileState | undefined;
   readonly #states = new Map<ProfileId, ProfileState>();
-  /** Ids that the event at work has bound. */
-  readonly #fresh: ProfileIdentity[] = [];
-  /** Ids that were looked up for it, as their profiles know them. */
-  readonly #named = new Map<IdentityKey, ProfileIdentity>();
+  /** Ids that the event at work has bound, and those that were looked up for it, as their profiles know them. */
+  readonly #fresh = new NamedIds();
+  readonly #named = new NamedIds();
 
   constructor(
     hash: IdentityHash,
@@ -176,7 +175,7 @@ export class IdentityGraph {
     if (profile === undefined && anonymous !== undefined) profile = this.#ofAnonymous(anonymous, cause);
     if (profile === undefined) {
       this.counts.unattributed++;
-      this.#named.clear();
+      this.#forgetEvent();
       return undefined;
     }
     if (cause.isPublic) {
@@ -201,6 +200,7 @@ export class IdentityGraph {
   /** The profile that has an id; undefined when none has. */
   ownerOf(id: KeyedIdentity | undefined): ProfileState | undefined {
     const owner = id === undefined ? TAKEN : this.#owner(id);
+    this.#forgetEvent();
     return owner === TAKEN ? undefined : owner;
   }
 
@@ -323,7 +323,7 @@ export class IdentityGraph {
     if (profile === undefined) return undefined;
     const identity = identityOf(profile, id);
     if (identity !== undefined) {
-      this.#named.set(id.key, identity);
+      this.#named.add(id.key, identity);
       return profile;
     }
     this.counts.collisions++;
@@ -331,18 +331,26 @@ export class IdentityGraph {
   }
 
   /** Notes that an event of a profile has named these ids of it, apart from those that it has just bound. */
-  #note(profile: ProfileState, ids: EventIdentities, { isPublic }: EventCause): void {
-    const mark = (id: KeyedIdentity | undefined) => {
-      const known = id === undefined ? undefined : this.#named.get(id.key);
-      if (known === undefined || this.#owners.get(id!.key) !== profile.id || this.#fresh.includes(known))
-        return;
-      known.isUsed = true;
-      known.isPublic &&= isPublic;
-    };
-    mark(ids.user);
-    mark(ids.anonymous);
-    for (const id of ids.external) mark(id);
-    this.#fresh.length = 0;
+  #note(
+    profile: ProfileState,
+    { user, anonymous, external }: EventIdentities,
+    { isPublic }: EventCause,
+  ): void {
+    if (user !== undefined) this.#mark(profile, user, isPublic);
+    if (anonymous !== undefined) this.#mark(profile, anonymous, isPublic);
+    for (const id of external) this.#mark(profile, id, isPublic);
+    this.#forgetEvent();
+  }
+
+  #mark(profile: ProfileState, { key }: KeyedIdentity, isPublic: boolean): void {
+    const known = this.#named.get(key);
+    if (known === undefined || this.#owners.get(key) !== profile.id || this.#fresh.has(known)) return;
+    known.isUsed = true;
+    known.isPublic &&= isPublic;
+  }
+
+  #forgetEvent(): void {
+    this.#fresh.clear();
     this.#named.clear();
   }
 
@@ -354,7 +362,7 @@ export class IdentityGraph {
     }
     const identity = { kind, value, at, isPublic, isUsed: false };
     profile.identities.push(identity);
-    this.#fresh.push(identity);
+    this.#fresh.add(key, identity);
     this.#assign(key, profile.id);
     return true;
   }
@@ -454,6 +462,33 @@ export class IdentityGraph {
 
 const TAKEN = Symbol('taken');
 
+/** A handful of ids for each event. Its arrays stay as long as they are: a map, and an array made empty, are made anew for every event. */
+class NamedIds {
+  readonly #keys: IdentityKey[] = [];
+  readonly #identities: ProfileIdentity[] = [];
+  #size = 0;
+
+  add(key: IdentityKey, identity: ProfileIdentity): void {
+    this.#keys[this.#size] = key;
+    this.#identities[this.#size++] = identity;
+  }
+
+  /** The one that was added last under a key. */
+  get(key: IdentityKey): ProfileIdentity | undefined {
+    for (let nth = this.#size - 1; nth >= 0; nth--) if (this.#keys[nth] === key) return this.#identities[nth];
+    return undefined;
+  }
+
+  has(identity: ProfileIdentity): boolean {
+    for (let nth = 0; nth < this.#size; nth++) if (this.#identities[nth] === identity) return true;
+    return false;
+  }
+
+  clear(): void {
+    this.#size = 0;
+  }
+}
+
 /** Of an id of usual length. */
 const USUAL_LENGTH = 64;
 const MAX_WEIGHT = MAX_ID_LENGTH / USUAL_LENGTH;
@@ -476,7 +511,11 @@ function identityOf(
   { identities }: ProfileState,
   { kind, value }: Pick<KeyedIdentity, 'kind' | 'value'>,
 ): ProfileIdentity | undefined {
-  return identities.findLast((identity) => identity.value === value && identity.kind === kind);
+  for (let nth = identities.length - 1; nth >= 0; nth--) {
+    const identity = identities[nth]!;
+    if (identity.value === value && identity.kind === kind) return identity;
+  }
+  return undefined;
 }
 
 /** Gives a profile its userId, which an alias without a userId may have made a former id of it. */

@@ -3,7 +3,7 @@ import type { Json } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
 import { mergeSlot, readSlot, type SlotState, writeSlot } from '../computation/slots.ts';
-import { behind, nothingSent, type Sent } from '../sync/sent.ts';
+import { behind, NOTHING_SENT, type Sent } from '../sync/sent.ts';
 import { ByteReader, ByteWriter } from './byte-codec.ts';
 import {
   type Attributes,
@@ -147,7 +147,7 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
   for (const [computation, { sent }] of loser.computed) {
     const known = merged.computed.get(computation);
     if (known !== undefined) known.sent = behind(known.sent, sent);
-    else merged.computed.set(computation, { value: null, since: 0, sent: behind(nothingSent(), sent) });
+    else merged.computed.set(computation, { value: null, since: 0, sent: behind(NOTHING_SENT, sent) });
   }
   // The store keeps timers by the number of a profile, so the timer of the number that is given up does not count.
   merged.timer = id === winner.id ? winner.timer : loser.timer;
@@ -267,11 +267,8 @@ function readIdentities(reader: ByteReader, state: ProfileState): void {
     if (isCurrent) state.userId = value;
     else if (kind === USER) former.push(value);
     const at = reader.time();
-    state.identities.push({
-      ...{ kind, value, at },
-      isPublic: (code & PUBLIC) !== 0,
-      isUsed: (code & USED) !== 0,
-    });
+    const isPublic = (code & PUBLIC) !== 0;
+    state.identities.push({ kind, value, at, isPublic, isUsed: (code & USED) !== 0 });
   }
   if (reader.varint() !== former.length) throw new RangeError('a former userId of a profile is no identity');
   if (former.length > 0) state.formerUserIds = former.sort();
@@ -377,7 +374,10 @@ function readSent(reader: ByteReader): Sent {
   const marks = reader.varint();
   const value = (marks & SENT) === 0 ? undefined : reader.json();
   const at = (marks & DATED) === 0 ? 0 : reader.time();
-  if ((marks & LISTS) === 0) return { value, at, sequence: reader.varint() };
+  if ((marks & LISTS) === 0) {
+    const sequence = reader.varint();
+    return marks === 0 && sequence === 0 ? NOTHING_SENT : { value, at, sequence };
+  }
   const { known, owed } = reader.json() as unknown as {
     known: Sent['known'] | null;
     owed: Sent['owed'] | null;

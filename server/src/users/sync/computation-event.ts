@@ -20,7 +20,7 @@ export interface ToldChange {
   /** Unique among all changes of this computation and version. */
   readonly number: string;
   /** Names of the destinations that get it, if not all of the computation. */
-  readonly only?: readonly string[];
+  readonly only?: readonly string[] | undefined;
 }
 
 /**

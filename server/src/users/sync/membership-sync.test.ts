@@ -13,7 +13,7 @@ import {
   USER,
 } from '../identity/profile-state.ts';
 import { MembershipSync, type Notification } from './membership-sync.ts';
-import { nothingSent } from './sent.ts';
+import { NOTHING_SENT } from './sent.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 
@@ -63,7 +63,7 @@ function user(id: ProfileId, userId: string | undefined, ...anonymousIds: string
 /** As an evaluation would. */
 function setValue(state: ProfileState, computation: number, value: Json, since = NOW): void {
   const known = state.computed.get(computation);
-  if (known === undefined) state.computed.set(computation, { value, since, sent: nothingSent() });
+  if (known === undefined) state.computed.set(computation, { value, since, sent: NOTHING_SENT });
   else Object.assign(known, { value, since });
 }
 

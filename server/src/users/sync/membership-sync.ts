@@ -12,7 +12,7 @@ import {
   isMember,
   isSame,
   type Listeners,
-  nothingSent,
+  NOTHING_SENT,
   type Owed,
   type Sent,
   whoNeeds,
@@ -156,27 +156,29 @@ export class MembershipSync {
   finish(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
     const notifications = this.#handOver(state, befores, now);
     this.#options.recall?.(state);
-    for (const before of befores) this.#count(before.counted, -1);
-    this.#count(this.#countedIn(state), 1);
+    for (const before of befores) this.#leaveNumbers(before);
     const targets = this.#visits.get(state.id);
     if (targets !== undefined) {
       for (const target of targets) notifications.push(...this.#visitFor(state, target, now));
       this.#visits.delete(state.id);
     }
-    for (const [id, { value, sent }] of state.computed) {
+    for (const [id, computed] of state.computed) {
       const computation = this.#computations.get(id);
-      if (computation === undefined || !differs(sent, value, computation)) continue;
-      if (this.#recipientOf(state, id) === undefined || this.#throttle.isWaiting(state.id, id, now)) continue;
+      if (computation === undefined) continue;
+      if (this.#isCounted(state, computation, computed.value)) this.#members.set(id, this.#membersOf(id) + 1);
+      if (!differs(computed.sent, computed.value, computation)) continue;
+      const recipient = this.#recipientOf(state, computation, computed.sent);
+      if (recipient === undefined || this.#throttle.isWaiting(state.id, id, now)) continue;
       this.#throttle.told(state.id, id, now);
-      notifications.push(...this.#tellChange(state, id, { value, sent, now }));
+      notifications.push(...this.#tellChange(state, computation, { recipient, computed, now }));
     }
-    this.#throttle.keepOnly(state.id, (id) => this.#isOpen(state, id));
+    if (this.#throttle.has(state.id)) this.#throttle.keepOnly(state.id, (id) => this.#isOpen(state, id));
     return notifications;
   }
 
   /** A profile is gone, and was not merged into another: it is a member no more, and nobody is told. */
   erased(profile: ProfileId, before: ProfileBefore): void {
-    this.#count(before.counted, -1);
+    this.#leaveNumbers(before);
     this.forget(profile);
   }
 
@@ -237,15 +239,14 @@ export class MembershipSync {
    * every other one hears `false` for what it was told `true`.
    */
   #handOver(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
-    const isSameId = (before: ProfileBefore) => isOfSameId(before, state);
-    if (befores.length === 0 || (befores.length === 1 && isSameId(befores[0]!))) return [];
+    if (befores.length === 0 || (befores.length === 1 && isOfSameId(befores[0]!, state))) return [];
     const sides = befores.map((before) => ({ before, sent: sentIn(before) }));
-    const current = sides.find(({ before }) => isSameId(before));
+    const current = sides.find(({ before }) => isOfSameId(before, state));
     const former = sides.filter((side) => side !== current);
     for (const [id, computed] of state.computed) {
-      computed.sent = current?.sent.get(id) ?? nothingSent();
+      computed.sent = current?.sent.get(id) ?? NOTHING_SENT;
       for (const { sent } of former) {
-        const one = sent.get(id) ?? nothingSent();
+        const one = sent.get(id) ?? NOTHING_SENT;
         computed.sent = withOwed(behind(computed.sent, one), one.owed ?? []);
       }
     }
@@ -270,12 +271,14 @@ export class MembershipSync {
     const computation = this.#computations.get(id);
     if (computed === undefined || computation === undefined) return [];
     const notifications = this.#tellOwed(state, id, now);
-    const recipient = this.#recipientOf(state, id);
+    const recipient = this.#recipientOf(state, computation, computed.sent);
     if (recipient === undefined) return notifications;
     const { value } = computed;
     const sent = kind === 'destinations' ? withNew(computed.sent, only) : computed.sent;
-    if (differs(sent, value, computation))
-      return [...notifications, ...this.#tellChange(state, id, { value, sent, now })];
+    if (differs(sent, value, computation)) {
+      computed.sent = sent;
+      return [...notifications, ...this.#tellChange(state, computation, { recipient, computed, now })];
+    }
     // Nobody knows anything of most profiles, nor has to.
     if (sent.value === undefined && sent.known === undefined && !isMember(computation, value))
       return notifications;
@@ -310,14 +313,14 @@ export class MembershipSync {
   /** Tells a change to those who have to hear it and can. */
   #tellChange(
     state: ProfileState,
-    id: number,
-    { value, sent, now }: { readonly value: Json; readonly sent: Sent; readonly now: Time },
+    computation: Computation,
+    change: { readonly recipient: Recipient; readonly computed: ComputedValue; readonly now: Time },
   ): Notification[] {
-    const computation = this.#computations.get(id)!;
-    const recipient = this.#recipientOf(state, id)!;
+    const { recipient, computed, now } = change;
+    const { value, sent } = computed;
     const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
     const { hearing } = whoNeeds(sent, value, terms);
-    state.computed.get(id)!.sent = withSent(sent, value, hearing, terms);
+    computed.sent = withSent(sent, value, hearing, terms);
     return this.#send(state, computation, { recipient, value, now, to: hearing });
   }
 
@@ -340,9 +343,14 @@ export class MembershipSync {
     const at = Math.max(computed.sent.at, Math.min(now, isCurrent ? computed.since : now));
     computed.sent = { ...computed.sent, at, sequence };
     const event = computationEvent({
-      ...{ computation, recipient, value, at, now, sequence },
+      computation,
+      recipient,
+      value,
+      at,
+      now,
+      sequence,
       number: `${this.#options.lineage}.${state.id}.${sequence}`,
-      ...(this.#isEveryone(to, computation, state.id) ? {} : { only: to }),
+      only: this.#isEveryone(to, computation, state.id) ? undefined : to,
     });
     return [{ profile: Math.max(0, state.id), json: JSON.stringify(event) }];
   }
@@ -358,18 +366,16 @@ export class MembershipSync {
     const computation = this.#computations.get(id);
     const computed = state.computed.get(id);
     if (computation === undefined || computed === undefined) return false;
-    return differs(computed.sent, computed.value, computation) && this.#recipientOf(state, id) !== undefined;
+    const { value, sent } = computed;
+    return differs(sent, value, computation) && this.#recipientOf(state, computation, sent) !== undefined;
   }
 
   /** Who hears of a profile now; undefined when nobody does. */
-  #recipientOf(state: ProfileState, id: number): Recipient | undefined {
-    const computation = this.#computations.get(id);
-    if (computation === undefined || !computation.enabled || computation.destinations.length === 0)
-      return undefined;
-    if (!this.#options.isSynced(id, state.id)) return undefined;
+  #recipientOf(state: ProfileState, computation: Computation, sent: Sent): Recipient | undefined {
+    if (!computation.enabled || computation.destinations.length === 0) return undefined;
+    if (!this.#options.isSynced(computation.id, state.id)) return undefined;
     // An anonymous member who was told so is told that it is none, also where the audience has no anonymous ones any more.
-    const sent = state.computed.get(id)?.sent;
-    const isKnown = sent?.value === true || sent?.known !== undefined;
+    const isKnown = sent.value === true || sent.known !== undefined;
     return isKnown ? everyRecipientOf(state, computation) : recipientOf(state, computation);
   }
 
@@ -377,15 +383,23 @@ export class MembershipSync {
     const counted: number[] = [];
     for (const [id, { value }] of state.computed) {
       const computation = this.#computations.get(id);
-      if (computation === undefined || !isMember(computation, value)) continue;
-      if (state.userId === undefined && recipientOf(state, computation) === undefined) continue;
-      if (this.#options.isSynced(id, state.id)) counted.push(id);
+      if (computation !== undefined && this.#isCounted(state, computation, value)) counted.push(id);
     }
     return counted;
   }
 
-  #count(ids: readonly number[], by: 1 | -1): void {
-    for (const id of ids) this.#members.set(id, (this.#members.get(id) ?? 0) + by);
+  #isCounted(state: ProfileState, computation: Computation, value: Json): boolean {
+    if (!isMember(computation, value)) return false;
+    if (state.userId === undefined && recipientOf(state, computation) === undefined) return false;
+    return this.#options.isSynced(computation.id, state.id);
+  }
+
+  #leaveNumbers({ counted }: ProfileBefore): void {
+    for (const id of counted) this.#members.set(id, this.#membersOf(id) - 1);
+  }
+
+  #membersOf(id: number): number {
+    return this.#members.get(id) ?? 0;
   }
 }
 

@@ -13,7 +13,7 @@ import { walkProfiles } from '../identity/walk.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from './membership-sync.ts';
 import { everyRecipientOf, identityIn, keyOf, type Recipient, recipientIn } from './recipient.ts';
-import { behind, isNothing, nothingSent, type Sent, withNew, withOwed } from './sent.ts';
+import { behind, isNothing, NOTHING_SENT, type Sent, withNew, withOwed } from './sent.ts';
 
 /** The document that says how many parts there are and of which computations. */
 const HEAD = 'told-before';
@@ -80,7 +80,7 @@ export class SentBefore {
     const add = (key: string, id: number, sent: Sent) => all.set(key, { ...all.get(key), [id]: sent });
     for await (const profile of walkProfiles(store)) {
       for (const computation of computations) {
-        const sent = profile.computed.get(computation.id)?.sent ?? nothingSent();
+        const sent = profile.computed.get(computation.id)?.sent ?? NOTHING_SENT;
         const { owed = [], ...known } = sent;
         const fresh = newOnes(computation.id, profile.id);
         const current = fresh.length === 0 || isNothing(known) ? known : withNew(known, fresh);
@@ -213,7 +213,7 @@ function sentIn(stored: unknown, { format }: Head): SentOf {
   return Object.fromEntries(
     byComputation.map(([id, sent]) => [
       id,
-      format === undefined ? { ...nothingSent(), value: sent as Json } : (sent as Sent),
+      format === undefined ? { ...NOTHING_SENT, value: sent as Json } : (sent as Sent),
     ]),
   );
 }
@@ -239,7 +239,7 @@ function computedOf(profile: ProfileState, { id, kind }: Computation): ComputedV
   const known = profile.computed.get(id);
   if (known !== undefined) return known;
   const value = kind === 'audience' ? false : null;
-  const computed = { value, since: profile.lastSeenAt, sent: nothingSent() };
+  const computed = { value, since: profile.lastSeenAt, sent: NOTHING_SENT };
   profile.computed.set(id, computed);
   return computed;
 }

@@ -8,15 +8,15 @@ import type { Time } from '../../model/time.ts';
  */
 export interface Sent {
   /** The value that was sent last; undefined while nobody knows anything of the recipient. */
-  value: Json | undefined;
+  readonly value: Json | undefined;
   /** The timestamp of the newest event. The next one is never earlier. */
-  at: Time;
+  readonly at: Time;
   /** The sequence of the newest event. The next one is greater. */
-  sequence: number;
+  readonly sequence: number;
   /** By name of the destination, where it is not `value`. */
-  known?: Readonly<Record<string, Known>>;
+  readonly known?: Readonly<Record<string, Known>>;
   /** Former recipients of whom these destinations have to hear `false` yet, as keys (users/sync/recipient.ts). */
-  owed?: readonly Owed[];
+  readonly owed?: readonly Owed[];
 }
 
 /** A list with the value that a destination was sent last, or an empty one; null when it may or may not have got the last events. */
@@ -35,9 +35,7 @@ export interface Listeners {
   readonly hearing: readonly string[];
 }
 
-export function nothingSent(): Sent {
-  return { value: undefined, at: 0, sequence: 0 };
-}
+export const NOTHING_SENT: Sent = { value: undefined, at: 0, sequence: 0 };
 
 /** Whether a value is worth a first event: a membership, or a computed trait that has a value. */
 export function isMember({ kind }: Pick<Computation, 'kind'>, value: Json): boolean {
@@ -55,6 +53,8 @@ export function whoNeeds(
   value: Json,
   { computation, listeners }: { readonly computation: Computation; readonly listeners: Listeners },
 ): Listeners {
+  // Nearly always all of them know the same.
+  if (sent.known === undefined) return differs(sent, value, computation) ? listeners : NOBODY;
   const isNeeded = (name: string) => needs(knownTo(sent, name), value, computation);
   return {
     connected: listeners.connected.filter(isNeeded),
@@ -69,6 +69,7 @@ export function withSent(
   to: readonly string[],
   { computation, listeners }: { readonly computation: Computation; readonly listeners: Listeners },
 ): Sent {
+  if (to.length === listeners.connected.length) return withKnown({ ...sent, value }, []);
   const known = listeners.connected.flatMap((name): [string, Known][] => {
     const before = knownTo(sent, name);
     return to.includes(name) || !needs(before, value, computation) ? [] : [[name, before]];
@@ -115,9 +116,12 @@ export function isNothing({ value, known }: Sent): boolean {
 }
 
 function withKnown(sent: Sent, entries: readonly (readonly [string, Known])[]): Sent {
+  if (entries.length === 0 && sent.known === undefined) return sent;
   const { known: _, ...rest } = sent;
   return entries.length === 0 ? rest : { ...rest, known: Object.fromEntries(entries) };
 }
+
+const NOBODY: Listeners = { connected: [], hearing: [] };
 
 function knownTo({ value, known }: Sent, name: string): Known {
   if (known !== undefined && Object.hasOwn(known, name)) return known[name]!;

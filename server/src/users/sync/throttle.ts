@@ -19,9 +19,9 @@ const WATCHED = 100_000;
 /** How often a value was told lately. */
 interface Watched {
   /** Times of its last events, the newest last, three at most. */
-  readonly at: readonly Time[];
+  readonly at: Time[];
   /** How long its next change waits. */
-  readonly wait: Duration;
+  wait: Duration;
 }
 
 /**
@@ -32,8 +32,7 @@ export class Throttle {
   readonly #waiting = new Map<ProfileId, Map<number, Time>>();
   /** When they end, by how long they wait: each of these is in its order. */
   readonly #queues = new Map<Duration, EndQueue>();
-  /** By profile and computation, in the order of their last events. */
-  readonly #watched = new Map<string, Watched>();
+  readonly #watched = new WatchedValues();
 
   /** Profiles with a change that waits, the longest first. */
   get profiles(): Iterable<ProfileId> {
@@ -51,7 +50,7 @@ export class Throttle {
     // A wall clock that was set back would hold it for as long.
     if (due !== undefined && (due <= now || due > now + LONGEST)) return false;
     if (due !== undefined) return true;
-    const wait = this.#waitOf(profile, computation, now);
+    const wait = waitAfter(this.#watched.get(profile, computation), now);
     if (waiting === undefined) this.#waiting.set(profile, new Map([[computation, now + wait]]));
     else waiting.set(computation, now + wait);
     this.#queueOf(wait).push(profile, now + wait);
@@ -60,23 +59,15 @@ export class Throttle {
 
   /** A change was told. */
   told(profile: ProfileId, computation: number, now: Time): void {
-    const key = `${profile} ${computation}`;
-    const wait = this.#waitOf(profile, computation, now);
-    const { at = [] } = this.#watched.get(key) ?? {};
-    const last = [...at, now].slice(-FREE_EVENTS);
-    const isOften = last.length === FREE_EVENTS && now - last[0]! < WINDOW;
-    this.#watched.delete(key);
-    this.#watched.set(key, {
-      at: last,
-      wait: isOften || wait > SHORTEST ? Math.min(LONGEST, wait * 2) : SHORTEST,
-    });
-    if (this.#watched.size > WATCHED) this.#watched.delete(this.#watched.keys().next().value!);
-  }
-
-  /** How long the next change of a value waits. */
-  #waitOf(profile: ProfileId, computation: number, now: Time): Duration {
-    const { at, wait } = this.#watched.get(`${profile} ${computation}`) ?? NEVER_TOLD;
-    return now - (at.at(-1) ?? now) < QUIET ? wait : SHORTEST;
+    const known = this.#watched.get(profile, computation);
+    const watched = known ?? { at: [], wait: SHORTEST };
+    const { at } = watched;
+    const wait = waitAfter(known, now);
+    at.push(now);
+    if (at.length > FREE_EVENTS) at.shift();
+    const isOften = at.length === FREE_EVENTS && now - at[0]! < WINDOW;
+    watched.wait = isOften || wait > SHORTEST ? Math.min(LONGEST, wait * 2) : SHORTEST;
+    this.#watched.set(profile, computation, watched);
   }
 
   /** The changes of a profile for which `isOpen` is false wait no longer. */
@@ -127,7 +118,33 @@ export class Throttle {
   }
 }
 
-const NEVER_TOLD: Watched = { at: [], wait: SHORTEST };
+/** How long the next change of a value waits. */
+function waitAfter(watched: Watched | undefined, now: Time): Duration {
+  if (watched === undefined) return SHORTEST;
+  return now - watched.at.at(-1)! < QUIET ? watched.wait : SHORTEST;
+}
+
+/** Values by computation and profile, in two halves: when the newer is full, the older one goes, in which are those that were told longest ago. */
+class WatchedValues {
+  #newer = new Map<number, Map<ProfileId, Watched>>();
+  #older = new Map<number, Map<ProfileId, Watched>>();
+  #size = 0;
+
+  get(profile: ProfileId, computation: number): Watched | undefined {
+    return this.#newer.get(computation)?.get(profile) ?? this.#older.get(computation)?.get(profile);
+  }
+
+  set(profile: ProfileId, computation: number, watched: Watched): void {
+    const values = this.#newer.get(computation) ?? new Map<ProfileId, Watched>();
+    if (values.size === 0) this.#newer.set(computation, values);
+    if (!values.has(profile)) this.#size++;
+    values.set(profile, watched);
+    if (this.#size < WATCHED / 2) return;
+    this.#older = this.#newer;
+    this.#newer = new Map();
+    this.#size = 0;
+  }
+}
 
 /** Profiles in the order in which a change of theirs is due. */
 class EndQueue {

@@ -370,6 +370,17 @@ describe('a changed audience', () => {
     expect(await world.status()).toMatchObject({ state: 'live', members: 1 });
   });
 
+  it('counts each member once, also those whose events arrive while its first sync begins', async () => {
+    const world = await live();
+    await world.configure([audience(atLeast(3), { version: 2 })]);
+    for (let hasMore = true; hasMore; ) {
+      world.order('cleo');
+      hasMore = (await world.processor.slice()).hasMore && world.contents.lastPosition < 50;
+    }
+    await world.settle();
+    expect(await world.status()).toMatchObject({ state: 'live', members: 1 });
+  });
+
   it('tells a new destination alone what the others know', async () => {
     const world = await live();
     await world.configure([audience(atLeast(2), { version: 2, destinations: ['crm', 'erp'] })]);

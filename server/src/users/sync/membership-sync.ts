@@ -82,6 +82,8 @@ export class MembershipSync {
   readonly #throttle: Throttle;
   #computations: ReadonlyMap<number, Computation> = new Map();
   readonly #members = new Map<number, number>();
+  /** Computations whose members this slice has begun to count anew: what it read before says nothing of the new number. */
+  readonly #recounted = new Set<number>();
   /** What a walk does with the profiles of this slice. */
   readonly #visits = new Map<ProfileId, readonly SyncTarget[]>();
   /** The documents as they are stored, or will be with the slice at work. */
@@ -125,12 +127,14 @@ export class MembershipSync {
       if (text !== this.#stored[name]) documents[name] = document;
       this.#stored[name] = text;
     }
+    this.#recounted.clear();
     return documents;
   }
 
   /** Forgets the number of members of a computation, because its first sync begins and counts anew. */
   recount(computation: number): void {
     this.#members.delete(computation);
+    this.#recounted.add(computation);
   }
 
   /** To be called when a profile was read, before anything of it changes. */
@@ -395,7 +399,7 @@ export class MembershipSync {
   }
 
   #leaveNumbers({ counted }: ProfileBefore): void {
-    for (const id of counted) this.#members.set(id, this.#membersOf(id) - 1);
+    for (const id of counted) if (!this.#recounted.has(id)) this.#members.set(id, this.#membersOf(id) - 1);
   }
 
   #membersOf(id: number): number {

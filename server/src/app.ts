@@ -25,8 +25,9 @@ import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
 import { sendTestDelivery } from './delivery/round.ts';
 import { webhooks } from './destinations/webhooks/destination.ts';
-import { SourceRateLimiter, TurnScheduler } from './http/admission.ts';
+import { TurnScheduler } from './http/admission.ts';
 import { indexWriteKeys } from './ingest/calls.ts';
+import { SourceRateLimiter } from './ingest/rate-limits.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import { type Destination, withoutEndpoints } from './model/destination.ts';
@@ -439,7 +440,7 @@ interface IngestInputs extends StorageDependencies, Observation {
 function createIngest(inputs: IngestInputs): IngestService {
   const { store, clock, settings, config, options, dispatcher, reports, users, suppression } = inputs;
   const { tail, registry, traceparents, sourceName, turns } = inputs;
-  const rateLimits = new SourceRateLimiter(clock);
+  const rateLimits = new SourceRateLimiter({ clock, logger: options.logger });
   const current = {
     planner: routerFor({ destinations: [] }),
     writeKeys: indexWriteKeys([], config.unknownWriteKeys),

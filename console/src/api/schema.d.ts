@@ -3436,6 +3436,8 @@ export interface operations {
                             whenDisabled: "refuse" | "discard";
                             dedupeWindow?: string;
                             rateLimit?: number;
+                            /** @description 0: no limit. Absent: 200 where trust is client, and no limit where it is server. */
+                            rateLimitPerAddress?: number;
                             /**
                              * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
                              * @enum {string}
@@ -3502,6 +3504,8 @@ export interface operations {
                     dedupeWindow?: string;
                     /** @description Calls a second; beyond it clients are asked to wait (429). Without it there is no limit. */
                     rateLimit?: number;
+                    /** @description Calls a second from one public address; 0 for no limit. 200 when absent for a source whose trust is client, and no limit for one of server. */
+                    rateLimitPerAddress?: number;
                     /**
                      * @description context.ip: keep fills it in for calls straight from a browser or a phone; shorten keeps only the beginning of every address; drop keeps none; direct fills it in for calls with context.direct alone. Absent: as it is, keep for a new source.
                      * @enum {string}
@@ -3535,6 +3539,8 @@ export interface operations {
                         whenDisabled: "refuse" | "discard";
                         dedupeWindow?: string;
                         rateLimit?: number;
+                        /** @description 0: no limit. Absent: 200 where trust is client, and no limit where it is server. */
+                        rateLimitPerAddress?: number;
                         /**
                          * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
                          * @enum {string}
@@ -3595,6 +3601,8 @@ export interface operations {
                         whenDisabled: "refuse" | "discard";
                         dedupeWindow?: string;
                         rateLimit?: number;
+                        /** @description 0: no limit. Absent: 200 where trust is client, and no limit where it is server. */
+                        rateLimitPerAddress?: number;
                         /**
                          * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
                          * @enum {string}
@@ -3696,6 +3704,8 @@ export interface operations {
                         whenDisabled: "refuse" | "discard";
                         dedupeWindow?: string;
                         rateLimit?: number;
+                        /** @description 0: no limit. Absent: 200 where trust is client, and no limit where it is server. */
+                        rateLimitPerAddress?: number;
                         /**
                          * @description What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".
                          * @enum {string}

@@ -109,6 +109,8 @@ const tls = () =>
 const COUNT_RULE = 'must be a whole number from 1 to 1000000';
 const count = () => z.int(COUNT_RULE).min(1, COUNT_RULE).max(1_000_000, COUNT_RULE);
 
+const RATE_RULE = 'must be a whole number from 0 to 1000000';
+
 const rateLimit = () =>
   count().exactOptional().meta({
     description: 'Calls a second; beyond it clients are asked to wait (429). Without it there is no limit.',
@@ -188,6 +190,10 @@ export const sourceSchema = z.strictObject(
       description: 'How long a second event with the same messageId is a duplicate; 24h when absent.',
     }),
     rateLimit: rateLimit(),
+    rateLimitPerAddress: z.int(RATE_RULE).min(0, RATE_RULE).max(1_000_000, RATE_RULE).exactOptional().meta({
+      description:
+        'Calls a second from one public address; 0 for no limit. 200 when absent for a source whose trust is client, and no limit for one of server.',
+    }),
     ip: z.enum(ADDRESS_RULES, 'must be keep, shorten, drop or direct').exactOptional().meta({
       description:
         'context.ip: keep fills it in for calls straight from a browser or a phone; shorten keeps only the beginning of every address; drop keeps none; direct fills it in for calls with context.direct alone. Absent: as it is, keep for a new source.',

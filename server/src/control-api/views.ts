@@ -68,7 +68,17 @@ export interface TokenView {
 
 /** Lists the keys one by one, in the order of the file, so that a key added to the store does not show by itself. */
 export function sourceView(source: SourceRecord): SourceView {
-  const { name, writeKeys, enabled, mode, whenDisabled, dedupeWindow, rateLimit, system } = source;
+  const {
+    name,
+    writeKeys,
+    enabled,
+    mode,
+    whenDisabled,
+    dedupeWindow,
+    rateLimit,
+    rateLimitPerAddress,
+    system,
+  } = source;
   return {
     name,
     writeKeys,
@@ -77,6 +87,7 @@ export function sourceView(source: SourceRecord): SourceView {
     whenDisabled,
     ...(dedupeWindow === undefined ? {} : { dedupeWindow: formatDuration(dedupeWindow) }),
     ...(rateLimit === undefined ? {} : { rateLimit }),
+    ...(rateLimitPerAddress === undefined ? {} : { rateLimitPerAddress }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
     ...(system === undefined ? {} : { system }),

@@ -1,9 +1,7 @@
 import type { Socket } from 'node:net';
 import { Fifo, LinkedList, type ListEntry } from '../model/containers.ts';
-import type { Source } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { OverRateLimit, SourceCalls } from '../ports/ingest.ts';
 import type { LogFields, Logger } from '../ports/logger.ts';
 
 /** Bounds on the requests in flight, over all connections. spec/specification.md, "Overload". */
@@ -234,94 +232,4 @@ export class PipeliningGuard {
     if (this.#consecutive <= MAX_PIPELINED) return 'ordinary';
     return this.#consecutive === MAX_PIPELINED + 1 ? 'exceeded' : 'ignored';
   }
-}
-
-/** One bucket for each source that has a limit. */
-export class SourceRateLimiter {
-  readonly #clock: Clock;
-  readonly #perSecond = new Map<number, number>();
-  readonly #buckets = new Map<number, TokenBucket>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Replaces the limits. A bucket keeps its tokens, so that saving a source opens no gap. */
-  configure(sources: readonly Source[]): void {
-    this.#perSecond.clear();
-    for (const { id, rateLimit } of sources) if (rateLimit !== undefined) this.#perSecond.set(id, rateLimit);
-    for (const id of this.#buckets.keys()) if (!this.#perSecond.has(id)) this.#buckets.delete(id);
-  }
-
-  /** A `RateLimitCheck` of ports/ingest.ts: all sources of a request, or none. */
-  readonly admit = (calls: readonly SourceCalls[]): OverRateLimit | undefined => {
-    if (this.#perSecond.size === 0) return undefined;
-    for (let nth = 0; nth < calls.length; nth++) {
-      const retryAfter = this.#take(calls[nth]!);
-      if (retryAfter === 0) continue;
-      for (const taken of calls.slice(0, nth)) this.#refund(taken);
-      return { source: calls[nth]!.source, retryAfter };
-    }
-    return undefined;
-  };
-
-  #take({ source, calls }: SourceCalls): number {
-    const perSecond = this.#perSecond.get(source);
-    if (perSecond === undefined) return 0;
-    const now = this.#clock.monotonic();
-    const { bucket, wait } = takeTokens(this.#buckets.get(source) ?? fullBucket(perSecond, now), calls, {
-      perSecond,
-      now,
-    });
-    this.#buckets.set(source, bucket);
-    return wait;
-  }
-
-  #refund({ source, calls }: SourceCalls): void {
-    const bucket = this.#buckets.get(source);
-    if (bucket !== undefined) this.#buckets.set(source, refundTokens(bucket, calls));
-  }
-}
-
-/**
- * The tokens left, and since when. `tokens` is negative after a batch larger than the bucket: the batch passes whole, and
- * the requests after it wait longer.
- */
-export interface TokenBucket {
-  readonly tokens: number;
-  readonly at: Monotonic;
-}
-
-export interface TakeResult {
-  readonly bucket: TokenBucket;
-  /** Whole seconds until the same request may be tried again; 0 when the tokens were taken. */
-  readonly wait: number;
-}
-
-/** A full bucket: one second's worth. */
-export function fullBucket(perSecond: number, now: Monotonic): TokenBucket {
-  return { tokens: perSecond, at: now };
-}
-
-/**
- * Takes `wanted` tokens from a bucket that fills with `perSecond` and holds one second's worth. A larger batch passes when
- * the bucket is full, so that no batch waits for ever; on average the rate is still kept.
- */
-export function takeTokens(bucket: TokenBucket, wanted: number, { perSecond, now }: RefillRate): TakeResult {
-  const passed = now - bucket.at;
-  const tokens = Math.min(perSecond, bucket.tokens + (passed * perSecond) / SECOND);
-  const needed = Math.min(wanted, perSecond);
-  if (tokens >= needed) return { bucket: { tokens: tokens - wanted, at: now }, wait: 0 };
-  const wait = Math.ceil((needed - tokens) / perSecond);
-  return { bucket: { tokens, at: now }, wait: Math.max(wait, 1) };
-}
-
-interface RefillRate {
-  readonly perSecond: number;
-  readonly now: Monotonic;
-}
-
-/** Gives back the tokens of a request that was not stored. */
-export function refundTokens({ tokens, at }: TokenBucket, given: number): TokenBucket {
-  return { tokens: tokens + given, at };
 }

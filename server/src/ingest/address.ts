@@ -108,6 +108,17 @@ function shortened(address: string): string {
   return addressOf(groupsOf(address).map((group, nth) => (nth < 3 ? group : 0)));
 }
 
+/**
+ * Whom an address on the internet stands for: itself, or of IPv6 the 64 bits of which one customer has all the addresses. Undefined for one that
+ * means something in one network alone, and for a text that is no address.
+ */
+export function publicNetworkOf(text: string): string | undefined {
+  const address = plainAddress(text);
+  if (address === undefined || isLocal(address)) return undefined;
+  if (isIP(address) === 4) return address;
+  return addressOf(groupsOf(address).map((group, nth) => (nth < 4 ? group : 0)));
+}
+
 /** The eight numbers of an IPv6 address. */
 function groupsOf(address: string): number[] {
   const [head = '', tail = ''] = shortestForm(address.replace(/%.*/, '')).split('::');

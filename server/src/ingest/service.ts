@@ -86,7 +86,7 @@ export class IngestService {
     const read = parseRequest(request, current.writeKeys, newMessageId);
     const parsed = suppression?.isEmpty === false ? withoutSuppressed(read, suppression) : read;
     const isUnread = parsed.kind === 'refused' && parsed.isUnread === true;
-    const over = isUnread ? undefined : checkRateLimit?.(parsed.counts);
+    const over = isUnread ? undefined : checkRateLimit?.(parsed.counts, request.peer);
     if (over !== undefined) {
       const name = sourceName(over.source);
       if (name !== undefined) ingestCounters.rateLimited(name);

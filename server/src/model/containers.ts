@@ -228,3 +228,34 @@ export class HashSet {
       if (before[at] !== 0 || before[at + 1] !== 0) this.#put(before[at]!, before[at + 1]!);
   }
 }
+
+/**
+ * Values by two keys, of which only some are remembered: when half of them are new, the older half is forgotten, in which are those that were
+ * set longest ago.
+ */
+export class RecentPairs<First, Second, Value> {
+  readonly #half: number;
+  #newer = new Map<First, Map<Second, Value>>();
+  #older = new Map<First, Map<Second, Value>>();
+  #size = 0;
+
+  /** `max`: values that are remembered at most. Half as many are remembered in any case. */
+  constructor(max: number) {
+    this.#half = max / 2;
+  }
+
+  get(first: First, second: Second): Value | undefined {
+    return this.#newer.get(first)?.get(second) ?? this.#older.get(first)?.get(second);
+  }
+
+  set(first: First, second: Second, value: Value): void {
+    const values = this.#newer.get(first) ?? new Map<Second, Value>();
+    if (values.size === 0) this.#newer.set(first, values);
+    if (!values.has(second)) this.#size++;
+    values.set(second, value);
+    if (this.#size < this.#half) return;
+    this.#older = this.#newer;
+    this.#newer = new Map();
+    this.#size = 0;
+  }
+}

@@ -19,6 +19,8 @@ export interface Source {
   readonly dedupeWindow?: Duration;
   /** Calls per second on average, beyond which clients are asked to wait. Absent: no limit. */
   readonly rateLimit?: number;
+  /** The same for each public address that calls come from; 0 for no limit. Absent: 200 for a client source, and none for a server's. */
+  readonly rateLimitPerAddress?: number;
   /** Absent in records of before there was a choice, and of the server's own source: `direct`. */
   readonly ip?: AddressRule;
   /** Absent in records of before there was a choice, and of the server's own source: `server`. */
@@ -65,6 +67,13 @@ export const DEFAULT_TRUST: Trust = 'client';
 export function trustOf({ trust = 'server' }: Pick<Source, 'trust'>): Trust {
   return trust;
 }
+
+/** Calls a second from one public address; 0 for no limit. Nothing says so in most records: anybody may call a client source. */
+export function rateLimitPerAddressOf(source: Pick<Source, 'trust' | 'rateLimitPerAddress'>): number {
+  return source.rateLimitPerAddress ?? (trustOf(source) === 'client' ? CLIENT_RATE_PER_ADDRESS : 0);
+}
+
+const CLIENT_RATE_PER_ADDRESS = 200;
 
 /** The source of the events of audiences and computed traits. No other source may have this name. */
 export const AUDIENCES_SOURCE: SourceRecord = {

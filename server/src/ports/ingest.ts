@@ -18,7 +18,7 @@ export interface IngestRequest {
   readonly body: Buffer;
   readonly receivedAt: Time;
   /**
-   * The client's address, read only when a call gets it as its `context.ip`. It is that of the proxy when the proxy is not trusted. Absent
+   * The client's address, read only when a call gets it as its `context.ip`, or its source limits what one address may send. It is that of the proxy when the proxy is not trusted. Absent
    * where the request comes from somebody who passes on the calls of others, such as an import.
    */
   readonly peer?: { readonly remoteAddress?: string | undefined };
@@ -56,10 +56,13 @@ export interface SourceCalls {
  * Checks the rate limits of sources. Called once for every request whose calls are known by source, before anything is stored or
  * counted. Undefined admits the request. Otherwise it is refused as `rate_limited`.
  */
-export type RateLimitCheck = (calls: readonly SourceCalls[]) => OverRateLimit | undefined;
+export type RateLimitCheck = (
+  calls: readonly SourceCalls[],
+  peer: IngestRequest['peer'],
+) => OverRateLimit | undefined;
 
 export interface OverRateLimit {
-  /** Id of the source that sends more than it may. */
+  /** Id of the source that gets more than it takes, in all or from the address of the request. */
   readonly source: number;
   /** Whole seconds after which the client may try again. */
   readonly retryAfter: number;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import { send, track } from '../support/calls.ts';
-import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
+import { adminTokenOf, logOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 
 /** Every library that runs in a browser or on a phone, by its name. */
 const CLIENT_LIBRARIES = [
@@ -26,6 +26,7 @@ sources:
   - { name: shortening, writeKeys: [wk_shorten], ip: shorten }
   - { name: dropping, writeKeys: [wk_drop], ip: drop }
   - { name: asking, writeKeys: [wk_direct], ip: direct }
+  - { name: limiting, writeKeys: [wk_limit], rateLimitPerAddress: 1 }
 `);
     program = await startServer(place);
   });
@@ -64,6 +65,28 @@ sources:
 
   const library = (name: string) => ({ library: { name, version: '1.0.0' } });
   const BROWSER = library('analytics.js');
+
+  it('that sends more than its source takes from one is asked to wait, and nobody else', async () => {
+    const batch = (headers: Record<string, string>) =>
+      send(
+        program.url,
+        '/v1/batch',
+        { batch: Array.from({ length: 50 }, () => track(`m${++calls}`)) },
+        { writeKey: 'wk_limit', headers },
+      );
+    expect((await batch(CLIENT)).status).toBe(200);
+    const refused = await batch(CLIENT);
+    expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, 50]);
+    expect(refused.answer).toMatchObject({ code: 'rate_limited' });
+    // What the client itself wrote into the header is no address: the proxy names the last one.
+    expect((await batch({ 'x-forwarded-for': '198.51.100.1, 203.0.113.44' })).status).toBe(429);
+    expect((await batch({ 'x-forwarded-for': '203.0.113.45' })).status).toBe(200);
+    // The proxy itself, at a loopback address, is not limited.
+    expect((await batch({})).status).toBe(200);
+    expect((await batch({})).status).toBe(200);
+    const lines = logOf(program.out.stderr).filter(({ event }) => event === 'source.address_over_limit');
+    expect(lines).toMatchObject([{ source: 'limiting', requests: 1, rateLimitPerAddress: 1 }]);
+  });
 
   it(
     quoted(

@@ -10,16 +10,20 @@ export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' 
   readonly dedupeWindow: string;
   /** Calls a second; empty: no limit. */
   readonly rateLimit: string;
+  /** The same from one public address; empty: by its trust, 0: no limit. */
+  readonly rateLimitPerAddress: string;
 }
 
 function draftOf(source: SourceRecord): SourceDraft {
-  const { mode, whenDisabled, ip, trust, dedupeWindow = '', rateLimit } = source;
-  const limit = rateLimit === undefined ? '' : String(rateLimit);
-  return { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit: limit };
+  const { mode, whenDisabled, ip, trust, dedupeWindow = '' } = source;
+  const [rateLimit, rateLimitPerAddress] = [source.rateLimit, source.rateLimitPerAddress].map((limit) =>
+    limit === undefined ? '' : String(limit),
+  ) as [string, string];
+  return { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress };
 }
 
 function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
-  const { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit } = draft;
+  const { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress } = draft;
   const wanted = {
     mode,
     whenDisabled,
@@ -27,6 +31,7 @@ function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
     trust,
     dedupeWindow: dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
     rateLimit: numberOf(rateLimit),
+    rateLimitPerAddress: numberOf(rateLimitPerAddress),
   };
   return Object.fromEntries(changedFields(base, draft).map((name) => [name, wanted[name]]));
 }
@@ -38,6 +43,7 @@ export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
   whenDisabled: 'While disabled, calls are',
   dedupeWindow: 'A repeated messageId is a duplicate within',
   rateLimit: 'Calls a second',
+  rateLimitPerAddress: 'Calls a second from one address',
   ip: 'The address of a caller, context.ip, is',
   trust: 'Its write keys are',
 };

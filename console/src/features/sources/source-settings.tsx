@@ -27,6 +27,7 @@ export function SourceSettings({ stored }: { readonly stored: Tagged<SourceRecor
 
 function StoredSource({ source }: { readonly source: SourceRecord }) {
   const { enabled, mode, whenDisabled, dedupeWindow, rateLimit, ip, trust } = source;
+  const { rateLimitPerAddress = trust === 'client' ? 200 : 0 } = source;
   return (
     <dl className="kv">
       <dt>Enabled</dt>
@@ -39,6 +40,8 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
       <dd>{dedupeWindow ?? '24h'}</dd>
       <dt>Calls a second</dt>
       <dd>{rateLimit ?? 'no limit'}</dd>
+      <dt>{SOURCE_LABELS.rateLimitPerAddress}</dt>
+      <dd>{rateLimitPerAddress === 0 ? 'no limit' : rateLimitPerAddress}</dd>
       <dt>Address of the caller</dt>
       <dd>{ADDRESS_RULES.find(({ value }) => value === ip)?.label ?? ip}</dd>
       <dt>Its write keys are</dt>
@@ -62,7 +65,7 @@ const TRUSTS: readonly { readonly value: SourceRecord['trust']; readonly label: 
 ];
 
 /** Parts of the record that a field below shows the mistakes of. */
-const SHOWN = ['dedupeWindow', 'rateLimit'];
+const SHOWN = ['dedupeWindow', 'rateLimit', 'rateLimitPerAddress'];
 
 function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
   const record = { list: 'sources', name: stored.record.name } as const;
@@ -140,6 +143,14 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
           inputMode="numeric"
           value={draft.rateLimit}
           onChange={(rateLimit) => onChange({ rateLimit })}
+        />
+        <TextField
+          label={SOURCE_LABELS.rateLimitPerAddress}
+          hint="0: no limit. Empty: 200 for public write keys, no limit for secret ones."
+          error={faultOf(faults, 'rateLimitPerAddress')}
+          inputMode="numeric"
+          value={draft.rateLimitPerAddress}
+          onChange={(rateLimitPerAddress) => onChange({ rateLimitPerAddress })}
         />
       </div>
       <Field label={SOURCE_LABELS.ip} hint="It holds for the calls that come from now on.">

@@ -35,6 +35,9 @@ const sourceSchema = z.object({
   whenDisabled: z.enum(['refuse', 'discard']),
   dedupeWindow: z.string().exactOptional(),
   rateLimit: z.number().exactOptional(),
+  rateLimitPerAddress: z.number().exactOptional().meta({
+    description: '0: no limit. Absent: 200 where trust is client, and no limit where it is server.',
+  }),
   ip: z.enum(ADDRESS_RULES).meta({
     description:
       'What becomes of the address of a caller: docs/reference/receiving.md, "The address of the client".',

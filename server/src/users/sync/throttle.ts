@@ -1,3 +1,4 @@
+import { RecentPairs } from '../../model/containers.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
 
@@ -32,7 +33,8 @@ export class Throttle {
   readonly #waiting = new Map<ProfileId, Map<number, Time>>();
   /** When they end, by how long they wait: each of these is in its order. */
   readonly #queues = new Map<Duration, EndQueue>();
-  readonly #watched = new WatchedValues();
+  /** By computation and profile. */
+  readonly #watched = new RecentPairs<number, ProfileId, Watched>(WATCHED);
 
   /** Profiles with a change that waits, the longest first. */
   get profiles(): Iterable<ProfileId> {
@@ -50,7 +52,7 @@ export class Throttle {
     // A wall clock that was set back would hold it for as long.
     if (due !== undefined && (due <= now || due > now + LONGEST)) return false;
     if (due !== undefined) return true;
-    const wait = waitAfter(this.#watched.get(profile, computation), now);
+    const wait = waitAfter(this.#watched.get(computation, profile), now);
     if (waiting === undefined) this.#waiting.set(profile, new Map([[computation, now + wait]]));
     else waiting.set(computation, now + wait);
     this.#queueOf(wait).push(profile, now + wait);
@@ -59,7 +61,7 @@ export class Throttle {
 
   /** A change was told. */
   told(profile: ProfileId, computation: number, now: Time): void {
-    const known = this.#watched.get(profile, computation);
+    const known = this.#watched.get(computation, profile);
     const watched = known ?? { at: [], wait: SHORTEST };
     const { at } = watched;
     const wait = waitAfter(known, now);
@@ -67,7 +69,7 @@ export class Throttle {
     if (at.length > FREE_EVENTS) at.shift();
     const isOften = at.length === FREE_EVENTS && now - at[0]! < WINDOW;
     watched.wait = isOften || wait > SHORTEST ? Math.min(LONGEST, wait * 2) : SHORTEST;
-    this.#watched.set(profile, computation, watched);
+    this.#watched.set(computation, profile, watched);
   }
 
   /** The changes of a profile for which `isOpen` is false wait no longer. */
@@ -122,28 +124,6 @@ export class Throttle {
 function waitAfter(watched: Watched | undefined, now: Time): Duration {
   if (watched === undefined) return SHORTEST;
   return now - watched.at.at(-1)! < QUIET ? watched.wait : SHORTEST;
-}
-
-/** Values by computation and profile, in two halves: when the newer is full, the older one goes, in which are those that were told longest ago. */
-class WatchedValues {
-  #newer = new Map<number, Map<ProfileId, Watched>>();
-  #older = new Map<number, Map<ProfileId, Watched>>();
-  #size = 0;
-
-  get(profile: ProfileId, computation: number): Watched | undefined {
-    return this.#newer.get(computation)?.get(profile) ?? this.#older.get(computation)?.get(profile);
-  }
-
-  set(profile: ProfileId, computation: number, watched: Watched): void {
-    const values = this.#newer.get(computation) ?? new Map<ProfileId, Watched>();
-    if (values.size === 0) this.#newer.set(computation, values);
-    if (!values.has(profile)) this.#size++;
-    values.set(profile, watched);
-    if (this.#size < WATCHED / 2) return;
-    this.#older = this.#newer;
-    this.#newer = new Map();
-    this.#size = 0;
-  }
 }
 
 /** Profiles in the order in which a change of theirs is due. */

@@ -66,6 +66,14 @@ const LAST_LOOK: Duration = 10 * SECOND;
 /** A step that failed is repeated after this delay, without a limit. */
 const RETRY: Duration = SECOND;
 
+/**
+ * After a step that took longer than this it rests three times as long while events arrive: steps of thousands of users keep the store to
+ * themselves, and calls wait for it meanwhile.
+ */
+const SHORT_STEP: Duration = 20;
+const REST_FOR_STEP = 3;
+const LONGEST_REST: Duration = 5 * SECOND;
+
 class StoppedError extends Error {}
 
 /** What is kept in memory while the notifications of a regulation are under way. */
@@ -88,6 +96,8 @@ interface Awaited {
 export class RegulationExecutor {
   readonly #dependencies: RegulationExecutorDependencies;
   readonly #sleep: InterruptibleSleep;
+  /** Between two steps. */
+  readonly #rest: InterruptibleSleep;
   readonly #awaited = new Map<string, Awaited>();
   #isStopped = false;
   #isWoken = false;
@@ -100,6 +110,7 @@ export class RegulationExecutor {
   constructor(dependencies: RegulationExecutorDependencies) {
     this.#dependencies = dependencies;
     this.#sleep = new InterruptibleSleep(dependencies.clock);
+    this.#rest = new InterruptibleSleep(dependencies.clock);
   }
 
   start(): void {
@@ -125,6 +136,7 @@ export class RegulationExecutor {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#sleep.interrupt();
+    this.#rest.interrupt();
     await this.#running;
   }
 
@@ -141,11 +153,16 @@ export class RegulationExecutor {
     let pause = NEVER;
     let failure: string | undefined;
     try {
-      for (const regulation of await this.#dependencies.regulations.open()) {
+      const open = await this.#dependencies.regulations.open();
+      this.#open = open;
+      for (const regulation of open) {
         // A later one must not be notified before this one, and what waits for its deliveries may go on.
         if (failure !== undefined && !hasNotified(regulation)) continue;
         try {
-          pause = Math.min(pause, await this.#advance(regulation));
+          const next = await this.#advance(regulation);
+          // A queue of many is worked on for minutes, and whoever watches it sees it go down.
+          if (next === DONE) this.#open = this.#open.filter(({ id }) => id !== regulation.id);
+          pause = Math.min(pause, next);
         } catch (error) {
           failure = this.#reportFailure(error);
         }
@@ -175,11 +192,13 @@ export class RegulationExecutor {
 
   /** Does step after step until the regulation is done or waits. */
   async #advance({ id }: StoredRegulation): Promise<Duration> {
-    const { regulations, logger } = this.#dependencies;
+    const { regulations, log, clock, logger } = this.#dependencies;
     for (;;) {
       this.#checkStop();
+      const startedAt = clock.monotonic();
+      const { end } = await log.size();
       const regulation = await regulations.get(id);
-      if (regulation === undefined || regulation.step === 'done') return NEVER;
+      if (regulation === undefined || regulation.step === 'done') return DONE;
       logger.debug({ regulation: id, step: regulation.step }, 'regulation.step');
       const subjects = await regulations.subjects(id);
       const isLost = subjects.length === 0 && regulation.step !== 'clean';
@@ -195,7 +214,14 @@ export class RegulationExecutor {
         const pause = await this.#await(regulation, subjects);
         if (pause !== undefined) return pause;
       }
+      await this.#restAfter(clock.monotonic() - startedAt, end);
     }
+  }
+
+  /** `end`: of the log, when the step began. */
+  async #restAfter(step: Duration, end: Position): Promise<void> {
+    if (step <= SHORT_STEP || this.#isStopped || (await this.#dependencies.log.size()).end === end) return;
+    await this.#rest.sleep(Math.min(LONGEST_REST, step * REST_FOR_STEP));
   }
 
   readonly #checkStop = (): void => {
@@ -494,6 +520,9 @@ function hasNotified({ step }: StoredRegulation): boolean {
 
 /** Until somebody wakes it. */
 const NEVER: Duration = 60 * 60 * SECOND;
+
+/** What waits for nothing any more. */
+const DONE: Duration = Number.POSITIVE_INFINITY;
 
 /** A position that no event has. */
 const NOWHERE: Position = Number.MAX_SAFE_INTEGER;

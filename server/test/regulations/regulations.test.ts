@@ -211,6 +211,38 @@ describe('a regulation', () => {
     expect(died).toBeGreaterThan(15);
   });
 
+  it.each([true, false])('rests after a long step while calls arrive, and only then: %s', async (isBusy) => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a'));
+    lives.whileErasing = async () => {
+      await new Promise<void>((resolve) => void lives.clock.after(100, resolve));
+      if (isBusy) await lives.write(of('other', 'b'));
+    };
+    const id = await lives.regulate('DELETE_ONLY', 'erase-me');
+    await lives.clock.pass(100);
+    // Notified and waiting for its deliveries, unless it rests three times as long as the step took.
+    expect(await lives.stepOf(id)).toBe(isBusy ? 'notify' : 'await');
+    await lives.clock.pass(299);
+    expect(await lives.stepOf(id)).toBe(isBusy ? 'notify' : 'await');
+    await lives.clock.pass(1);
+    expect(await lives.stepOf(id)).toBe('await');
+    await lives.finish(id);
+    await lives.service.stop();
+  });
+
+  it('is no longer counted as open as soon as it has ended, while others of the queue are worked on', async () => {
+    const lives = await Lives.begin();
+    const open: number[] = [];
+    lives.whileErasing = async () => void open.push(lives.service.health().open);
+    await lives.service.stop();
+    for (const user of ['u1', 'u2', 'u3']) await lives.regulate('DELETE_ONLY', user);
+    lives.service.start();
+    await lives.clock.pass(SECOND);
+    expect(open).toEqual([3, 2, 1]);
+    expect(lives.service.health().open).toBe(0);
+    await lives.service.stop();
+  });
+
   it('says when the bytes of the user were gone, while an endpoint has not yet confirmed', async () => {
     const lives = await Lives.begin();
     await lives.write(of('erase-me', 'a'));

@@ -29,6 +29,11 @@ export interface MembersOptions extends NamedComputationOptions {
   readonly limit: number;
 }
 
+export interface SyncOptions extends NamedComputationOptions {
+  readonly destination: string;
+  readonly dryRun?: boolean;
+}
+
 export interface PreviewOptions extends ComputationOptions {
   readonly definition?: string;
   readonly file?: string;
@@ -114,6 +119,26 @@ export async function listComputations(options: ComputationOptions, place: Surro
 
 function stateText({ state, progress }: Pick<ShownComputation, 'state' | 'progress'>): string {
   return state === 'computing' ? `computing ${Math.floor(progress * 100)} %` : state;
+}
+
+/** `millrace audience sync NAME --destination D`, `millrace trait sync …`: a destination is told every member again. */
+export async function syncComputation(options: SyncOptions, place: Surroundings): Promise<ExitCode> {
+  const { list, name, destination, dryRun = false, json = false } = options;
+  const path = `${list}/${encodeURIComponent(name)}/sync`;
+  const reply = await answered(options, place, { method: 'POST', path, body: { destination, dryRun } });
+  if (typeof reply === 'number') return reply;
+  if (json) {
+    place.out.write(`${reply.text}\n`);
+    return 0;
+  }
+  const { members } = reply.value as { readonly members: number };
+  const whom = list === 'audiences' ? `${count(members)} members` : `the values of ${count(members)} users`;
+  place.out.write(
+    dryRun
+      ? `${printable(destination)} would be told ${whom} again; nothing was changed.\n`
+      : `${printable(destination)} is told ${whom} again; millrace ${list === 'audiences' ? 'audience' : 'trait'} show says how many it is still owed.\n`,
+  );
+  return 0;
 }
 
 /** `millrace audience show NAME`, `millrace trait show NAME`. */

@@ -5,6 +5,7 @@ import type {
   MembersOptions,
   NamedComputationOptions,
   PreviewOptions,
+  SyncOptions,
 } from './computations.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import { entries } from './quantity.ts';
@@ -16,6 +17,7 @@ interface Wording {
   readonly description: string;
   readonly noun: string;
   readonly members: string;
+  readonly sync: string;
   readonly definition: string;
 }
 
@@ -26,6 +28,7 @@ const WORDINGS: readonly Wording[] = [
     description: 'audiences: conditions on users, and who meets them',
     noun: 'audience',
     members: 'the members of an audience, and since when',
+    sync: 'tells a destination every member again, as after it has lost them',
     definition: "event('Order Completed').within(30 days).count() >= 2",
   },
   {
@@ -34,6 +37,7 @@ const WORDINGS: readonly Wording[] = [
     description: 'computed traits: values made of the events of each user',
     noun: 'computed trait',
     members: 'the users who have a value, and the value',
+    sync: 'tells a destination the value of every user again, as after it has lost them',
     definition: "event('Order Completed').sum(property('total'))",
   },
 ];
@@ -46,7 +50,7 @@ export function addComputations(program: Command, run: Run): void {
 function addVerb(
   program: Command,
   run: Run,
-  { list, verb, description, noun, members, definition }: Wording,
+  { list, verb, description, noun, members, sync, definition }: Wording,
 ) {
   const load = () => import('./computations.ts');
   const parent = program.command(verb).description(description);
@@ -79,6 +83,18 @@ function addVerb(
     .addHelpText('after', `\nExample:\n  millrace ${verb} members 'Repeat Buyers' --limit 1000 --json`)
     .action((name: string, options: Omit<MembersOptions, 'list' | 'name'>) =>
       run(async () => (await load()).listMembers)({ ...options, list, name }),
+    );
+  addControlOptions(
+    parent
+      .command('sync')
+      .description(sync)
+      .argument('<name>', 'its name')
+      .requiredOption('--destination <name>', 'the one that is told')
+      .option('--dry-run', 'only say how many it would be told'),
+  )
+    .addHelpText('after', `\nExample:\n  millrace ${verb} sync 'Repeat Buyers' --destination crm`)
+    .action((name: string, options: Omit<SyncOptions, 'list' | 'name'>) =>
+      run(async () => (await load()).syncComputation)({ ...options, list, name }),
     );
   const preview = parent
     .command('preview')

@@ -51,7 +51,10 @@ import type { ReportService } from './reporting/status.ts';
 import type { SettingsService } from './settings-service.ts';
 import { longestWindowOf } from './users/language/references.ts';
 
-type ControlledUsers = Pick<Users, 'joinedIds' | 'profile' | 'rebuild' | 'members' | 'preview' | 'status'>;
+type ControlledUsers = Pick<
+  Users,
+  'joinedIds' | 'profile' | 'rebuild' | 'repeat' | 'members' | 'preview' | 'status'
+>;
 
 /** The parts that the control API reads and changes. */
 export interface ControlOperationDependencies {
@@ -92,6 +95,7 @@ const NO_USERS: ControlledUsers = {
   profile: async () => undefined,
   joinedIds: async () => [],
   rebuild: async () => ({ profiles: 0, events: 0, poorer: 0 }),
+  repeat: async () => false,
   members: async () => ({ members: [] }),
   preview: async () => {
     throw new StorageError('profiles are off');

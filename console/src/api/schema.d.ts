@@ -1016,6 +1016,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audiences/{name}/sync": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tells a destination every member again, and who it has to hear is none.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postAudiencesNameSync"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/traits": {
         parameters: {
             query?: never;
@@ -1102,6 +1122,26 @@ export interface paths {
         get: operations["getTraitsNameMembers"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/traits/{name}/sync": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tells a destination the value of every user again.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postTraitsNameSync"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2152,6 +2192,22 @@ export interface components {
                     status?: 503;
                     /** @enum {unknown} */
                     code?: "profiles_unavailable";
+                };
+            };
+        };
+        /** @description Service Unavailable: `store_unwritable`, `profiles_unavailable` */
+        "profiles_unavailable.store_unwritable": {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 503;
+                    /** @enum {unknown} */
+                    code?: "store_unwritable" | "profiles_unavailable";
                 };
             };
         };
@@ -5356,6 +5412,54 @@ export interface operations {
             503: components["responses"]["profiles_unavailable"];
         };
     };
+    postAudiencesNameSync: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description One that it is connected to. */
+                    destination: string;
+                    /** @default false */
+                    dryRun?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK: what would be done, asked for with `dryRun` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        destination: string;
+                        /** @description Users who are members now, or have a value: each of them is told once more. */
+                        members: number;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["profiles_unavailable.store_unwritable"];
+        };
+    };
     getTraits: {
         parameters: {
             query?: {
@@ -5807,6 +5911,54 @@ export interface operations {
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["profiles_unavailable"];
+        };
+    };
+    postTraitsNameSync: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description One that it is connected to. */
+                    destination: string;
+                    /** @default false */
+                    dryRun?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK: what would be done, asked for with `dryRun` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        destination: string;
+                        /** @description Users who are members now, or have a value: each of them is told once more. */
+                        members: number;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.outside_token.role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["profiles_unavailable.store_unwritable"];
         };
     };
     postRedeliveries: {

@@ -31,6 +31,12 @@ export interface Users {
    */
   preview(request: PreviewRequest, signal?: AbortSignal): Promise<Preview>;
 
+  /**
+   * Has a destination, by its name, told every member of a computation again, and what differs from what it was sent. Resolves when that is
+   * stored; false, and nothing is done, while the computation is not in force, whose destinations are told every member anyway.
+   */
+  repeat(computation: number, destination: string): Promise<boolean>;
+
   /** Applies the whole log again. With `dryRun` only tells what would be lost. */
   rebuild(options: { readonly dryRun: boolean }): Promise<RebuildReport>;
 

@@ -32,6 +32,8 @@ const LOOK_PAUSE: Duration = 250;
 const BUSY_SHARE = 0.7;
 const LOOKS_UNTIL_FREE = 2;
 
+const OTHER_NODE = 'profiles are kept by another node: ask that one (millrace status names it)';
+
 /** Profiles that lag less are up to date. */
 const LIVE_LAG: Duration = 1000;
 
@@ -234,9 +236,13 @@ export class UsersClient implements Users {
     return this.#demanded().preview(request, signal);
   }
 
+  async repeat(computation: number, destination: string) {
+    if (!this.#isLeading) throw new StorageError(OTHER_NODE);
+    return this.#demanded().call('repeat', computation, destination);
+  }
+
   async rebuild(options: { readonly dryRun: boolean }) {
-    if (!this.#isLeading && !options.dryRun)
-      throw new StorageError('profiles are kept by another node: ask that one (millrace status names it)');
+    if (!this.#isLeading && !options.dryRun) throw new StorageError(OTHER_NODE);
     return this.#demanded().call('rebuild', options);
   }
 

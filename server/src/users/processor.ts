@@ -239,6 +239,15 @@ export class Processor implements UsersProcessor {
     return report;
   }
 
+  async repeat(computation: number, destination: string): Promise<boolean> {
+    const { reader, computations } = this.#options;
+    await this.#current();
+    const isBegun = computations.repeat(computation, destination, await reader.bounds());
+    // With this slice it is stored, and outlives the process.
+    if (isBegun) this.#doneForCalls += (await this.#slice()).done;
+    return isBegun;
+  }
+
   /**
    * Applies what the log holds by now, so that a question finds the calls that were answered before it was asked. Far behind, or
    * while something fails, the answer is that of the last commit. Resolves to the number of events that it does not know.

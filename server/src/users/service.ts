@@ -167,7 +167,7 @@ export class UsersService {
     };
     this.#calls.push({ id, run, reject });
     // These may make work for the next slice.
-    if (name === 'configure' || name === 'rebuild' || name === 'sent') this.#isDue = true;
+    if (['configure', 'rebuild', 'repeat', 'sent'].includes(name)) this.#isDue = true;
     this.#wake?.();
     return promise;
   }

@@ -9,6 +9,7 @@ import {
   oneDestination,
   type Place,
   type Program,
+  runProgram,
   startServer,
 } from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -83,7 +84,10 @@ afterAll(async () => {
 
 /** The destination is connected to no source: all that it gets is of audiences and computed traits. */
 function configuration(computations: string): string {
-  const yaml = oneDestination([`${crm.url}/in`], SECRET).replace('sources: [website]', 'sources: []');
+  // Only calls of our own programs join two users.
+  const yaml = oneDestination([`${crm.url}/in`], SECRET)
+    .replace('sources: [website]', 'sources: []')
+    .replace('writeKeys: [wk]', 'writeKeys: [wk]\n    trust: server');
   return `${yaml}${computations}`;
 }
 
@@ -323,6 +327,53 @@ describe('a changed audience', () => {
       .map(noticeOf)
       .filter(({ traits }) => 'loyal' in traits)
       .map(({ userId, traits }) => [userId, traits['loyal']]);
+
+  it('"One for which a sync is asked gets every member again.", and no other destination', async () => {
+    await ask('POST', 'audiences', {
+      ...{ name: 'Asked For', definition: "event('Asked').count() >= 1", destinations: ['crm', 'erp'] },
+    });
+    await call(
+      { type: 'track', userId: 'ada', event: 'Asked' },
+      { type: 'track', userId: 'eve', event: 'Asked' },
+    );
+    const toldOf = (receiver: TestReceiver) =>
+      receiver.arrivals
+        .map(noticeOf)
+        .filter(({ traits }) => 'asked_for' in traits)
+        .map(({ userId }) => userId)
+        .sort();
+    await Promise.all([crm, erp].map((receiver) => receiver.until(() => toldOf(receiver).length === 2)));
+    const path = 'audiences/Asked%20For/sync';
+    expect(await ask('POST', path, { destination: 'erp', dryRun: true })).toEqual({
+      destination: 'erp',
+      members: 2,
+    });
+    const asked = await runProgram({
+      args: ['audience', 'sync', 'Asked For', '--destination', 'erp', '--url', program.url],
+      env: { MILLRACE_ADMIN_TOKEN: adminTokenOf(place) },
+    });
+    expect([asked.code, asked.stdout]).toEqual([0, expect.stringContaining('erp is told 2 members again')]);
+    await erp.until(() => toldOf(erp).length === 4);
+    await settle();
+    expect([toldOf(erp), toldOf(crm)]).toEqual([
+      ['ada', 'ada', 'eve', 'eve'],
+      ['ada', 'eve'],
+    ]);
+    const refused = async (destination: string) => {
+      const response = await fetch(`${program.url}/api/v1/${path}`, {
+        ...{ method: 'POST', headers: { authorization: `Bearer ${adminTokenOf(place)}` } },
+        body: JSON.stringify({ destination }),
+      });
+      return [response.status, JSON.stringify(await response.json())];
+    };
+    expect(await refused('crn')).toEqual([404, expect.stringContaining('crm')]);
+    await ask('PATCH', 'destinations/erp', { enabled: false });
+    expect(await refused('erp')).toEqual([422, expect.stringContaining('is disabled')]);
+    await ask('PATCH', 'destinations/erp', { enabled: true });
+    await ask('PATCH', 'audiences/Asked%20For', { destinations: ['crm'] });
+    expect(await refused('erp')).toEqual([422, expect.stringContaining('is not connected')]);
+    await ask('DELETE', 'audiences/Asked%20For');
+  });
 
   it('says of each audience by itself how many of its events a destination is still owed', async () => {
     interface Shown {

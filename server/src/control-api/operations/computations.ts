@@ -39,7 +39,7 @@ import { flagParameter } from './destinations.ts';
 import { refuseRenaming } from './sources.ts';
 
 export interface ComputationOperationDependencies extends RecordDependencies {
-  readonly users: Pick<Users, 'members' | 'preview' | 'status'>;
+  readonly users: Pick<Users, 'members' | 'preview' | 'repeat' | 'status'>;
   readonly previews: PreviewDesk;
   readonly history: Pick<DeliveryHistories, 'pendingOf'>;
   /** The audiences and computed traits whose definitions mention this one. */
@@ -131,12 +131,27 @@ const previewSchema = z.object({
   warnings: warningsSchema,
 });
 
+const syncInput = z.strictObject({
+  destination: z
+    .string('must be the name of a destination')
+    .meta({ description: 'One that it is connected to.' }),
+  dryRun: z.boolean('must be true or false').default(false),
+});
+
+const syncSchema = z.object({
+  destination: z.string(),
+  members: z
+    .int()
+    .meta({ description: 'Users who are members now, or have a value: each of them is told once more.' }),
+});
+
 /** spec/contract.md, "Operations on audiences and computed traits". */
 export function computationOperations(dependencies: ComputationOperationDependencies): ApiOperation[] {
   return [AUDIENCES, TRAITS].flatMap((variety) => [
     ...recordOperations(variety, dependencies),
     previewOperation(variety, dependencies),
     membersOperation(variety, dependencies),
+    syncOperation(variety, dependencies),
   ]);
 }
 
@@ -282,6 +297,64 @@ function membersOperation(
       return { data, next: page.next === undefined ? null : encodeCursor(page.next, { id }) };
     },
   });
+}
+
+function syncOperation(
+  variety: Variety,
+  { settings, users }: ComputationOperationDependencies,
+): ApiOperation {
+  return defineOperation({
+    method: 'POST',
+    path: `${variety.list}/:name/sync`,
+    role: 'editor',
+    summary:
+      variety.kind === 'audience'
+        ? 'Tells a destination every member again, and who it has to hear is none'
+        : 'Tells a destination the value of every user again',
+    body: syncInput,
+    answer: syncSchema,
+    dryRun: syncSchema,
+    problems: ['unknown_name', 'profiles_unavailable'],
+    run: async ({ names, body: { destination, dryRun } }) => {
+      const now = settings.now();
+      const computation = computationByName(variety, names['name'], now);
+      const known = (await statusOf(users)).computations.find(({ id }) => id === computation.id);
+      refuseSync(destination, { computation, now, known });
+      const answer = { destination, members: known?.members ?? 0 };
+      if (dryRun) return new DryRunResult(answer);
+      if (!(await fromUsers(() => users.repeat(computation.id, destination)))) throw notInForce();
+      return answer;
+    },
+  });
+}
+
+/** Says why a destination would hear nothing, or hears everything anyway. */
+function refuseSync(
+  destination: string,
+  terms: {
+    readonly computation: Computation;
+    readonly now: SettingsSnapshot;
+    readonly known: ComputationStatus | undefined;
+  },
+): void {
+  const { computation, now, known } = terms;
+  const found = now.destinations.find(({ name }) => name === destination);
+  if (found === undefined) throw unknownName(destination, 'destination', now.destinations, 'destinations');
+  const refuse = (message: string) =>
+    new Problem('invalid_parameters', { errors: [{ path: 'body.destination', message }] });
+  const name = JSON.stringify(destination);
+  if (!computation.destinations.includes(destination))
+    throw refuse(`${name} is not connected: name it in destinations, and it is told every member`);
+  if (!found.enabled) throw refuse(`${name} is disabled: it hears what it has missed when it is enabled`);
+  if (!computation.enabled || known === undefined || known.state === 'failed' || known.state === 'preparing')
+    throw notInForce();
+}
+
+function notInForce(): Problem {
+  const message =
+    'it is not live, because it is disabled, has failed or is being prepared: look at its state; when it comes into force, each of its ' +
+    'destinations is told every member';
+  return new Problem('invalid_parameters', { errors: [{ path: 'name', message }] });
 }
 
 async function createComputation(

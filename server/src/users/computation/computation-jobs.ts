@@ -57,6 +57,8 @@ export interface SyncTarget {
   readonly kind: 'new' | 'enabled' | 'edited' | 'destinations' | 'missed' | 'rebuilt';
   /** Names of the destinations that are new to the computation: they know nothing, and get nothing before the walk has come to a profile. */
   readonly only?: readonly string[];
+  /** Names of destinations that are told every member again, because somebody has asked for it. */
+  readonly repeat?: readonly string[];
 }
 
 export const NO_COMPUTATIONS: ComputationRecord = {
@@ -247,6 +249,23 @@ function targetOf(
   if (!isSameDefinition(old, now)) return { id, kind: 'edited', ...only };
   if (fresh.length > 0) return { id, kind: 'destinations', ...only };
   return destinations.some((name) => again.includes(name)) ? { id, kind: 'missed' } : undefined;
+}
+
+/**
+ * The record with a walk that tells a destination every member again, and what differs from what it was sent. Asked for twice before the walk
+ * has come to a profile, it is one. Pure.
+ */
+export function withRepeat(
+  record: ComputationRecord,
+  { id, destination }: { readonly id: number; readonly destination: string },
+  { first, end }: PlanTerms['bounds'],
+): ComputationRecord {
+  const isSame = ({ id: other, repeat }: SyncTarget) => other === id && repeat?.includes(destination);
+  const isWaiting = record.jobs.some(({ targets, walkedTo }) => walkedTo <= 0 && targets.some(isSame));
+  if (isWaiting) return record;
+  const targets: SyncTarget[] = [{ id, kind: 'missed', repeat: [destination] }];
+  const passes = { from: first, born: first, next: first, liveTo: end, walkedTo: NOT_WALKED };
+  return { ...record, jobs: [...record.jobs, { targets, preparing: [], slots: [], ...passes }] };
 }
 
 /** Destinations that are new to a computation, and whose walk has not come to a profile. */

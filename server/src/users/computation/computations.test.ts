@@ -1,6 +1,7 @@
 import { hash as digest } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { quoted } from '../../../../clients/e2e/sentences/quoted.ts';
 import { emptyContents } from '../../../test/memory-store/contents.ts';
 import { openMemoryLogReader } from '../../../test/memory-store/log-reader.ts';
 import { emptyProfiles, openMemoryProfiles } from '../../../test/memory-store/profile-store.ts';
@@ -368,6 +369,32 @@ describe('a changed audience', () => {
     await world.settle();
     expect(await world.told()).toEqual([['bob', false]]);
     expect(await world.status()).toMatchObject({ state: 'live', members: 1 });
+  });
+
+  it(`${quoted('One for which a sync is asked gets every member again.')} Also after a restart, and it alone`, async () => {
+    const world = await live();
+    const both = audience(atLeast(2), { version: 2, destinations: ['crm', 'erp'] });
+    await world.configure([both]);
+    await world.settle();
+    await world.publish();
+    // Asked for twice before it has begun, it is one.
+    expect(await world.processor.repeat(4, 'erp')).toBe(true);
+    expect(await world.processor.repeat(4, 'erp')).toBe(true);
+    await world.restart();
+    await world.settle();
+    const told = (await world.publish()).map(({ userId, traits, integrations }) => [
+      userId,
+      ...Object.values(traits!),
+      integrations,
+    ]);
+    expect(told).toEqual([
+      ['bob', true, { All: false, erp: true }],
+      ['cleo', true, { All: false, erp: true }],
+    ]);
+    expect(await world.status()).toMatchObject({ state: 'live', members: 2 });
+    expect(await world.processor.repeat(17, 'erp')).toBe(false);
+    await world.settle();
+    expect(await world.told()).toEqual([]);
   });
 
   it('counts each member once, also those whose events arrive while its first sync begins', async () => {

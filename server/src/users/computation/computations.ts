@@ -33,6 +33,7 @@ import {
   progressOf,
   startWalk,
   withHearing,
+  withRepeat,
 } from './computation-jobs.ts';
 import { previewComputation } from './preview.ts';
 import type { ComputationSettings, ProfileComputations, RestoreTerms } from './profile-computations.ts';
@@ -171,6 +172,12 @@ export class Computations implements ProfileComputations {
       ...newDestinations(record, id, profile),
       ...record.unknown,
     ]);
+  }
+
+  repeat(computation: number, destination: string, bounds: RestoreTerms['bounds']): boolean {
+    if (!this.#record.active.some(({ id }) => id === computation)) return false;
+    this.#record = withRepeat(this.#record, { id: computation, destination }, bounds);
+    return true;
   }
 
   documents(): Record<string, Json> {

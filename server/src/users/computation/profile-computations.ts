@@ -30,6 +30,12 @@ export interface ProfileComputations {
   /** What destinations were sent, as documents for a store that is cleared so that all profiles are made anew. */
   forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>>;
 
+  /**
+   * Has a walk tell a destination every member again; it is stored with the next slice. `bounds`: of the log. False where the computation
+   * is not in force yet: each of its destinations is told every member then.
+   */
+  repeat(computation: number, destination: string, bounds: RestoreTerms['bounds']): boolean;
+
   statuses(): readonly ComputationStatus[];
 
   /** Names of those that cannot be computed. */

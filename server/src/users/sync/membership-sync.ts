@@ -270,7 +270,11 @@ export class MembershipSync {
   }
 
   /** The step of a walk: a change is told at once, and to whom it matters also what was told before. */
-  #visitFor(state: ProfileState, { id, kind, only = [] }: SyncTarget, now: Time): Notification[] {
+  #visitFor(
+    state: ProfileState,
+    { id, kind, only = [], repeat = [] }: SyncTarget,
+    now: Time,
+  ): Notification[] {
     const computed = state.computed.get(id);
     const computation = this.#computations.get(id);
     if (computed === undefined || computation === undefined) return [];
@@ -287,8 +291,11 @@ export class MembershipSync {
     if (sent.value === undefined && sent.known === undefined && !isMember(computation, value))
       return notifications;
     const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
-    const isRepeated = (kind === 'new' || kind === 'enabled') && isMember(computation, value);
-    const to = isRepeated ? terms.listeners.hearing : whoNeeds(sent, value, terms).hearing;
+    const isRepeatedToAll = kind === 'new' || kind === 'enabled';
+    const needs = whoNeeds(sent, value, terms).hearing;
+    const isRepeatedTo = (name: string) =>
+      isMember(computation, value) && (isRepeatedToAll || repeat.includes(name));
+    const to = terms.listeners.hearing.filter((name) => needs.includes(name) || isRepeatedTo(name));
     // Nobody has heard of nearly all others, and nothing is noted of them.
     if (sent.value !== undefined || to.length > 0) computed.sent = withSent(sent, value, to, terms);
     return [...notifications, ...this.#send(state, computation, { recipient, value, now, to })];

@@ -201,6 +201,12 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
     ]);
   });
 
+  it('lists the nodes while one has been stopped and nobody has taken over what it held', async () => {
+    await b.stop();
+    expect(await a.nodes.list()).toMatchObject([{ name: 'a' }, { name: 'b', leaseLeft: expect.any(Number) }]);
+    expect((await a.nodes.list()).find(({ name }) => name === 'b')!.leaseLeft).toBeLessThan(0);
+  });
+
   it('writes nothing for a node that was adopted, also no result of a delivery', async () => {
     const one = owedBatch(events(3), 'held');
     const holdings = heldFrom(one, await a.log.append(one));

@@ -27,10 +27,12 @@ const GIVE_BACK_JOB: Statement = {
   text: 'delete from job where name = $1 and process = $2',
 };
 
+/** The lease of a node that was stopped is over since ever, a time that PostgreSQL subtracts nothing from before version 17. */
 const LIST: Statement = {
   name: 'node.list',
   text: `select id, node, roles, version, floor(extract(epoch from since) * 1000)::bigint as since,
-      greatest(extract(epoch from expires - clock_timestamp()) * 1000, -1e9)::float8 as left,
+      case when expires = '-infinity' then -1e9
+        else greatest(extract(epoch from expires - clock_timestamp()) * 1000, -1e9) end::float8 as left,
       array(select name from job where process = p.id order by name) as jobs
     from process p order by node`,
 };

@@ -59,6 +59,7 @@ The environment comes before the file, and a flag before both.
 | \`MILLRACE_ADMIN_PORT\` | | \`admin.port\` |
 | \`MILLRACE_DATABASE\` | \`--database\` | \`database\` |
 | \`MILLRACE_NODE\` | | \`node\` |
+| \`MILLRACE_SECRETS_KEY\`, or \`MILLRACE_SECRETS_KEY_FILE\` with the path of a file | | \`secrets.key\` |
 | \`MILLRACE_TRUSTED_PROXIES\` | | \`trustedProxies\`, with commas between ranges |
 | \`MILLRACE_CONFIG\` | \`--config\` | which file it is |
 `;

@@ -25,6 +25,10 @@ export function addBackup(program: Command, run: Run): void {
       '--regulations <file>',
       'regulations.journal of the lost data folder: deletions and suppressions since the backup are done again',
     )
+    .option(
+      '--secrets-key-file <file>',
+      'the secrets.key of the server, which proves the manifest (MILLRACE_SECRETS_KEY_FILE, MILLRACE_SECRETS_KEY)',
+    )
     .option('--accept-damage', 'take a backup in which some events cannot be read')
     .option('--json', 'print it as JSON')
     .addHelpText(

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { reapplyRegulations, restoreBackup, StorageError } from '@millrace/server';
+import { readSecretKeys, reapplyRegulations, restoreBackup, StorageError } from '@millrace/server';
 import { count } from './column.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -10,6 +10,8 @@ export interface RestoreOptions {
   readonly acceptDamage?: boolean;
   /** The journal of the data folder that is lost, where it is newer than that of the backup. */
   readonly regulations?: string;
+  /** The file that holds `secrets.key`. Default: that of the environment, if it has one. */
+  readonly secretsKeyFile?: string;
   readonly json?: boolean;
 }
 
@@ -18,7 +20,7 @@ export interface RestoreOptions {
  * server for this folder afterwards. spec/contract.md, "Verbs that change".
  */
 export async function restore(
-  { dir, data, acceptDamage = false, regulations, json }: RestoreOptions,
+  { dir, data, acceptDamage = false, regulations, secretsKeyFile, json }: RestoreOptions,
   place: Surroundings,
 ): Promise<ExitCode> {
   const folder = resolve(data ?? (place.env['MILLRACE_DATA'] || './data'));
@@ -30,6 +32,7 @@ export async function restore(
     } = restoreBackup(resolve(dir), folder, {
       acceptDamage,
       awaitsRegulations: true,
+      secretKeys: readSecretKeys({ ...writtenKey(secretsKeyFile, place.env), previousKeys: [] }),
     });
     const files = regulations === undefined ? [] : [resolve(regulations)];
     const reapplied = await reapplyRegulations(resolve(dir), folder, files);
@@ -54,6 +57,14 @@ export async function restore(
     place.err.write(`millrace: ${error.reason}.\n`);
     return 1;
   }
+}
+
+/** `secrets.key` as the command line or the environment gives it. */
+function writtenKey(file: string | undefined, env: Surroundings['env']) {
+  const path = file ?? env['MILLRACE_SECRETS_KEY_FILE'];
+  if (path) return { key: { file: path } };
+  const key = env['MILLRACE_SECRETS_KEY'];
+  return key ? { key } : {};
 }
 
 function reappliedText({

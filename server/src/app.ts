@@ -79,7 +79,7 @@ export { StorageError } from './ports/event-log.ts';
 export type { Logger } from './ports/logger.ts';
 export type { Activity, Observer } from './ports/telemetry.ts';
 export type { DeliverySummary, Overview, Trace } from './reporting/contract.ts';
-export { databaseProblem } from './storage.ts';
+export { databaseProblem, readSecretKeys, type SecretsAtRest, secretsAtRest } from './storage.ts';
 export { createLogger } from './telemetry/logging.ts';
 
 /** The application on one machine: started by `startApp`, stopped by `stop`. */

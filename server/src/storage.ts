@@ -1,8 +1,11 @@
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
+import { unknownKey } from './adapters/encoding/sealed-records.ts';
+import { SecretSeal } from './adapters/encoding/secret-seal.ts';
 import { literalRefusal } from './adapters/http-client/egress-report.ts';
 import { lockFolder } from './adapters/sqlite/data-folder/folder.ts';
+import { keyNameIn } from './adapters/sqlite/settings/secret-keys.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
 import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
@@ -16,8 +19,11 @@ import type { ClockMark } from './ports/clock.ts';
 import { StorageError } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
+import { readSecretKeys } from './secret-keys.ts';
 import { SettingsService } from './settings-service.ts';
 import type { ProfilesPlace } from './users/contract.ts';
+
+export { readSecretKeys } from './secret-keys.ts';
 
 /** The store of the program, whichever engine keeps it. */
 export interface ProgramStore extends Store {
@@ -116,10 +122,55 @@ export async function databaseProblem(url: string): Promise<string | undefined> 
   }
 }
 
+/** What is known of secrets at rest before a start, for a look at it; keys by their names, which tell nothing of them. */
+export interface SecretsAtRest {
+  /** The key that the configuration has; absent without one. */
+  readonly key?: string;
+  /** Why a start could not use the keys. */
+  readonly problem?: string;
+}
+
+/** `canLook`: nobody uses the data folder, so its file can be read. */
+export async function secretsAtRest(
+  { secrets, database, data }: Config,
+  canLook: boolean,
+): Promise<SecretsAtRest> {
+  try {
+    const seal = new SecretSeal(readSecretKeys(secrets));
+    const own = seal.current === undefined ? {} : { key: seal.current };
+    const stored = database === undefined ? canLook && keyNameIn(data) : await keyNameOf(database);
+    if (!stored || seal.has(stored)) return own;
+    return { ...own, problem: unknownKey(stored, seal) };
+  } catch (error) {
+    if (error instanceof StorageError) return { problem: error.reason };
+    throw error;
+  }
+}
+
+/** Undefined where the database cannot be asked either: `databaseProblem` says why. */
+async function keyNameOf(url: string): Promise<string | undefined> {
+  const [{ Database }, { keyNameIn: ofSession }] = await Promise.all([
+    import('./adapters/postgres/database.ts'),
+    import('./adapters/postgres/settings/secret-keys.ts'),
+  ]);
+  const database = new Database({ url });
+  try {
+    return await database.session(ofSession);
+  } catch (error) {
+    if (error instanceof StorageError) return undefined;
+    throw error;
+  } finally {
+    await database.stop();
+  }
+}
+
 /** A group that may write may be meant, as with volumes of an orchestrator. What everybody may write is refused where it is read. */
-function warnOfGroups({ data, database, tls }: Config, logger: Logger): void {
+function warnOfGroups({ data, database, tls, secrets }: Config, logger: Logger): void {
   const ofDatabase = database === undefined ? [] : [data, process.env['MILLRACE_DATABASE_PASSWORD_FILE']];
-  for (const path of [join(data, 'admin-token'), tls?.key, ...ofDatabase]) {
+  const keys = [secrets.key, ...secrets.previousKeys].map((key) =>
+    typeof key === 'object' ? key.file : undefined,
+  );
+  for (const path of [join(data, 'admin-token'), tls?.key, ...ofDatabase, ...keys]) {
     const found = path ? statSync(path, { throwIfNoEntry: false }) : undefined;
     if (found === undefined || !isGroupWritable(found)) continue;
     const mode = (found.mode & 0o777).toString(8);
@@ -130,16 +181,25 @@ function warnOfGroups({ data, database, tls }: Config, logger: Logger): void {
 /** One engine or the other, behind the same ports. Rejects with a `StorageError`. */
 async function openStore(config: Config, logger: Logger): Promise<ProgramStore> {
   const { data: folder, database, limits } = config;
+  const secretKeys = readSecretKeys(config.secrets);
   const memory = limits.dedupeMemory === undefined ? {} : { filterMemory: limits.dedupeMemory };
   if (database === undefined) {
-    const store = await openSqliteStore({ folder, ...memory, logger });
+    const store = await openSqliteStore({ folder, ...memory, secretKeys, logger });
     return { ...store, hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
   }
   const { node, roles = NODE_ROLES } = config;
   // Loaded only here: most servers have no database, and start sooner without its driver.
   const { openPostgresStore } = await import('./adapters/postgres/store.ts');
   const version = manifest.version;
-  const store = await openPostgresStore({ url: database, node, roles, version, ...memory, logger });
+  const store = await openPostgresStore({
+    url: database,
+    node,
+    roles,
+    version,
+    ...memory,
+    secretKeys,
+    logger,
+  });
   store.prepare();
   return store;
 }

@@ -4,6 +4,7 @@ import {
   explainEgress,
   folderUser,
   type Overview,
+  secretsAtRest,
   verifyFolder,
 } from '@millrace/server';
 import { type Config, ConfigError, loadConfig } from '@millrace/server/config';
@@ -20,6 +21,7 @@ import type { Finding } from './finding.ts';
 import { nodeVersion } from './node-version.ts';
 import { lookAtOpenFiles, openFiles } from './open-files.ts';
 import { doctorReport, sums } from './report.ts';
+import { secrets } from './secrets.ts';
 import { type ServerFacts, server, storedEvents } from './server.ts';
 import { measureSyncs, syncTime } from './sync-time.ts';
 
@@ -50,6 +52,7 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
     ...(canWrite ? [syncTime(measureSyncs(folder.path))] : []),
     ...(folder.kind === 'file' ? [] : [diskSpace(lookAtSpace(folder.path, config.limits.disk))]),
     ...(files === undefined ? [] : [openFiles(files)]),
+    secrets(await secretsAtRest(config, !user.isInUse)),
     ...server(facts),
     ...(facts.ready === undefined ? await databaseOf(config) : []),
     ...(user.isInUse || !isStore ? [] : storedIn(folder.path, place)),

@@ -11,6 +11,7 @@ import type { Finding } from './finding.ts';
 import { nodeVersion } from './node-version.ts';
 import { lookAtOpenFiles, openFiles } from './open-files.ts';
 import { doctorReport } from './report.ts';
+import { secrets } from './secrets.ts';
 import { type ServerFacts, server, storedEvents } from './server.ts';
 import { measureSyncs, syncTime } from './sync-time.ts';
 
@@ -28,6 +29,15 @@ describe('the doctor', () => {
     expect(said(nodeVersion('v24.9.0'))).toBe('fail: v24.9.0 → install Node 24.15 or newer');
     expect(said(nodeVersion('v26.1.0'))).toMatch(/^ok/);
     expect(said(nodeVersion('v22.9.0'))).toBe('fail: v22.9.0 → install Node 24.15 or newer');
+  });
+
+  it('says that secrets are not encrypted, with which key they are, and why a start could not read them', () => {
+    expect(said(secrets({ key: '0123456789abcdef' }))).toBe('ok: encrypted with the key 0123456789abcdef');
+    expect(said(secrets({}))).toMatch(
+      /^warn: secrets\.key is not set: .* → make a key with openssl rand -base64 32/,
+    );
+    const problem = 'secrets are encrypted with the key 00, and secrets.key is not set';
+    expect(said(secrets({ problem }))).toMatch(/^fail: secrets are encrypted .* → a start with these keys/);
   });
 
   it('wants a data folder that the user owns, can write, and has to himself', () => {

@@ -65,6 +65,7 @@ describe('a configuration file', () => {
       limits: LIMITS,
       log: 'info',
       ...USERS,
+      secrets: { previousKeys: [] },
       sources: [
         {
           name: 'website',
@@ -113,6 +114,7 @@ describe('a configuration file', () => {
         limits: LIMITS,
         log: 'info',
         ...USERS,
+        secrets: { previousKeys: [] },
         sources: [],
         destinations: [],
       },
@@ -143,6 +145,39 @@ describe('a configuration file', () => {
       `destinations: [{ name: d, type: webhooks, sources: [], settings: { endpoints: ${endpoints} } }]`,
     );
     expect(config.destinations[0]?.settings.endpoints[1]?.headers).toEqual({ 'X-A': '1' });
+  });
+});
+
+describe('the key of the secrets', () => {
+  const HEX = 'ab'.repeat(32);
+  const BASE64 = Buffer.from(HEX, 'hex').toString('base64');
+
+  it('is written in base64 or hexadecimal digits, or in a file, in the file or the environment', () => {
+    const files = (path: string) => ({ key: { file: path }, previousKeys: [] });
+    expect(load(`secrets: { key: ${BASE64} }`).config.secrets).toEqual({ key: BASE64, previousKeys: [] });
+    expect(load(`secrets: { key: ${HEX}, previousKeys: [{ file: /k }] }`).config.secrets).toEqual({
+      key: HEX,
+      previousKeys: [{ file: '/k' }],
+    });
+    expect(load('secrets: { key: { file: /run/key } }').config.secrets).toEqual(files('/run/key'));
+    expect(load('', { env: { MILLRACE_SECRETS_KEY: HEX } }).config.secrets.key).toBe(HEX);
+    const env = { MILLRACE_SECRETS_KEY_FILE: '/run/other' };
+    expect(load(`secrets: { key: ${HEX} }`, { env }).config.secrets).toEqual(files('/run/other'));
+  });
+
+  it('has 32 bytes, and is in no message', () => {
+    for (const wrong of ['hunter2', 'ab'.repeat(31), `${BASE64}=`, 'a'.repeat(44)]) {
+      const rule =
+        'must be 32 bytes in base64, as `openssl rand -base64 32` prints them, or in 64 hexadecimal digits';
+      expect(refusal(`secrets: { key: ${wrong} }`)).toEqual([`millrace.yaml:1:17  secrets.key  ${rule}`]);
+      expect(refusal('', { env: { MILLRACE_SECRETS_KEY: wrong } })).toEqual([
+        `MILLRACE_SECRETS_KEY  ${rule}`,
+      ]);
+    }
+    const env = { MILLRACE_SECRETS_KEY: HEX, MILLRACE_SECRETS_KEY_FILE: '/k' };
+    expect(refusal('', { env })).toEqual([
+      'MILLRACE_SECRETS_KEY_FILE  cannot be set beside MILLRACE_SECRETS_KEY: leave one of them out',
+    ]);
   });
 });
 

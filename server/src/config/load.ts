@@ -61,6 +61,8 @@ const ENVIRONMENT_VARIABLES = {
   MILLRACE_DATABASE: 'database',
   MILLRACE_NODE: 'node',
   MILLRACE_TRUSTED_PROXIES: 'trustedProxies',
+  MILLRACE_SECRETS_KEY: 'secretsKey',
+  MILLRACE_SECRETS_KEY_FILE: 'secretsKeyFile',
 } as const;
 
 const PREFIX = 'MILLRACE_';
@@ -90,7 +92,11 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     ...flags.problems,
   ];
   if ('issues' in checked || problems.length > 0) throw new ConfigError(problems);
-  const { adminToken, adminHost, adminPort, ...shared } = { ...env.values, ...flags.values };
+  const { adminToken, adminHost, adminPort, secretsKey, secretsKeyFile, ...shared } = {
+    ...env.values,
+    ...flags.values,
+  };
+  const secretsOverride = secretsKey ?? (secretsKeyFile === undefined ? undefined : { file: secretsKeyFile });
   const document = checked.data;
   const config: Config = {
     ...document,
@@ -103,6 +109,10 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
       ...(adminHost !== undefined && { host: adminHost }),
       ...(adminPort !== undefined && { port: adminPort }),
     },
+    secrets: {
+      ...document.secrets,
+      ...(secretsOverride !== undefined && { key: secretsOverride }),
+    },
   };
   const place = { ...file, path };
   const refusals = [
@@ -110,6 +120,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     adminHostProblem(config, adminHost !== undefined, place),
     rolesProblem(config, place),
     tokenProblem(config, adminToken !== undefined, place),
+    secretsProblem(secretsKey, secretsKeyFile),
   ];
   const refused = refusals.filter((problem) => problem !== undefined);
   if (refused.length > 0) throw new ConfigError(refused);
@@ -161,6 +172,14 @@ function tokenProblem(config: Config, isOfEnvironment: boolean, file: NamedFile)
   const message = `must have at least ${MIN_TOKEN_LENGTH} characters where the server listens on ${host}, or leave it out: a start then makes one`;
   if (isOfEnvironment) return { path: 'MILLRACE_ADMIN_TOKEN', message };
   return { file: file.path, ...file.places.get('admin.token')?.at, path: 'admin.token', message };
+}
+
+function secretsProblem(key: string | undefined, file: string | undefined): ConfigProblem | undefined {
+  if (key === undefined || file === undefined) return undefined;
+  return {
+    path: 'MILLRACE_SECRETS_KEY_FILE',
+    message: 'cannot be set beside MILLRACE_SECRETS_KEY: leave one of them out',
+  };
 }
 
 /** Where control API, console and metrics listen. */
@@ -228,6 +247,9 @@ function readFlags(flags: ConfigInputs['flags']): OverrideResult {
   return { values, problems };
 }
 
+/** Their values are never shown. */
+const HIDDEN_OVERRIDES: readonly string[] = ['adminToken', 'database', 'secretsKey'];
+
 function checkOverride(
   key: keyof Overrides,
   value: unknown,
@@ -239,7 +261,7 @@ function checkOverride(
   const rule = issue?.message ?? 'is not valid';
   const found = Array.isArray(value) ? (value as unknown[])[Number(issue?.path[0] ?? 0)] : value;
   return {
-    problem: { path, message: `${rule}${foundText(found, key === 'adminToken' || key === 'database')}` },
+    problem: { path, message: `${rule}${foundText(found, HIDDEN_OVERRIDES.includes(key))}` },
   };
 }
 

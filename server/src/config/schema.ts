@@ -4,6 +4,7 @@ import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/sett
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { NODE_ROLES } from '../model/node.ts';
+import { parseSecretKey, SECRET_KEY_RULE } from '../model/secret-keys.ts';
 import { isMaskedKey } from '../model/secrets.ts';
 import {
   ADDRESS_RULES,
@@ -305,6 +306,13 @@ const identities = () =>
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
+function secretKeyText() {
+  return z
+    .string(SECRET_KEY_RULE)
+    .refine((text) => parseSecretKey(text) !== undefined, { error: SECRET_KEY_RULE })
+    .meta({ pattern: '^([0-9a-fA-F]{64}|[A-Za-z0-9+/_-]{43}=?)$' });
+}
+
 const NODE_RULE = 'must be a name of letters, digits, dots, dashes and underscores, 63 characters at most';
 
 /** The keys that the environment and flags can set too, each with its rule. */
@@ -319,7 +327,52 @@ export const SHARED_KEYS = {
   database: textMatching(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address'),
   node: textMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, NODE_RULE),
   trustedProxies: addressRanges(),
+  secretsKey: secretKeyText(),
+  secretsKeyFile: filePath(),
 };
+
+const SECRET_KEY_OR_FILE_RULE = `${SECRET_KEY_RULE}, or { file: PATH } of a file that holds it`;
+
+const secretKey = () =>
+  z.union(
+    [
+      secretKeyText(),
+      z.strictObject(
+        { file: filePath().meta({ description: 'Path of a file with the key alone.' }) },
+        SECRET_KEY_OR_FILE_RULE,
+      ),
+    ],
+    SECRET_KEY_OR_FILE_RULE,
+  );
+
+/** Keys that secrets were encrypted with before: of a change at most one is needed, and of several restored backups some. */
+const MAX_PREVIOUS_KEYS = 10;
+
+const PREVIOUS_KEYS_RULE = `must be a list of at most ${MAX_PREVIOUS_KEYS} keys`;
+
+const secrets = () =>
+  z
+    .strictObject(
+      {
+        key: secretKey().exactOptional().meta({
+          description:
+            'Encrypts shared and signing secrets, values of headers and passwords in the store and its backups: 32 bytes in base64, best from a variable, or { file: PATH }. Whoever loses it loses these secrets.',
+          writeOnly: true,
+        }),
+        previousKeys: z
+          .array(secretKey(), PREVIOUS_KEYS_RULE)
+          .max(MAX_PREVIOUS_KEYS, PREVIOUS_KEYS_RULE)
+          .default([])
+          .meta({
+            description:
+              'Keys of before. What is encrypted with one of them is encrypted with key at the next start, and without key stored as it is.',
+            writeOnly: true,
+          }),
+      },
+      'must be a mapping of key and previousKeys',
+    )
+    .prefault({})
+    .meta({ description: 'How secrets are kept in the store and in backups.' });
 
 const ROLES_RULE = 'must be a list of one or more of ingest, deliver, users and control';
 
@@ -439,6 +492,7 @@ export const configFileSchema = z.strictObject(
     publicUrl: publicUrl(),
     trustedProxies: trustedProxies(),
     tls: tls(),
+    secrets: secrets(),
     metrics: z
       .strictObject(
         { public: flag().default(false).meta({ description: 'Serves /metrics without a token.' }) },

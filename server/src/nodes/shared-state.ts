@@ -14,6 +14,9 @@ const LOOK_EVERY: Duration = 3 * SECOND;
 const ASK_SOON: Duration = 100;
 const HURRY: Duration = 5 * SECOND;
 
+/** No number of changes. */
+const UNREAD = -1;
+
 export interface SharedStateDependencies {
   readonly nodes: Pick<Nodes, 'changes' | 'erasedAfter' | 'acknowledge' | 'maySend'>;
   /** Loads the settings and tells everybody. */
@@ -78,8 +81,9 @@ export class SharedState {
     const { clock } = this.#dependencies;
     while (!this.#isStopped) {
       try {
-        await this.#ask();
+        const unread = await this.#ask();
         if (clock.monotonic() - this.#lookedAt >= LOOK_EVERY) await this.#look();
+        if (unread !== undefined) throw unread.error;
         this.#isFailing = false;
       } catch (error) {
         if (!this.#isFailing) this.#dependencies.logger.warn({ error }, 'nodes.not_followed');
@@ -90,11 +94,18 @@ export class SharedState {
     }
   }
 
-  async #ask(): Promise<void> {
+  /** Resolves to why the settings could not be read, such as a key that this node was not given: suppressions and erasures do not wait for it. */
+  async #ask(): Promise<{ readonly error: unknown } | undefined> {
     const { nodes, reloadSettings, reloadSuppressions, dropErased } = this.#dependencies;
     const now = await nodes.changes();
     const before = this.#seen;
-    if (now.settings !== before?.settings) await reloadSettings();
+    const unread =
+      now.settings === before?.settings
+        ? undefined
+        : await reloadSettings().then(
+            () => undefined,
+            (error: unknown) => ({ error }),
+          );
     if (now.suppressions !== before?.suppressions) await reloadSuppressions();
     if (now.erasures !== before?.erasures) {
       const positions = await nodes.erasedAfter(before?.erasures ?? 0);
@@ -103,10 +114,11 @@ export class SharedState {
     }
     const isYoung = now.suppressions !== before?.suppressions || now.erasures !== before.erasures;
     if (isYoung && before !== undefined) this.hurry();
-    this.#seen = now;
+    this.#seen = unread === undefined ? now : { ...now, settings: before?.settings ?? UNREAD };
     if (now.acknowledged.suppressions < now.suppressions)
       this.#do('suppressions', now, this.#knowSuppressions);
     if (now.acknowledged.erasures < now.erasures) this.#do('erasures', now, this.#forgetErased);
+    return unread;
   }
 
   /** Does it beside the asking, and acknowledges it. What failed, and what came meanwhile, is found at the next question. */

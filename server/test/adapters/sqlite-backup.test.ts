@@ -18,6 +18,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
+import { reapplyRegulations } from '../../src/adapters/sqlite/regulations/reapply.ts';
 import { FORMAT } from '../../src/adapters/sqlite/schema.ts';
 import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
@@ -166,7 +167,8 @@ describe('restoring', () => {
       })),
     });
     expect(statSync(inFolder('b', 'manifest.json')).mode & 0o777).toBe(0o600);
-    expect(restoreBackup(inFolder('b'), inFolder('whole'))).toEqual({ bytes });
+    const notes = [expect.stringMatching(/was made without secrets\.key: .*could not be checked/)];
+    expect(restoreBackup(inFolder('b'), inFolder('whole'))).toEqual({ bytes, notes });
 
     // A store that is whole in itself, and is another one.
     const other = new DatabaseSync(inFolder('b', 'millrace.db'));
@@ -185,6 +187,7 @@ describe('restoring', () => {
     expect(accepted.notes).toEqual([
       expect.stringMatching(/^millrace\.db holds other bytes/),
       'users.db is missing',
+      ...notes,
     ]);
     writeFileSync(inFolder('b', 'manifest.json'), '{');
     expect(() => restoreBackup(inFolder('b'), inFolder('new'))).toThrow(/manifest\.json cannot be read/);
@@ -192,6 +195,75 @@ describe('restoring', () => {
     expect(restoreBackup(inFolder('b'), inFolder('new')).notes).toEqual([
       expect.stringMatching(/has no manifest\.json, .*could not be checked/),
     ]);
+  });
+
+  describe('of a store with a key', () => {
+    const [key, other] = [randomBytes(32), randomBytes(32)];
+    const keys = { current: key, previous: [] };
+
+    beforeEach(async () => {
+      await store.stop();
+      store = await openStore({ folder: inFolder('data'), secretKeys: keys });
+      await store.backup(inFolder('b'));
+    });
+
+    const rewrite = (change: (manifest: { at: string; mac?: string }) => void) => {
+      const manifest = JSON.parse(readFileSync(inFolder('b', 'manifest.json'), 'utf8'));
+      change(manifest);
+      writeFileSync(inFolder('b', 'manifest.json'), JSON.stringify(manifest));
+    };
+
+    it('has a manifest that only who has the key can write', () => {
+      expect(restoreBackup(inFolder('b'), inFolder('new'), { secretKeys: keys }).notes).toBeUndefined();
+      rewrite((manifest) => {
+        manifest.at = '2020-01-01T00:00:00.000Z';
+      });
+      expect(() => restoreBackup(inFolder('b'), inFolder('forged'), { secretKeys: keys })).toThrow(
+        /is not as it was made \(manifest\.json is not what was written with secrets\.key\)/,
+      );
+      const options = { secretKeys: keys, acceptDamage: true };
+      expect(restoreBackup(inFolder('b'), inFolder('accepted'), options).notes).toEqual([
+        'manifest.json is not what was written with secrets.key',
+      ]);
+    });
+
+    it('is restored without the key or with another, and it is said what could not be checked and what the start needs', () => {
+      const notes = [
+        expect.stringMatching(/^manifest\.json is proved by the key [0-9a-f]{16}, .*could not be checked$/),
+        expect.stringMatching(/^its secrets are encrypted with the key [0-9a-f]{16}: the start needs it/),
+      ];
+      expect(restoreBackup(inFolder('b'), inFolder('none')).notes).toEqual(notes);
+      const wrong = { secretKeys: { current: other, previous: [] } };
+      expect(restoreBackup(inFolder('b'), inFolder('other'), wrong).notes).toEqual(notes);
+      const rotated = { secretKeys: { current: other, previous: [key] } };
+      expect(restoreBackup(inFolder('b'), inFolder('rotated'), rotated).notes).toEqual([
+        expect.stringMatching(/leave it under secrets\.previousKeys for the first start/),
+      ]);
+    });
+
+    it('says that a manifest without the proof that a key would give could not be checked', () => {
+      rewrite((manifest) => {
+        delete manifest.mac;
+      });
+      expect(restoreBackup(inFolder('b'), inFolder('new'), { secretKeys: keys }).notes).toEqual([
+        expect.stringMatching(/was made without secrets\.key/),
+      ]);
+    });
+
+    it('takes the regulations of a journal without the key', async () => {
+      const regulation = {
+        id: 'r1',
+        type: 'DELETE_ONLY',
+        createdAt: 1,
+        by: 'admin',
+        userIds: ['u1'],
+      } as const;
+      await store.regulations.create(regulation);
+      await store.stop();
+      cpSync(inFolder('data', 'regulations.journal'), inFolder('b', 'regulations.journal'));
+      restoreBackup(inFolder('b'), inFolder('new'), { awaitsRegulations: true });
+      expect(await reapplyRegulations(inFolder('b'), inFolder('new'))).toMatchObject({ regulations: 1 });
+    });
   });
 
   it('refuses a backup into which somebody has put a trigger', async () => {
@@ -263,7 +335,7 @@ describe('a backup of a store with profiles', () => {
     expect(readdirSync(inFolder('b')).sort()).toEqual(['manifest.json', 'millrace.db', 'users.db']);
     expect(statSync(inFolder('b', 'users.db')).mode & 0o777).toBe(0o600);
 
-    expect(restoreBackup(inFolder('b'), inFolder('new'))).toEqual({ bytes });
+    expect(restoreBackup(inFolder('b'), inFolder('new'))).toMatchObject({ bytes });
     const restored = await openStore({ folder: inFolder('new') });
     const copy = profiles('new');
     const again = openLogReader(inFolder('new'));

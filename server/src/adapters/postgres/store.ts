@@ -1,9 +1,11 @@
+import { NO_SECRET_KEYS, type SecretKeys } from '../../model/secret-keys.ts';
 import { DAY, type Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import { type LogReader, StorageError } from '../../ports/event-log.ts';
 import type { ProfileStore } from '../../ports/profile-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { idHash, keyHash } from '../encoding/hashes.ts';
+import { SecretSeal } from '../encoding/secret-seal.ts';
 import { unprotectedHosts } from './connection.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { ChunkTable } from './log/chunk-table.ts';
@@ -14,6 +16,7 @@ import { PendingSets } from './queue/pending.ts';
 import { queueOf } from './queue/queue.ts';
 import { PostgresRegulations } from './regulations/regulation-store.ts';
 import { FORMAT, migrate } from './schema.ts';
+import { adoptKey, refuseUnknownKey } from './settings/secret-keys.ts';
 import { PostgresSessions } from './settings/session-store.ts';
 import { PostgresSettings } from './settings/settings-store.ts';
 import { hasProfiles, PostgresProfileStore } from './users/profile-store.ts';
@@ -23,6 +26,8 @@ export interface PostgresStoreOptions extends DatabaseOptions, NodeOptions {
   readonly dedupeWindow?: Duration;
   /** Bytes of memory that the filters of deduplication may take. Default: 1 GB. */
   readonly filterMemory?: number;
+  /** Default: none, and a database whose secrets are encrypted is refused. */
+  readonly secretKeys?: SecretKeys;
   /** These two as in `AppenderDependencies`. */
   readonly mostKeys?: number;
   readonly preparedWithin?: Duration;
@@ -75,7 +80,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       (session) => migrate(session, options.logger),
       MIGRATE_WITHIN,
     );
+    const seal = new SecretSeal(options.secretKeys ?? NO_SECRET_KEYS);
+    await database.session((session) => refuseUnknownKey(session, seal));
     const nodes = await PostgresNodes.join(database, options);
+    await encryptSecrets({ database, nodes, seal }, options);
+    const settings = new PostgresSettings(database, seal);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();
     const keys = { dedupeWindow, filterMemory, mostKeys, preparedWithin, logger: options.logger };
@@ -87,12 +96,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       database,
       hasProfiles: await hasProfiles(database),
       profilesPlace: () => ({ database: { url: options.url, process: nodes.process } }),
-      problems: nodes.problems,
+      problems: () => [...nodes.problems(), ...settings.problems()],
       prepare: () => log.prepare(),
       preparing: () => log.preparing(),
       log,
       ...queueOf({ database, nodes, log, pending }),
-      settings: new PostgresSettings(database),
+      settings,
       sessions: new PostgresSessions(database),
       regulations: new PostgresRegulations(database, idHash(hash), (part) => log.noteDamage(part)),
       ...(clocks === undefined ? {} : { lastClockMark: JSON.parse(clocks) as ClockMark }),
@@ -112,6 +121,22 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     };
   } catch (error) {
     await database.stop();
+    throw error;
+  }
+}
+
+/** A node that cannot leaves the others at once, and does not stay in their list until its lease is over. */
+async function encryptSecrets(
+  { database, nodes, seal }: { database: Database; nodes: PostgresNodes; seal: SecretSeal },
+  { version = '', logger }: PostgresStoreOptions,
+): Promise<void> {
+  try {
+    const records = await adoptKey(database, seal, version);
+    if (records === undefined) return;
+    const facts = seal.current === undefined ? { records } : { key: seal.current, records };
+    logger?.info(facts, 'secrets.rewritten');
+  } catch (error) {
+    await nodes.stop(true);
     throw error;
   }
 }

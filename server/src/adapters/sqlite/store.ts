@@ -1,5 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import { isDeleting, newSubject, newVisitor, type RegulationSubject } from '../../model/regulation.ts';
+import { NO_SECRET_KEYS, type SecretKeys } from '../../model/secret-keys.ts';
 import { findLineOffsets, lineOf } from '../../model/serialized-event.ts';
 import { DAY, type Duration } from '../../model/time.ts';
 import type {
@@ -24,6 +25,7 @@ import { hashIds, idHash, type KeyHash, keyHash } from '../encoding/hashes.ts';
 import { redactInSlices } from '../encoding/kept-answers.ts';
 import { ledgerOf } from '../encoding/ledger.ts';
 import { encodePlans } from '../encoding/plans.ts';
+import { SecretSeal } from '../encoding/secret-seal.ts';
 import { BackupRunner } from './backup/backup.ts';
 import { sharedIdentity } from './data-folder/files.ts';
 import { FolderStatus, refuseUnfinishedRestore } from './data-folder/folder.ts';
@@ -46,6 +48,8 @@ export interface SqliteStoreOptions {
   readonly filterMemory?: number;
   /** Also takes a folder whose restore has not come to its end: it is about to. */
   readonly isRestoring?: boolean;
+  /** Default: none, and a store whose secrets are encrypted is refused. */
+  readonly secretKeys?: SecretKeys;
   /** Gets messages about the data folder that no request caused, such as files with loose rights. */
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** Starts the writer. Default: a thread for each store. A process that opens hundreds of stores lets them share one. */
@@ -80,13 +84,20 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
   const { startWriter = startThread } = options;
   const file = sharedIdentity();
-  const thread = new WriterThread(startWriter({ folder, dedupeWindow, filterMemory, file }), status.changed);
-  const { keySecret, id, lastMark, isMarkDamaged } = await thread.ready;
+  const { secretKeys = NO_SECRET_KEYS } = options;
+  const writer = { folder, dedupeWindow, filterMemory, file };
+  // A restore does not need the key: it reads no record.
+  const withKeys = options.isRestoring === true ? writer : { ...writer, secretKeys };
+  const thread = new WriterThread(startWriter(withKeys), status.changed);
+  const { keySecret, id, lastMark, isMarkDamaged, secrets } = await thread.ready;
   status.opened(isMarkDamaged);
   const { problems } = status;
-  const backups = new BackupRunner({ folder, file, problems });
+  const backups = new BackupRunner({ folder, file, problems, secretKeys });
   const journal = new RegulationJournal(folder);
   await completeJournal(thread, journal);
+  if (secrets.records !== undefined)
+    options.logger?.info(encryptionFacts(secretKeys, secrets.records), 'secrets.rewritten');
+  if (secrets.hasRemnants) void scrubSecrets(thread);
   return {
     identity: { id, keySecret },
     format: FORMAT,
@@ -119,6 +130,20 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
       await thread.terminate();
     },
   };
+}
+
+/** What a start has made of the secrets. The name of a key tells nothing of it. */
+function encryptionFacts(keys: SecretKeys, records: number): { key?: string; records: number } {
+  const { current } = new SecretSeal(keys);
+  return current === undefined ? { records } : { key: current, records };
+}
+
+/** Removes the bytes of secrets as they were before from the files, beside everything else; what fails is done at the next start. */
+async function scrubSecrets(thread: WriterThread): Promise<void> {
+  try {
+    await thread.scrub();
+    await thread.request('secretsScrubbed');
+  } catch {}
 }
 
 function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration): EventLog {

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Duration } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { idHash, keyHash } from '../encoding/hashes.ts';
+import type { SecretSeal } from '../encoding/secret-seal.ts';
 import { DamageTable, type Quarantine } from './damage.ts';
 import { Watermarks } from './installation.ts';
 import { LedgerTable } from './ledger-table.ts';
@@ -16,6 +17,7 @@ import { RegulationTable, regulationHandlers } from './regulations/regulation-ta
 import { SuppressionTable } from './regulations/suppression-table.ts';
 import type { RpcAnswer, RpcHandlers, RpcRequest } from './rpc.ts';
 import { RecordTable, settingsHandlers } from './settings/records.ts';
+import { secretHandlers } from './settings/secret-keys.ts';
 import { SessionTable, sessionHandlers } from './settings/session-table.ts';
 import { idleHandlers } from './upkeep/idle.ts';
 import { Maintenance } from './upkeep/maintenance.ts';
@@ -26,6 +28,7 @@ export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof queueHandlers> &
   ReturnType<typeof settingsHandlers> &
   ReturnType<typeof sessionHandlers> &
+  ReturnType<typeof secretHandlers> &
   ReturnType<typeof regulationHandlers> &
   ReturnType<typeof idleHandlers>;
 
@@ -68,6 +71,7 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   beginSession: 'sessions of the console',
   findSession: 'sessions of the console',
   endSession: 'sessions of the console',
+  secretsScrubbed: 'the key of the secrets',
   createRegulation: 'regulations',
   regulation: 'regulations',
   listRegulations: 'regulations',
@@ -97,6 +101,7 @@ export interface TablesOptions {
   readonly keySecret: Uint8Array;
   /** Bytes of memory that filters of sorted runs may take. */
   readonly filterMemory: number;
+  readonly seal: SecretSeal;
 }
 
 /**
@@ -115,7 +120,7 @@ export class Tables {
   /** Parts are made in the order of their dependencies. No part knows one that is made after it. */
   constructor(
     database: DatabaseSync,
-    { folder, quarantine, epoch, dedupeWindow, keySecret, filterMemory }: TablesOptions,
+    { folder, quarantine, epoch, dedupeWindow, keySecret, filterMemory, seal }: TablesOptions,
   ) {
     const watermarks = new Watermarks(database);
     const ledger = new LedgerTable(database, quarantine);
@@ -140,7 +145,7 @@ export class Tables {
     });
     const shared = { redo, chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
     const queue = new QueueTables(database, { ...shared, epoch });
-    const records = new RecordTable(database);
+    const records = new RecordTable(database, seal);
     const suppressions = new SuppressionTable(database, idHash(hash));
     const regulations = new RegulationTable(database, { suppressions, audit: records.audit, quarantine });
     const log = new LogTables(database, { ...shared, queue, hash, countErased: regulations.countErased });
@@ -150,6 +155,7 @@ export class Tables {
       ...queueHandlers(queue),
       ...settingsHandlers(records),
       ...sessionHandlers(new SessionTable(database)),
+      ...secretHandlers(database),
       ...regulationHandlers(regulations),
       ...idleHandlers(database, keys),
     };

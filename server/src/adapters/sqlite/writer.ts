@@ -1,10 +1,13 @@
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { SecretKeys } from '../../model/secret-keys.ts';
+import { NO_SECRET_KEYS } from '../../model/secret-keys.ts';
 import type { Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { freeBuffer } from '../encoding/chunk-codec.ts';
+import { SecretSeal } from '../encoding/secret-seal.ts';
 import { canBeAvoided, isDamageError, Quarantine, rebuildIndexes } from './damage.ts';
 import { FileWatcher } from './data-folder/file-watcher.ts';
 import { DATABASE_FILE } from './data-folder/files.ts';
@@ -20,6 +23,7 @@ import { asStorageError, openDatabase } from './database.ts';
 import { readClocks, readProgress, startEpoch } from './installation.ts';
 import { recoverRedo } from './redo/redo-log.ts';
 import type { RpcReply, RpcRequest } from './rpc.ts';
+import { type AdoptedKey, adoptKey } from './settings/secret-keys.ts';
 import { OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
 import { SlackWiper } from './users/remnants.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
@@ -36,6 +40,8 @@ export interface WriterOptions {
   readonly filterMemory: number;
   /** Told which file is open, for other threads: `sharedIdentity`. */
   readonly file: SharedArrayBuffer;
+  /** Absent for a use of the store that has nothing to do with its records. */
+  readonly secretKeys?: SecretKeys;
 }
 
 /** A call of a handler, or an operation of the writer itself. */
@@ -56,6 +62,7 @@ export type WriterReply =
       readonly lastMark: ClockMark | undefined;
       /** The high-water mark was damaged and has been written anew. */
       readonly isMarkDamaged: boolean;
+      readonly secrets: AdoptedKey;
     }
   | { readonly kind: 'refused'; readonly reason: string }
   /** `problem` says why the open files are no longer those of the folder; undefined when they are again. */
@@ -63,6 +70,8 @@ export type WriterReply =
 
 type TableRequest = Exclude<WriterRequest, { name: 'scrub' | 'stop' }>;
 type WriteRequest = Exclude<WriterRequest, { name: 'stop' }>;
+
+const UNTOUCHED: AdoptedKey = { hasRemnants: false };
 
 /** Milliseconds before the next try to empty the write-ahead log while the checkpointer uses it. */
 const BUSY_RETRY = 20;
@@ -74,6 +83,7 @@ class Writer {
   readonly #epoch: number;
   readonly #keySecret: Uint8Array;
   readonly #id: string;
+  readonly #seal: SecretSeal;
   readonly #mark: HighWaterMark;
   readonly #fileWatcher: FileWatcher;
   /** Names of the handlers that change the tables; the same for every file. */
@@ -113,6 +123,8 @@ class Writer {
     this.#epoch = epoch;
     this.#keySecret = keySecret;
     this.#id = id;
+    this.#seal = new SecretSeal(options.secretKeys ?? NO_SECRET_KEYS);
+    const secrets = options.secretKeys === undefined ? UNTOUCHED : adoptKey(this.#database, this.#seal);
     this.#tables = this.#loadFirst();
     this.#writes = this.#tables.writes();
     this.#mark = openMark(options.folder, { id, commits: this.#tables.commits });
@@ -123,12 +135,13 @@ class Writer {
       report: (problem) => this.#reply([{ kind: 'files', problem }]),
     });
     port.on('message', (requests: readonly WriterRequest[]) => this.#receive(requests));
-    this.#reply([{ kind: 'ready', keySecret, id, lastMark: readClocks(this.#database), isMarkDamaged }]);
+    const lastMark = readClocks(this.#database);
+    this.#reply([{ kind: 'ready', keySecret, id, lastMark, isMarkDamaged, secrets }]);
   }
 
   #loadTables(): Tables {
     recoverRedo(this.#database, this.#quarantine);
-    const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret };
+    const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret, seal: this.#seal };
     return new Tables(this.#database, { ...options, quarantine: this.#quarantine });
   }
 

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AudienceDefinition, TraitDefinition } from '../../../model/definition.ts';
 import type { Destination } from '../../../model/destination.ts';
 import type { RecordKind, Source } from '../../../model/settings.ts';
+import { StorageError } from '../../../ports/event-log.ts';
 import {
   type AuditEntry,
   type AuditPage,
@@ -11,7 +12,10 @@ import {
   type SettingsSnapshot,
   type SettingsStore,
 } from '../../../ports/settings-store.ts';
+import { RecordOpener, sealRecord, unknownKey } from '../../encoding/sealed-records.ts';
+import type { SecretSeal } from '../../encoding/secret-seal.ts';
 import type { Database, Transaction } from '../database.ts';
+import { storedKeyName } from './secret-keys.ts';
 
 /** The statements of the settings store. Array parameters have one element for each row. */
 const SQL = {
@@ -53,7 +57,7 @@ where id < $3 and ($1::text is null or kind = $1) and ($2::text is null or name 
 } as const;
 
 /**
- * The operator's records as JSON documents under stable ids. They are few, so each load reads all of them. `settings_version` is one
+ * The operator's records as JSON documents under stable ids, their secrets encrypted where there is a key. They are few, so each load reads all of them. `settings_version` is one
  * row that every change updates: it puts the changes of all nodes in one order, and tells a node that others have made some.
  */
 export class PostgresSettings implements SettingsStore {
@@ -61,9 +65,18 @@ export class PostgresSettings implements SettingsStore {
   /** The version of each snapshot that was given out. */
   readonly #versions = new WeakMap<SettingsSnapshot, number>();
 
-  constructor(database: Database) {
+  readonly #seal: SecretSeal;
+  readonly #opener: RecordOpener;
+  #problem: string | undefined;
+
+  constructor(database: Database, seal: SecretSeal) {
     this.#database = database;
+    this.#seal = seal;
+    this.#opener = new RecordOpener(seal);
   }
+
+  /** Why this node does not know the settings that are stored, such as a key that it was not given; empty when it does. */
+  readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
 
   load(): Promise<SettingsSnapshot> {
     return this.#database.read((transaction) => this.#load(transaction));
@@ -106,13 +119,28 @@ export class PostgresSettings implements SettingsStore {
 
   async #load(transaction: Transaction): Promise<SettingsSnapshot> {
     const rows = await transaction.rows<VersionedRow>(SQL.load, []);
-    const snapshot = snapshotOf(rows.filter((row): row is VersionedRow & RecordRow => row.id !== null));
+    const snapshot = this.#open(rows.filter((row): row is VersionedRow & RecordRow => row.id !== null));
     this.#versions.set(snapshot, rows[0]!.settings);
     return snapshot;
   }
 
+  #open(rows: readonly RecordRow[]): SettingsSnapshot {
+    try {
+      const snapshot = snapshotOf(rows, this.#opener);
+      this.#problem = undefined;
+      return snapshot;
+    } catch (error) {
+      if (error instanceof StorageError) this.#problem = error.reason;
+      throw error;
+    }
+  }
+
   async #change(transaction: Transaction, changes: SettingsChanges): Promise<void> {
     const { removed = [], audit = [] } = changes;
+    // That of the store and not of this node: while a key is replaced, they differ.
+    const secretKey = await storedKeyName(transaction);
+    if (secretKey !== undefined && !this.#seal.has(secretKey))
+      throw new StorageError(unknownKey(secretKey, this.#seal));
     const known = new Map<string, RecordRow>();
     for (const row of await transaction.rows<RecordRow>(SQL.records, []))
       known.set(keyOf(row.kind, row.name), row);
@@ -124,7 +152,7 @@ export class PostgresSettings implements SettingsStore {
     }
     for (const { kind, name, record } of recordsOf(changes)) {
       const key = keyOf(kind, name);
-      const document = JSON.stringify(record);
+      const document = sealRecord(this.#seal, secretKey, { kind, name, record });
       const row = touched.get(key) ?? known.get(key);
       const isSame = row?.gone === false && isDeepStrictEqual(JSON.parse(row.document), JSON.parse(document));
       if (!isSame) touched.set(key, { kind, name, document, version: (row?.version ?? 0) + 1, gone: false });
@@ -210,11 +238,11 @@ function recordsOf(changes: SettingsChanges): NamedRecord[] {
   ];
 }
 
-function snapshotOf(rows: readonly RecordRow[]): SettingsSnapshot {
+function snapshotOf(rows: readonly RecordRow[], opener: RecordOpener): SettingsSnapshot {
   const of = (kind: RecordKind, gone: boolean) =>
     rows
       .filter((row) => row.kind === kind && row.gone === gone)
-      .map(({ id, version, document }) => ({ id, version, document: JSON.parse(document) }));
+      .map((row) => ({ id: row.id, version: row.version, document: opener.open(row) }));
   const sources = (gone: boolean): Source[] =>
     of('source', gone).map(({ id, document }) => ({ ...document, id }));
   const destinations = (gone: boolean): Destination[] =>

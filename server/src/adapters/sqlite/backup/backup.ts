@@ -13,8 +13,10 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
+import { NO_SECRET_KEYS, type SecretKeys } from '../../../model/secret-keys.ts';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup, BackupProgress } from '../../../ports/store.ts';
+import { SecretSeal } from '../../encoding/secret-seal.ts';
 import { DATABASE_FILE, syncPath, USERS_FILE, writeAnew } from '../data-folder/files.ts';
 import { freeBytes, makeFolder, RESTORE_MARK, takeEmptyFolder } from '../data-folder/folder.ts';
 import { writeMark } from '../data-folder/high-water-mark.ts';
@@ -22,9 +24,10 @@ import { movedTo } from '../data-folder/moved.ts';
 import { refuseProgramsIn } from '../foreign-objects.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
+import { storedKeyName } from '../settings/secret-keys.ts';
 import { verifyCopy } from '../upkeep/verification.ts';
 import { USERS_APPLICATION_ID } from '../users/schema.ts';
-import { differencesFrom, MANIFEST_FILE, readManifest } from './manifest.ts';
+import { differencesFrom, MANIFEST_FILE, proofOf, readManifest } from './manifest.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
 
 export interface BackupRunnerOptions {
@@ -33,6 +36,7 @@ export interface BackupRunnerOptions {
   readonly file: SharedArrayBuffer;
   /** Says why the files in the folder are not the open store, a moment after that is so; empty while they are. */
   readonly problems: () => readonly string[];
+  readonly secretKeys: SecretKeys;
 }
 
 /** Makes copies of the file while it is in use, one at a time, each on a thread of its own. */
@@ -48,7 +52,7 @@ export class BackupRunner {
 
   async make(into: string, progress?: BackupProgress): Promise<Backup> {
     if (this.#isStopped) throw new StorageError('the store is stopped');
-    const { folder, file, problems } = this.#options;
+    const { folder, file, problems, secretKeys } = this.#options;
     const [problem] = problems();
     if (problem !== undefined) throw new StorageError(problem);
     if (this.#current !== undefined) {
@@ -57,7 +61,7 @@ export class BackupRunner {
       );
     }
     const cancelFlag = new Int32Array(new SharedArrayBuffer(4));
-    const made = runWorker({ folder, file, into, cancelFlag }, progress);
+    const made = runWorker({ folder, file, into, cancelFlag, secretKeys }, progress);
     this.#current = { made, cancelFlag };
     try {
       return await made;
@@ -109,6 +113,8 @@ export interface RestoreOptions {
   readonly acceptDamage?: boolean;
   /** `reapplyRegulations` follows. Until it has come to its end no start takes the folder. */
   readonly awaitsRegulations?: boolean;
+  /** Prove the manifest. Without them the backup is restored all the same, and it is said what could not be checked. */
+  readonly secretKeys?: SecretKeys;
 }
 
 /** A backup that was restored. */
@@ -126,7 +132,7 @@ export interface Restored {
 export function restoreBackup(
   from: string,
   folder: string,
-  { acceptDamage = false, awaitsRegulations = false }: RestoreOptions = {},
+  { acceptDamage = false, awaitsRegulations = false, secretKeys = NO_SECRET_KEYS }: RestoreOptions = {},
 ): Restored {
   const file = join(from, 'millrace.db');
   const bytes = checkBackup(from, file);
@@ -146,11 +152,12 @@ export function restoreBackup(
     if (damage !== undefined && !acceptDamage) throw damageError(damage, from);
     // Without its profiles a log makes them again; profiles without their log are of no use.
     const users = restoreUsers(from, folder, acceptDamage);
-    const notes = compareWithManifest(
-      from,
-      { [DATABASE_FILE]: unfinished, [USERS_FILE]: join(folder, USERS_FILE) },
-      acceptDamage,
-    );
+    const seal = new SecretSeal(secretKeys);
+    const copies = { [DATABASE_FILE]: unfinished, [USERS_FILE]: join(folder, USERS_FILE) };
+    const notes = [
+      ...compareWithManifest(from, { copies, seal, acceptDamage }),
+      ...neededKey(unfinished, seal),
+    ];
     syncPath(unfinished);
     if (awaitsRegulations) writeAnew(join(folder, RESTORE_MARK), '');
     renameSync(unfinished, join(folder, 'millrace.db'));
@@ -171,25 +178,48 @@ export function restoreBackup(
   }
 }
 
-/** `copies`: where the copy of each file is, if it has one. Returns what the person who restores should know. */
-function compareWithManifest(
-  from: string,
-  copies: Readonly<Record<string, string>>,
-  acceptDamage: boolean,
-): readonly string[] {
+interface Comparison {
+  /** Where the copy of each file is, if it has one. */
+  readonly copies: Readonly<Record<string, string>>;
+  readonly seal: SecretSeal;
+  readonly acceptDamage: boolean;
+}
+
+/** Returns what the person who restores should know. */
+function compareWithManifest(from: string, { copies, seal, acceptDamage }: Comparison): readonly string[] {
   const manifest = readManifest(from);
   if (manifest === undefined)
     return [
       `${from} has no ${MANIFEST_FILE}, as backups of earlier versions: that its files are as they were made could not be checked`,
     ];
+  const proof = typeof manifest === 'string' ? undefined : proofOf(manifest, seal);
+  const unchecked = proof?.kind === 'unknown' ? [proof.why] : [];
   const differences =
     typeof manifest === 'string'
       ? [manifest]
-      : differencesFrom(manifest, (name) => (existsSync(copies[name]!) ? copies[name] : undefined));
-  if (differences.length === 0 || acceptDamage) return differences;
+      : [
+          ...(proof?.kind === 'forged' ? [proof.why] : []),
+          ...differencesFrom(manifest, (name) => (existsSync(copies[name]!) ? copies[name] : undefined)),
+        ];
+  if (differences.length === 0 || acceptDamage) return [...differences, ...unchecked];
   throw new StorageError(
     `the backup in ${from} is not as it was made (${differences.join('; ')}): restore another one, or take this one as it is with --accept-damage`,
   );
+}
+
+/** Which key the start of a restored store will ask for, where it was not given here. */
+function neededKey(path: string, seal: SecretSeal): readonly string[] {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    const name = storedKeyName(database);
+    if (name === undefined || name === seal.current) return [];
+    const where = seal.has(name)
+      ? 'leave it under secrets.previousKeys for the first start, which encrypts them with secrets.key'
+      : 'the start needs it as secrets.key, or under secrets.previousKeys beside a newer one';
+    return [`its secrets are encrypted with the key ${name}: ${where}`];
+  } finally {
+    database.close();
+  }
 }
 
 /** Copies the profiles of a backup, if it has any. Returns their bytes; 0 for damaged ones, which are left out if accepted. */

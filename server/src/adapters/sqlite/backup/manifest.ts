@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isObject } from '../../../model/json.ts';
+import type { SecretSeal } from '../../encoding/secret-seal.ts';
 import { DATABASE_FILE, USERS_FILE, writeAnew } from '../data-folder/files.ts';
 
 /** Name of the manifest in a backup. */
@@ -12,7 +13,10 @@ export interface BackupManifest {
   readonly format: 1;
   readonly at: string;
   readonly files: readonly ManifestFile[];
-  /** Reserved for a keyed hash of all of the above: a manifest without it tells damage, and not whoever wrote it anew. */
+  /**
+   * A hash of all of the above with `secrets.key`, behind the name of the key; absent without one. A manifest without it tells damage, and not
+   * whoever wrote it anew.
+   */
   readonly mac?: string;
 }
 
@@ -44,9 +48,41 @@ export function describeFile(path: string, name: string, onPiece: () => void = (
 }
 
 /** Writes the manifest of a backup whose files are whole. */
-export function writeManifest(folder: string, at: string, files: readonly ManifestFile[]): void {
-  const manifest: BackupManifest = { format: 1, at, files };
+export function writeManifest(
+  folder: string,
+  written: Pick<BackupManifest, 'at' | 'files'>,
+  seal: SecretSeal,
+): void {
+  const unsigned: BackupManifest = { format: 1, ...written };
+  const mac = seal.mac(hashedText(unsigned));
+  const manifest = mac === undefined ? unsigned : { ...unsigned, mac };
   writeAnew(join(folder, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+/** What `mac` is the hash of: it does not depend on how the file is laid out. */
+function hashedText({ format, at, files }: BackupManifest): string {
+  return JSON.stringify([format, at, files.map(({ name, size, sha256 }) => [name, size, sha256])]);
+}
+
+/** What the keyed hash of a manifest says of it. */
+export type ManifestProof =
+  | { readonly kind: 'genuine' }
+  /** Not written by whoever has the key. */
+  | { readonly kind: 'forged'; readonly why: string }
+  | { readonly kind: 'unknown'; readonly why: string };
+
+export function proofOf(manifest: BackupManifest, seal: SecretSeal): ManifestProof {
+  const { mac } = manifest;
+  if (typeof mac !== 'string') {
+    const why = `${MANIFEST_FILE} was made without secrets.key: it tells damage, but that nobody has written it anew could not be checked`;
+    return { kind: 'unknown', why };
+  }
+  const verified = seal.verifyMac(hashedText(manifest), mac);
+  if (verified === true) return { kind: 'genuine' };
+  if (verified.fault === 'changed')
+    return { kind: 'forged', why: `${MANIFEST_FILE} is not what was written with secrets.key` };
+  const why = `${MANIFEST_FILE} is proved by the key ${verified.key}, which was not given: that nobody has written it anew could not be checked`;
+  return { kind: 'unknown', why };
 }
 
 /** The manifest of a backup; undefined where there is none, and why where there is one that cannot be read. */
@@ -57,7 +93,8 @@ export function readManifest(folder: string): BackupManifest | string | undefine
     const read: unknown = JSON.parse(readFileSync(path, 'utf8'));
     if (!isObject(read) || read['format'] !== 1) return `${path} is of another version`;
     const { files } = read;
-    if (Array.isArray(files) && files.every(isManifestFile)) return read as unknown as BackupManifest;
+    if (typeof read['at'] === 'string' && Array.isArray(files) && files.every(isManifestFile))
+      return read as unknown as BackupManifest;
     return `${path} does not name the files of a backup`;
   } catch (error) {
     return `${path} cannot be read (${(error as Error).message})`;

@@ -3,8 +3,10 @@ import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
+import type { SecretKeys } from '../../../model/secret-keys.ts';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup } from '../../../ports/store.ts';
+import { SecretSeal } from '../../encoding/secret-seal.ts';
 import { isDamageError, Quarantine } from '../damage.ts';
 import { DATABASE_FILE, databaseUri, isWritersFile, syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { freeBytes, OWNER_ONLY, takeEmptyFolder } from '../data-folder/folder.ts';
@@ -21,6 +23,8 @@ export interface BackupWorkerOptions {
   readonly into: string;
   /** One shared word. Any value but 0 breaks the copy off. */
   readonly cancelFlag: Int32Array;
+  /** The current one proves the manifest. */
+  readonly secretKeys: SecretKeys;
 }
 
 export type BackupWorkerMessage =
@@ -54,7 +58,7 @@ const PROFILES = 'the profiles in users.db, which are made from the log again';
  * with each commit.
  */
 async function copy(
-  { folder, file, into, cancelFlag }: BackupWorkerOptions,
+  { folder, file, into, cancelFlag, secretKeys }: BackupWorkerOptions,
   report: (message: BackupWorkerMessage) => void,
 ): Promise<Backup> {
   const isNew = takeEmptyFolder(into, makeFolder, (names) => refusalOf(into, names));
@@ -79,7 +83,7 @@ async function copy(
       ),
       existsSync(join(folder, USERS_FILE)) && !hasUsers,
     );
-    writeManifest(into, at, terms.manifest);
+    writeManifest(into, { at, files: terms.manifest }, new SecretSeal(secretKeys));
     syncPath(into);
     syncPath(dirname(into));
     const bytes = terms.manifest.reduce((sum, { size }) => sum + size, 0);

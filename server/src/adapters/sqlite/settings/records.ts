@@ -13,6 +13,8 @@ import type {
   SettingsSnapshot,
 } from '../../../ports/settings-store.ts';
 import { checksumOf } from '../../encoding/hashes.ts';
+import { RecordOpener, sealRecord } from '../../encoding/sealed-records.ts';
+import type { SecretSeal } from '../../encoding/secret-seal.ts';
 import { read, write } from '../rpc.ts';
 
 /** The operations of the settings store (ports/settings-store.ts). */
@@ -30,15 +32,22 @@ export interface AuditMessage {
   readonly from?: number;
 }
 
-/** The operator's records as JSON documents under stable ids. They are few, so each load reads all of them. */
+/**
+ * The operator's records as JSON documents under stable ids, their secrets encrypted where there is a key. They are few, so each load reads
+ * all of them.
+ */
 export class RecordTable {
+  readonly #seal: SecretSeal;
+  readonly #opener: RecordOpener;
   readonly #all: StatementSync;
   readonly #find: StatementSync;
   readonly #insert: StatementSync;
   readonly #update: StatementSync;
   readonly audit: AuditTable;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, seal: SecretSeal) {
+    this.#seal = seal;
+    this.#opener = new RecordOpener(seal);
     this.#all = database.prepare(`select ${COLUMNS} from record order by id`);
     this.#find = database.prepare(`select ${COLUMNS} from record where kind = ? and name = ?`);
     this.#insert = database.prepare(
@@ -56,7 +65,7 @@ export class RecordTable {
     const of = (kind: RecordKind, gone: 0 | 1) =>
       rows
         .filter((row) => row.kind === kind && row.gone === gone)
-        .map(({ id, version, document }) => ({ id, version, document: JSON.parse(document) }));
+        .map((row) => ({ id: row.id, version: row.version, document: this.#opener.open(row) }));
     const sources = (gone: 0 | 1): Source[] =>
       of('source', gone).map(({ id, document }) => ({ ...document, id }));
     const destinations = (gone: 0 | 1): Destination[] =>
@@ -103,7 +112,7 @@ export class RecordTable {
   }
 
   #put(kind: RecordKind, name: string, record: object): void {
-    const document = JSON.stringify(record);
+    const document = sealRecord(this.#seal, this.#seal.current, { kind, name, record });
     const row = this.#find.get(kind, name) as StoredRecordRow | undefined;
     if (row === undefined) {
       const id = Number(this.#insert.run(kind, name, document).lastInsertRowid);
@@ -128,7 +137,7 @@ export interface RecordRow {
   document: string;
 }
 
-interface StoredRecordRow extends RecordRow {
+export interface StoredRecordRow extends RecordRow {
   sum: number;
 }
 

@@ -1,0 +1,145 @@
+import { isObject, type JsonObject } from '../../model/json.ts';
+import { maskUrl } from '../../model/secrets.ts';
+import { StorageError } from '../../ports/event-log.ts';
+import { isSealed, type SealedText, type SecretSeal } from './secret-seal.ts';
+
+/** Which secret of which record: it is encrypted for this place and opens at no other. */
+type SecretPath = readonly (string | number)[];
+
+/**
+ * The document of a record to be stored, with its secrets encrypted by the key of this name; as it is without a name. Secrets are shared and
+ * signing secrets, private keys, values of headers, passwords, and URLs in which a part may be a credential.
+ */
+export function sealRecord(
+  seal: SecretSeal,
+  key: string | undefined,
+  { kind, name, record }: { readonly kind: string; readonly name: string; readonly record: object },
+): string {
+  if (key === undefined) return JSON.stringify(record);
+  const document = mapSecrets(kind, record as JsonObject, (value, path) =>
+    typeof value === 'string' ? seal.seal(key, value, placeOf(kind, name, path)) : value,
+  );
+  return JSON.stringify(document);
+}
+
+/** The record of a stored document, with its secrets. Throws a `StorageError` where one of them cannot be read. */
+export function openRecord(
+  seal: SecretSeal,
+  { kind, name, document }: { readonly kind: string; readonly name: string; readonly document: string },
+  // biome-ignore lint/suspicious/noExplicitAny: what is stored is what was given to be stored
+): any {
+  return mapSecrets(kind, JSON.parse(document), (value, path) =>
+    isSealed(value) ? openSecret(seal, value, { kind, name, path }) : value,
+  );
+}
+
+/**
+ * Opens records, those with encrypted secrets once as long as they are stored the same: to decrypt all of a thousand destinations takes longer
+ * than calls may wait.
+ */
+export class RecordOpener {
+  readonly #seal: SecretSeal;
+  readonly #opened = new Map<string, { readonly document: string; readonly record: unknown }>();
+
+  constructor(seal: SecretSeal) {
+    this.#seal = seal;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: as `openRecord`
+  open(row: { readonly kind: string; readonly name: string; readonly document: string }): any {
+    if (this.#seal.isEmpty) return openRecord(this.#seal, row);
+    const key = JSON.stringify([row.kind, row.name]);
+    const known = this.#opened.get(key);
+    if (known?.document === row.document) return known.record;
+    const record = openRecord(this.#seal, row);
+    this.#opened.set(key, { document: row.document, record });
+    return record;
+  }
+}
+
+/** Whether every secret of a stored document is as this key leaves it: encrypted with it, or without a key as it is. */
+export function isSealedBy(
+  key: string | undefined,
+  { kind, document }: { readonly kind: string; readonly document: string },
+): boolean {
+  let isSo = true;
+  mapSecrets(kind, JSON.parse(document), (value) => {
+    isSo &&= isSealed(value) ? value.sealed.startsWith(`${key}.`) : key === undefined;
+    return value;
+  });
+  return isSo;
+}
+
+interface SecretOf {
+  readonly kind: string;
+  readonly name: string;
+  readonly path: SecretPath;
+}
+
+function openSecret(seal: SecretSeal, value: SealedText, { kind, name, path }: SecretOf): string {
+  const opened = seal.open(value, placeOf(kind, name, path));
+  if (typeof opened === 'string') return opened;
+  if (opened.fault === 'unknown_key') throw new StorageError(unknownKey(opened.key, seal));
+  throw new StorageError(
+    `a secret of ${kind} ${JSON.stringify(name)} (${path.join('.')}) is not what was encrypted there: it was changed or moved ` +
+      'in the store; restore a backup, with millrace restore or the tools of the database',
+  );
+}
+
+/** What somebody reads whose process has not been given the key. */
+export function unknownKey(needed: string, seal: SecretSeal): string {
+  const given =
+    seal.current === undefined ? 'and secrets.key is not set' : `and secrets.key is ${seal.current}`;
+  return (
+    `secrets are encrypted with the key ${needed}, ${given}: set secrets.key to that key, or list it under secrets.previousKeys ` +
+    'beside a new one; nothing was changed'
+  );
+}
+
+function placeOf(kind: string, name: string, path: SecretPath): string {
+  return JSON.stringify([kind, name, ...path]);
+}
+
+/** Replaces what may be secret in the settings of a record; kinds without secrets come back as they are. */
+function mapSecrets(
+  kind: string,
+  document: JsonObject,
+  instead: (value: unknown, path: SecretPath) => unknown,
+): JsonObject {
+  if ((kind !== 'destination' && kind !== 'alert') || !isObject(document['settings'])) return document;
+  return { ...document, settings: mapSettings(document['settings'], instead, []) };
+}
+
+const SECRETS = ['sharedSecret', 'password'];
+
+/** Settings of a destination or an alert, or one endpoint: they keep the order of their fields. */
+function mapSettings(
+  settings: JsonObject,
+  instead: (value: unknown, path: SecretPath) => unknown,
+  path: SecretPath,
+): JsonObject {
+  const entries = Object.entries(settings).map(([field, value]) => {
+    const at = [...path, field];
+    if (SECRETS.includes(field)) return [field, instead(value, at)];
+    if (field === 'url' && hasCredential(value)) return [field, instead(value, at)];
+    if (field === 'signingSecrets' && Array.isArray(value))
+      return [field, value.map((one, nth) => instead(one, [...at, nth]))];
+    if (field === 'headers' && isObject(value))
+      return [
+        field,
+        Object.fromEntries(Object.entries(value).map(([name, of]) => [name, instead(of, [...at, name])])),
+      ];
+    if (field === 'endpoints' && Array.isArray(value))
+      return [
+        field,
+        value.map((one, nth) => (isObject(one) ? mapSettings(one, instead, [...at, nth]) : one)),
+      ];
+    return [field, value];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Whether a URL, encrypted or not, has a part that is never shown. */
+function hasCredential(url: unknown): boolean {
+  return typeof url === 'string' ? maskUrl(url) !== url : isSealed(url);
+}

@@ -204,6 +204,23 @@ describe('a new secret', () => {
   });
 });
 
+describe('a public signature', () => {
+  it('shows the key that the server has made, and where everybody gets it', async () => {
+    await signIn(page, server, '/destinations/crm?tab=settings');
+    const choice = page.getByRole('checkbox', { name: /^Sign so that receivers verify/ });
+    await choice.check();
+    await button(/^Save changes/).click();
+    await page.getByText('The next request is made with it.').waitFor();
+    const { publicKey } = (await server.api('GET', 'destinations/crm/status')) as {
+      publicKey: { publicKey: string; path: string };
+    };
+    await page.getByText(publicKey.publicKey).waitFor();
+    await page.getByText(publicKey.path).waitFor();
+    await choice.uncheck();
+    await page.getByText('The key is forgotten').waitFor();
+  });
+});
+
 describe('the builder of an audience', () => {
   it('suggests what somebody did, saw and had, and counts nothing twice once it is saved', async () => {
     await signIn(page, server, '/users/audiences/Buyers');

@@ -54,7 +54,7 @@ import { TimelineRecorder } from './reporting/timeline.ts';
 import { readTimeline } from './reporting/timeline-query.ts';
 import { Router } from './routing/router.ts';
 import { startServers } from './servers.ts';
-import { sourceNameLookup } from './settings-service.ts';
+import { publicKeyLookup, sourceNameLookup } from './settings-service.ts';
 import { type Storage, startStorage } from './storage.ts';
 import { deliveryLogger } from './telemetry/logging.ts';
 import { MetricsPage } from './telemetry/metrics.ts';
@@ -502,6 +502,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     discards: ingest.ingestCounters,
     recorder: registry,
     turns,
+    publicKey: publicKeyLookup(settings),
     clock,
     logger,
     readiness,

@@ -12,7 +12,7 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/dist', import.meta.u
 
 /** The handlers behind the ports, with the state that the servers report. */
 export interface ServerHandlers
-  extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded' | 'turns'> {
+  extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded' | 'turns' | 'publicKey'> {
   readonly receiver: IngestHandler;
   readonly control: ControlHandler;
   readonly discards: IngestCounters;

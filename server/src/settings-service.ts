@@ -1,3 +1,4 @@
+import { type PublicKey, publicKeyOf } from './model/signing-key.ts';
 import {
   type SettingsChanges,
   SettingsMovedError,
@@ -77,6 +78,16 @@ export function sourceNameLookup(settings: SettingsService): (id: number) => str
     names = new Map([...gone.sources, ...sources].map(({ id, name }) => [id, name]));
   });
   return (id) => names.get(id) ?? `#${id}`;
+}
+
+/** Returns the public key of a destination by the id of the key; undefined for ids of no key that is in use. */
+export function publicKeyLookup(settings: SettingsService): (id: string) => PublicKey | undefined {
+  let keys = new Map<string, PublicKey>();
+  settings.follow(({ destinations }) => {
+    const inUse = destinations.flatMap(({ signingKey }) => signingKey ?? []);
+    keys = new Map(inUse.map((key) => [key.id, keys.get(key.id) ?? publicKeyOf(key)]));
+  });
+  return (id) => keys.get(id);
 }
 
 function changesNothing({

@@ -378,6 +378,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/millrace/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The public key of a destination with publicSignature, by the random id of the key. */
+        get: operations["publicKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -2705,6 +2722,44 @@ export interface operations {
             };
         };
     };
+    publicKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key. */
+            200: {
+                headers: {
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @constant */
+                        algorithm: "ed25519";
+                        publicKey: string;
+                        pem: string;
+                    };
+                };
+            };
+            /** @description No destination has such a key. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
     healthz: {
         parameters: {
             query?: never;
@@ -3840,11 +3895,18 @@ export interface operations {
                                     set: true;
                                     hint?: string;
                                 };
+                                /** @description A secret: that there is one, and its last characters where it is long enough. */
+                                nextSharedSecret?: {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
                                 signingSecrets?: {
                                     /** @constant */
                                     set: true;
                                     hint?: string;
                                 }[];
+                                publicSignature?: boolean;
                                 /** @enum {string} */
                                 format: "documented" | "canonical";
                                 /** @enum {string} */
@@ -3913,8 +3975,12 @@ export interface operations {
                         }[];
                         /** @description Signs every request (X-Signature, hexadecimal HMAC-SHA1 of the body) when it is set. */
                         sharedSecret?: string;
+                        /** @description The secret that will take the place of sharedSecret: requests carry a second signature with it (X-Signature-Next) while receivers change over. */
+                        nextSharedSecret?: string;
                         /** @description Secrets of the Standard Webhooks scheme (webhook-timestamp, webhook-signature), beside sharedSecret. Two while one replaces the other: every request then carries a signature of each. */
                         signingSecrets?: string[];
+                        /** @description Adds a Standard Webhooks signature (v1a, ed25519) that receivers verify with a public key of this destination instead of a secret. False when absent. */
+                        publicSignature?: boolean;
                         /**
                          * @description The body: the documented fields of the type, or the whole event as received after normalisation.
                          * @default documented
@@ -3976,11 +4042,18 @@ export interface operations {
                                 set: true;
                                 hint?: string;
                             };
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            nextSharedSecret?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
                             signingSecrets?: {
                                 /** @constant */
                                 set: true;
                                 hint?: string;
                             }[];
+                            publicSignature?: boolean;
                             /** @enum {string} */
                             format: "documented" | "canonical";
                             /** @enum {string} */
@@ -4052,11 +4125,18 @@ export interface operations {
                                 set: true;
                                 hint?: string;
                             };
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            nextSharedSecret?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
                             signingSecrets?: {
                                 /** @constant */
                                 set: true;
                                 hint?: string;
                             }[];
+                            publicSignature?: boolean;
                             /** @enum {string} */
                             format: "documented" | "canonical";
                             /** @enum {string} */
@@ -4166,11 +4246,18 @@ export interface operations {
                                 set: true;
                                 hint?: string;
                             };
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            nextSharedSecret?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
                             signingSecrets?: {
                                 /** @constant */
                                 set: true;
                                 hint?: string;
                             }[];
+                            publicSignature?: boolean;
                             /** @enum {string} */
                             format: "documented" | "canonical";
                             /** @enum {string} */
@@ -4232,6 +4319,14 @@ export interface operations {
                             reason: string;
                             endpoint: string;
                             at: string;
+                        };
+                        publicKey?: {
+                            id: string;
+                            /** @constant */
+                            algorithm: "ed25519";
+                            publicKey: string;
+                            pem: string;
+                            path: string;
                         };
                         endpoints: {
                             endpoint: string;

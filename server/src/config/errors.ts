@@ -18,7 +18,7 @@ type Path = readonly PropertyKey[];
 
 /** Values under these keys are credentials, or may be: problems are logged, so they are never quoted. */
 const SECRET_PATHS =
-  /(^|\.)(token|database|password|secrets|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
+  /(^|\.)(token|database|password|secrets|sharedSecret|nextSharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
 
 /**
  * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in file order,

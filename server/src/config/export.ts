@@ -10,7 +10,7 @@ export interface SecretLocation {
   /** Absent for a destination. */
   readonly kind?: 'alert';
   /**
-   * In a destination `settings.sharedSecret`, `settings.signingSecrets[0]` or `settings.endpoints[0].headers.Authorization`; in an alert
+   * In a destination `settings.sharedSecret`, `settings.nextSharedSecret`, `settings.signingSecrets[0]` or `settings.endpoints[0].headers.Authorization`; in an alert
    * `settings.password` or `settings.headers.Authorization`. For a value in a query string, the path of the URL is followed by the name
    * of the value and its number among the values of that name; for one in the path of the URL by the number of its segment.
    */
@@ -49,6 +49,7 @@ function plainName({ destination, kind, path }: SecretLocation): string {
 
 function partName([, part, nth, field, name]: SecretLocation['path']): string {
   if (part === 'sharedSecret') return 'SECRET';
+  if (part === 'nextSharedSecret') return 'NEXT_SECRET';
   if (part === 'password') return 'PASSWORD';
   if (part === 'headers') return `HEADER_${wordOf(String(nth)) || 'VALUE'}`;
   if (part === 'url')

@@ -273,8 +273,10 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
     warnings.push({ ...(spot && { file: filePath, ...spot }), path, message });
   };
   for (const [index, { settings }] of config.destinations.entries()) {
-    const message = weakSecretWarning(settings.sharedSecret);
-    if (message !== undefined) warn(`destinations[${index}].settings.sharedSecret`, message);
+    for (const key of ['sharedSecret', 'nextSharedSecret'] as const) {
+      const message = weakSecretWarning(settings[key]);
+      if (message !== undefined) warn(`destinations[${index}].settings.${key}`, message);
+    }
   }
   return inFileOrder(warnings).map(formatProblem);
 }

@@ -92,7 +92,7 @@ const PORT = 'must be a whole number from 0 to 65535';
 const WEB = 'must be an absolute http or https URL';
 const RESERVED =
   'Host, Content-*, Transfer-Encoding, Connection, Keep-Alive, TE, Trailer, Upgrade, Expect, Proxy-*, User-Agent, ' +
-  'X-Signature, X-Replay-Id, Webhook-*';
+  'X-Signature, X-Signature-Next, X-Replay-Id, Webhook-*';
 const TAKEN = 'must not be Webhooks, All or all: in an integrations object these stand for many destinations';
 const LONG = 'n'.repeat(101);
 

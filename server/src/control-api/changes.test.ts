@@ -178,6 +178,29 @@ describe('the changes of a wish', () => {
     expect(diffRecords({ destinations: [{ ...DESTINATION, paused: false }] }, NOW, AUTHOR)).toEqual(NOTHING);
   });
 
+  test('make a key where a destination is to sign publicly, keep it as long, and show it to nobody', () => {
+    let made = 0;
+    const makeKey = () => ({ id: `k${++made}`, privateKey: 'private', publicKey: 'public' });
+    const author = { ...AUTHOR, makeKey };
+    const signed = { ...DESTINATION, settings: { ...DESTINATION.settings, publicSignature: true } };
+    const on = diffRecords({ destinations: [signed] }, NOW, author);
+    const key = { id: 'k1', privateKey: 'private', publicKey: 'public' };
+    expect(on.destinations).toEqual([{ ...signed, signingKey: key }]);
+    expect(JSON.stringify(on.audit)).not.toContain('private');
+    const now = { ...NOW, destinations: [{ ...on.destinations[0]!, id: 1, version: 4 }] };
+    // As a file, or another node, has it.
+    expect(diffRecords({ destinations: [signed] }, now, author)).toEqual(NOTHING);
+    const moved = diffRecords({ destinations: [{ ...signed, sources: ['app'] }] }, now, author);
+    expect(moved.destinations[0]!.signingKey).toEqual(key);
+    // One that a request brings along is none.
+    const forged = { ...signed, sources: ['app'], signingKey: { ...key, id: 'forged' } };
+    expect(diffRecords({ destinations: [forged] }, now, author).destinations[0]!.signingKey).toEqual(key);
+    const off = diffRecords({ destinations: [DESTINATION] }, now, author);
+    expect(off.destinations).toEqual([DESTINATION]);
+    const after = { ...NOW, destinations: [{ ...off.destinations[0]!, id: 1, version: 5 }] };
+    expect(diffRecords({ destinations: [signed] }, after, author).destinations[0]!.signingKey?.id).toBe('k2');
+  });
+
   test('note since when nothing is sent, and nobody is shown it', () => {
     const hold = diffRecords({ destinations: [{ ...DESTINATION, paused: true }] }, NOW, AUTHOR);
     expect(hold.destinations).toEqual([{ ...DESTINATION, paused: true, pauses: [{ from: 1000 }] }]);

@@ -18,9 +18,11 @@ import {
   type TraitRecord,
   trustOf,
 } from '../model/settings.ts';
+import type { SigningKey } from '../model/signing-key.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AuditEntry, SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
+import { makeSigningKey } from './signing-key.ts';
 import {
   alertView,
   computationView,
@@ -36,7 +38,7 @@ import {
 export interface DesiredRecords {
   /** A record without `ip` or `trust` keeps what it has; a new one has the defaults. */
   readonly sources?: readonly SourceRecord[];
-  /** A record without `paused` stays as it is. Its `pauses` come from the stored record only. */
+  /** A record without `paused` stays as it is. Its `pauses` and its `signingKey` come from the stored record only. */
   readonly destinations?: readonly DestinationRecord[];
   readonly audiences?: readonly AudienceRecord[];
   readonly traits?: readonly TraitRecord[];
@@ -50,6 +52,8 @@ export interface Author {
   /** See `AuditEntry`. */
   readonly by: string;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** Makes the key of a destination that has none and is to sign with one. Default: a random one. */
+  readonly makeKey?: () => SigningKey;
 }
 
 /**
@@ -59,7 +63,7 @@ export interface Author {
 export function diffRecords(
   wish: DesiredRecords,
   now: SettingsSnapshot,
-  { by, clock }: Author,
+  { by, clock, makeKey = makeSigningKey }: Author,
 ): SettingsChanges {
   const sources = changedRecords(SOURCE, now.sources, [
     ...completeSources(wish.sources ?? [], now.sources),
@@ -68,7 +72,11 @@ export function diffRecords(
   const at = clock.now();
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
   const wanted = wish.destinations?.map((record) =>
-    withPauses(record, stored.get(record.name), clock.monotonic()),
+    withSigningKey(
+      withPauses(record, stored.get(record.name), clock.monotonic()),
+      stored.get(record.name)?.signingKey,
+      makeKey,
+    ),
   );
   const destinations = changedRecords(DESTINATION, now.destinations, wanted);
   const audiences = changedRecords(AUDIENCE, now.audiences, withKeys(wish.audiences, now.audiences));
@@ -152,6 +160,15 @@ function withPauses(
       ? known
       : recordSwitch(known, { isServed: isDelivering(after), at, window: RETRY_WINDOW });
   return pauses.length === 0 ? after : { ...after, pauses };
+}
+
+/** The key is made when the setting is switched on, stays as long as it is, and goes with it: switched on again it is another one. */
+function withSigningKey(
+  { signingKey: _, ...record }: DestinationRecord,
+  known: SigningKey | undefined,
+  makeKey: () => SigningKey,
+): DestinationRecord {
+  return record.settings.publicSignature === true ? { ...record, signingKey: known ?? makeKey() } : record;
 }
 
 interface RecordDifference<Of> {

@@ -241,9 +241,11 @@ function weakSecrets(
   wanted: readonly DestinationAtPath[],
   stored: ReadonlyMap<string, DestinationRecord>,
 ): Fault[] {
-  return wanted.flatMap(({ path, record: { name, settings } }) => {
-    if (settings.sharedSecret === stored.get(name)?.settings.sharedSecret) return [];
-    const message = weakSecretWarning(settings.sharedSecret);
-    return message === undefined ? [] : [{ path: `${path}.settings.sharedSecret`, message }];
-  });
+  return wanted.flatMap(({ path, record: { name, settings } }) =>
+    (['sharedSecret', 'nextSharedSecret'] as const).flatMap((key) => {
+      if (settings[key] === stored.get(name)?.settings[key]) return [];
+      const message = weakSecretWarning(settings[key]);
+      return message === undefined ? [] : [{ path: `${path}.settings.${key}`, message }];
+    }),
+  );
 }

@@ -49,7 +49,7 @@ export type SourceView = Omit<SourceRecord, 'dedupeWindow' | 'ip' | 'trust'> & {
 /** A destination as the configuration file has it, with a mask in the place of each secret. */
 export type DestinationView<Secret = SecretMask> = Omit<
   DestinationRecord,
-  'settings' | 'pauses' | 'paused'
+  'settings' | 'pauses' | 'paused' | 'signingKey'
 > & {
   readonly paused?: true;
   readonly settings: MaskedSettings<Secret>;
@@ -291,10 +291,11 @@ export function unmaskSecrets(wanted: JsonObject, stored: DestinationRecord | un
 }
 
 function unmaskSettings(settings: JsonObject, stored: WebhookSettings): JsonObject {
-  const { endpoints, sharedSecret, signingSecrets } = stored;
+  const { endpoints, sharedSecret, nextSharedSecret, signingSecrets } = stored;
   return {
     ...settings,
     ...mapKey(settings, 'sharedSecret', (value) => unmaskSecret(value, sharedSecret)),
+    ...mapKey(settings, 'nextSharedSecret', (value) => unmaskSecret(value, nextSharedSecret)),
     ...mapKey(settings, 'signingSecrets', (list) =>
       Array.isArray(list)
         ? list.map((value: Json, nth) => unmaskSigningSecret(value, nth, signingSecrets ?? []))

@@ -1,4 +1,5 @@
 import type { ControlHandler } from '../control-api/contract.ts';
+import type { PublicKey } from '../model/signing-key.ts';
 import { PipeliningGuard } from './admission.ts';
 import type { ConsoleFiles } from './console.ts';
 import { handleControlRequest } from './control-gateway.ts';
@@ -40,6 +41,8 @@ export interface RequestRouterOptions extends RequestDependencies {
   readonly strictTransport: StrictTransport;
   /** Whether calls are taken here. */
   readonly isReceiving: boolean;
+  /** The public key of a destination, by the key's id; absent, or undefined, where there is none. */
+  readonly publicKey?: ((id: string) => PublicKey | undefined) | undefined;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   /** Problems that do not keep calls from being accepted. */
@@ -202,6 +205,8 @@ export class RequestRouter {
         return optionsResponse(allow, this.#wantedHeaders(exchange));
       case 'settings':
         return projectSettingsResponse(action.writeKey, this.#publicAddressFor(exchange));
+      case 'publicKey':
+        return publicKeyResponse(this.#options.publicKey?.(action.id));
       case 'swallow':
         return successResponse();
       case 'alive':
@@ -210,6 +215,15 @@ export class RequestRouter {
         return readinessResponse(this.#options.readiness(), this.#options.degraded?.() ?? []);
     }
   }
+}
+
+/** An hour: a key whose setting was switched off is asked for again by then. */
+const PUBLIC_KEY_CACHE = ['Cache-Control', 'public, max-age=3600'];
+
+function publicKeyResponse(key: PublicKey | undefined): PreparedResponse {
+  if (key === undefined) return errorResponse('not_found');
+  const { status, headers, body } = jsonResponse(200, JSON.stringify(key));
+  return { status, headers: [...headers, ...PUBLIC_KEY_CACHE, ...NO_SNIFFING], body };
 }
 
 /** Whether a path is never one of the console. */

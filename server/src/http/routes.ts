@@ -6,6 +6,8 @@ export type RouteAction =
   | { readonly kind: 'alive' | 'ready' | 'swallow' | 'options' }
   /** One call in the query of an image; without a type, of a type that does not exist. */
   | { readonly kind: 'pixel'; readonly type: CallType | undefined }
+  /** The public key of a destination, for receivers. */
+  | { readonly kind: 'publicKey'; readonly id: string }
   /** The project settings that browsers and mobile clients ask for before they send. */
   | { readonly kind: 'settings'; readonly writeKey: string };
 
@@ -84,6 +86,8 @@ const SERVER_ROUTES: PathRoutes = {
   allow: 'GET, HEAD, POST, OPTIONS',
 };
 
+const PUBLIC_KEY_PATH = /^\/\.well-known\/millrace\/([\w-]+)$/;
+
 const NAMED_PATH = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
 
 /** The actions at the path of a target; undefined for an unknown path. */
@@ -94,6 +98,8 @@ export function findRoutes(target: string): PathRoutes | undefined {
 
 function matchNamedPath(path: string): PathRoutes | undefined {
   if (path === '*') return SERVER_ROUTES;
+  const [, id] = PUBLIC_KEY_PATH.exec(path) ?? [];
+  if (id !== undefined) return pathRoutes('GET', { kind: 'publicKey', id });
   const [, type, writeKey] = NAMED_PATH.exec(path) ?? [];
   if (type !== undefined) {
     return pathRoutes('GET', { kind: 'pixel', type: isCallType(type) ? type : shortForm(type) });

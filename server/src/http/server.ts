@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { ControlHandler } from '../control-api/contract.ts';
+import type { PublicKey } from '../model/signing-key.ts';
 import { type Duration, MINUTE, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IngestHandler } from '../ports/ingest.ts';
@@ -74,6 +75,8 @@ export interface HttpServerOptions {
   readonly discards?: IngestCounters;
   /** Counts every answer of the receiving API. */
   readonly recorder?: MetricsRecorder;
+  /** The public key of a destination, by the key's id; absent, or undefined, where there is none. */
+  readonly publicKey?: (id: string) => PublicKey | undefined;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   /** Problems that do not keep calls from being accepted; empty, or absent, when there are none. */

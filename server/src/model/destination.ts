@@ -1,4 +1,5 @@
 import type { CallType } from './event.ts';
+import type { SigningKey } from './signing-key.ts';
 import type { Duration, Monotonic } from './time.ts';
 
 /** A URL of the customer, with the headers that all its requests have. */
@@ -14,8 +15,12 @@ export interface WebhookSettings {
   readonly endpoints: readonly Endpoint[];
   /** Signs every request when set (`X-Signature`). */
   readonly sharedSecret?: string;
+  /** Takes the place of `sharedSecret` soon: a second signature (`X-Signature-Next`) while receivers change over. */
+  readonly nextSharedSecret?: string;
   /** Standard Webhooks secrets, `whsec_…`; two while one replaces the other. Each adds a signature to every request. */
   readonly signingSecrets?: readonly string[];
+  /** Adds a signature that receivers verify without a secret, with the public key of the destination. Absent: false. */
+  readonly publicSignature?: boolean;
   readonly format: 'documented' | 'canonical';
   /** `any`: a delivery needs one accepted request. `each`: every endpoint is a delivery of its own. */
   readonly success: 'any' | 'each';
@@ -49,6 +54,8 @@ export interface Destination {
   /** The latest periods in which it was paused or disabled, in order; retry windows leave them out. Absent: none. */
   readonly pauses?: readonly Pause[];
   readonly settings: WebhookSettings;
+  /** Made by the server when `publicSignature` is switched on, and forgotten when it is switched off. */
+  readonly signingKey?: SigningKey;
   /** Grows with every change of the destination. One round of attempts uses one version. */
   readonly version: number;
 }

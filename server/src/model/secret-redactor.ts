@@ -68,15 +68,17 @@ function base64Forms(secret: string): string[] {
   });
 }
 
+type SigningSettings = Pick<WebhookSettings, 'sharedSecret' | 'nextSharedSecret' | 'signingSecrets'>;
+
 /** The secrets that an endpoint knows: credentials in its headers and URL, and the secrets that requests to it are signed with. */
 export function secretsOfEndpoint(
   { url, headers }: Endpoint,
-  { sharedSecret, signingSecrets = [] }: Pick<WebhookSettings, 'sharedSecret' | 'signingSecrets'>,
+  { sharedSecret, nextSharedSecret, signingSecrets = [] }: SigningSettings,
 ): string[] {
   return [
     ...Object.entries(headers).flatMap(([name, value]) => (isSecretHeader(name) ? credentialsIn(value) : [])),
     ...valuesOfUrl(url),
-    ...(sharedSecret === undefined ? [] : [sharedSecret]),
+    ...[sharedSecret, nextSharedSecret].filter((secret) => secret !== undefined),
     ...signingSecrets.flatMap((secret) => [secret, secret.replace(/^whsec_/, '')]),
   ];
 }

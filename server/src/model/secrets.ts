@@ -12,19 +12,20 @@ export interface SecretMask {
 /** Settings that may be shown: every secret is replaced by a `Secret`, and every URL is masked. */
 export type MaskedSettings<Secret> = Omit<
   WebhookSettings,
-  'endpoints' | 'sharedSecret' | 'signingSecrets'
+  'endpoints' | 'sharedSecret' | 'nextSharedSecret' | 'signingSecrets'
 > & {
   readonly endpoints: readonly {
     readonly url: string;
     readonly headers: Readonly<Record<string, string | Secret>>;
   }[];
   readonly sharedSecret?: Secret;
+  readonly nextSharedSecret?: Secret;
   readonly signingSecrets?: readonly Secret[];
 };
 
-/** The place of a secret: `sharedSecret`; `signingSecrets` and an index; `endpoints`, an index and the name of a header. */
+/** The place of a secret: `sharedSecret`; `nextSharedSecret`; `signingSecrets` and an index; `endpoints`, an index and the name of a header. */
 export type SecretPlace =
-  | readonly ['sharedSecret']
+  | readonly ['sharedSecret' | 'nextSharedSecret']
   | readonly ['signingSecrets', number]
   | readonly ['endpoints', number, string];
 
@@ -63,7 +64,7 @@ export function replaceSecrets<Secret>(
   instead: (secret: string, place: SecretPlace) => Secret,
   urlOf: (url: string) => string = maskUrl,
 ): MaskedSettings<Secret> {
-  const { endpoints, sharedSecret, signingSecrets, ...rest } = settings;
+  const { endpoints, sharedSecret, nextSharedSecret, signingSecrets, ...rest } = settings;
   const shown = ({ url, headers }: Endpoint, nth: number) => ({
     url: urlOf(url),
     headers: Object.fromEntries(
@@ -76,6 +77,9 @@ export function replaceSecrets<Secret>(
   return {
     endpoints: endpoints.map(shown),
     ...(sharedSecret === undefined ? {} : { sharedSecret: instead(sharedSecret, ['sharedSecret']) }),
+    ...(nextSharedSecret === undefined
+      ? {}
+      : { nextSharedSecret: instead(nextSharedSecret, ['nextSharedSecret']) }),
     ...(signingSecrets === undefined
       ? {}
       : { signingSecrets: signingSecrets.map((secret, nth) => instead(secret, ['signingSecrets', nth])) }),

@@ -3,6 +3,7 @@ import type { EndpointError, HealthChange } from '../model/delivery.ts';
 import type { CallType, Event, Position } from '../model/event.ts';
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
 import type { DatabaseStatus, StandbyStatus } from '../model/node.ts';
+import type { PublicKey } from '../model/signing-key.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
@@ -254,6 +255,8 @@ export interface DestinationStatus {
   /** Since when deliveries die for good, all or some. */
   readonly refusingSince?: string;
   readonly lastError?: DestinationErrorView;
+  /** With `publicSignature`: what receivers verify with, and the path at which the receiving API gives it to everybody. */
+  readonly publicKey?: PublicKey & { readonly path: string };
   /** In the order of the settings. */
   readonly endpoints: readonly EndpointStatus[];
 }

@@ -2,6 +2,7 @@ import type { DestinationState, EndpointState, LastError } from '../delivery/con
 import type { Destination } from '../model/destination.ts';
 import { type LatencyCounts, latencyQuantile } from '../model/latency-histogram.ts';
 import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
+import { publicKeyOf, publicKeyPath } from '../model/signing-key.ts';
 import { type Duration, isoTime, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
@@ -159,7 +160,11 @@ export class ReportService {
   }
 
   /** The state of one destination and the sums of its deliveries. Rejects with a `StorageError`. */
-  readonly statusOf = async ({ id, name }: Pick<Destination, 'id' | 'name'>): Promise<DestinationStatus> => {
+  readonly statusOf = async ({
+    id,
+    name,
+    signingKey,
+  }: Pick<Destination, 'id' | 'name' | 'signingKey'>): Promise<DestinationStatus> => {
     const { queue, destinationStates, retention } = this.#dependencies;
     const [{ destinations }, stats] = await Promise.all([this.ledger(), queue.stats()]);
     const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
@@ -179,6 +184,9 @@ export class ReportService {
       ...(lane.failingSince === undefined ? {} : { failingSince: lane.failingSince }),
       ...(lane.refusingSince === undefined ? {} : { refusingSince: lane.refusingSince }),
       ...(lane.lastError === undefined ? {} : { lastError: lane.lastError }),
+      ...(signingKey === undefined
+        ? {}
+        : { publicKey: { ...publicKeyOf(signingKey), path: publicKeyPath(signingKey.id) } }),
       endpoints: (current?.endpoints ?? []).map(endpointStatus),
     };
   };

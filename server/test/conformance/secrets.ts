@@ -27,6 +27,8 @@ const SECRETS = {
   header: 'Bearer header-value-9f31',
   plainHeader: 'team-growth-9f31',
   url: 'https://crm.example/in?token=url-token-9f31',
+  next: 'next-shared-secret-9f31',
+  privateKey: 'private-key-9f31',
   password: 'smtp-password-9f31',
 };
 
@@ -41,10 +43,13 @@ const CRM: DestinationRecord = {
       { url: 'https://crm.example/visible-place', headers: {} },
     ],
     sharedSecret: SECRETS.shared,
+    nextSharedSecret: SECRETS.next,
     signingSecrets: [SECRETS.signing],
+    publicSignature: true,
     format: 'documented',
     success: 'any',
   },
+  signingKey: { id: 'key-id', privateKey: SECRETS.privateKey, publicKey: 'public-key' },
 };
 
 const MAIL: AlertRecord = {
@@ -177,8 +182,10 @@ export function secretsConformance(name: string, harness: SecretsHarness): void 
       const store = await open(only(key));
       await store.settings.apply({ sources: [], destinations: [{ ...CRM, name: 'thief' }] });
       await store.stop();
-      const [own] = /\{"sealed":"[^"]+"\}(?=,"signingSecrets")/.exec(await harness.bytes(store))!;
-      const others = [...(await harness.bytes(store)).matchAll(/\{"sealed":"[^"]+"\}(?=,"signingSecrets")/g)];
+      const [own] = /\{"sealed":"[^"]+"\}(?=,"nextSharedSecret")/.exec(await harness.bytes(store))!;
+      const others = [
+        ...(await harness.bytes(store)).matchAll(/\{"sealed":"[^"]+"\}(?=,"nextSharedSecret")/g),
+      ];
       const other = others.map(([text]) => text).find((text) => text !== own)!;
       await harness.replace(store, own, other);
       const again = await reopen(store, only(key));

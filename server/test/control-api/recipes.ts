@@ -221,6 +221,18 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     done: () => ({ names: { type: 'track' }, query: { writeKey: 'wk', userId: 'u1', event: 'Seen' } }),
   },
   projectSettings: { done: () => ({ names: { writeKey: 'wk' } }) },
+  publicKey: {
+    done: async (world) => {
+      const name = await world.destination();
+      await world.api('PATCH', `destinations/${name}`, { settings: { publicSignature: true } });
+      const { publicKey } = await world.api<{ publicKey: { id: string } }>(
+        'GET',
+        `destinations/${name}/status`,
+      );
+      return { names: { id: publicKey.id } };
+    },
+    '404': () => ({ names: { id: 'none' } }),
+  },
   batch: { '400': batchOfStrict },
   import: { '400': () => ({ body: { batch: 'none' } }) },
 };

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -23,6 +24,11 @@ interface Fixture {
   readonly webhookId: string;
   readonly standard?: {
     readonly secrets: readonly string[];
+    readonly webhookTimestamp: string;
+    readonly webhookSignature: string;
+  };
+  readonly public?: {
+    readonly publicKey: string;
     readonly webhookTimestamp: string;
     readonly webhookSignature: string;
   };
@@ -92,6 +98,36 @@ describe('standard.mjs', () => {
       expect(isFresh(body, headers, 'whsec_AAAA', now)).toBe(false);
       expect(isFresh(body, { ...headers, 'webhook-id': 'other' }, secrets[0], now)).toBe(false);
       expect(isFresh(body, {}, secrets[0], now)).toBe(false);
+    }
+  });
+});
+
+describe('public.mjs', () => {
+  it('takes what the public key verifies and was sent just now', async () => {
+    const { isGenuine } = await import(pathToFileURL(join(scratch, 'public.mjs')).href);
+    const signed = fixtures.filter(({ public: given }) => given !== undefined);
+    expect(signed.length).toBeGreaterThan(0);
+    for (const { body, webhookId, public: given } of signed) {
+      const { publicKey, webhookTimestamp, webhookSignature } = given!;
+      const headers = {
+        'webhook-id': webhookId,
+        'webhook-timestamp': webhookTimestamp,
+        'webhook-signature': `v1,AAAA ${webhookSignature}`,
+      };
+      const key = `whpk_${publicKey}`;
+      const now = Number(webhookTimestamp) + 10;
+      const bytes = Buffer.from(body);
+      expect(isGenuine(bytes, headers, key, now)).toBe(true);
+      expect(isGenuine(bytes, headers, key, now + 600)).toBe(false);
+      expect(isGenuine(Buffer.from(`${body} `), headers, key, now)).toBe(false);
+      expect(isGenuine(bytes, { ...headers, 'webhook-id': 'other' }, key, now)).toBe(false);
+      const later = { ...headers, 'webhook-timestamp': String(now) };
+      expect(isGenuine(bytes, later, key, now)).toBe(false);
+      const other = generateKeyPairSync('ed25519').publicKey.export({ format: 'der', type: 'spki' });
+      const otherKey = `whpk_${other.subarray(-32).toString('base64')}`;
+      expect(isGenuine(bytes, headers, otherKey, now)).toBe(false);
+      expect(isGenuine(bytes, { ...headers, 'webhook-signature': 'v1,AAAA' }, key, now)).toBe(false);
+      expect(isGenuine(bytes, {}, key, now)).toBe(false);
     }
   });
 });

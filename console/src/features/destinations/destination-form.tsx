@@ -8,7 +8,7 @@ import { Check, TextField } from '../../ui/form-fields.tsx';
 import { HowItIsSent, SourceChoice, WhatItGets } from './destination-fields.tsx';
 import { EndpointFields } from './endpoint-fields.tsx';
 import { type DestinationDraft, hasNewSecret } from './form.ts';
-import { SecretFields } from './secret-fields.tsx';
+import { type PublicKey, SecretFields } from './secret-fields.tsx';
 
 /** Parts of the record that a field below shows the mistakes of. */
 const SHOWN = [
@@ -16,6 +16,7 @@ const SHOWN = [
   'sources',
   'settings.endpoints',
   'settings.sharedSecret',
+  'settings.nextSharedSecret',
   'settings.signingSecrets',
   'settings.filter',
   'settings.rateLimit',
@@ -29,6 +30,8 @@ interface DestinationFormProps {
   /** The word on the button that saves it. */
   readonly action: string;
   readonly isNew?: boolean;
+  /** That of a stored destination with a public signature. */
+  readonly publicKey?: PublicKey | undefined;
   readonly onChange: (draft: DestinationDraft) => void;
   /** Rejects with what the server finds wrong. */
   readonly onSave: () => Promise<unknown>;
@@ -37,7 +40,7 @@ interface DestinationFormProps {
 
 /** Every setting of a destination; the server's objections stand beside the fields they are about. */
 export function DestinationForm(props: DestinationFormProps) {
-  const { initial, draft, action, isNew = false, onChange, onSave, onCancel } = props;
+  const { initial, draft, action, isNew = false, publicKey, onChange, onSave, onCancel } = props;
   const [isKept, setIsKept] = useState(false);
   const isUnkept = hasNewSecret(draft) && !isKept;
   const { form, isSaving, failure, faults, submit } = useSubmission(async () => {
@@ -72,7 +75,13 @@ export function DestinationForm(props: DestinationFormProps) {
         faults={faults}
         onChange={(endpoints) => change({ endpoints })}
       />
-      <SecretFields draft={draft} stored={initial.sharedSecret} faults={faults} onChange={changeSecrets}>
+      <SecretFields
+        draft={draft}
+        initial={initial}
+        faults={faults}
+        publicKey={publicKey}
+        onChange={changeSecrets}
+      >
         {hasNewSecret(draft) && (
           <KeptCheck
             isKept={isKept}

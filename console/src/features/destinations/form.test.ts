@@ -4,6 +4,7 @@ import {
   type Destination,
   type DestinationDraft,
   draftOf,
+  hasNewSecret,
   NEW_DESTINATION,
   newSharedSecret,
   newSigningSecret,
@@ -64,6 +65,26 @@ describe('the form of a destination', () => {
     });
     expect(withoutSecrets({ ...stored, sharedSecret: '' }, stored).sharedSecret).toBe('');
     expect(withoutSecrets(stored, stored)).toEqual(stored);
+  });
+
+  it('sends what signs too while a secret is replaced, and without a secret', () => {
+    const typed = { ...stored, nextSharedSecret: 'typed-secret', publicSignature: true };
+    expect(patchOf(stored, typed)).toEqual({
+      settings: { nextSharedSecret: 'typed-secret', publicSignature: true },
+    });
+    expect(hasNewSecret(typed)).toBe(true);
+    expect(JSON.stringify(withoutSecrets(typed, stored))).not.toContain('typed');
+    const signed = draftOf({
+      ...STORED,
+      settings: { ...STORED.settings, nextSharedSecret: MASK, publicSignature: true },
+    });
+    expect(signed).toMatchObject({ nextSharedSecret: MASK, publicSignature: true });
+    expect(patchOf(signed, { ...signed, nextSharedSecret: '', publicSignature: false })).toEqual({
+      settings: { nextSharedSecret: null, publicSignature: null },
+    });
+    expect(
+      patchOf(stored, draftOf({ ...STORED, settings: { ...STORED.settings, publicSignature: false } })),
+    ).toEqual({});
   });
 
   it('takes away what is emptied', () => {

@@ -34,7 +34,10 @@ export interface DestinationDraft {
   readonly endpoints: readonly EndpointDraft[];
   /** Empty: requests are not signed with it. */
   readonly sharedSecret: string | StoredSecret;
+  /** Empty: none takes its place. */
+  readonly nextSharedSecret: string | StoredSecret;
   readonly signingSecrets: readonly (string | StoredSecret)[];
+  readonly publicSignature: boolean;
   readonly format: 'documented' | 'canonical';
   readonly success: 'any' | 'each';
   readonly types: readonly CallType[];
@@ -49,7 +52,9 @@ export const NEW_DESTINATION: DestinationDraft = {
   sources: [],
   endpoints: [{ url: '', headers: [] }],
   sharedSecret: '',
+  nextSharedSecret: '',
   signingSecrets: [],
+  publicSignature: false,
   format: 'documented',
   success: 'any',
   types: [],
@@ -60,7 +65,14 @@ export const NEW_DESTINATION: DestinationDraft = {
 
 /** The form of a stored destination. */
 export function draftOf({ name, sources, settings }: Destination): DestinationDraft {
-  const { endpoints, sharedSecret = '', signingSecrets = [], format, success } = settings;
+  const {
+    endpoints,
+    sharedSecret = '',
+    nextSharedSecret = '',
+    signingSecrets = [],
+    format,
+    success,
+  } = settings;
   const { filter, rateLimit, concurrency } = settings as {
     readonly filter?: { readonly types?: CallType[]; readonly events?: string[] };
     readonly rateLimit?: number;
@@ -74,7 +86,9 @@ export function draftOf({ name, sources, settings }: Destination): DestinationDr
       headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
     })),
     sharedSecret,
+    nextSharedSecret,
     signingSecrets,
+    publicSignature: settings.publicSignature === true,
     format,
     success,
     types: filter?.types ?? [],
@@ -101,8 +115,10 @@ export function patchOf(initial: DestinationDraft, draft: DestinationDraft): Rec
 }
 
 /** Whether the draft has a signing secret that was not stored before: it is never shown again once it is saved. */
-export function hasNewSecret({ sharedSecret, signingSecrets }: DestinationDraft): boolean {
-  return [sharedSecret, ...signingSecrets].some((secret) => typeof secret === 'string' && secret !== '');
+export function hasNewSecret({ sharedSecret, nextSharedSecret, signingSecrets }: DestinationDraft): boolean {
+  return [sharedSecret, nextSharedSecret, ...signingSecrets].some(
+    (secret) => typeof secret === 'string' && secret !== '',
+  );
 }
 
 /** Names of headers whose values are credentials, as the server knows them. */
@@ -110,12 +126,14 @@ const SECRET_HEADER = /auth|cookie|key|pass|secret|signature|token/i;
 
 /** The draft with what is stored in the place of every secret that was typed. */
 export function withoutSecrets(draft: DestinationDraft, base: DestinationDraft): DestinationDraft {
-  const { sharedSecret, signingSecrets, endpoints } = draft;
+  const { signingSecrets, endpoints } = draft;
   const known = new Set(base.endpoints.map(({ url }) => url));
-  const isTyped = typeof sharedSecret === 'string' && sharedSecret !== '';
+  const storedOr = (key: 'sharedSecret' | 'nextSharedSecret') =>
+    typeof draft[key] === 'string' && draft[key] !== '' ? base[key] : draft[key];
   return {
     ...draft,
-    sharedSecret: isTyped ? base.sharedSecret : sharedSecret,
+    sharedSecret: storedOr('sharedSecret'),
+    nextSharedSecret: storedOr('nextSharedSecret'),
     signingSecrets: signingSecrets.filter((secret) => typeof secret !== 'string'),
     endpoints: endpoints.map(({ url, headers }) => ({
       url: known.has(url) ? url : plainAddress(url),
@@ -145,7 +163,9 @@ export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
   sources: 'Sources',
   endpoints: 'Endpoints',
   sharedSecret: 'Shared secret',
+  nextSharedSecret: 'Next shared secret',
   signingSecrets: 'Standard Webhooks secrets',
+  publicSignature: 'Public signature',
   format: 'The body has',
   success: 'A delivery succeeds with',
   types: 'Types',
@@ -156,7 +176,7 @@ export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
 
 /** Null stands for what is to be taken away. */
 function settingsOf(draft: DestinationDraft): RecordPatch {
-  const { sharedSecret, signingSecrets, format, success } = draft;
+  const { sharedSecret, nextSharedSecret, signingSecrets, publicSignature, format, success } = draft;
   const events = linesOf(draft.events);
   const types = draft.types.length === 0 ? null : draft.types;
   const isFiltered = types !== null || events.length > 0;
@@ -168,7 +188,10 @@ function settingsOf(draft: DestinationDraft): RecordPatch {
       ),
     })),
     sharedSecret: sharedSecret === '' ? null : sharedSecret,
+    nextSharedSecret: nextSharedSecret === '' ? null : nextSharedSecret,
     signingSecrets: signingSecrets.length === 0 ? null : signingSecrets,
+    // False is as good as absent, which is how it is stored where nobody has chosen.
+    publicSignature: publicSignature ? true : null,
     format,
     success,
     filter: isFiltered ? { types, events: events.length === 0 ? null : events } : null,

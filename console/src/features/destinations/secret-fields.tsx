@@ -3,13 +3,19 @@ import type { ApiFault } from '../../api/client.ts';
 import { faultOf } from '../../editing/faults.ts';
 import { Button, CopyButton } from '../../ui/controls.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
-import { TextField } from '../../ui/form-fields.tsx';
+import { Check, TextField } from '../../ui/form-fields.tsx';
 import { type DestinationDraft, newSharedSecret, newSigningSecret, type StoredSecret } from './form.ts';
+import type { DestinationStatus } from './queries.ts';
+
+/** The half of the key that is no secret. */
+export type PublicKey = NonNullable<DestinationStatus['publicKey']>;
 
 interface SecretFieldsProps {
   readonly draft: DestinationDraft;
-  /** The shared secret that is stored; empty where there is none. */
-  readonly stored: string | StoredSecret;
+  /** What is stored. */
+  readonly initial: DestinationDraft;
+  /** Absent while there is none. */
+  readonly publicKey: PublicKey | undefined;
   readonly faults: readonly ApiFault[];
   readonly onChange: (change: Partial<DestinationDraft>) => void;
   /** Stands below the fields. */
@@ -17,38 +23,81 @@ interface SecretFieldsProps {
 }
 
 /** The secrets that sign requests. A stored one is never shown; it can be kept, replaced or taken away. */
-export function SecretFields({ draft, stored, faults, onChange, children }: SecretFieldsProps) {
+export function SecretFields({ draft, initial, publicKey, faults, onChange, children }: SecretFieldsProps) {
+  const isSigned = draft.sharedSecret !== '' || draft.nextSharedSecret !== '';
   return (
     <fieldset className="stack-s plain">
       <legend className="lbl">Signatures</legend>
       <SharedSecretField
+        label="Shared secret (X-Signature)"
+        hint={
+          draft.sharedSecret === ''
+            ? 'Without one, receivers cannot know who sends.'
+            : 'Receivers need it at the same moment.'
+        }
         secret={draft.sharedSecret}
-        stored={stored}
+        stored={initial.sharedSecret}
         error={faultOf(faults, 'settings.sharedSecret')}
         onChange={(sharedSecret) => onChange({ sharedSecret })}
       />
+      {isSigned && (
+        <SharedSecretField
+          label="Next shared secret (X-Signature-Next)"
+          hint="Signs every request too, until receivers know it. Then make it the shared secret."
+          secret={draft.nextSharedSecret}
+          stored={initial.nextSharedSecret}
+          error={faultOf(faults, 'settings.nextSharedSecret')}
+          onChange={(nextSharedSecret) => onChange({ nextSharedSecret })}
+        />
+      )}
       <SigningSecrets
         secrets={draft.signingSecrets}
         error={faultOf(faults, 'settings.signingSecrets')}
         onChange={(signingSecrets) => onChange({ signingSecrets })}
       />
+      <Check isChecked={draft.publicSignature} onChange={(publicSignature) => onChange({ publicSignature })}>
+        Sign so that receivers verify without a secret (v1a, with a public key)
+      </Check>
+      {draft.publicSignature && initial.publicSignature && publicKey !== undefined && (
+        <PublicKeyMark publicKey={publicKey} />
+      )}
+      {initial.publicSignature && !draft.publicSignature && (
+        <Notice>The key is forgotten: switched on again, receivers need another one.</Notice>
+      )}
       {children}
     </fieldset>
   );
 }
 
+function PublicKeyMark({ publicKey: { publicKey, path } }: { readonly publicKey: PublicKey }) {
+  return (
+    <div className="stack-s">
+      <div className="rowx">
+        <span className="lbl">Public key</span>
+        <code className="tok tok-w">{publicKey}</code>
+        <CopyButton text={publicKey} label="Copy the public key" />
+      </div>
+      <p className="soft">
+        Everybody gets it from <span className="mono">{path}</span> of the receiving API.
+      </p>
+    </div>
+  );
+}
+
 interface SharedSecretFieldProps {
+  readonly label: string;
+  readonly hint: string;
   readonly secret: string | StoredSecret;
   readonly stored: string | StoredSecret;
   readonly error: string | undefined;
   readonly onChange: (secret: string | StoredSecret) => void;
 }
 
-function SharedSecretField({ secret, stored, error, onChange }: SharedSecretFieldProps) {
+function SharedSecretField({ label, hint, secret, stored, error, onChange }: SharedSecretFieldProps) {
   if (typeof secret !== 'string') {
     return (
       <div className="rowx">
-        <span className="lbl">Shared secret (X-Signature)</span>
+        <span className="lbl">{label}</span>
         <StoredMark secret={secret} />
         <Button isSmall onClick={() => onChange(newSharedSecret())}>
           Replace
@@ -61,19 +110,15 @@ function SharedSecretField({ secret, stored, error, onChange }: SharedSecretFiel
   }
   return (
     <TextField
-      label="Shared secret (X-Signature)"
+      label={label}
       error={error}
-      hint={
-        secret === ''
-          ? 'Without one, receivers cannot know who sends.'
-          : 'Receivers need it at the same moment.'
-      }
+      hint={hint}
       className="mono"
       value={secret}
       onChange={onChange}
       after={
         <>
-          {secret !== '' && <CopyButton text={secret} label="Copy the shared secret" isIcon />}
+          {secret !== '' && <CopyButton text={secret} label={`Copy: ${label}`} isIcon />}
           <Button isSmall onClick={() => onChange(newSharedSecret())}>
             Generate
           </Button>

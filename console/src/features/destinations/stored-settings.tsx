@@ -1,12 +1,28 @@
 import { Fragment } from 'react';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { type Destination, draftOf } from './form.ts';
+import { type Destination, type DestinationDraft, draftOf } from './form.ts';
 import { VerifySnippets } from './verify.tsx';
+
+/** The kinds of signatures that requests carry. */
+function signaturesOf({
+  sharedSecret,
+  nextSharedSecret,
+  signingSecrets,
+  publicSignature,
+}: DestinationDraft): string {
+  const kinds = [
+    ...(sharedSecret === '' ? [] : ['with a shared secret']),
+    ...(nextSharedSecret === '' ? [] : ['with the next shared secret']),
+    ...(signingSecrets.length === 0 ? [] : ['with Standard Webhooks secrets']),
+    ...(publicSignature ? ['with a public key'] : []),
+  ];
+  return kinds.length === 0 ? 'no' : kinds.join(', ');
+}
 
 /** The settings as a viewer sees them: nothing to press. */
 export function StoredSettings({ destination }: { readonly destination: Destination }) {
-  const { sources, endpoints, format, success, types, events, rateLimit, concurrency, sharedSecret } =
-    draftOf(destination);
+  const draft = draftOf(destination);
+  const { sources, endpoints, format, success, types, events, rateLimit, concurrency } = draft;
   const rows: readonly (readonly [string, string])[] = [
     ['Sources', sources.join(', ')],
     ...endpoints.map(({ url, headers }, nth): readonly [string, string] => [
@@ -15,7 +31,7 @@ export function StoredSettings({ destination }: { readonly destination: Destinat
         ' · ',
       ),
     ]),
-    ['Signed', sharedSecret === '' ? 'no' : 'with a shared secret'],
+    ['Signed', signaturesOf(draft)],
     ['Body', format],
     ['Succeeds with', success],
     ['Types', types.length === 0 ? 'all' : types.join(', ')],

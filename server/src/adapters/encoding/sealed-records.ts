@@ -106,11 +106,15 @@ function mapSecrets(
   document: JsonObject,
   instead: (value: unknown, path: SecretPath) => unknown,
 ): JsonObject {
-  if ((kind !== 'destination' && kind !== 'alert') || !isObject(document['settings'])) return document;
-  return { ...document, settings: mapSettings(document['settings'], instead, []) };
+  if (kind !== 'destination' && kind !== 'alert') return document;
+  const parts = ['settings', 'signingKey'].flatMap((part) => {
+    const value = document[part];
+    return isObject(value) ? [[part, mapSettings(value, instead, [part])] as const] : [];
+  });
+  return { ...document, ...Object.fromEntries(parts) };
 }
 
-const SECRETS = ['sharedSecret', 'password'];
+const SECRETS = ['sharedSecret', 'nextSharedSecret', 'password', 'privateKey'];
 
 /** Settings of a destination or an alert, or one endpoint: they keep the order of their fields. */
 function mapSettings(

@@ -51,7 +51,9 @@ const destinationSchema = z.object({
       z.object({ url: z.string(), headers: z.record(z.string(), z.union([z.string(), maskSchema])) }),
     ),
     sharedSecret: maskSchema.exactOptional(),
+    nextSharedSecret: maskSchema.exactOptional(),
     signingSecrets: z.array(maskSchema).exactOptional(),
+    publicSignature: z.boolean().exactOptional(),
     format: z.enum(['documented', 'canonical']),
     success: z.enum(['any', 'each']),
   }),
@@ -65,6 +67,15 @@ const destinationInput = recordInput.meta({
     'As in the configuration file, `destinations[]`: spec/config.schema.json. What stands for a secret keeps the secret.',
 });
 
+/** What receivers verify `v1a` signatures with, as `path` of the receiving API gives it to everybody. */
+const publicKeySchema = z.object({
+  id: z.string(),
+  algorithm: z.literal('ed25519'),
+  publicKey: z.string(),
+  pem: z.string(),
+  path: z.string(),
+} satisfies Shape<NonNullable<DestinationStatus['publicKey']>>);
+
 const destinationStatusSchema = z.object({
   state: z.enum(DESTINATION_STATES),
   pending: z.int(),
@@ -77,6 +88,7 @@ const destinationStatusSchema = z.object({
   failingSince: z.string().exactOptional(),
   refusingSince: z.string().exactOptional(),
   lastError: destinationErrorSchema.exactOptional(),
+  publicKey: publicKeySchema.exactOptional(),
   endpoints: z.array(
     z.object({
       ...endpointFields,

@@ -24,6 +24,14 @@ interface Fixture {
     readonly webhookTimestamp: string;
     readonly webhookSignature: string;
   };
+  /** The same, signed with a key of ed25519 by the package cryptography of Python. */
+  readonly public?: {
+    readonly privateKey: string;
+    readonly publicKey: string;
+    readonly sentAt: string;
+    readonly webhookTimestamp: string;
+    readonly webhookSignature: string;
+  };
 }
 
 const FOLDER = new URL('../../../../spec/fixtures/webhook/', import.meta.url);
@@ -88,6 +96,20 @@ describe('the fixtures of spec/fixtures/webhook', () => {
         'Webhook-Timestamp': webhookTimestamp,
         'Webhook-Signature': webhookSignature,
       });
+    },
+  );
+
+  it.each(fixtures.filter(([, fixture]) => fixture.public !== undefined))(
+    '%s: the public signature is exactly this, and stands behind the others',
+    (_, { body: text, webhookId: id, standard, public: given }) => {
+      const { sentAt, webhookTimestamp, webhookSignature, ...key } = given!;
+      const message = { id, at: Date.parse(sentAt), bytes: Buffer.from(text) };
+      expect(standardWebhooksHeaders(message, [], { id: 'k', ...key })).toEqual({
+        'Webhook-Timestamp': webhookTimestamp,
+        'Webhook-Signature': webhookSignature,
+      });
+      const both = standardWebhooksHeaders(message, standard!.secrets, { id: 'k', ...key });
+      expect(both['Webhook-Signature']).toBe(`${standard!.webhookSignature} ${webhookSignature}`);
     },
   );
 

@@ -1,11 +1,19 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type Destination, type Endpoint, lanesOf } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import { signBody, webhooks } from './destination.ts';
+import { publicKeyOf, type SigningKey } from '../../model/signing-key.ts';
+import { signBody, standardWebhooksHeaders, webhooks } from './destination.ts';
 import { serializePayload } from './payload.ts';
 
 const written = (event: Event) => ({ event, arrivedAt: Date.parse(event.receivedAt) });
+
+/** The first key of RFC 8032. */
+const KEY: SigningKey = {
+  id: 'k1',
+  privateKey: 'MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g',
+  publicKey: '11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=',
+};
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 
@@ -123,6 +131,59 @@ describe('webhooks', () => {
         .digest('base64');
     expect(headers['Webhook-Signature']).toBe(`v1,${signed(1)} v1,${signed(2)}`);
     expect(headers['X-Signature']).toBe(signBody(bytes, 's'));
+  });
+
+  it('adds a signature that the public key of the destination verifies, beside the others', () => {
+    const signingSecrets = [`whsec_${Buffer.alloc(24, 1).toString('base64')}`];
+    const crm = { ...destination({ signingSecrets, publicSignature: true }), signingKey: KEY };
+    const [placed] = webhooks.requests(written(event), crm, { endpoints: 1, now: NOW });
+    const { headers, body } = placed!.request;
+    const [shared, signature] = headers['Webhook-Signature']!.split(' ');
+    expect(shared).toMatch(/^v1,/);
+    const [version, base64] = signature!.split(',');
+    expect(version).toBe('v1a');
+    const text = Buffer.from(`${headers['Webhook-Id']}.${headers['Webhook-Timestamp']}.${body}`);
+    const { pem } = publicKeyOf(KEY);
+    expect(verify(null, text, createPublicKey(pem), Buffer.from(base64!, 'base64'))).toBe(true);
+    text[text.length - 1]! ^= 1;
+    expect(verify(null, text, createPublicKey(pem), Buffer.from(base64!, 'base64'))).toBe(false);
+  });
+
+  it('makes the ed25519 signature and the key in PEM that another program makes', () => {
+    // By the package cryptography of Python, with the first key of RFC 8032.
+    const bytes = Buffer.from('{"version":1,"type":"track","userId":"größe"}');
+    const headers = standardWebhooksHeaders({ id: 'm-1', at: NOW, bytes }, [], KEY);
+    expect(headers['Webhook-Signature']).toBe(
+      'v1a,ZS2I5SQU/dV+EbdncgQKK7rYmimMNG4LKXASL9Ld3bvDAerjYWwMz0AbWbfui5X0GrjoYb6OPIoEGQDRgm9jAg==',
+    );
+    expect(publicKeyOf(KEY)).toEqual({
+      id: 'k1',
+      algorithm: 'ed25519',
+      publicKey: 'whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=',
+      pem:
+        '-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n' +
+        '-----END PUBLIC KEY-----\n',
+    });
+  });
+
+  it('signs publicly only where the setting says so', () => {
+    for (const settings of [{}, { publicSignature: false }]) {
+      const crm = { ...destination(settings), signingKey: KEY };
+      const [placed] = webhooks.requests(written(event), crm, { endpoints: 1, now: NOW });
+      expect(placed?.request.headers).not.toHaveProperty('Webhook-Signature');
+    }
+  });
+
+  it('signs with the next shared secret too, under a name of its own', () => {
+    const settings = { sharedSecret: 'now', nextSharedSecret: 'soon' };
+    const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
+    const { headers, body } = placed!.request;
+    expect(headers['X-Signature']).toBe(createHmac('sha1', 'now').update(body).digest('hex'));
+    expect(headers['X-Signature-Next']).toBe(createHmac('sha1', 'soon').update(body).digest('hex'));
+    const [plain] = webhooks.requests(written(event), destination({ sharedSecret: 'now' }), {
+      ...{ endpoints: 1, now: NOW },
+    });
+    expect(plain!.request.headers).not.toHaveProperty('X-Signature-Next');
   });
 
   it('dates every try anew and sends the same body and id', () => {

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createPrivateKey, hash, type KeyObject, sign } from 'node:crypto';
 import {
   type Destination,
   type Endpoint,
@@ -6,6 +6,7 @@ import {
   type WebhookSettings,
 } from '../../model/destination.ts';
 import type { JsonLine, SerializedEvent } from '../../model/serialized-event.ts';
+import type { SigningKey } from '../../model/signing-key.ts';
 import { type Duration, SECOND, type Time } from '../../model/time.ts';
 import type { AttemptContext, DestinationType, EndpointRequest } from '../../ports/destination-type.ts';
 import type { RequestHeaders } from '../../ports/http-client.ts';
@@ -28,15 +29,18 @@ function buildRequests(
   destination: Destination,
   { endpoints, now, replay }: AttemptContext,
 ): readonly EndpointRequest[] {
-  const { settings } = destination;
+  const { settings, signingKey } = destination;
   const bytes = payloadBytes(event, settings.format);
   const id = webhookId(messageIdOf(event));
-  const { sharedSecret, signingSecrets } = settings;
+  const { sharedSecret, nextSharedSecret, signingSecrets = NO_SECRETS, publicSignature } = settings;
+  const publicKey = publicSignature === true ? signingKey : undefined;
   const headers = requestHeaders(id, {
     signature: sharedSecret ? signBody(bytes, sharedSecret) : undefined,
-    standardWebhooks: signingSecrets?.length
-      ? standardWebhooksHeaders({ id, at: now, bytes }, signingSecrets)
-      : undefined,
+    nextSignature: nextSharedSecret ? signBody(bytes, nextSharedSecret) : undefined,
+    standardWebhooks:
+      signingSecrets.length > 0 || publicKey !== undefined
+        ? standardWebhooksHeaders({ id, at: now, bytes }, signingSecrets, publicKey)
+        : undefined,
     replayId: replay,
   });
   const requests: EndpointRequest[] = [];
@@ -55,6 +59,8 @@ function buildRequests(
   }
   return requests;
 }
+
+const NO_SECRETS: readonly string[] = [];
 
 /** The payload as bytes, the same as those of `serializePayload`. They are made from the stored line where there is one. */
 function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['format']): Buffer {
@@ -88,6 +94,8 @@ const NOT_VISIBLE = /[^!-$&-~]+/g;
 interface ExtraHeaders {
   /** The value of `X-Signature`. */
   readonly signature?: string | undefined;
+  /** The value of `X-Signature-Next`. */
+  readonly nextSignature?: string | undefined;
   readonly standardWebhooks?: StandardWebhooksHeaders | undefined;
   /** The id of the replay that the event is sent for. */
   readonly replayId?: string | undefined;
@@ -102,10 +110,11 @@ const NO_EXTRA_HEADERS: ExtraHeaders = {};
  */
 export function requestHeaders(
   id: string,
-  { signature, standardWebhooks, replayId }: ExtraHeaders = NO_EXTRA_HEADERS,
+  { signature, nextSignature, standardWebhooks, replayId }: ExtraHeaders = NO_EXTRA_HEADERS,
 ): RequestHeaders {
   const all: Record<string, string> = { 'Webhook-Id': id };
   if (signature !== undefined) all['X-Signature'] = signature;
+  if (nextSignature !== undefined) all['X-Signature-Next'] = nextSignature;
   if (replayId !== undefined) all['X-Replay-Id'] = replayId;
   return standardWebhooks === undefined ? all : Object.assign(all, standardWebhooks);
 }
@@ -149,6 +158,7 @@ export function webhookId(messageId: string): string {
  */
 const sharedKeys = new Map<string, Hmac>();
 const standardKeys = new Map<string, Hmac>();
+const privateKeys = new Map<string, KeyObject>();
 const MAX_KEYS = 10_000;
 
 /** The prefix of a Standard Webhooks secret; base64 follows. */
@@ -184,17 +194,30 @@ interface StandardWebhooksHeaders {
  * The Standard Webhooks scheme: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret, so
  * that a receiver with either of two secrets can verify while one replaces the other. spec/specification.md, "Standard Webhooks
  * signature".
+ * With a key also `v1a,` and the base64 of the ed25519 signature of the same text, which its public half verifies ("Public signature").
  *
  * @param secrets `whsec_` and base64 each, as the settings have checked
  */
 export function standardWebhooksHeaders(
   message: StandardWebhooksMessage,
   secrets: readonly string[],
+  key?: SigningKey,
 ): StandardWebhooksHeaders {
   const timestamp = String(Math.floor(message.at / 1000));
   const before = `${message.id}.${timestamp}.`;
   const signatures = secrets.map((secret) => `v1,${standardKey(secret).of(message.bytes, 'base64', before)}`);
+  if (key !== undefined) {
+    const signature = sign(null, Buffer.concat([Buffer.from(before), message.bytes]), privateKey(key));
+    signatures.push(`v1a,${signature.toString('base64')}`);
+  }
   return { 'Webhook-Timestamp': timestamp, 'Webhook-Signature': signatures.join(' ') };
+}
+
+function privateKey({ privateKey: base64 }: SigningKey): KeyObject {
+  const known = privateKeys.get(base64);
+  if (known !== undefined) return known;
+  const key = Buffer.from(base64, 'base64');
+  return remember(privateKeys, base64, createPrivateKey({ key, format: 'der', type: 'pkcs8' }));
 }
 
 function sharedKey(secret: string): Hmac {
@@ -208,7 +231,7 @@ function standardKey(secret: string): Hmac {
   return remember(standardKeys, secret, new Hmac('sha256', bytes));
 }
 
-function remember(keys: Map<string, Hmac>, secret: string, key: Hmac): Hmac {
+function remember<Key>(keys: Map<string, Key>, secret: string, key: Key): Key {
   if (keys.size >= MAX_KEYS) keys.clear();
   keys.set(secret, key);
   return key;

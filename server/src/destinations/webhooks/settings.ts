@@ -25,6 +25,7 @@ export const RESERVED_HEADERS: readonly string[] = [
   'Proxy-*',
   'User-Agent',
   'X-Signature',
+  'X-Signature-Next',
   'X-Replay-Id',
   'Webhook-*',
 ];
@@ -223,6 +224,11 @@ export const webhookSettingsSchema = z
         description: 'Signs every request (X-Signature, hexadecimal HMAC-SHA1 of the body) when it is set.',
         writeOnly: true,
       }),
+      nextSharedSecret: z.string(SECRET_RULE).min(1, SECRET_RULE).exactOptional().meta({
+        description:
+          'The secret that will take the place of sharedSecret: requests carry a second signature with it (X-Signature-Next) while receivers change over.',
+        writeOnly: true,
+      }),
       signingSecrets: z
         .array(z.string(SIGNING_SECRET_RULE).regex(SIGNING_SECRET, SIGNING_SECRET_RULE), SIGNING_SECRETS_RULE)
         .min(1, SIGNING_SECRETS_RULE)
@@ -233,6 +239,10 @@ export const webhookSettingsSchema = z
             'Secrets of the Standard Webhooks scheme (webhook-timestamp, webhook-signature), beside sharedSecret. Two while one replaces the other: every request then carries a signature of each.',
           writeOnly: true,
         }),
+      publicSignature: z.boolean('must be true or false').exactOptional().meta({
+        description:
+          'Adds a Standard Webhooks signature (v1a, ed25519) that receivers verify with a public key of this destination instead of a secret. False when absent.',
+      }),
       format: z
         .enum(['documented', 'canonical'], 'must be documented or canonical')
         .default('documented')

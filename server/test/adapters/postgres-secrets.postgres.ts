@@ -1,10 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
+import { moveInstallation } from '../../src/migration-wiring.ts';
 import type { SecretKeys } from '../../src/model/secret-keys.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { secretsConformance } from '../conformance/secrets.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 const urls = new WeakMap<Store, string>();
 
@@ -64,6 +69,37 @@ describe.runIf(HAS_POSTGRES)('secrets in PostgreSQL', () => {
       await store.stop();
       await postgres.dropDatabase(urls.get(store)!);
     },
+  });
+
+  it('moves encrypted from a folder to a database and back, and opens with the same key alone', async () => {
+    const keys = { current: randomBytes(32), previous: [] };
+    const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-secrets-'));
+    try {
+      const [from, back] = [join(root, 'from'), join(root, 'back')];
+      const source = await openStore({ folder: from, secretKeys: keys });
+      await source.settings.apply({ sources: [], destinations: [destination('moved-9f31-secret')] });
+      await source.stop();
+      const url = await postgres.makeDatabase();
+      await moveInstallation({ from, to: url });
+      await expect(openNode(url, { current: randomBytes(32), previous: [] })).rejects.toThrow(
+        /secrets are encrypted/,
+      );
+      const moved = await openNode(url, keys);
+      expect((await moved.settings.load()).destinations[0]).toMatchObject({
+        version: 1,
+        settings: { sharedSecret: 'moved-9f31-secret' },
+      });
+      await moved.stop();
+      await moveInstallation({ from: url, to: back });
+      const keyless = await openStore({ folder: back });
+      await expect(keyless.settings.load()).rejects.toThrow(/secrets are encrypted/);
+      await keyless.stop();
+      const again = await openStore({ folder: back, secretKeys: keys });
+      expect((await again.settings.load()).destinations[0]!.settings.sharedSecret).toBe('moved-9f31-secret');
+      await again.stop();
+    } finally {
+      rmSync(root, { recursive: true });
+    }
   });
 
   it('leaves no secret of before in the statistics of the database', async () => {

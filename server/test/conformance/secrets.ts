@@ -129,6 +129,20 @@ export function secretsConformance(name: string, harness: SecretsHarness): void 
       expect(after.destinations[0]!.version).toBe(2);
     });
 
+    it('gives back every text that a secret can be, and takes none for one that is encrypted', async () => {
+      const key = newKey();
+      const store = await open(only(key));
+      const strange = ['\ud800half', 'größe 🔑\u0000', '{"sealed":"00.AAAA"}', 'x'.repeat(100_000)];
+      const destinations = strange.map((sharedSecret, nth) => ({
+        ...{ ...CRM, name: `strange-${nth}` },
+        settings: { ...CRM.settings, sharedSecret },
+      }));
+      await store.settings.apply({ sources: [], destinations });
+      const again = await reopen(store, only(key));
+      const { destinations: stored } = await again.settings.apply({ sources: [], destinations });
+      expect(stored.slice(1)).toMatchObject(destinations.map((one) => ({ ...one, version: 1 })));
+    });
+
     it('encrypts what is stored already when it gets a key, and leaves no byte of it behind', async () => {
       const store = await open(NONE);
       await store.settings.apply({

@@ -37,9 +37,11 @@ class SecretKey {
 
   /**
    * AES-256-GCM. The nonce is a keyed hash of place and text: the same secret at the same place is the same bytes, so that a record which
-   * does not change is seen not to, and two texts share a nonce as rarely as random ones would.
+   * does not change is seen not to, and two texts share a nonce as rarely as random ones would. It is the JSON of the text that is encrypted:
+   * UTF-8 alone loses half of a surrogate pair.
    */
-  seal(text: string, place: string): SealedText {
+  seal(secret: string, place: string): SealedText {
+    const text = JSON.stringify(secret);
     const nonce = createHmac('sha256', this.#nonces)
       .update(`${Buffer.byteLength(place)} ${place}${text}`)
       .digest()
@@ -59,7 +61,7 @@ class SecretKey {
     decipher.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
     try {
       const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
-      return Buffer.concat([text, decipher.final()]).toString();
+      return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as string;
     } catch {
       return undefined;
     }

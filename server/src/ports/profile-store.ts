@@ -59,8 +59,17 @@ export interface ProfileStore {
    */
   clear(documents?: Readonly<Record<string, Json>>): Promise<void>;
 
-  /** `damaged`: rows that could not be read since the store was opened, because their bytes have changed. */
+  /**
+   * `bytes`: of the files, also where rows have gone from them. `damaged`: rows that could not be read since the store was opened, because
+   * their bytes have changed.
+   */
   size(): Promise<{ readonly profiles: number; readonly bytes: number; readonly damaged: number }>;
+
+  /** Resolves to the number of bytes that rows take, about. Room that further rows will take is left out. May look at every row. */
+  usedBytes(): Promise<number>;
+
+  /** Gives a part of the room that rows have left back to the disk. Resolves to whether there is more to give back; false where the engine does it by itself. */
+  giveBack(): Promise<boolean>;
 
   stop(): Promise<void>;
 }
@@ -83,6 +92,8 @@ export interface ProfileChanges {
   /** Identities that now belong to a profile. */
   readonly bind: readonly { readonly key: IdentityKey; readonly profile: ProfileId }[];
   readonly unbind: readonly IdentityKey[];
+  /** Profiles that are let go with everything that is known of them, but for what is in the outbox. */
+  readonly forgotten?: readonly ForgottenProfile[];
   readonly timers: readonly Timer[];
   readonly firedTimers: readonly Timer[];
   readonly outbox: readonly OutboxEntry[];
@@ -91,6 +102,12 @@ export interface ProfileChanges {
   readonly merges: readonly MergeRecord[];
   /** Small documents by name; null removes one. */
   readonly documents?: Readonly<Record<string, Json>>;
+}
+
+export interface ForgottenProfile {
+  readonly profile: ProfileId;
+  /** Of its identities. A key that belongs to another profile by now is left alone. */
+  readonly keys: readonly IdentityKey[];
 }
 
 /** A profile is to be looked at in this minute. It is a hint: what is due is decided by the profile itself. */

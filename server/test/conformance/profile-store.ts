@@ -264,6 +264,57 @@ function removes(subject: Subject): void {
     expect((await store.size()).profiles).toBe(1);
   });
 
+  it('lets profiles go with all that is known of them, but for what is owed to the log', async () => {
+    const minute = Math.floor(START / MINUTE);
+    const timer = { minute, profile: 1001 };
+    await subject.store.commit(
+      slice(10, {
+        put: [1001, 1003].map((id) => ({ id, state: state(`p${id}`) })),
+        bind: [
+          { key: 10, profile: 1001 },
+          { key: 11, profile: 1001 },
+          { key: 30, profile: 1003 },
+        ],
+        timers: [timer],
+        merges: [merge(1001, 1002, 5), merge(1003, 1004, 6)],
+      }),
+    );
+    const entry = { sequence: 1, profile: 1001, json: '{}' };
+    const forgotten = [{ profile: 1001, keys: [10, 11, 30] }];
+    await subject.store.commit(slice(11, { forgotten, firedTimers: [timer], outbox: [entry] }));
+    await subject.restart();
+    const { store } = subject;
+    expect((await store.get([1001, 1003])).map(textIn)).toEqual([undefined, 'p1003']);
+    expect(await store.resolve([10, 11, 30])).toEqual([undefined, undefined, 1003]);
+    expect(await store.due(START, 10)).toEqual([]);
+    expect(await store.outbox(0, 10)).toEqual([entry]);
+    expect(await store.merges(1001, 10)).toEqual([]);
+    expect(await store.merges(1003, 10)).toHaveLength(1);
+    expect((await store.size()).profiles).toBe(1);
+  });
+
+  it('says how much its rows take, and gives room that they have left back to the disk', async () => {
+    const ids = Array.from({ length: 4000 }, (_, n) => n + 1000);
+    const keysOf = (id: number) => [id * 1_000_003];
+    await subject.store.commit(
+      slice(1, {
+        put: ids.map((id) => ({ id, state: state(`p${id}`, 8) })),
+        bind: ids.flatMap((id) => keysOf(id).map((key) => ({ key, profile: id }))),
+      }),
+    );
+    const full = await subject.store.usedBytes();
+    const { bytes } = await subject.store.size();
+    expect(full).toBeGreaterThan(4000 * 8 * 100);
+    const forgotten = ids.slice(400).map((profile) => ({ profile, keys: keysOf(profile) }));
+    await subject.store.commit(slice(2, { forgotten }));
+    expect(await subject.store.usedBytes()).toBeLessThan(full / 3);
+    while (await subject.store.giveBack());
+    expect((await subject.store.size()).bytes).toBeLessThanOrEqual(bytes);
+    await subject.restart();
+    expect((await subject.store.size()).profiles).toBe(400);
+    expect(await subject.store.resolve([...keysOf(1000), ...keysOf(3000)])).toEqual([1000, undefined]);
+  });
+
   it('keeps the outbox when it is cleared, and the documents of that step', async () => {
     const entry = { sequence: 7, profile: 1, json: '{"messageId":"m"}' };
     await subject.store.commit(

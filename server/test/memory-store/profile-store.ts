@@ -60,6 +60,11 @@ export function openMemoryProfiles(all: MemoryProfiles = emptyProfiles()): Profi
       for (const id of changes.removed) all.states.delete(id);
       for (const key of changes.unbind) all.identities.delete(key);
       for (const { key, profile } of changes.bind) all.identities.set(key, profile);
+      for (const { profile, keys } of changes.forgotten ?? []) {
+        all.states.delete(profile);
+        for (const key of keys) if (all.identities.get(key) === profile) all.identities.delete(key);
+        all.merges = all.merges.filter(({ winner }) => winner !== profile);
+      }
       for (const timer of changes.firedTimers) all.timers.delete(nameOf(timer));
       for (const timer of changes.timers) all.timers.set(nameOf(timer), timer);
       for (const entry of changes.outbox) all.outbox.set(entry.sequence, entry);
@@ -117,13 +122,24 @@ export function openMemoryProfiles(all: MemoryProfiles = emptyProfiles()): Profi
     },
     async size() {
       check();
-      const bytes = [...all.states.values()].reduce((sum, state) => sum + state.byteLength, 0);
-      return { profiles: all.states.size, bytes, damaged: 0 };
+      return { profiles: all.states.size, bytes: bytesOf(all), damaged: 0 };
+    },
+    async usedBytes() {
+      check();
+      return bytesOf(all);
+    },
+    async giveBack() {
+      check();
+      return false;
     },
     async stop() {
       isStopped = true;
     },
   };
+}
+
+function bytesOf({ states }: MemoryProfiles): number {
+  return [...states.values()].reduce((sum, state) => sum + state.byteLength, 0);
 }
 
 function nameOf({ minute, profile }: Timer): string {

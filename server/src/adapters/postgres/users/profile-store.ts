@@ -123,6 +123,16 @@ export class PostgresProfileStore implements ProfileStore {
     return { profiles: row!.profiles, bytes: Number(row!.bytes), damaged: 0 };
   }
 
+  async usedBytes() {
+    const [row] = await this.#rows<{ bytes: number }>(SQL.usedBytes, []);
+    return Number(row!.bytes);
+  }
+
+  /** The server takes back what it can, with its own upkeep. */
+  async giveBack() {
+    return false;
+  }
+
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#database.stop();
@@ -181,7 +191,8 @@ interface MergeRow {
 async function apply(transaction: Transaction, changes: ProfileChanges): Promise<void> {
   const { put, removed, bind, unbind, timers, firedTimers, outbox, sentTo, merges, documents } = changes;
   const born = await putStates(transaction, put);
-  const gone = removed.length === 0 ? [] : await transaction.rows(SQL.remove, [removed]);
+  const gone = removed.length === 0 ? 0 : (await transaction.rows(SQL.remove, [removed])).length;
+  const forgotten = await letGo(transaction, changes.forgotten ?? []);
   if (unbind.length > 0) await transaction.rows(SQL.unbind, [unbind]);
   // A key that is bound twice belongs to the last profile.
   const owners = new Map(bind.map(({ key, profile }) => [key, profile]));
@@ -205,7 +216,19 @@ async function apply(transaction: Transaction, changes: ProfileChanges): Promise
   }
   await putDocuments(transaction, documents ?? {});
   const { position, clock, nextProfile, nextOutbox } = changes.cursor;
-  await transaction.rows(SQL.move, [position, clock, nextProfile, nextOutbox, born - gone.length]);
+  await transaction.rows(SQL.move, [position, clock, nextProfile, nextOutbox, born - gone - forgotten]);
+}
+
+/** Resolves to the number of profiles that are gone. */
+async function letGo(
+  transaction: Transaction,
+  forgotten: NonNullable<ProfileChanges['forgotten']>,
+): Promise<number> {
+  if (forgotten.length === 0) return 0;
+  const profiles = forgotten.map(({ profile }) => profile);
+  await transaction.rows(SQL.forgetMerges, [profiles]);
+  await transaction.rows(SQL.eraseIdentities, [profiles]);
+  return (await transaction.rows(SQL.remove, [profiles])).length;
 }
 
 /** Resolves to the number of new profiles. */

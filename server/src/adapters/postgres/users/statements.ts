@@ -138,6 +138,12 @@ on conflict (name) do update set body = excluded.body`,
     name: 'profile.clear',
     text: 'truncate profile, profile_identity, profile_timer, profile_merge, profile_document',
   },
+  /** A row has some 40 bytes beside its values, and an identity two indexes. */
+  usedBytes: {
+    name: 'profile.used_bytes',
+    text: `select (select coalesce(sum(pg_column_size(body)), 0) + 60 * count(*) from profile)
++ (select 100 * count(*) from profile_identity) as bytes`,
+  },
   size: {
     name: 'profile.size',
     text: `select profiles, (select coalesce(sum(pg_total_relation_size(name)), 0) from unnest(

@@ -26,8 +26,13 @@ const NEW_FILE = 'users.db.new';
 /** Milliseconds before the next try to empty the write-ahead log while a backup uses it. */
 const BUSY_RETRY = 50;
 
-/** Free pages given back in one transaction. */
+/** Free pages given back in one transaction: by an erasure, and by one slice of work between others. */
 const VACUUM_PAGES = 4096;
+const SLICE_PAGES = 1024;
+
+/** Free pages that stay for new rows, at least and as a share of the file. Otherwise it would shrink and grow. */
+const KEEP_PAGES = 1024;
+const KEEP_SHARE = 0.05;
 
 export interface ProfileStoreOptions {
   readonly folder: string;
@@ -180,6 +185,22 @@ class SqliteProfileStore implements ProfileStore {
 
   async size() {
     return this.#do(({ tables }) => ({ ...tables.size(), bytes: tables.bytes() }));
+  }
+
+  async usedBytes() {
+    return this.#do(({ tables }) => tables.usedBytes());
+  }
+
+  async giveBack() {
+    return this.#do(({ database, tables }) => {
+      const kept = Math.max(KEEP_PAGES, tables.pages() * KEEP_SHARE);
+      if (tables.freePages() <= kept) return false;
+      database.exec(`pragma incremental_vacuum(${SLICE_PAGES})`);
+      if (tables.freePages() > kept) return true;
+      // The pages that were moved stand in the write-ahead log too.
+      truncateLog(database);
+      return false;
+    });
   }
 
   async stop() {

@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { Json } from '../../../model/json.ts';
 import { MINUTE, type Time } from '../../../model/time.ts';
 import type {
+  ForgottenProfile,
   IdentityKey,
   MergeRecord,
   OutboxEntry,
@@ -47,6 +48,7 @@ export class UsersTables {
   #cursor: UsersCursor | undefined;
   #profiles: number;
   #commits: number;
+  readonly #pageSize: number;
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -55,6 +57,7 @@ export class UsersTables {
     this.#cursor = this.#readCursor();
     this.#profiles = this.#number('profiles', 0) ?? 0;
     this.#commits = this.#number('commits', 0) ?? 0;
+    this.#pageSize = (database.prepare('pragma page_size').get() as { page_size: number }).page_size;
   }
 
   get cursor(): UsersCursor | undefined {
@@ -143,6 +146,7 @@ export class UsersTables {
     }
     for (const id of changes.removed) this.#profiles -= Number(sql.remove.run(id).changes);
     for (const key of changes.unbind) sql.unbind.run(key);
+    for (const one of changes.forgotten ?? []) this.#letGo(one);
     for (const { key, profile } of [...changes.bind].sort(byKey))
       sql.bind.run(key, encodeOwner(key, profile));
     for (const { minute, profile } of changes.firedTimers) sql.unset.run(minute, profile);
@@ -153,6 +157,13 @@ export class UsersTables {
     for (const [name, value] of Object.entries(changes.documents ?? {})) this.#putDocument(name, value);
     this.#putCursor(changes.cursor);
     this.#count();
+  }
+
+  #letGo({ profile, keys }: ForgottenProfile): void {
+    const sql = this.#sql;
+    this.#profiles -= Number(sql.remove.run(profile).changes);
+    for (const key of keys) sql.unbindFrom.run(key, profile);
+    sql.forgetMerges.run(profile);
   }
 
   #count(): void {
@@ -269,12 +280,21 @@ export class UsersTables {
     return (this.#sql.freePages.get() as { freelist_count: number }).freelist_count;
   }
 
+  pages(): number {
+    return (this.#sql.pages.get() as { page_count: number }).page_count;
+  }
+
   size(): { profiles: number; damaged: number } {
     return { profiles: this.#profiles, damaged: this.#damaged.size };
   }
 
   bytes(): number {
-    return (this.#sql.bytes.get() as { bytes: number }).bytes;
+    return this.pages() * this.#pageSize;
+  }
+
+  /** Of the pages that hold something. */
+  usedBytes(): number {
+    return (this.pages() - this.freePages()) * this.#pageSize;
   }
 
   get isTransaction(): boolean {
@@ -291,6 +311,7 @@ function statements(database: DatabaseSync) {
     owner: prepare('select owner from identity where key = ?'),
     bind: prepare('insert or replace into identity(key, owner) values (?, ?)'),
     unbind: prepare('delete from identity where key = ?'),
+    unbindFrom: prepare(`delete from identity where key = ? and ${OWNER_PROFILE} = ?`),
     state: prepare('select state from profile where id = ?'),
     put: prepare('insert or replace into profile(id, state) values (?, ?)'),
     remove: prepare('delete from profile where id = ?'),
@@ -320,9 +341,7 @@ function statements(database: DatabaseSync) {
     ),
     eraseTimers: prepare('delete from timer where profile in (select value from json_each(?))'),
     freePages: prepare('pragma freelist_count'),
-    bytes: prepare(
-      'select (select page_count from pragma_page_count) * (select page_size from pragma_page_size) as bytes',
-    ),
+    pages: prepare('pragma page_count'),
   };
 }
 

@@ -214,7 +214,7 @@ export interface PartPage<Row> {
   readonly next?: PartCursor;
 }
 
-/** Facts about the log that belong to no row. */
+/** Facts that belong to no row. */
 export interface LogMarks {
   /** The position of the next event. */
   readonly end: Position;
@@ -222,6 +222,8 @@ export interface LogMarks {
   readonly retainedFrom: Position;
   /** Chunks below are merged. */
   readonly mergedTo: Position;
+  /** See `Store.isBounded`. Absent in migrations that an earlier version has begun. */
+  readonly isBounded?: boolean;
 }
 
 /** How much an installation holds, as far as it is known without reading all of it. */

@@ -27,6 +27,12 @@ export interface Store {
   /** Present where the store has memory of its own that only load needs. */
   readonly memory?: StoreMemory;
 
+  /**
+   * The store was made by a version with defaults for how long profiles, the audit trail and receipts stay. In one of before nothing of
+   * that goes unless the configuration says so.
+   */
+  readonly isBounded: boolean;
+
   /** The clocks when the store was last written; absent when it never was. */
   readonly lastClockMark?: ClockMark;
 

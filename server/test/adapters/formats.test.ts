@@ -145,6 +145,7 @@ describe('a data folder of', () => {
       copyFileSync(join(FOLDER, file), join(folder, 'millrace.db'));
       const store = await openStore({ folder });
       await expectEverything(store, Number.parseInt(file, 10));
+      expect(store.isBounded).toBe(false);
       expect(await store.endpointHealth.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
       const session = await store.sessions.find('session');
       expect(session).toEqual(Number.parseInt(file, 10) >= 9 ? SESSION : undefined);
@@ -182,6 +183,7 @@ describe('a data folder of', () => {
       const data = join(folder, 'data');
       const left = join(folder, 'left');
       const store = await openStore({ folder: data });
+      expect(store.isBounded).toBe(true);
       await fill(store);
       await crashStore(data, left);
       // The write-ahead log is copied into the file; what waits in the redo log stays there.

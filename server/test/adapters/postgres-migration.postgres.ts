@@ -98,6 +98,34 @@ function databases(postgres: PostgresFixture, role: 'source' | 'target'): Migrat
 describe.runIf(HAS_POSTGRES)('an installation', () => {
   const postgres = usePostgres();
 
+  it('keeps what it was never asked about, in either place and back', async () => {
+    const [folder, database] = [folders(), databases(postgres, 'target')];
+    const [place, url, back] = [
+      await folder.makePlace(),
+      await database.makePlace(),
+      await folder.makePlace(),
+    ];
+    await (await folder.open(place)).stop();
+    const file = new DatabaseSync(join(place, 'millrace.db'));
+    file.exec("delete from installation where name = 'bounded'");
+    file.close();
+    const [source, target] = [openFolderSource(place), await openDatabaseTarget(url)];
+    const clock = { now: Date.now(), monotonic: Date.now(), steps: [{ at: 0, ahead: 0 }] };
+    await migrate({ source, target, ofEvents: 0, clock });
+    await target.stop();
+    await source.stop();
+    const store = await openPostgresStore({ url, node: 'a' });
+    expect(store.isBounded).toBe(false);
+    await store.stop();
+    const [again, last] = [await openDatabaseSource(url), openFolderTarget(back)];
+    await migrate({ source: again, target: last, ofEvents: 0, clock: again.lastClockMark! });
+    await last.stop();
+    await again.stop();
+    const moved = await folder.open(back);
+    expect(moved.isBounded).toBe(false);
+    await moved.stop();
+  });
+
   it('keeps the time of its folder, whatever the clock of the database shows', async () => {
     const [folder, database] = [folders(), databases(postgres, 'target')];
     const [place, url, back] = [

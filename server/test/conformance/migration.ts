@@ -197,6 +197,7 @@ async function seen(store: Store, profiles: ProfileStore): Promise<Sight> {
   await regulations.visitSuppressed((hashes) => suppressed.push(...hashes));
   const stats = await queue.stats();
   return {
+    isBounded: store.isBounded,
     events: (await log.read(positions)).map((one) => one && [one.source, one.event]),
     histories: await history.read(positions),
     byId: await findAll(store, { messageId: 'many0' }),

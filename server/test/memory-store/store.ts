@@ -41,6 +41,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     deadLetters: openDeadLetters(contents, holder),
     endpointHealth: openEndpointHealths(contents, holder),
     regulations: openRegulations(contents, holder),
+    isBounded: true,
     ...(contents.clocks === undefined ? {} : { lastClockMark: contents.clocks }),
 
     async backup() {

@@ -490,11 +490,16 @@ const MIGRATION_SETTINGS = `
 /** The newest format that this version reads, and the one that it writes. */
 export const FORMAT = MIGRATIONS.length;
 
+/** The fact that stands behind `Store.isBounded`. */
+export const BOUNDED = 'bounded';
+
 export interface Installation {
   /** Tells this store from every other. */
   readonly id: string;
   /** The secret of the key hash. */
   readonly keySecret: Buffer;
+  /** See `Store.isBounded`. */
+  readonly isBounded: boolean;
   /** The clocks as JSON; absent when they were never told. */
   readonly clocks?: string;
 }
@@ -543,6 +548,10 @@ export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): 
         ('key_secret', '${randomBytes(8).toString('hex')}')
       on conflict (name) do update set value = excluded.value where installation.name = 'format'`);
   }
+  if (version === 0)
+    await session.query(
+      `insert into installation(name, value) values ('${BOUNDED}', 'yes') on conflict do nothing`,
+    );
   const facts = await session.query<{ name: string; value: string }>('select name, value from installation');
   await session.query('commit');
   if (isOlder) logger?.info({ to: FORMAT, ms: Math.round(performance.now() - began) }, 'database.upgraded');
@@ -553,6 +562,7 @@ export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): 
   return {
     id: of.get('id')!,
     keySecret: Buffer.from(of.get('key_secret')!, 'hex'),
+    isBounded: of.get(BOUNDED) === 'yes',
     ...(clocks === undefined ? {} : { clocks }),
   };
 }

@@ -76,7 +76,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const hosts = unprotectedHosts(options.url);
     if (hosts.length > 0) options.logger?.warn({ hosts, setting: 'sslmode' }, 'database.not_encrypted');
     await database.refuseSharedSessions();
-    const { id, keySecret, clocks } = await database.session(
+    const { id, keySecret, isBounded, clocks } = await database.session(
       (session) => migrate(session, options.logger),
       MIGRATE_WITHIN,
     );
@@ -91,6 +91,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const log = new PostgresEventLog({ database, pending, hash, ...keys });
     return {
       identity: { id, keySecret },
+      isBounded,
       format: FORMAT,
       nodes,
       database,

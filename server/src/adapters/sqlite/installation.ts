@@ -54,6 +54,19 @@ export interface InstallationIdentity {
   readonly keySecret: Uint8Array;
   /** Tells this store from every other. Copies and backups share it. */
   readonly id: string;
+  /** See `Store.isBounded`. */
+  readonly isBounded: boolean;
+}
+
+const BOUNDED = 'bounded';
+
+export function markBounded(facts: InstallationFacts): void {
+  facts.put(BOUNDED, 1);
+}
+
+/** Where the fact is damaged nothing is let go. */
+export function isBoundedIn(facts: InstallationFacts): boolean {
+  return facts.number(BOUNDED) === 1;
 }
 
 /** Called once per start: increments the epoch. The very first start makes the secret of the key hash and the id. */
@@ -68,7 +81,10 @@ export function startEpoch(database: DatabaseSync): InstallationIdentity {
     );
   }
   const keySecret = known ?? randomBytes(8);
-  if (known === undefined) facts.put('key_secret', keySecret);
+  if (known === undefined) {
+    facts.put('key_secret', keySecret);
+    markBounded(facts);
+  }
   const found = facts.bytes('id');
   // A damaged id may be replaced: only the high-water mark refers to it, and it is written anew.
   const id = found === undefined || found === 'damaged' ? randomBytes(16) : found;
@@ -77,7 +93,7 @@ export function startEpoch(database: DatabaseSync): InstallationIdentity {
   const epoch = (last === 'damaged' ? highestOwner(database) : last) + 1;
   facts.put('epoch', epoch);
   database.exec('commit');
-  return { epoch, keySecret, id: toHex(id) };
+  return { epoch, keySecret, id: toHex(id), isBounded: isBoundedIn(facts) };
 }
 
 /** Which store a file holds, where it says so, and how far it has come. */

@@ -89,7 +89,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   // A restore does not need the key: it reads no record.
   const withKeys = options.isRestoring === true ? writer : { ...writer, secretKeys };
   const thread = new WriterThread(startWriter(withKeys), status.changed);
-  const { keySecret, id, lastMark, isMarkDamaged, secrets } = await thread.ready;
+  const { keySecret, id, isBounded, lastMark, isMarkDamaged, secrets } = await thread.ready;
   status.opened(isMarkDamaged);
   const { problems } = status;
   const backups = new BackupRunner({ folder, file, problems, secretKeys });
@@ -100,6 +100,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   if (secrets.hasRemnants) void scrubSecrets(thread);
   return {
     identity: { id, keySecret },
+    isBounded,
     format: FORMAT,
     problems,
     log: eventLogOf(thread, keyHash(keySecret), dedupeWindow),

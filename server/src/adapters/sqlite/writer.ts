@@ -59,6 +59,8 @@ export type WriterReply =
       readonly keySecret: Uint8Array;
       /** Tells this store from every other. */
       readonly id: string;
+      /** See `Store.isBounded`. */
+      readonly isBounded: boolean;
       readonly lastMark: ClockMark | undefined;
       /** The high-water mark was damaged and has been written anew. */
       readonly isMarkDamaged: boolean;
@@ -119,7 +121,7 @@ class Writer {
     this.#database = openDatabase(options.folder, { isNew });
     this.#transaction = prepareTransaction(this.#database);
     this.#checkpoints = new Checkpoints(this.#database, options.folder, options.file);
-    const { epoch, keySecret, id } = startEpoch(this.#database);
+    const { epoch, keySecret, id, isBounded } = startEpoch(this.#database);
     this.#epoch = epoch;
     this.#keySecret = keySecret;
     this.#id = id;
@@ -136,7 +138,7 @@ class Writer {
     });
     port.on('message', (requests: readonly WriterRequest[]) => this.#receive(requests));
     const lastMark = readClocks(this.#database);
-    this.#reply([{ kind: 'ready', keySecret, id, lastMark, isMarkDamaged, secrets }]);
+    this.#reply([{ kind: 'ready', keySecret, id, isBounded, lastMark, isMarkDamaged, secrets }]);
   }
 
   #loadTables(): Tables {

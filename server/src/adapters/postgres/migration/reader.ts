@@ -15,7 +15,7 @@ import { ChunkTable, type StoredRow } from '../log/chunk-table.ts';
 import { retainedFrom } from '../log/log-reader.ts';
 import { mergedTo, volumeOf } from '../log/maintenance.ts';
 import { databaseClockMark } from '../nodes.ts';
-import { FORMAT, formatOf } from '../schema.ts';
+import { BOUNDED, FORMAT, formatOf } from '../schema.ts';
 import { readPage } from './part-tables.ts';
 
 /** Bytes of JSON, events and chunks after which a page ends. */
@@ -44,6 +44,11 @@ const SIZE: Statement = {
 const END: Statement = {
   name: 'migration.end',
   text: 'select case when is_called then last_value + 1 else 0 end as "end" from position',
+};
+
+const IS_BOUNDED: Statement = {
+  name: 'migration.is_bounded',
+  text: `select value from installation where name = '${BOUNDED}'`,
 };
 
 const CURSOR: Statement = {
@@ -101,7 +106,13 @@ export class DatabaseReader implements InstallationReader {
   marks(): Promise<LogMarks> {
     return this.#database.read(async (read) => {
       const [row] = await read.rows<{ end: number }>(END);
-      return { end: row!.end, retainedFrom: await retainedFrom(read), mergedTo: await mergedTo(read) };
+      const [bounded] = await read.rows<{ value: string }>(IS_BOUNDED);
+      return {
+        end: row!.end,
+        retainedFrom: await retainedFrom(read),
+        mergedTo: await mergedTo(read),
+        isBounded: bounded?.value === 'yes',
+      };
     });
   }
 

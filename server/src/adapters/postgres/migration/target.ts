@@ -14,7 +14,7 @@ import { type MigrationRecord, newRecord, refuseOtherOrigin } from '../../encodi
 import { placeOf } from '../connection.ts';
 import { Database, type Session, type Statement, type Transaction } from '../database.ts';
 import { type ClockShift, databaseNow } from '../nodes.ts';
-import { formatOf, migrate } from '../schema.ts';
+import { BOUNDED, formatOf, migrate } from '../schema.ts';
 import { writeEvents } from './event-writer.ts';
 import { RECORD } from './moved.ts';
 import { type TablePart, writeRows } from './part-tables.ts';
@@ -125,6 +125,7 @@ class DatabaseTarget implements InstallationTarget {
         key_secret: Buffer.from(keySecret).toString('hex'),
         retained_from: String(marks.retainedFrom),
         merged_to: String(marks.mergedTo),
+        [BOUNDED]: marks.isBounded === true ? 'yes' : 'no',
         clock_shift: JSON.stringify(shift),
         [RECORD]: JSON.stringify(record),
       };

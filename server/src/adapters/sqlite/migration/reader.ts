@@ -13,7 +13,7 @@ import type {
 import { keyHash } from '../../encoding/hashes.ts';
 import { Quarantine } from '../damage.ts';
 import { asStorageError } from '../database.ts';
-import { InstallationFacts, readClocks, Watermarks } from '../installation.ts';
+import { InstallationFacts, isBoundedIn, readClocks, Watermarks } from '../installation.ts';
 import { LedgerReader } from '../ledger-table.ts';
 import { Chunks } from '../log/chunks.ts';
 import { EventReader } from './event-reader.ts';
@@ -83,7 +83,8 @@ export class FolderReader implements InstallationReader {
 
   async marks(): Promise<LogMarks> {
     const { retainedFrom, compactedTo } = this.#watermarks;
-    return { end: this.#chunks.next, retainedFrom, mergedTo: compactedTo };
+    const isBounded = this.#do(({ database }) => isBoundedIn(new InstallationFacts(database)));
+    return { end: this.#chunks.next, retainedFrom, mergedTo: compactedTo, isBounded };
   }
 
   async size(): Promise<InstallationSize> {

@@ -16,7 +16,7 @@ import { DATABASE_FILE, syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { lockFolder, makeFolder, restrictToOwner } from '../data-folder/folder.ts';
 import { beginFilling, endFilling, isBeingFilled } from '../data-folder/moved.ts';
 import { asStorageError, openDatabase } from '../database.ts';
-import { InstallationFacts, Watermarks } from '../installation.ts';
+import { InstallationFacts, markBounded, Watermarks } from '../installation.ts';
 import { openUsersFile } from '../users/schema.ts';
 import { EventWriter } from './event-writer.ts';
 import { openReader, openReadOnly } from './opening.ts';
@@ -161,6 +161,7 @@ class FolderTarget implements InstallationTarget {
     facts.put('clocks', Buffer.from(JSON.stringify(clock)));
     watermarks.retainedFrom = marks.retainedFrom;
     watermarks.compactedTo = marks.mergedTo;
+    if (marks.isBounded === true) markBounded(facts);
     this.#record = record;
     this.#note(record.progress);
   }

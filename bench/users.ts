@@ -9,7 +9,7 @@ import type { Computation } from '../server/src/model/definition.ts';
 import { DAY } from '../server/src/model/time.ts';
 import type { LogReader, NewEvent } from '../server/src/ports/event-log.ts';
 import { Computations } from '../server/src/users/computation/computations.ts';
-import { DEFAULT_IDENTITY_SETTINGS } from '../server/src/users/contract.ts';
+import { DEFAULT_IDENTITY_SETTINGS, KEEP_PROFILES } from '../server/src/users/contract.ts';
 import { IdentityReader } from '../server/src/users/identity/identity-graph.ts';
 import { readEvents } from '../server/src/users/log-events.ts';
 import { createProcessor } from '../server/src/users/processor.ts';
@@ -30,7 +30,11 @@ const LOG = 'bench';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const hash = identityHash(keyHash(Buffer.from('secretly')));
-const clock = { now: () => Date.now(), monotonic: () => Math.floor(performance.now()) };
+const clock = {
+  now: () => Date.now(),
+  monotonic: () => Math.floor(performance.now()),
+  steps: () => [{ at: 0, ahead: Date.now() - Math.floor(performance.now()) }],
+};
 
 const folder = mkdtempSync(join(process.env['DIR'] ?? tmpdir(), 'millrace-bench-users-'));
 try {
@@ -136,6 +140,7 @@ async function withProfiles(reader: LogReader, computations: readonly Computatio
     identities: DEFAULT_IDENTITY_SETTINGS,
     serverSources: [1],
     hearing: ['crm'],
+    retention: KEEP_PROFILES,
   });
   while ((await processor.slice()).hasMore);
   isEmpty = false;

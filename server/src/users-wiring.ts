@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import type { Destination } from './model/destination.ts';
-import { AUDIENCES_SOURCE, trustOf } from './model/settings.ts';
+import { retentionPeriods } from './model/retention.ts';
+import { AUDIENCES_SOURCE, type Source, trustOf } from './model/settings.ts';
 import type { Clock, ClockMark } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
@@ -26,7 +27,7 @@ interface UsersParts {
 
 /** Profiles, which live on a thread of their own. They follow the settings from here on. */
 export function createUsers({ store, clock, settings, config, options }: UsersParts): UsersClient {
-  const settingsNow = () => usersSettings(settings.now(), config.identities);
+  const settingsNow = () => usersSettings(settings.now(), { config, isBounded: store.isBounded });
   const users = new UsersClient(
     {
       profiles: config.profiles,
@@ -56,19 +57,41 @@ function busyShareOfThisThread(): () => number {
 }
 
 function usersSettings(
-  { audiences, traits, sources, destinations }: SettingsSnapshot,
-  identities: Config['identities'],
+  { audiences, traits, sources, destinations, gone }: SettingsSnapshot,
+  { config, isBounded }: { readonly config: Config; readonly isBounded: boolean },
 ): UsersSettings {
+  const { identities } = config;
   const own = sources.find(({ name }) => name === AUDIENCES_SOURCE.name);
   const computations = [...audiences, ...traits];
-  const serverSources = sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
+  const trusted = (those: readonly Source[]) =>
+    those.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
+  const serverSources = trusted(sources);
+  const protectedSources = [...serverSources, ...trusted(gone.sources)];
   const hearing = destinations.filter(takesIdentify).map(({ name }) => name);
   return {
     computations,
     identities,
     serverSources,
     hearing,
+    retention: { ...profileRetention(config, isBounded), protectedSources },
     ...(own === undefined ? {} : { ownSource: own.id }),
+  };
+}
+
+/** Profiles may take half of what the data folder may: the events, from which they are made again, have the other half at least. */
+const PROFILE_SHARE = 0.5;
+
+function profileRetention(
+  { retention, limits }: Pick<Config, 'retention' | 'limits'>,
+  isBounded: boolean,
+): Omit<UsersSettings['retention'], 'protectedSources'> {
+  const { periods, advised } = retentionPeriods(retention, isBounded);
+  const { anonymous, known } = periods;
+  return {
+    ...(anonymous === undefined ? {} : { anonymous }),
+    ...(known === undefined ? {} : { known }),
+    ...(advised.anonymous === undefined ? {} : { advised: { anonymous: advised.anonymous } }),
+    ...(limits.disk === undefined ? {} : { bytes: PROFILE_SHARE * limits.disk }),
   };
 }
 

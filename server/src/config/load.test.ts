@@ -57,7 +57,13 @@ describe('a configuration file', () => {
       port: 8080,
       data: './data',
       admin: { token: 'token-of-the-admin', hosts: [] },
-      retention: { events: 7 * DAY, deadLetters: 30 * DAY },
+      retention: {
+        events: 7 * DAY,
+        deadLetters: 30 * DAY,
+        profiles: { anonymous: 90 * DAY, known: 'off' },
+        audit: 365 * DAY,
+        regulations: 365 * DAY,
+      },
       unknownWriteKeys: 'refuse',
       egress: { allow: ['10.20.0.0/16'] },
       trustedProxies: [],
@@ -106,7 +112,7 @@ describe('a configuration file', () => {
         port: 8080,
         data: './data',
         admin: { hosts: [] },
-        retention: { events: 7 * DAY, deadLetters: 30 * DAY },
+        retention: { events: 7 * DAY, deadLetters: 30 * DAY, profiles: {} },
         unknownWriteKeys: 'refuse',
         egress: { allow: [] },
         trustedProxies: [],
@@ -130,6 +136,23 @@ describe('a configuration file', () => {
     }
     expect(load('limits: { disk: 32KB }').config.limits.disk).toBe(32_768);
     expect(load('limits: { disk: 10GB }').config.limits.disk).toBe(10 * 1024 ** 3);
+  });
+
+  it.each([
+    ['90d', 90 * DAY],
+    ['1y', 365 * DAY],
+    ['12h', DAY / 2],
+    ['off', 'off'],
+  ])('takes %s as how long profiles, the audit trail and receipts stay', (written, expected) => {
+    const { retention } = load(`retention: { profiles: { known: ${written} }, audit: ${written} }`).config;
+    expect(retention).toMatchObject({ profiles: { known: expected }, audit: expected });
+    expect(retention.regulations).toBeUndefined();
+  });
+
+  it.each(['0d', 'never', '1w', '90', 'true'])('refuses %s there', (written) => {
+    const rule = /must be a duration such as 12h, 90d or 1y, or off/;
+    expect(() => load(`retention: { audit: ${written} }`)).toThrow(rule);
+    expect(() => load(`retention: { profiles: { anonymous: ${written} } }`)).toThrow(rule);
   });
 
   it('takes IPv4 and IPv6 ranges, and 0 as the port', () => {

@@ -28,14 +28,26 @@ const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20
 /** `7d`, `250ms` → milliseconds; `10GB` → bytes. Seven digits keep the product exact. */
 function amount(units: Readonly<Record<string, number>>, rule: string) {
   return textMatching(new RegExp(`^[1-9][0-9]{0,6}(${Object.keys(units).join('|')})$`), rule).transform(
-    (written) => {
-      const unit = written.replace(/^\d+/, '');
-      return Number.parseInt(written, 10) * units[unit]!;
-    },
+    (written) => toAmount(written, units),
   );
 }
 
+function toAmount(written: string, units: Readonly<Record<string, number>>): number {
+  return Number.parseInt(written, 10) * units[written.replace(/^\d+/, '')]!;
+}
+
 export const duration = () => amount(DURATIONS, 'must be a duration such as 250ms, 5s, 10m, 4h or 7d');
+
+const PERIOD_RULE = 'must be a duration such as 12h, 90d or 1y, or off';
+
+/** How long something stays: a duration, of which a year has 365 days, or `off`, which keeps it for ever. */
+export const period = () => {
+  const units = { ...DURATIONS, y: 365 * DAY };
+  const written = `[1-9][0-9]{0,6}(${Object.keys(units).join('|')})`;
+  return textMatching(new RegExp(`^(${written}|off)$`), PERIOD_RULE).transform((text): Duration | 'off' =>
+    text === 'off' ? text : toAmount(text, units),
+  );
+};
 
 /** `example`: a value that makes sense for the key. */
 export const size = (example: string) => amount(SIZES, `must be a size such as ${example}`);

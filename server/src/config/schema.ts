@@ -17,7 +17,7 @@ import type { IdentityLimits } from '../users/contract.ts';
 import { MAX_COMPUTATIONS } from '../users/language/checks.ts';
 import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
-import { CONTROL, duration, recordName, size, textMatching } from './names.ts';
+import { CONTROL, duration, period, recordName, size, textMatching } from './names.ts';
 
 const PORT_RULE = 'must be a whole number from 0 to 65535';
 const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
@@ -134,7 +134,7 @@ const limits = () =>
         }),
         disk: size('500MB or 10GB').exactOptional().meta({
           description:
-            'How much the data folder may take, profiles included; the oldest events go first. Events keep at least half of it.',
+            'How much the data folder may take, profiles included, half for either: the oldest events go first, and profiles that no server source has named.',
         }),
         dedupeMemory: size('64MB').exactOptional().meta({
           description:
@@ -452,8 +452,32 @@ export const configFileSchema = z.strictObject(
         {
           events: duration().prefault('7d').meta({ description: 'How long events are kept.' }),
           deadLetters: duration().prefault('30d').meta({ description: 'How long dead letters are kept.' }),
+          profiles: z
+            .strictObject(
+              {
+                anonymous: period().exactOptional().meta({
+                  description:
+                    'Profiles without a userId, after the newest event. Default: 90d, and off in an installation of an earlier version.',
+                }),
+                known: period().exactOptional().meta({
+                  description:
+                    'Profiles with a userId, after the newest event. Default: off, which keeps them.',
+                }),
+              },
+              'must be a mapping of anonymous and known',
+            )
+            .prefault({})
+            .meta({ description: 'How long profiles of users are kept.' }),
+          audit: period().exactOptional().meta({
+            description:
+              'How long the audit trail is kept. Default: 1y, and off in an installation of an earlier version.',
+          }),
+          regulations: period().exactOptional().meta({
+            description:
+              'How long receipts of regulations are kept; whom they suppress stays suppressed. Default: 1y, and off in an installation of an earlier version.',
+          }),
         },
-        'must be a mapping of events and deadLetters',
+        'must be a mapping of events, deadLetters, profiles, audit and regulations',
       )
       .prefault({})
       .meta({ description: 'How long what is stored stays.' }),

@@ -51,7 +51,7 @@ export function attemptOnWallClock(attempt: Attempt, clock: Pick<Clock, 'steps'>
 }
 
 /** How long ago the wall clock showed this time, whatever it was set to since. */
-export function elapsedSince(at: Time, clock: Clock): Duration {
+export function elapsedSince(at: Time, clock: Pick<Clock, 'monotonic' | 'steps'>): Duration {
   const now = clock.monotonic();
   const steps = clock.steps();
   for (let nth = steps.length - 1; nth >= 0; nth--) {

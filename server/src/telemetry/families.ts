@@ -382,6 +382,15 @@ function profileCounts(counts: ProcessorCounts = NO_COUNTS): MetricFamily[] {
       })),
     },
     {
+      name: 'millrace_profiles_forgotten_total',
+      type: 'counter',
+      help: 'Profiles that were let go, because their time was over or there was no room, since then.',
+      samples: (['retention', 'space'] as const).map((reason) => ({
+        labels: { reason },
+        value: counts.forgotten[reason],
+      })),
+    },
+    {
       name: 'millrace_profiles_ignored_events_total',
       type: 'counter',
       help: 'Events that profiles could not take since the start of their thread.',

@@ -50,9 +50,26 @@ export interface UsersSettings {
   readonly serverSources: readonly number[];
   /** Names of the destinations that hear of computations: enabled, and with a filter that lets their events through. */
   readonly hearing: readonly string[];
+  readonly retention: ProfileRetention;
   /** The id of the source `audiences`, whose events come from profiles and do not change them; absent while there is none. */
   readonly ownSource?: number;
 }
+
+/** How long profiles stay, and how much they may take. */
+export interface ProfileRetention {
+  /** After the newest event of a profile without a userId, and of one with; absent: for ever. */
+  readonly anonymous?: Duration;
+  readonly known?: Duration;
+  /** What would hold by default where an operator has not been asked: profiles that would go by it are counted, and told of once. */
+  readonly advised?: { readonly anonymous?: Duration };
+  /** Bytes that profiles may take; absent: no limit. */
+  readonly bytes?: number;
+  /** Ids of the sources whose profiles stay although they are too much: those with a secret key, also where they were removed. */
+  readonly protectedSources: readonly number[];
+}
+
+/** Profiles stay. */
+export const KEEP_PROFILES: ProfileRetention = { protectedSources: [] };
 
 /**
  * The work of the users thread, a slice at a time. Calls come one after the other, never while another is under way, except for
@@ -123,13 +140,23 @@ export interface ProcessorCounts {
   /** External ids that are no ids: too long, half a character, or neither text nor number. */
   readonly invalid: number;
   readonly merges: number;
+  readonly forgotten: ForgottenCounts;
   /** Traits and groups that profiles do not keep. */
   readonly leftOut: LeftOutTraits;
+}
+
+/** Profiles that were let go. */
+export interface ForgottenCounts {
+  /** Their time was over. */
+  readonly retention: number;
+  /** They were too much for the disk. */
+  readonly space: number;
 }
 
 export const NO_COUNTS: ProcessorCounts = {
   ...{ events: 0, unreadable: 0, skipped: 0, unattributed: 0 },
   ...{ overLimit: 0, conflicts: 0, unproven: 0, collisions: 0, invalid: 0, merges: 0 },
+  forgotten: { retention: 0, space: 0 },
   leftOut: NONE_LEFT_OUT,
 };
 

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -10,6 +11,7 @@ import type { ProfileComputations } from './computation/profile-computations.ts'
 import {
   DEFAULT_IDENTITY_SETTINGS,
   type IdentityHash,
+  KEEP_PROFILES,
   NO_COUNTS,
   PRODUCER,
   type ProcessorCounts,
@@ -18,16 +20,21 @@ import {
   type UsersSettings,
 } from './contract.ts';
 import { IdentityReader } from './identity/identity-graph.ts';
+import type { ProfileState } from './identity/profile-state.ts';
 import { addLeftOut } from './identity/traits.ts';
 import { type LogEvent, readEvents } from './log-events.ts';
+import { ProfileSweep } from './profile-sweep.ts';
 import { ProfileView } from './profile-view.ts';
+import { isPast } from './retention.ts';
 import { Slice, type SliceResult, type SoonChange } from './slice.ts';
+import { readComputationEvent } from './sync/computation-event.ts';
+import { keyOf } from './sync/recipient.ts';
 import { SentBefore } from './sync/sent-before.ts';
 
 export interface ProcessorOptions {
   readonly reader: LogReader;
   readonly store: ProfileStore;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps'>;
   readonly logger: Logger;
   readonly hash: IdentityHash;
   readonly computations: ProfileComputations;
@@ -79,7 +86,9 @@ export class Processor implements UsersProcessor {
     identities: DEFAULT_IDENTITY_SETTINGS,
     serverSources: [],
     hearing: [],
+    retention: KEEP_PROFILES,
   };
+  readonly #sweep: ProfileSweep;
   /** Undefined until the store was read, and after a slice that was not stored. */
   #cursor: UsersCursor | undefined;
   #owners = new Map<IdentityKey, ProfileId>();
@@ -106,6 +115,7 @@ export class Processor implements UsersProcessor {
 
   constructor(options: ProcessorOptions) {
     this.#options = options;
+    this.#sweep = new ProfileSweep(options);
   }
 
   get counts(): ProcessorCounts {
@@ -115,6 +125,7 @@ export class Processor implements UsersProcessor {
   async configure(settings: UsersSettings): Promise<void> {
     if (this.#isConfigured)
       for (const name of changedIn(this.#settings.hearing, settings.hearing)) this.#switched.add(name);
+    if (!isDeepStrictEqual(this.#settings.retention, settings.retention)) this.#sweep.restart();
     this.#isConfigured = true;
     this.#settings = settings;
     this.#certainTo ??= this.#sentTo ?? 0;
@@ -136,6 +147,7 @@ export class Processor implements UsersProcessor {
     } catch (error) {
       // Whatever was kept in memory may be ahead of the store now.
       this.#forget();
+      this.#sweep.restart();
       if (error instanceof PoisonousEventError) this.#noteFailing(error);
       throw error;
     }
@@ -211,7 +223,8 @@ export class Processor implements UsersProcessor {
     const { store } = this.#options;
     const { profiles, texts } = await this.#view().everythingOf(userIds, anonymousIds);
     await this.#forgetSent(texts);
-    if (profiles.length === 0) {
+    const owners = [...profiles, ...(await this.#ownersInOutbox(texts))];
+    if (owners.length === 0) {
       // What was told before a rebuild, or a process that died in the middle of this, may have left bytes.
       await store.erase([], texts);
       return 0;
@@ -220,7 +233,7 @@ export class Processor implements UsersProcessor {
     const slice = this.#newSlice(cursor);
     await slice.load(profiles);
     slice.leave(profiles);
-    await store.erase(profiles, texts);
+    await store.erase(owners, texts);
     const { changes } = slice.finish(cursor.position, undefined);
     if (Object.keys(changes.documents ?? {}).length > 0) await store.commit(changes);
     this.#forget();
@@ -267,6 +280,21 @@ export class Processor implements UsersProcessor {
       // The next slice of the loop meets the same error, and tells of it.
     }
     return behind;
+  }
+
+  /** Profiles that are gone, of which something is still to come into the log that names one of these ids. */
+  async #ownersInOutbox(ids: readonly string[]): Promise<Set<ProfileId>> {
+    const { store, hash } = this.#options;
+    const reader = new IdentityReader(hash, this.#settings.identities);
+    const keys = new Set(ids.flatMap((id) => [keyOf({ userId: id }), keyOf({ anonymousId: id })]));
+    const owners = new Set<ProfileId>();
+    for (let after = 0; ; ) {
+      const entries = await store.outbox(after, PAGE_EVENTS);
+      for (const { profile, json } of entries)
+        if (profile > 0 && keys.has(readComputationEvent(json, reader).key)) owners.add(profile);
+      if (entries.length < PAGE_EVENTS) return owners;
+      after = entries.at(-1)!.sequence;
+    }
   }
 
   /** Removes what is remembered of ids while all profiles are made anew. */
@@ -325,7 +353,12 @@ export class Processor implements UsersProcessor {
     const slice = this.#newSlice(cursor);
     const gathered = await this.#gather(slice, cursor.position);
     const fired = await this.#fireTimers(slice);
-    const work = await computations.step(slice, gathered.position);
+    const { retention } = this.#settings;
+    const isCaughtUp = !gathered.hasMore;
+    const past = (profile: ProfileState) => isCaughtUp && isPast(profile, retention, this.#options.clock);
+    const work = await computations.step(slice, gathered.position, past);
+    const { isRebuilding } = computations;
+    const swept = await this.#sweep.step(slice, { retention, isCaughtUp, isRebuilding });
     const sentTo = this.#sentTo;
     const finished = slice.finish(gathered.position, sentTo);
     const documents = { ...finished.changes.documents, ...computations.documents() };
@@ -339,8 +372,8 @@ export class Processor implements UsersProcessor {
     this.#expect(result.soon);
     if (this.#owners.size > KNOWN_OWNERS) this.#owners = new Map();
     return {
-      done: gathered.events + fired.done + work.done,
-      hasMore: gathered.hasMore || fired.hasMore || work.hasMore,
+      done: gathered.events + fired.done + work.done + swept.done,
+      hasMore: gathered.hasMore || fired.hasMore || work.hasMore || swept.hasMore,
       nextAt: this.#nextAt(slice.now),
       lastOutbox: this.#cursor.nextOutbox - 1,
       counts: this.#counts,
@@ -466,6 +499,7 @@ export class Processor implements UsersProcessor {
 
   #count({ counts, changes, leftOut, unreadable: states }: SliceResult, gathered: Gathered): void {
     const all = this.#counts;
+    const forgotten = this.#sweep.takeCounts();
     const unreadable = gathered.unreadable + states.length;
     this.#counts = {
       events: all.events + gathered.events,
@@ -478,6 +512,10 @@ export class Processor implements UsersProcessor {
       collisions: all.collisions + counts.collisions,
       invalid: all.invalid + counts.invalid,
       merges: all.merges + changes.merges.length,
+      forgotten: {
+        retention: all.forgotten.retention + forgotten.retention,
+        space: all.forgotten.space + forgotten.space,
+      },
       leftOut: addLeftOut(all.leftOut, leftOut),
     };
     for (const position of this.#skipped) if (position < gathered.position) this.#skipped.delete(position);
@@ -517,10 +555,10 @@ class PoisonousEventError extends Error {
 
 /** True when a slice has nothing to store, so that an idle program does not write. */
 function isEmpty({ changes }: SliceResult, before: UsersCursor): boolean {
-  const { cursor, put, firedTimers, outbox, sentTo, documents } = changes;
+  const { cursor, put, firedTimers, forgotten = [], outbox, sentTo, documents } = changes;
   return (
     cursor.position === before.position &&
-    put.length + firedTimers.length + outbox.length === 0 &&
+    put.length + firedTimers.length + forgotten.length + outbox.length === 0 &&
     sentTo === undefined &&
     Object.keys(documents ?? {}).length === 0
   );

@@ -14,6 +14,7 @@ import type { Store } from '../ports/store.ts';
 import type { Preview } from '../ports/users.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
+  KEEP_PROFILES,
   NO_COUNTS,
   type UsersProcessor,
   type UsersProgress,
@@ -26,6 +27,7 @@ const SETTINGS: UsersSettings = {
   identities: DEFAULT_IDENTITY_SETTINGS,
   serverSources: [],
   hearing: ['crm', 'warehouse'],
+  retention: KEEP_PROFILES,
 };
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 

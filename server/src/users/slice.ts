@@ -1,6 +1,7 @@
 import type { Json } from '../model/json.ts';
 import { MINUTE, type Time } from '../model/time.ts';
 import type {
+  ForgottenProfile,
   IdentityKey,
   MergeRecord,
   OutboxEntry,
@@ -82,6 +83,7 @@ export class Slice {
   readonly #firedTimers: Timer[] = [];
   readonly #documents: Record<string, Json> = {};
   readonly #unreadable: ProfileId[] = [];
+  readonly #forgotten = new Map<ProfileId, ForgottenProfile>();
   #leftOut: LeftOutTraits = NONE_LEFT_OUT;
 
   constructor(options: SliceOptions) {
@@ -101,6 +103,11 @@ export class Slice {
   get identityReader(): IdentityReader {
     const { hash, identities } = this.#options;
     return new IdentityReader(hash, identities);
+  }
+
+  /** Number of events for the outbox so far. */
+  get told(): number {
+    return this.#notifications.length;
   }
 
   /** Number of profiles that changed. */
@@ -175,9 +182,14 @@ export class Slice {
     return this.#graph.ownerOf(user) ?? this.#graph.ownerOf(anonymous);
   }
 
+  /** A profile for an id that nobody has any more, of whom something is still to be told. The id's owner must be loaded. */
+  remnantOf(id: KeyedIdentity): ProfileState {
+    return this.#graph.remnant(id);
+  }
+
   /** A loaded profile as the slice has left it; undefined when it is gone. */
   state(id: ProfileId): ProfileState | undefined {
-    return this.#graph.state(id);
+    return this.#forgotten.has(id) ? undefined : this.#graph.state(id);
   }
 
   /** Tells that a profile changes, so that it will be evaluated and stored. */
@@ -217,6 +229,24 @@ export class Slice {
       if (this.state(id) === undefined) continue;
       for (const before of this.#before.get(id) ?? []) this.#options.sync.erased(id, before);
     }
+  }
+
+  /**
+   * Lets a loaded profile go that no event of this slice has changed, and tells destinations that it is no member. False where it stays,
+   * because one of them cannot hear that now. Nothing may be done with the profile afterwards.
+   */
+  letGo(profile: ProfileState): boolean {
+    const { sync, hash, owners } = this.#options;
+    const { id } = profile;
+    if (this.#changed.has(id) || this.#isNew(id) || this.#forgotten.has(id)) return false;
+    const notifications = sync.leave(profile, this.#before.get(id) ?? [], this.now);
+    if (notifications === undefined) return false;
+    this.#notifications.push(...notifications);
+    if (profile.timer !== 0) this.#firedTimers.push({ minute: profile.timer, profile: id });
+    const keys = profile.identities.map(({ kind, value }) => hash(kind, value));
+    for (const key of keys) if (owners.get(key) === id) owners.delete(key);
+    this.#forgotten.set(id, { profile: id, keys });
+    return true;
   }
 
   /** Evaluates a loaded profile because its timer is due, and removes the timer. */
@@ -282,6 +312,7 @@ export class Slice {
         removed: [...removed],
         bind: Array.from(bound, ([key, profile]) => ({ key, profile })),
         unbind: [...unbound],
+        ...(this.#forgotten.size === 0 ? {} : { forgotten: [...this.#forgotten.values()] }),
         timers,
         firedTimers: this.#firedTimers,
         outbox,

@@ -10,7 +10,7 @@ import { StorageError } from '../../src/ports/event-log.ts';
 import type { ProfileStore } from '../../src/ports/profile-store.ts';
 import { surveyUsers } from '../../src/regulations/survey.ts';
 import { Computations } from '../../src/users/computation/computations.ts';
-import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../../src/users/contract.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash, KEEP_PROFILES } from '../../src/users/contract.ts';
 import { decodeProfile, type ProfileState } from '../../src/users/identity/profile-state.ts';
 import { createProcessor, type Processor } from '../../src/users/processor.ts';
 import { emptyContents } from '../memory-store/contents.ts';
@@ -353,6 +353,7 @@ class World {
       identities: IDENTITIES,
       serverSources: [SERVER_SOURCE],
       hearing: this.#hearing,
+      retention: KEEP_PROFILES,
       ownSource: OWN_SOURCE,
     });
   }

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/model/json.ts';
 import { isoTime, SECOND } from '../../src/model/time.ts';
 import { surveyUsers } from '../../src/regulations/survey.ts';
 import { Computations } from '../../src/users/computation/computations.ts';
-import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../../src/users/contract.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash, KEEP_PROFILES } from '../../src/users/contract.ts';
 import { createProcessor } from '../../src/users/processor.ts';
 import { emptyContents } from '../memory-store/contents.ts';
 import { openMemoryLogReader } from '../memory-store/log-reader.ts';
@@ -98,6 +98,7 @@ async function lifeOf(calls: readonly Call[], foreign: ReadonlySet<string>): Pro
     identities: IDENTITIES,
     serverSources: [SERVER],
     hearing: [],
+    retention: KEEP_PROFILES,
   });
   const named = new Set<string>();
   for (const [nth, { isHostile, type, previousId, groupId, traits, ...ids }] of calls.entries()) {

@@ -9,7 +9,7 @@ import type { AudienceDefinition } from '../../src/model/definition.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { LogFields } from '../../src/ports/logger.ts';
 import { UsersClient, type UsersClientDependencies } from '../../src/users/client.ts';
-import { DEFAULT_IDENTITY_SETTINGS, type UsersSettings } from '../../src/users/contract.ts';
+import { DEFAULT_IDENTITY_SETTINGS, KEEP_PROFILES, type UsersSettings } from '../../src/users/contract.ts';
 import { batch, event } from '../conformance/batches.ts';
 import { openStore } from '../support/shared-writer.ts';
 import { until } from '../support/until.ts';
@@ -19,6 +19,7 @@ const NOTHING: UsersSettings = {
   identities: DEFAULT_IDENTITY_SETTINGS,
   serverSources: [],
   hearing: [],
+  retention: KEEP_PROFILES,
 };
 
 const PRO: AudienceDefinition = {

@@ -12,7 +12,7 @@ import type { Json, JsonObject } from '../../model/json.ts';
 import { HOUR, isoTime, MINUTE, SECOND } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { ComputationStatus, PreviewRequest } from '../../ports/users.ts';
-import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../contract.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash, KEEP_PROFILES } from '../contract.ts';
 import { createProcessor, type Processor } from '../processor.ts';
 import { Computations } from './computations.ts';
 
@@ -89,6 +89,7 @@ class World {
       identities,
       serverSources: [SITE],
       hearing: ['crm', 'erp'],
+      retention: KEEP_PROFILES,
       ownSource: OWN_SOURCE,
     });
     return this;

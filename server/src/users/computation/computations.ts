@@ -11,8 +11,8 @@ import type { IdentityReader } from '../identity/identity-graph.ts';
 import type { ProfileState } from '../identity/profile-state.ts';
 import type { LogEvent } from '../log-events.ts';
 import type { Slice } from '../slice.ts';
-import { readComputationEvent } from '../sync/computation-event.ts';
-import { HELD_DOCUMENT, MEMBERS_DOCUMENT, MembershipSync } from '../sync/membership-sync.ts';
+import { type ReadChange, readComputationEvent } from '../sync/computation-event.ts';
+import { FLOOR_DOCUMENT, HELD_DOCUMENT, MEMBERS_DOCUMENT, MembershipSync } from '../sync/membership-sync.ts';
 import type { Listeners } from '../sync/sent.ts';
 import { SentBefore } from '../sync/sent-before.ts';
 import { slotKeysOf } from './audience-compiler.ts';
@@ -115,6 +115,7 @@ export class Computations implements ProfileComputations {
     const jobs = (await store.document(JOBS)) as unknown as readonly ComputationJob[] | undefined;
     const members = (await store.document(MEMBERS_DOCUMENT)) as Record<string, number> | undefined;
     const held = (await store.document(HELD_DOCUMENT)) as readonly ProfileId[] | undefined;
+    const floor = (await store.document(FLOOR_DOCUMENT)) as number | undefined;
     const stored = await store.document(LINEAGE);
     // Earlier programs stored a number that could be guessed: such a file gets a new one with its next change.
     const lineage = typeof stored === 'string' && LINEAGE_SHAPE.test(stored) ? stored : undefined;
@@ -130,6 +131,7 @@ export class Computations implements ProfileComputations {
       recall: (profile) => this.#recall(profile),
       ...(members === undefined ? {} : { members }),
       ...(held === undefined ? {} : { held }),
+      ...(floor === undefined ? {} : { floor }),
       previous: this.#sync,
     });
     const oldestAt = await this.#arrivalOfOldest(bounds.first);
@@ -152,26 +154,43 @@ export class Computations implements ProfileComputations {
     this.#compile(failures);
   }
 
-  async step(slice: Slice, position: Position): Promise<WorkDone> {
+  get isRebuilding(): boolean {
+    return this.#sentBefore !== undefined;
+  }
+
+  async step(
+    slice: Slice,
+    position: Position,
+    isPast: (profile: ProfileState) => boolean,
+  ): Promise<WorkDone> {
     if (this.#record.switched.length > 0) await this.#noteUncertain(slice, this.#record.switched);
     const pass = nextPass(this.#record, position);
     const work =
       pass === 'events'
         ? await this.#addEvents(slice)
         : pass === 'walk'
-          ? await this.#walk(slice)
+          ? await this.#walk(slice, isPast)
           : await this.#tellMissing(slice);
     this.#document(slice);
     return work;
   }
 
-  forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>> {
+  async forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>> {
     const record = this.#record;
     // A walk that has not come to a profile is lost with the record of it.
-    return SentBefore.collect(store, definitions, (id, profile) => [
+    const documents = await SentBefore.collect(store, definitions, (id, profile) => [
       ...newDestinations(record, id, profile),
       ...record.unknown,
     ]);
+    const floor = await store.document(FLOOR_DOCUMENT);
+    const { jobs: _, ...none } = NO_COMPUTATIONS;
+    const { hearing, switched, nextSlot } = record;
+    return {
+      ...documents,
+      // What is in the outbox was planned for those who hear.
+      [RECORD]: { ...none, hearing, switched, nextSlot } as unknown as Json,
+      ...(floor === undefined ? {} : { [FLOOR_DOCUMENT]: floor }),
+    };
   }
 
   repeat(computation: number, destination: string, bounds: RestoreTerms['bounds']): boolean {
@@ -281,7 +300,7 @@ export class Computations implements ProfileComputations {
   }
 
   /** Lets the slice evaluate the next profiles and tell destinations of them. */
-  async #walk(slice: Slice): Promise<WorkDone> {
+  async #walk(slice: Slice, isPast: (profile: ProfileState) => boolean): Promise<WorkDone> {
     const store = this.#store!;
     const job = this.#record.jobs[0]!;
     if (job.walkedTo < 0) {
@@ -295,6 +314,11 @@ export class Computations implements ProfileComputations {
     for (const { id } of profiles) {
       const profile = slice.state(id);
       if (profile === undefined) continue;
+      if (isPast(profile)) {
+        // What was sent before a rebuild decides whether somebody hears of it.
+        this.#sentBefore?.recall(profile, this.active);
+        if (slice.letGo(profile)) continue;
+      }
       slice.change(profile);
       this.#sync.visit(profile.id, job.targets);
     }
@@ -322,12 +346,17 @@ export class Computations implements ProfileComputations {
    * they are told what is so.
    */
   async #noteUncertain(slice: Slice, names: readonly string[]): Promise<void> {
+    // Also those that are prepared: while all profiles are made anew, none is in force.
+    const definitions = new Map(this.#everyDefinition().map((one) => [one.id, one]));
     for (let after = this.#certainTo; ; ) {
       const entries = await this.#store!.outbox(after, PAGE);
       const told = entries.map(({ json }) => readComputationEvent(json, slice.identityReader));
       await slice.loadOwners(told.map(({ ids }) => ids));
-      for (const { ids, key, computation, to } of told) {
-        const owner = slice.ownerOf(ids);
+      for (const change of told) {
+        const { ids, key, to } = change;
+        const computation = definitions.get(change.computation);
+        if (computation === undefined) continue;
+        const owner = slice.ownerOf(ids) ?? remnantOf(slice, change);
         if (owner === undefined) continue;
         this.#sync.uncertain(owner, computation, {
           key,
@@ -378,6 +407,17 @@ export class Computations implements ProfileComputations {
       this.#isLineageStored = true;
     }
   }
+}
+
+/** Somebody who was let go comes back until everybody has heard that there is no member of this name. */
+function remnantOf(
+  slice: Slice,
+  { ids, computation, isLeave, at, sequence }: ReadChange,
+): ProfileState | undefined {
+  if (ids.user === undefined || !isLeave) return undefined;
+  const remnant = slice.remnantOf(ids.user);
+  remnant.computed.set(computation, { value: false, since: at, sent: { value: false, at, sequence } });
+  return remnant;
 }
 
 interface WorkDone {

@@ -5,6 +5,7 @@ import type { ProfileStore } from '../../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../../ports/users.ts';
 import type { UsersSettings } from '../contract.ts';
 import type { IdentityReader } from '../identity/identity-graph.ts';
+import type { ProfileState } from '../identity/profile-state.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from '../sync/membership-sync.ts';
 import type { TraitEngine } from './trait-engine.ts';
@@ -23,9 +24,14 @@ export interface ProfileComputations {
 
   /**
    * Does a part of what is left to do, such as adding stored events to a new definition, and puts its progress into the slice.
-   * Called once a slice, after the events and timers. `position` is the next one that live slices apply.
+   * Called once a slice, after the events and timers. `position` is the next one that live slices apply. `isPast`: a profile that is to be let
+   * go rather than told of.
    */
-  step(slice: Slice, position: Position): Promise<{ readonly done: number; readonly hasMore: boolean }>;
+  step(
+    slice: Slice,
+    position: Position,
+    isPast: (profile: ProfileState) => boolean,
+  ): Promise<{ readonly done: number; readonly hasMore: boolean }>;
 
   /** What destinations were sent, as documents for a store that is cleared so that all profiles are made anew. */
   forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>>;
@@ -37,6 +43,9 @@ export interface ProfileComputations {
   repeat(computation: number, destination: string, bounds: RestoreTerms['bounds']): boolean;
 
   statuses(): readonly ComputationStatus[];
+
+  /** All profiles are being made anew, and what destinations know of some of them is not in the profiles yet. */
+  readonly isRebuilding: boolean;
 
   /** Names of those that cannot be computed. */
   failed(): readonly string[];

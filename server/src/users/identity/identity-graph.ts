@@ -197,6 +197,15 @@ export class IdentityGraph {
     return loaded;
   }
 
+  /** A profile without an event, for an id that nobody has any more. */
+  remnant(id: KeyedIdentity): ProfileState {
+    const profile = this.#create();
+    this.#bind(profile, id, { at: 0, isPublic: true });
+    if (id.kind === USER) profile.userId = id.value;
+    this.#fresh.length = 0;
+    return profile;
+  }
+
   /** The profile that has an id; undefined when none has. */
   ownerOf(id: KeyedIdentity | undefined): ProfileState | undefined {
     const owner = id === undefined ? TAKEN : this.#owner(id);
@@ -355,7 +364,11 @@ export class IdentityGraph {
   }
 
   /** Gives a free id to a profile. Returns false when the profile has too many. */
-  #bind(profile: ProfileState, { kind, value, key }: KeyedIdentity, { at, isPublic }: EventCause): boolean {
+  #bind(
+    profile: ProfileState,
+    { kind, value, key }: KeyedIdentity,
+    { at, isPublic }: Pick<EventCause, 'at' | 'isPublic'>,
+  ): boolean {
     if (!this.#makeRoom(profile, kind, weightOf(value))) {
       this.counts.overLimit++;
       return false;

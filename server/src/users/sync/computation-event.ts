@@ -64,17 +64,25 @@ export interface ReadChange {
   readonly computation: number;
   /** Names of its destinations; undefined for all of the computation. */
   readonly to: readonly string[] | undefined;
+  /** Somebody is no member of an audience any more. */
+  readonly isLeave: boolean;
+  readonly at: Time;
+  readonly sequence: number;
 }
 
 /** Reads what `computationEvent` made. */
 export function readComputationEvent(json: string, reader: IdentityReader): ReadChange {
-  const { userId, anonymousId, context, integrations } = JSON.parse(json) as Event;
+  const { userId, anonymousId, context, integrations, traits, timestamp } = JSON.parse(json) as Event;
   const recipient = userId === undefined ? { anonymousId: anonymousId! } : { userId };
+  const personas = context['personas'] as JsonObject;
   const { All: all = true, ...named } = integrations;
   return {
     ids: { user: reader.identity(...identityIn(recipient)), anonymous: undefined, external: [] },
     key: keyOf(recipient),
     computation: Number(String(computationIdIn(context)).replace(/^[a-z]+_/, '')),
     to: all === false ? Object.keys(named) : undefined,
+    isLeave: personas['computation_class'] === 'audience' && Object.values(traits ?? {})[0] === false,
+    at: Date.parse(timestamp),
+    sequence: Number(personas['sequence'] ?? 0),
   };
 }

@@ -366,9 +366,9 @@ describe('a destination that hears nothing for a while', () => {
   it('is told what is so where nobody knows whether it got the last event', () => {
     const sync = syncOf([BOTH]);
     const state = told(sync, user(5, 'u1'), { 12: true });
-    sync.uncertain(state, 12, { key: 'user u1', to: ['erp'] });
+    sync.uncertain(state, BOTH, { key: 'user u1', to: ['erp'] });
     expect(walk(sync, state, NOW)).toEqual([[true, { All: false, erp: true }]]);
-    sync.uncertain(state, 12, { key: 'user before', to: ['erp', 'other'] });
+    sync.uncertain(state, BOTH, { key: 'user before', to: ['erp', 'other'] });
     expect(walk(sync, state, NOW)).toEqual([[false, { All: false, erp: true }]]);
     expect(walk(sync, state, NOW)).toEqual([]);
   });

@@ -24,9 +24,13 @@ import {
 } from './sent.ts';
 import { Throttle } from './throttle.ts';
 
-/** Names of the documents that keep the numbers of members, and the profiles with changes that wait. */
+/**
+ * Names of the documents that keep the numbers of members, the profiles with changes that wait, and the highest sequence that was sent to a
+ * recipient who has no profile any more.
+ */
 export const MEMBERS_DOCUMENT = 'members';
 export const HELD_DOCUMENT = 'held';
+export const FLOOR_DOCUMENT = 'sequence-floor';
 
 /** Profiles whose changes wait no longer after a crash than otherwise. Others wait for their timer, a minute or two. */
 const STORED_HOLDS = 1000;
@@ -65,6 +69,8 @@ export interface MembershipSyncOptions {
   readonly members?: Readonly<Record<string, number>>;
   /** Profiles with changes that waited at the last commit. */
   readonly held?: readonly ProfileId[];
+  /** The highest sequence that was sent to somebody without a profile, at the last commit. */
+  readonly floor?: number;
   /** The changes that wait there go on waiting here. */
   readonly previous?: MembershipSync;
 }
@@ -86,14 +92,18 @@ export class MembershipSync {
   readonly #recounted = new Set<number>();
   /** What a walk does with the profiles of this slice. */
   readonly #visits = new Map<ProfileId, readonly SyncTarget[]>();
+  /** Whoever comes back is told with a higher sequence than this, also where the clock was set back. */
+  #floor: number;
   /** The documents as they are stored, or will be with the slice at work. */
   readonly #stored: Record<string, string>;
 
   constructor(options: MembershipSyncOptions) {
     this.#options = options;
     for (const [id, n] of Object.entries(options.members ?? {})) this.#members.set(Number(id), n);
-    const { previous, held = [] } = options;
+    const { previous, held = [], floor = 0 } = options;
+    this.#floor = floor;
     this.#stored = {
+      [FLOOR_DOCUMENT]: JSON.stringify(floor),
       [MEMBERS_DOCUMENT]: JSON.stringify(this.members()),
       [HELD_DOCUMENT]: JSON.stringify(held),
     };
@@ -122,6 +132,7 @@ export class MembershipSync {
     for (const [name, document] of [
       [MEMBERS_DOCUMENT, this.members()],
       [HELD_DOCUMENT, held],
+      [FLOOR_DOCUMENT, this.#floor],
     ] as const) {
       const text = JSON.stringify(document);
       if (text !== this.#stored[name]) documents[name] = document;
@@ -180,6 +191,35 @@ export class MembershipSync {
     return notifications;
   }
 
+  /**
+   * A profile is let go: whoever knows it as a member hears that it is none. Undefined, and nothing is told, where somebody cannot hear that
+   * now, or has still to hear it of a former id: the profile then has to stay.
+   */
+  leave(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] | undefined {
+    const told = [...state.computed].flatMap(([id, { sent }]) => {
+      const computation = this.#computations.get(id);
+      return computation?.kind === 'audience' ? [{ id, computation, sent }] : [];
+    });
+    if (told.some(({ computation, sent }) => this.#isAwaited(state, computation, sent))) return undefined;
+    const to = idOf(state);
+    const notifications =
+      to === undefined
+        ? []
+        : told.flatMap(({ id, sent }) => this.takeBack(state, id, { to, sent, now }).notifications);
+    for (const before of befores) this.erased(state.id, before);
+    this.#visits.delete(state.id);
+    return notifications;
+  }
+
+  /** Whether a destination has to hear of a profile that it is no member, and cannot now. */
+  #isAwaited(state: ProfileState, computation: Computation, sent: Sent): boolean {
+    const listeners = this.#options.listenersOf(computation, state.id);
+    const isConnected = (name: string) => listeners.connected.includes(name);
+    if (sent.owed?.some(({ destinations }) => destinations.some(isConnected))) return true;
+    const { connected, hearing } = whoNeeds(sent, false, { computation, listeners });
+    return computation.enabled ? connected.length > hearing.length : connected.length > 0;
+  }
+
   /** A profile is gone, and was not merged into another: it is a member no more, and nobody is told. */
   erased(profile: ProfileId, before: ProfileBefore): void {
     this.#leaveNumbers(before);
@@ -206,18 +246,19 @@ export class MembershipSync {
     const { connected, hearing } = whoNeeds(sent, false, { computation, listeners });
     const late = connected.filter((name) => !hearing.includes(name));
     const notifications = this.#send(state, computation, { recipient: to, value: false, now, to: hearing });
+    if (notifications.length > 0) this.#floor = Math.max(this.#floor, state.computed.get(id)!.sent.sequence);
     return { notifications, owed: late.length === 0 ? [] : [{ to: keyOf(to), destinations: late }] };
   }
 
   /** Some destinations may or may not have got an event of a profile. `key`: its recipient. */
   uncertain(
     { computed, ...state }: ProfileState,
-    id: number,
+    computation: Computation,
     { key, to }: { readonly key: string; readonly to: readonly string[] },
   ): void {
-    const one = computed.get(id);
-    const computation = this.#computations.get(id);
-    if (one === undefined || computation === undefined) return;
+    const value = computation.kind === 'audience' ? false : null;
+    const one = computed.get(computation.id) ?? { value, since: 0, sent: nothingSent() };
+    computed.set(computation.id, one);
     const names = to.filter((name) => computation.destinations.includes(name));
     if (optionalKeyOf(idOf(state)) === key) one.sent = withUnsure(one.sent, names);
     else one.sent = withOwed(one.sent, [{ to: key, destinations: names }]);
@@ -349,7 +390,8 @@ export class MembershipSync {
     if (told.to.length === 0) return [];
     const computed = state.computed.get(computation.id)!;
     const { value, recipient, now, to } = told;
-    const sequence = Math.max(now, computed.sent.sequence + 1);
+    const last = computed.sent.sequence;
+    const sequence = Math.max(now, (last === 0 ? this.#floor : last) + 1);
     const isCurrent = isSame(value, computed.value) && optionalKeyOf(idOf(state)) === keyOf(recipient);
     const at = Math.max(computed.sent.at, Math.min(now, isCurrent ? computed.since : now));
     computed.sent = { ...computed.sent, at, sequence };

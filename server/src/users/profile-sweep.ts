@@ -1,0 +1,281 @@
+import { DAY, type Duration, type Monotonic, SECOND } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
+import { type ForgottenCounts, NO_COUNTS, type ProfileRetention } from './contract.ts';
+import { decodeProfile, type ProfileState } from './identity/profile-state.ts';
+import {
+  bytesOf,
+  compareTurns,
+  excessShare,
+  isPast,
+  mayExceed,
+  type Turn,
+  TurnSampler,
+  turnOf,
+} from './retention.ts';
+import type { Slice } from './slice.ts';
+
+/** Profiles that are read at once. */
+const PAGE = 500;
+
+/** How long one slice looks at profiles while they take too much, in milliseconds. By time it looks at one page. */
+const ROOM_BUDGET: Duration = 200;
+
+/** Profiles that one slice lets go, and the events for the outbox with which it ends early: its commit keeps those of calls waiting. */
+const MAX_FORGOTTEN = 5000;
+const MAX_TOLD = 1000;
+
+/** Nobody goes while so many entries of the outbox are not in the log yet. */
+const MAX_UNSENT = 5000;
+
+/** Between two looks at all profiles for those whose time is over. */
+const PASS_PAUSE: Duration = DAY;
+
+/** Between two looks at the bytes that they take, and as a multiple of the time that a look has taken in vain. */
+const ROOM_PAUSE: Duration = SECOND;
+const PAUSE_PER_LOOK = 50;
+
+export interface SweepDependencies {
+  readonly store: ProfileStore;
+  readonly clock: Pick<Clock, 'monotonic' | 'steps'>;
+  readonly logger: Logger;
+}
+
+/**
+ * A look at all profiles, for those whose time is over (`time`), for how long ago those were seen that have to go to make room (`measure`), or to
+ * let these go (`room`).
+ */
+type Pass =
+  | { readonly kind: 'time'; at: ProfileId; advised: number }
+  | {
+      readonly kind: 'measure';
+      at: ProfileId;
+      readonly beganAt: Monotonic;
+      bytes: number;
+      readonly turns: TurnSampler;
+    }
+  | { readonly kind: 'room'; at: ProfileId; readonly last: Turn };
+
+/** What is at hand for the slice at work. */
+export interface SweepTerms {
+  readonly retention: ProfileRetention;
+  /** Everything in the log is applied: a profile may have been seen again in what is not. */
+  readonly isCaughtUp: boolean;
+  /** All profiles are being made anew. */
+  readonly isRebuilding: boolean;
+}
+
+interface WorkDone {
+  readonly done: number;
+  readonly hasMore: boolean;
+}
+
+const IDLE: WorkDone = { done: 0, hasMore: false };
+
+/**
+ * Lets profiles go whose time is over, and those that are too much for the disk. It walks over all of them, some in each slice: once a day by
+ * time, and twice whenever they take more than they may. Nothing of that is stored, and a process that starts begins anew: whoever goes
+ * goes with everything that follows from it in the commit of one slice.
+ *
+ * idle ─▶ time ─▶ idle; idle ─▶ measure ─▶ room ─▶ giving free pages back ─▶ idle
+ */
+export class ProfileSweep {
+  readonly #dependencies: SweepDependencies;
+  #pass: Pass | undefined;
+  #givesBack = false;
+  #nextPass: Monotonic = Number.NEGATIVE_INFINITY;
+  #nextLook: Monotonic = Number.NEGATIVE_INFINITY;
+  #hasAdvised = false;
+  /** Those that the slice at work lets go, and those of the pass under way. */
+  #slice: ForgottenCounts = NO_COUNTS.forgotten;
+  #passed = 0;
+
+  constructor(dependencies: SweepDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Other periods hold from now on, or another limit. */
+  restart(): void {
+    this.#pass = undefined;
+    this.#nextPass = Number.NEGATIVE_INFINITY;
+    this.#nextLook = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Those that the slice at work has let go; asked once. */
+  takeCounts(): ForgottenCounts {
+    const counts = this.#slice;
+    this.#slice = NO_COUNTS.forgotten;
+    return counts;
+  }
+
+  /** Does a piece, as the last step of a slice. Resolves to how many profiles went, and whether more is at hand. */
+  async step(slice: Slice, terms: SweepTerms): Promise<WorkDone> {
+    if (this.#pass === undefined) await this.#begin(terms);
+    if (this.#pass !== undefined) return this.#look(slice, this.#pass, terms);
+    if (!this.#givesBack) return IDLE;
+    this.#givesBack = await this.#dependencies.store.giveBack();
+    return { done: 0, hasMore: this.#givesBack };
+  }
+
+  async #begin({ retention, isCaughtUp, isRebuilding }: SweepTerms): Promise<void> {
+    const { anonymous, known, advised, bytes } = retention;
+    const now = this.#dependencies.clock.monotonic();
+    if (bytes !== undefined && now >= this.#nextLook && (await this.#isTooMuch(bytes))) {
+      this.#pass = { kind: 'measure', at: 0, beganAt: now, bytes: 0, turns: new TurnSampler() };
+      return;
+    }
+    const isWanted = anonymous !== undefined || known !== undefined || advised?.anonymous !== undefined;
+    if (!isWanted || !isCaughtUp || isRebuilding || now < this.#nextPass) return;
+    this.#nextPass = now + PASS_PAUSE;
+    this.#pass = { kind: 'time', at: 0, advised: 0 };
+  }
+
+  /** Where files are large and rows do not fill them, what they have too much is given back. */
+  async #isTooMuch(allowed: number): Promise<boolean> {
+    const { store, clock } = this.#dependencies;
+    const began = clock.monotonic();
+    this.#nextLook = began + ROOM_PAUSE;
+    if (!mayExceed((await store.size()).bytes, allowed)) return false;
+    if (excessShare(await store.usedBytes(), allowed) > 0) return true;
+    this.#givesBack = true;
+    this.#pauseAfter(began);
+    return false;
+  }
+
+  /** A look at all rows that led to nothing is not made again at once. */
+  #pauseAfter(began: Monotonic): void {
+    const now = this.#dependencies.clock.monotonic();
+    this.#nextLook = now + Math.max(ROOM_PAUSE, PAUSE_PER_LOOK * (now - began));
+  }
+
+  async #look(slice: Slice, pass: Pass, terms: SweepTerms): Promise<WorkDone> {
+    const { clock } = this.#dependencies;
+    const mayGo = pass.kind !== 'time' || (terms.isCaughtUp && !terms.isRebuilding);
+    if (!mayGo || (pass.kind !== 'measure' && (await this.#isOutboxFull(slice)))) return IDLE;
+    const until = clock.monotonic() + (pass.kind === 'time' ? 0 : ROOM_BUDGET);
+    let done = 0;
+    do {
+      const page = await this.#dependencies.store.scan(pass.at, PAGE);
+      done += await this.#lookAt(slice, pass, { page, terms });
+      if (page.length === 0 || (page.length < PAGE && pass.at === page.at(-1)!.id)) {
+        this.#count(pass, done);
+        await this.#end(pass, terms.retention);
+        return { done, hasMore: true };
+      }
+    } while (done < MAX_FORGOTTEN && slice.told < MAX_TOLD && clock.monotonic() < until);
+    this.#count(pass, done);
+    return { done, hasMore: true };
+  }
+
+  /** Resolves to the number of profiles of a page that went. */
+  async #lookAt(
+    slice: Slice,
+    pass: Pass,
+    {
+      page,
+      terms,
+    }: {
+      readonly page: readonly { readonly id: ProfileId; readonly state: Uint8Array }[];
+      readonly terms: SweepTerms;
+    },
+  ): Promise<number> {
+    const going: ProfileId[] = [];
+    for (const { id, state } of page) {
+      const profile = decoded(id, state);
+      if (profile !== undefined && this.#goes(pass, profile, terms)) going.push(id);
+      if (profile !== undefined) this.#note(pass, profile, { state, terms });
+    }
+    await slice.load(going);
+    let gone = 0;
+    for (const id of going) {
+      if (slice.told >= MAX_TOLD) {
+        // The next slice goes on here.
+        pass.at = id - 1;
+        return gone;
+      }
+      // An event of this slice may have changed it.
+      const profile = slice.state(id);
+      if (profile !== undefined && this.#goes(pass, profile, terms) && slice.letGo(profile)) gone++;
+    }
+    pass.at = page.at(-1)?.id ?? pass.at;
+    return gone;
+  }
+
+  #goes(pass: Pass, profile: ProfileState, { retention }: SweepTerms): boolean {
+    if (pass.kind === 'time') return isPast(profile, retention, this.#dependencies.clock);
+    if (pass.kind === 'measure') return false;
+    const turn = turnOf(profile, retention);
+    return turn !== undefined && compareTurns(turn, pass.last) <= 0;
+  }
+
+  #note(
+    pass: Pass,
+    profile: ProfileState,
+    { state, terms }: { readonly state: Uint8Array; readonly terms: SweepTerms },
+  ): void {
+    const { retention } = terms;
+    const { advised } = retention;
+    if (pass.kind === 'time' && advised !== undefined && isPast(profile, advised, this.#dependencies.clock))
+      pass.advised++;
+    if (pass.kind !== 'measure') return;
+    const bytes = bytesOf(profile, state);
+    pass.bytes += bytes;
+    const turn = turnOf(profile, retention);
+    if (turn !== undefined) pass.turns.add(turn, bytes);
+  }
+
+  async #end(pass: Pass, retention: ProfileRetention): Promise<void> {
+    const { store, logger } = this.#dependencies;
+    this.#pass = undefined;
+    if (pass.kind === 'measure') {
+      // More may have come meanwhile.
+      const share = excessShare(await store.usedBytes(), retention.bytes ?? Number.POSITIVE_INFINITY);
+      const last = pass.turns.lastTurnFor(pass.bytes * share);
+      if (share > 0 && last !== undefined) this.#pass = { kind: 'room', at: 0, last };
+      else this.#pauseAfter(pass.beganAt);
+      if (share > 0 && last === undefined)
+        logger.warn({ allowedBytes: retention.bytes, hint: NO_ROOM_HINT }, 'profiles.no_room');
+      return;
+    }
+    if (this.#passed > 0) {
+      const reason = pass.kind === 'time' ? 'retention' : 'space';
+      logger.info({ profiles: this.#passed, reason }, 'profiles.forgotten');
+      this.#passed = 0;
+      this.#givesBack = true;
+    }
+    if (pass.kind !== 'time' || pass.advised === 0 || this.#hasAdvised) return;
+    this.#hasAdvised = true;
+    logger.warn(
+      { profiles: pass.advised, setting: 'retention.profiles', hint: ADVICE },
+      'profiles.unbounded',
+    );
+  }
+
+  async #isOutboxFull(slice: Slice): Promise<boolean> {
+    const [oldest] = await this.#dependencies.store.outbox(0, 1);
+    return oldest !== undefined && slice.cursor.nextOutbox - oldest.sequence > MAX_UNSENT;
+  }
+
+  #count({ kind }: Pass, n: number): void {
+    const reason = kind === 'time' ? 'retention' : 'space';
+    this.#slice = { ...this.#slice, [reason]: this.#slice[reason] + n };
+    this.#passed += n;
+  }
+}
+
+const NO_ROOM_HINT =
+  'profiles take more than half of limits.disk, and server sources have sent events of all that are left: raise it, or set ' +
+  'retention.profiles.known';
+const ADVICE =
+  'these profiles without a userId had no event for 90 days, and a new installation would let them go: set ' +
+  'retention.profiles.anonymous to 90d, or to off to keep them';
+
+/** Undefined for a state that cannot be read: a slice that needs it tells of it. */
+function decoded(id: ProfileId, state: Uint8Array): ProfileState | undefined {
+  try {
+    return decodeProfile(id, state);
+  } catch {
+    return undefined;
+  }
+}

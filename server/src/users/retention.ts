@@ -1,0 +1,96 @@
+import type { Duration, Time } from '../model/time.ts';
+import { type Clock, elapsedSince } from '../ports/clock.ts';
+import type { ProfileId } from '../ports/profile-store.ts';
+import type { ProfileRetention } from './contract.ts';
+import type { ProfileState } from './identity/profile-state.ts';
+
+type SeenProfile = Pick<ProfileState, 'id' | 'userId' | 'sources' | 'lastSeenAt'>;
+
+/**
+ * Whether a profile has been kept long enough since its newest event. By the monotonic clock: a wall clock that is wrong for a while lets
+ * nobody go.
+ */
+export function isPast(
+  { userId, lastSeenAt }: Pick<SeenProfile, 'userId' | 'lastSeenAt'>,
+  { anonymous, known }: { readonly anonymous?: Duration; readonly known?: Duration },
+  clock: Pick<Clock, 'monotonic' | 'steps'>,
+): boolean {
+  const period = userId === undefined ? anonymous : known;
+  if (period === undefined) return false;
+  // One without an event is there because something has to be told of it.
+  return !Number.isFinite(lastSeenAt) || elapsedSince(lastSeenAt, clock) >= period;
+}
+
+/** The place of a profile among those that may go to make room: visitors before users, and of equal ones those that were seen longest ago. */
+export interface Turn {
+  readonly isAnonymous: boolean;
+  readonly lastSeenAt: Time;
+  readonly id: ProfileId;
+}
+
+/** Undefined for a profile that stays however little room there is: a server source, whose key is secret, has sent an event of it. */
+export function turnOf(
+  { id, userId, sources, lastSeenAt }: SeenProfile,
+  { protectedSources }: Pick<ProfileRetention, 'protectedSources'>,
+): Turn | undefined {
+  for (const source of protectedSources) if (sources.has(source)) return undefined;
+  return { isAnonymous: userId === undefined, lastSeenAt, id };
+}
+
+/** Negative when `a` goes before `b`. */
+export function compareTurns(a: Turn, b: Turn): number {
+  if (a.isAnonymous !== b.isAnonymous) return a.isAnonymous ? -1 : 1;
+  return a.lastSeenAt - b.lastSeenAt || a.id - b.id;
+}
+
+/** Turns that are kept in mind of all: with fewer profiles what follows is exact, and else right to about one in a hundred. */
+const MAX_SAMPLES = 20_000;
+
+/** Finds the last turn that has to come for so many bytes, from a part of all profiles at even distances. */
+export class TurnSampler {
+  #samples: { readonly turn: Turn; readonly bytes: number }[] = [];
+  /** One of so many is kept. */
+  #step = 1;
+  #seen = 0;
+
+  add(turn: Turn, bytes: number): void {
+    if (this.#seen++ % this.#step !== 0) return;
+    this.#samples.push({ turn, bytes });
+    if (this.#samples.length < MAX_SAMPLES) return;
+    this.#samples = this.#samples.filter((_, nth) => nth % 2 === 0);
+    this.#step *= 2;
+  }
+
+  /** Undefined when there is nobody who may go. Where all of them are not enough, the last of all. */
+  lastTurnFor(bytes: number): Turn | undefined {
+    let sum = 0;
+    const samples = this.#samples.sort((a, b) => compareTurns(a.turn, b.turn));
+    const enough = samples.find((sample) => {
+      sum += sample.bytes * this.#step;
+      return sum >= bytes;
+    });
+    return (enough ?? samples.at(-1))?.turn;
+  }
+}
+
+/** What a profile takes of the file beside its state: its row, and a row for each of its ids. */
+const ROW_BYTES = 24;
+const ID_BYTES = 32;
+
+export function bytesOf({ identities }: Pick<ProfileState, 'identities'>, state: Uint8Array): number {
+  return state.length + ROW_BYTES + ID_BYTES * identities.length;
+}
+
+/** Room is made when profiles take so much of what they may, and until they take so much: a look at all of them is not due at once again. */
+const FULL = 0.9;
+const ROOMY = 0.8;
+
+/** The share of profiles, by what they take, that has to go; 0 where all have room. */
+export function excessShare(used: number, allowed: number): number {
+  return used <= FULL * allowed ? 0 : 1 - (ROOMY * allowed) / used;
+}
+
+/** Whether files of this size are a reason to ask how much of them is used. */
+export function mayExceed(bytes: number, allowed: number): boolean {
+  return bytes > FULL * allowed;
+}

@@ -19,12 +19,16 @@ import type { Slice } from './slice.ts';
 /** Profiles that are read at once. */
 const PAGE = 500;
 
-/** How long one slice looks at profiles while they take too much, in milliseconds. By time it looks at one page. */
-const ROOM_BUDGET: Duration = 200;
+/**
+ * Pages that one slice looks at while profiles take too much; by time it looks at one. A slice makes 10,000 profiles of made-up ids at most,
+ * so this many let as many go: on a machine that is busy a part of the time would not.
+ */
+const ROOM_PAGES = 80;
 
-/** Profiles that one slice lets go, and the events for the outbox with which it ends early: its commit keeps those of calls waiting. */
-const MAX_FORGOTTEN = 5000;
+/** Profiles that one slice lets go, and the events for the outbox and bytes of states with which it ends early. */
+const MAX_FORGOTTEN = 20_000;
 const MAX_TOLD = 1000;
+const MAX_LOADED = 64 * 1024 * 1024;
 
 /** Nobody goes while so many entries of the outbox are not in the log yet. */
 const MAX_UNSENT = 5000;
@@ -150,20 +154,20 @@ export class ProfileSweep {
   }
 
   async #look(slice: Slice, pass: Pass, terms: SweepTerms): Promise<WorkDone> {
-    const { clock } = this.#dependencies;
     const mayGo = pass.kind !== 'time' || (terms.isCaughtUp && !terms.isRebuilding);
     if (!mayGo || (pass.kind !== 'measure' && (await this.#isOutboxFull(slice)))) return IDLE;
-    const until = clock.monotonic() + (pass.kind === 'time' ? 0 : ROOM_BUDGET);
     let done = 0;
-    do {
+    for (let pages = pass.kind === 'time' ? 1 : ROOM_PAGES; pages > 0; pages--) {
       const page = await this.#dependencies.store.scan(pass.at, PAGE);
       done += await this.#lookAt(slice, pass, { page, terms });
       if (page.length === 0 || (page.length < PAGE && pass.at === page.at(-1)!.id)) {
         this.#count(pass, done);
         await this.#end(pass, terms.retention);
-        return { done, hasMore: true };
+        const isMeasured = pass.kind === 'measure' && this.#pass !== undefined;
+        return isMeasured ? this.#look(slice, this.#pass!, terms) : { done, hasMore: true };
       }
-    } while (done < MAX_FORGOTTEN && slice.told < MAX_TOLD && clock.monotonic() < until);
+      if (done >= MAX_FORGOTTEN || slice.told >= MAX_TOLD || slice.loadedBytes >= MAX_LOADED) break;
+    }
     this.#count(pass, done);
     return { done, hasMore: true };
   }

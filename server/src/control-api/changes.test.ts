@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DestinationRecord, SourceRecord, TokenRecord } from '../model/settings.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import { diffRecords } from './changes.ts';
+import { diffRecords, planRecords } from './changes.ts';
 
 const AUTHOR = { by: 'ann', clock: { now: () => 7, monotonic: () => 1000 } };
 const BY = { by: 'ann', at: 7 };
@@ -101,8 +101,9 @@ describe('the changes of a wish', () => {
   test('are the records that differ, as they were and as they are', () => {
     const { sources, audit = [] } = diffRecords({ sources: [{ ...SOURCE, mode: 'strict' }] }, NOW, AUTHOR);
     expect(sources).toEqual([{ ...SOURCE, mode: 'strict' }]);
-    expect(audit).toMatchObject([
+    expect(audit).toEqual([
       {
+        ...BY,
         action: 'changed',
         kind: 'source',
         name: 'site',
@@ -112,11 +113,43 @@ describe('the changes of a wish', () => {
     ]);
   });
 
+  test('leave in the trail the fields alone that differ, however deep they are', () => {
+    const { settings } = DESTINATION;
+    const stored = { ...DESTINATION, settings: { ...settings, filter: { types: ['track' as const] } } };
+    const now = { ...NOW, destinations: [{ ...stored, id: 1, version: 3 }] };
+    const wish = {
+      ...stored,
+      enabled: false,
+      settings: { ...settings, filter: { types: ['identify' as const] }, concurrency: 3 },
+    };
+    const { audit = [] } = diffRecords({ destinations: [wish] }, now, AUTHOR);
+    expect(audit[0]).toMatchObject({
+      before: { enabled: true, settings: { filter: { types: ['track'] } } },
+      after: { enabled: false, settings: { filter: { types: ['identify'] }, concurrency: 3 } },
+    });
+    expect(Object.keys(Object(audit[0]!.before)).sort()).toEqual(['enabled', 'settings']);
+    expect(Object.keys(Object(Object(audit[0]!.after).settings)).sort()).toEqual(['concurrency', 'filter']);
+  });
+
+  test('of a plan are whole records', () => {
+    const wish = {
+      sources: [{ ...SOURCE, mode: 'strict' as const }],
+      removed: [{ kind: 'token' as const, name: 'ci' }],
+    };
+    const shown = { ...SOURCE, dedupeWindow: '1d' };
+    expect(planRecords(wish, NOW, AUTHOR)).toMatchObject([
+      { action: 'changed', kind: 'source', name: 'site', before: shown, after: { ...shown, mode: 'strict' } },
+      { action: 'removed', kind: 'token', name: 'ci' },
+    ]);
+  });
+
   test('are also those whose secrets differ, which nobody sees', () => {
     const other = { ...DESTINATION, settings: { ...DESTINATION.settings, sharedSecret: 'the-other-secret' } };
     const { destinations, audit = [] } = diffRecords({ destinations: [other] }, NOW, AUTHOR);
     expect(destinations).toEqual([other]);
-    expect(audit[0]!.after).toEqual(audit[0]!.before);
+    const hint = { settings: { sharedSecret: { set: true, hint: 'cret' } } };
+    expect(audit[0]).toMatchObject({ before: hint, after: hint });
+    expect(Object.keys(Object(Object(audit[0]!.after).settings))).toEqual(['sharedSecret']);
     expect(JSON.stringify(audit)).not.toContain('the-');
   });
 

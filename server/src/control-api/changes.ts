@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AlertRecord } from '../model/alert.ts';
 import { RETRY_WINDOW } from '../model/delivery.ts';
 import { isDelivering, recordSwitch } from '../model/destination.ts';
-import type { JsonObject } from '../model/json.ts';
+import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import {
   AUDIENCES_SOURCE,
   type AudienceRecord,
@@ -57,44 +57,13 @@ export interface Author {
 }
 
 /**
- * The differences between the desired and the stored records, with an entry of the audit trail for each. The first audience or
- * computed trait brings the source of their events with it.
+ * The differences between the desired and the stored records, with an entry of the audit trail for each: of a changed record it has only the
+ * fields that differ. The first audience or computed trait brings the source of their events with it.
  */
-export function diffRecords(
-  wish: DesiredRecords,
-  now: SettingsSnapshot,
-  { by, clock, makeKey = makeSigningKey }: Author,
-): SettingsChanges {
-  const sources = changedRecords(SOURCE, now.sources, [
-    ...completeSources(wish.sources ?? [], now.sources),
-    ...systemSources(wish),
-  ]);
-  const at = clock.now();
-  const stored = new Map(now.destinations.map((one) => [one.name, one]));
-  const wanted = wish.destinations?.map((record) =>
-    withSigningKey(
-      withPauses(record, stored.get(record.name), clock.monotonic()),
-      stored.get(record.name)?.signingKey,
-      makeKey,
-    ),
-  );
-  const destinations = changedRecords(DESTINATION, now.destinations, wanted);
-  const audiences = changedRecords(AUDIENCE, now.audiences, withKeys(wish.audiences, now.audiences));
-  const traits = changedRecords(TRAIT, now.traits, withKeys(wish.traits, now.traits));
-  const alerts = changedRecords(ALERT, now.alerts, withMemories(wish.alerts, now.alerts));
-  const tokens = changedRecords(TOKEN, now.tokens, wish.tokens);
-  const gone = (kind: RecordKind) =>
-    new Set((wish.removed ?? []).flatMap((one) => (one.kind === kind ? [one.name] : [])));
-  const removed: Pick<RecordDifference<object>, 'entry'>[] = [
-    ...removedRecords(SOURCE, now.sources, gone('source')),
-    ...removedRecords(DESTINATION, now.destinations, gone('destination')),
-    ...removedRecords(AUDIENCE, now.audiences, gone('audience')),
-    ...removedRecords(TRAIT, now.traits, gone('trait')),
-    ...removedRecords(ALERT, now.alerts, gone('alert')),
-    ...removedRecords(TOKEN, now.tokens, gone('token')),
-  ];
-  const definitions = [...audiences, ...traits];
-  const differences = [...sources, ...destinations, ...definitions, ...alerts, ...tokens, ...removed];
+export function diffRecords(wish: DesiredRecords, now: SettingsSnapshot, author: Author): SettingsChanges {
+  const { sources, destinations, audiences, traits, alerts, tokens, removed } = compare(wish, now, author);
+  const written = [...sources, ...destinations, ...audiences, ...traits, ...alerts, ...tokens];
+  const at = author.clock.now();
   return {
     sources: sources.map(({ record }) => record),
     destinations: destinations.map(({ record }) => record),
@@ -103,7 +72,57 @@ export function diffRecords(
     alerts: alerts.map(({ record }) => record),
     tokens: tokens.map(({ record }) => record),
     removed: removed.map(({ entry: { kind, name } }) => ({ kind, name })),
-    audit: differences.map(({ entry }) => ({ ...entry, by, at })),
+    audit: [...written, ...removed].map(({ entry, changed }) => ({
+      ...entry,
+      ...changed,
+      by: author.by,
+      at,
+    })),
+  };
+}
+
+/** The same differences with the records as they were and would be, whole. */
+export function planRecords(wish: DesiredRecords, now: SettingsSnapshot, author: Author): AuditEntry[] {
+  const at = author.clock.now();
+  const all: readonly (readonly Pick<RecordDifference<object>, 'entry'>[])[] = Object.values(
+    compare(wish, now, author),
+  );
+  return all.flat().map(({ entry }) => ({ ...entry, by: author.by, at }));
+}
+
+function compare(
+  wish: DesiredRecords,
+  now: SettingsSnapshot,
+  { clock, makeKey = makeSigningKey }: Author,
+) {
+  const stored = new Map(now.destinations.map((one) => [one.name, one]));
+  const wanted = wish.destinations?.map((record) =>
+    withSigningKey(
+      withPauses(record, stored.get(record.name), clock.monotonic()),
+      stored.get(record.name)?.signingKey,
+      makeKey,
+    ),
+  );
+  const gone = (kind: RecordKind) =>
+    new Set((wish.removed ?? []).flatMap((one) => (one.kind === kind ? [one.name] : [])));
+  return {
+    sources: changedRecords(SOURCE, now.sources, [
+      ...completeSources(wish.sources ?? [], now.sources),
+      ...systemSources(wish),
+    ]),
+    destinations: changedRecords(DESTINATION, now.destinations, wanted),
+    audiences: changedRecords(AUDIENCE, now.audiences, withKeys(wish.audiences, now.audiences)),
+    traits: changedRecords(TRAIT, now.traits, withKeys(wish.traits, now.traits)),
+    alerts: changedRecords(ALERT, now.alerts, withMemories(wish.alerts, now.alerts)),
+    tokens: changedRecords(TOKEN, now.tokens, wish.tokens),
+    removed: [
+      ...removedRecords(SOURCE, now.sources, gone('source')),
+      ...removedRecords(DESTINATION, now.destinations, gone('destination')),
+      ...removedRecords(AUDIENCE, now.audiences, gone('audience')),
+      ...removedRecords(TRAIT, now.traits, gone('trait')),
+      ...removedRecords(ALERT, now.alerts, gone('alert')),
+      ...removedRecords(TOKEN, now.tokens, gone('token')),
+    ],
   };
 }
 
@@ -174,6 +193,8 @@ function withSigningKey(
 interface RecordDifference<Of> {
   readonly record: Of;
   readonly entry: Omit<AuditEntry, 'at' | 'by'>;
+  /** What differs, in the place of the whole records. */
+  readonly changed?: { readonly before: JsonObject; readonly after: JsonObject };
 }
 
 interface RecordComparison<Of> {
@@ -228,12 +249,44 @@ function changedRecords<Of extends { readonly name: string }>(
   const byName = new Map(known.map((one) => [one.name, one]));
   return wanted.flatMap((record): RecordDifference<Of>[] => {
     const { name } = record;
-    const before = byName.get(name);
+    const known = byName.get(name);
     const after = shown(record);
-    if (before === undefined) return [{ record, entry: { action: 'created', kind, name, after } }];
-    if (isDeepStrictEqual(whole(before), whole(record))) return [];
-    return [{ record, entry: { action: 'changed', kind, name, before: shown(before), after } }];
+    if (known === undefined) return [{ record, entry: { action: 'created', kind, name, after } }];
+    const [one, other] = [whole(known), whole(record)];
+    if (isDeepStrictEqual(one, other)) return [];
+    const before = shown(known);
+    const changed = changedFields([one, before], [other, after]);
+    return [{ record, entry: { action: 'changed', kind, name, before, after }, changed }];
   });
+}
+
+/** An object with its secrets, and as it is shown. */
+type Secret = readonly [whole: object, shown: JsonObject];
+
+/** The fields of two objects that differ, as they are shown: those too whose secrets differ, which look the same. Lists are not taken apart. */
+function changedFields(
+  [wholeBefore, shownBefore]: Secret,
+  [wholeAfter, shownAfter]: Secret,
+): { readonly before: JsonObject; readonly after: JsonObject } {
+  const [one, other] = [wholeBefore as JsonObject, wholeAfter as JsonObject];
+  const before: Record<string, Json> = {};
+  const after: Record<string, Json> = {};
+  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    if (isDeepStrictEqual(one[name], other[name])) continue;
+    const [shown, shownThen] = [shownBefore[name], shownAfter[name]];
+    if ([one[name], other[name], shown, shownThen].every((value) => isObject(value))) {
+      const inner = changedFields(
+        [one[name] as object, shown as JsonObject],
+        [other[name] as object, shownThen as JsonObject],
+      );
+      before[name] = inner.before;
+      after[name] = inner.after;
+      continue;
+    }
+    if (shown !== undefined) before[name] = shown;
+    if (shownThen !== undefined) after[name] = shownThen;
+  }
+  return { before, after };
 }
 
 function removedRecords<Of extends { readonly name: string }>(

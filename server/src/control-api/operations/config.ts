@@ -3,7 +3,7 @@ import type { Destination } from '../../model/destination.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
 import { AUDIENCES_SOURCE, type RecordKind, type RecordName, type Role } from '../../model/settings.ts';
 import type { AuditEntry, SettingsSnapshot } from '../../ports/settings-store.ts';
-import { type DesiredRecords, diffRecords } from '../changes.ts';
+import { type DesiredRecords, diffRecords, planRecords } from '../changes.ts';
 import {
   type ApiOperation,
   type Described,
@@ -165,7 +165,7 @@ async function putConfig(
     const changes = diffRecords(wish, now, { by, clock });
     const cut = disconnectedBy(wish, now);
     planned = {
-      changes: (changes.audit ?? []).filter(isOfFile).map(changeView),
+      changes: planRecords(wish, now, { by, clock }).filter(isOfFile).map(changeView),
       kept: keptRecords(body, now, query.prune),
       disconnects: await pendingDeliveries(cut, dependencies),
     };

@@ -31,7 +31,6 @@ import { SourceRateLimiter } from './ingest/rate-limits.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import { type Destination, withoutEndpoints } from './model/destination.ts';
-import { DAY } from './model/time.ts';
 import {
   callsStored,
   createSingleJobs,
@@ -52,6 +51,7 @@ import { LiveTail } from './reporting/live-tail.ts';
 import { ReportService } from './reporting/status.ts';
 import { TimelineRecorder } from './reporting/timeline.ts';
 import { readTimeline } from './reporting/timeline-query.ts';
+import { logRetention, warnOfUnbounded } from './retention-wiring.ts';
 import { Router } from './routing/router.ts';
 import { startServers } from './servers.ts';
 import { publicKeyLookup, sourceNameLookup } from './settings-service.ts';
@@ -202,6 +202,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   timeline.start();
   started.add(timeline);
   const jobs = started.add(createSingleJobs(storage));
+  void warnOfUnbounded(storage);
   const maintenance = createMaintenance(storage);
   await jobs.add('maintenance', maintenance);
   const replayer = createReplayer(storage, dispatcher);
@@ -344,22 +345,13 @@ function createTimeline({
   });
 }
 
-function createMaintenance({
-  store,
-  clock,
-  settings,
-  config,
-  options,
-}: StorageDependencies): MaintenanceWorker {
-  const { retention, limits } = config;
-  const disk = limits.disk === undefined ? {} : { disk: limits.disk };
-  const longestDedupeWindow = () =>
-    Math.max(DAY, ...settings.now().sources.map(({ dedupeWindow = DAY }) => dedupeWindow));
+function createMaintenance(inputs: StorageDependencies): MaintenanceWorker {
+  const { store, clock, options } = inputs;
   return new MaintenanceWorker({
     log: store.log,
     clock,
     logger: options.logger,
-    retention: () => ({ ...retention, ...disk, messageIds: longestDedupeWindow() }),
+    retention: logRetention(inputs),
     mark: () => clock.mark(),
   });
 }

@@ -21,6 +21,10 @@ class Stored implements SettingsStore {
     return this.snapshot;
   }
 
+  async auditedBefore() {
+    return 0;
+  }
+
   async apply({ sources }: SettingsChanges) {
     this.applied++;
     await new Promise((resolve) => setImmediate(resolve));

@@ -2,7 +2,7 @@ import type { EventPlan } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
 import type { ErasedCounts } from '../model/regulation.ts';
 import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
-import type { Duration, Monotonic } from '../model/time.ts';
+import type { Duration, Monotonic, Time } from '../model/time.ts';
 import type { ClockMark } from './clock.ts';
 import type { PendingSetId } from './delivery-queue.ts';
 
@@ -182,6 +182,10 @@ export interface Retention {
    * store's own window.
    */
   readonly messageIds?: Duration;
+  /** Entries of the audit trail from before this time of the wall clock go. Absent: none do. */
+  readonly auditBefore?: Time;
+  /** Regulations that ended before this time of the wall clock go; whom they suppress stays suppressed. Absent: none do. */
+  readonly regulationsBefore?: Time;
   /** Bytes that the store may take; the oldest events go first. Absent: no limit. */
   readonly disk?: number;
 }

@@ -21,6 +21,9 @@ export interface Regulations {
   /** Resolves to regulations below a number, the newest first, at most `max`. A damaged one is left out, and named in `LogSize.damage`. */
   list(max: number, below?: number): Promise<readonly StoredRegulation[]>;
 
+  /** Resolves to the number of those that ended before a time. `EventLog.maintain` drops them when they are old; `get` and `list` then know them no more. */
+  endedBefore(time: Time): Promise<number>;
+
   /** Resolves to those that are not done, the oldest first. A damaged one is left out, and named in `LogSize.damage`. */
   open(): Promise<readonly StoredRegulation[]>;
 
@@ -73,6 +76,11 @@ export interface StoredRegulation extends Regulation {
 /** A regulation as a store keeps it: without its number, which is its key. */
 export type RegulationDocument = Omit<StoredRegulation, 'number'>;
 
+/** Whether a regulation ended before a time. */
+export function hasEnded({ step, finishedAt, createdAt }: RegulationDocument, before: Time): boolean {
+  return step === 'done' && (finishedAt ?? createdAt) < before;
+}
+
 /** A regulation before its first step. An `UNSUPPRESS` is done with the commit that creates it. */
 export function newDocument(regulation: NewRegulation): RegulationDocument {
   const { id, type, createdAt, by, userIds, anonymousIds = [], unknown } = regulation;
@@ -92,7 +100,7 @@ export function newDocument(regulation: NewRegulation): RegulationDocument {
   };
 }
 
-/** The entry of a new regulation in the audit trail. It names no user: the trail is kept for ever. */
+/** The entry of a new regulation in the audit trail. It names no user: the trail may be kept for ever. */
 export function creationEntry({
   id,
   type,

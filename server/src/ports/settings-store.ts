@@ -34,9 +34,18 @@ export interface SettingsStore {
    */
   apply(changes: SettingsChanges, basis?: SettingsSnapshot): Promise<SettingsSnapshot>;
 
-  /** Resolves to the audit trail, the newest first, at most `limit` entries; go on with `next` until it is absent. */
+  /**
+   * Resolves to the audit trail, the newest first, at most `limit` entries and about `MAX_AUDIT_PAGE` characters; go on with `next` until it is
+   * absent. `EventLog.maintain` drops what is old.
+   */
   audit(query: AuditQuery, limit: number, from?: number): Promise<AuditPage>;
+
+  /** Resolves to the number of entries of the audit trail from before a time. */
+  auditedBefore(time: Time): Promise<number>;
 }
+
+/** Characters of records after which a page of the audit trail ends. It has one entry at least. */
+export const MAX_AUDIT_PAGE = 1_000_000;
 
 /** Another node has changed the settings meanwhile, and nothing was changed: load them and decide again. */
 export class SettingsMovedError extends StorageError {

@@ -10,7 +10,7 @@ import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { RegulationType } from '../../src/model/regulation.ts';
 import { batch, event, owedBatch } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
-import { findAll } from '../conformance/upkeep.ts';
+import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 import { openStore } from '../support/shared-writer.ts';
 
 let root: string;
@@ -116,6 +116,32 @@ describe('a backup from before a regulation', () => {
       expect(await regulations.suppression('visitor', 'anonymous')).toMatchObject({ regulation: id });
       expect(await regulations.suppression('joined', 'anonymous')).toMatchObject({ regulation: id });
       expect(await regulations.suppression('device', 'anonymous')).toBeUndefined();
+    });
+  });
+
+  it('heeds regulations whose receipts are gone by now, and carries none out again that it knows', async () => {
+    await store.backup(join(root, 'backup'));
+    await regulate('DELETE_ONLY', 'gone');
+    await regulate('SUPPRESS_ONLY', 'hushed');
+    await keepUp(store, START, { ...FOR_EVER, regulationsBefore: START + 1 });
+    expect(await store.regulations.list(10)).toEqual([]);
+    const journal = readJournal(join(data(), JOURNAL_FILE));
+    expect(journal).toHaveLength(2);
+    await restored(async (copy) => {
+      expect(await findAll(copy, { userId: 'gone' })).toEqual([]);
+      expect(await copy.regulations.suppression('hushed')).toBeDefined();
+    });
+    // Both have come back since.
+    await regulate('UNSUPPRESS', 'hushed');
+    await store.log.append(batch([event('again', 1, { userId: 'gone' })]));
+    await store.stop();
+    store = await openStore({ folder: data() });
+    expect(readJournal(join(data(), JOURNAL_FILE))).toHaveLength(3);
+    rmSync(join(root, 'backup'), { recursive: true });
+    await store.backup(join(root, 'backup'));
+    await restored(async (copy) => {
+      expect(await findAll(copy, { userId: 'gone' })).not.toEqual([]);
+      expect(await copy.regulations.suppression('hushed')).toBeUndefined();
     });
   });
 

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { REGULATION_TYPES, type RegulationSubject, type RegulationType } from '../../src/model/regulation.ts';
+import { DAY, HOUR } from '../../src/model/time.ts';
 import type { Regulations } from '../../src/ports/regulations.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, event, owedBatch } from './batches.ts';
 import { START, type Subject } from './harness.ts';
-import { findAll } from './upkeep.ts';
+import { FOR_EVER, findAll, keepUp } from './upkeep.ts';
 
 const HOSTILE = ['constructor', '__proto__', '"}],"userId":"x', 'ü日本\u0000', ' ', 'a'.repeat(1000)];
 
@@ -12,6 +13,7 @@ const HOSTILE = ['constructor', '__proto__', '"}],"userId":"x', 'ü日本\u0000'
 export function regulationsConformance(subject: Subject): void {
   describe('regulations', () => {
     keepsRegulations(subject);
+    letsGo(subject);
     suppresses(subject);
     countsErased(subject);
     findsAnonymous(subject);
@@ -139,6 +141,36 @@ function keepsRegulations(subject: Subject): void {
     expect(rest.map(({ id }) => id)).toEqual(ids.slice(3));
     expect(await subject.store.regulations.get('none')).toBeUndefined();
     await expect(subject.store.regulations.advance('none', { step: 'done' })).rejects.toThrow();
+  });
+}
+
+function letsGo(subject: Subject): void {
+  it('lets receipts go of regulations that ended before a time, and nothing that is under way or suppressed', async () => {
+    const { store } = subject;
+    const old = await create(store, 'SUPPRESS_ONLY', ['old']);
+    const underWay = await create(store, 'SUPPRESS_WITH_DELETE', ['under way']);
+    const young = await create(store, 'SUPPRESS_ONLY', ['young']);
+    const at: Record<string, number> = { [old.id]: START + DAY, [young.id]: START + 3 * DAY };
+    for (const [id, finishedAt] of Object.entries(at)) {
+      await store.regulations.advance(id, { step: 'clean' });
+      await store.regulations.advance(id, { step: 'done', overallStatus: 'FINISHED', finishedAt });
+    }
+    const lots = Array.from({ length: 250 }, () => create(store, 'UNSUPPRESS', ['nobody']));
+    await Promise.all(lots);
+    const suppressed = await suppressedIn(store);
+    expect(await store.regulations.endedBefore(START + 2 * DAY)).toBe(251);
+    await keepUp(store, START, FOR_EVER);
+    expect(await store.regulations.endedBefore(START + 2 * DAY)).toBe(251);
+    await keepUp(store, START + 2 * HOUR, { ...FOR_EVER, regulationsBefore: START + 2 * DAY });
+    await subject.crash();
+    const { regulations } = subject.store;
+    expect(await regulations.get(old.id)).toBeUndefined();
+    expect((await regulations.list(10)).map(({ id }) => id)).toEqual([young.id, underWay.id]);
+    expect((await regulations.open()).map(({ id }) => id)).toEqual([underWay.id]);
+    expect(await regulations.endedBefore(START + 2 * DAY)).toBe(0);
+    expect(await suppressedIn(subject.store)).toEqual(suppressed);
+    expect(await regulations.suppression('old')).toMatchObject({ userId: 'old', regulation: old.id });
+    expect((await create(subject.store, 'SUPPRESS_ONLY', ['new'])).number).toBeGreaterThan(young.number);
   });
 }
 

@@ -10,9 +10,15 @@ import type {
   TokenRecord,
   TraitRecord,
 } from '../../src/model/settings.ts';
-import { DAY } from '../../src/model/time.ts';
-import type { AuditEntry, SettingsSnapshot } from '../../src/ports/settings-store.ts';
-import type { Subject } from './harness.ts';
+import { DAY, HOUR } from '../../src/model/time.ts';
+import {
+  type AuditEntry,
+  type AuditPage,
+  MAX_AUDIT_PAGE,
+  type SettingsSnapshot,
+} from '../../src/ports/settings-store.ts';
+import { START, type Subject } from './harness.ts';
+import { FOR_EVER, keepUp } from './upkeep.ts';
 
 const ENDPOINT = { url: 'https://crm.example/in', headers: { 'X-Team': 'growth', 'X-Region': 'eu' } };
 const SECOND_ENDPOINT = { url: 'https://crm.example/spare', headers: {} };
@@ -383,6 +389,40 @@ function auditTrail(subject: Subject): void {
     expect(second.entries).toEqual([entry(3), entry(2), entry(1)]);
     const last = await settings.audit({}, 3, second.next);
     expect(last).toEqual({ entries: [entry(0)] });
+  });
+
+  it('end a page of the audit trail early where its entries are large', async () => {
+    const large = (n: number) => entry(n, { before: { text: 'x'.repeat(MAX_AUDIT_PAGE / 4) }, after: {} });
+    await write(...[1, 2, 3, 4, 5, 6].map(large));
+    const { settings } = subject.store;
+    const sizes: number[] = [];
+    for (let from: number | undefined = Number.MAX_SAFE_INTEGER; from !== undefined; ) {
+      const { entries, next }: AuditPage = await settings.audit({}, 50, from);
+      sizes.push(entries.length);
+      from = next;
+    }
+    expect(sizes).toEqual([4, 2]);
+    await write(entry(7, { after: { text: 'x'.repeat(2 * MAX_AUDIT_PAGE) } }), entry(8));
+    const { entries, next } = await settings.audit({}, 50);
+    expect(entries.map(({ at }) => at)).toEqual([8, 7].map((n) => entry(n).at));
+    expect(next).toBeDefined();
+  });
+
+  it('let entries of the audit trail go that are from before a time, and no others', async () => {
+    const many = Array.from({ length: 1200 }, (_, n) => entry(n));
+    await write(...many);
+    const { settings } = subject.store;
+    const auditBefore = entry(1150).at;
+    expect(await settings.auditedBefore(auditBefore)).toBe(1150);
+    await keepUp(subject.store, START);
+    expect(await settings.auditedBefore(auditBefore)).toBe(1150);
+    await keepUp(subject.store, START + 2 * HOUR, { ...FOR_EVER, auditBefore });
+    expect(await settings.auditedBefore(auditBefore)).toBe(0);
+    await subject.crash();
+    const { entries } = await subject.store.settings.audit({}, 100);
+    expect(entries).toEqual(many.slice(1150).reverse());
+    await write(entry(2000));
+    expect((await subject.store.settings.audit({}, 1)).entries).toEqual([entry(2000)]);
   });
 
   it('give the audit trail of one record, or of all of a kind', async () => {

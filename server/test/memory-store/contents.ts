@@ -67,7 +67,11 @@ export interface MemoryContents {
   readonly tokenRecords: Map<string, TokenRecord>;
   readonly replayRecords: Map<string, Replay>;
   /** In the order of writing. */
-  readonly audit: AuditEntry[];
+  audit: AuditEntry[];
+  /** The number of the newest regulation. */
+  lastRegulation: number;
+  /** Entries that retention has dropped. */
+  auditGone: number;
   /** By id, in the order in which they began. */
   readonly sessions: Map<string, StoredSession>;
   /** By destination id, as JSON. */
@@ -171,6 +175,8 @@ export function emptyContents(): MemoryContents {
     tokenRecords: new Map(),
     replayRecords: new Map(),
     audit: [],
+    auditGone: 0,
+    lastRegulation: 0,
     sessions: new Map(),
     endpointHealths: new Map(),
     regulations: new Map(),

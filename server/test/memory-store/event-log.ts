@@ -16,6 +16,7 @@ import type {
   Retention,
   StoredEvent,
 } from '../../src/ports/event-log.ts';
+import { hasEnded } from '../../src/ports/regulations.ts';
 import {
   addCount,
   addDeadLetters,
@@ -336,6 +337,16 @@ function maintain(contents: MemoryContents, terms: MaintenanceTerms): void {
   contents.letters = contents.letters.filter(({ at, position }) => at >= young || position >= retainedFrom);
   for (const [name, at] of contents.expiredNames)
     if (at <= now - retention.messageIds) contents.expiredNames.delete(name);
+  dropRecords(contents, retention);
+}
+
+function dropRecords(contents: MemoryContents, { auditBefore, regulationsBefore }: Retention): void {
+  const { audit, regulations } = contents;
+  const kept = audit.filter(({ at }) => auditBefore === undefined || at >= auditBefore);
+  contents.auditGone += audit.length - kept.length;
+  contents.audit = kept;
+  for (const [id, regulation] of regulations)
+    if (regulationsBefore !== undefined && hasEnded(regulation, regulationsBefore)) regulations.delete(id);
 }
 
 /** Events with dead letters stay readable. */

@@ -12,6 +12,7 @@ import {
 import { StorageError } from '../../src/ports/event-log.ts';
 import {
   creationEntry,
+  hasEnded,
   type IdHash,
   type NewRegulation,
   type RegulationChange,
@@ -36,6 +37,9 @@ export function openRegulations(contents: MemoryContents, holder: Opening): Regu
       return all()
         .filter(({ number }) => number < below)
         .slice(0, max);
+    },
+    async endedBefore(time) {
+      return all().filter((regulation) => hasEnded(regulation, time)).length;
     },
     async open() {
       return all()
@@ -91,7 +95,7 @@ function create(contents: MemoryContents, { userIds, anonymousIds = [], ...made 
   const isAtOnce = made.type === 'UNSUPPRESS';
   const regulation = {
     ...made,
-    number: regulations.size + 1,
+    number: ++contents.lastRegulation,
     overallStatus: isAtOnce ? ('FINISHED' as const) : ('INITIALIZED' as const),
     step: isAtOnce ? ('done' as const) : ('survey' as const),
     ...(isAtOnce ? { finishedAt: made.createdAt } : {}),

@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DestinationRecord, RecordName, SourceRecord } from '../../src/model/settings.ts';
 import type { DestinationHealth, EndpointHealthStore } from '../../src/ports/delivery-queue.ts';
-import type {
-  AuditPage,
-  AuditQuery,
-  SettingsChanges,
-  SettingsSnapshot,
-  SettingsStore,
+import {
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  MAX_AUDIT_PAGE,
+  type SettingsChanges,
+  type SettingsSnapshot,
+  type SettingsStore,
 } from '../../src/ports/settings-store.ts';
 import { assertOpen, type MemoryContents, type Opening, type RecordEntry } from './contents.ts';
 
@@ -20,8 +22,11 @@ export function openSettings(contents: MemoryContents, holder: Opening): Setting
       change(contents, copyOf(changes));
       return snapshotOf(contents);
     },
-    async audit(query, limit, from = contents.audit.length) {
+    async audit(query, limit, from = contents.audit.length + contents.auditGone) {
       return copyOf(pageOf(contents, query, { limit, from }));
+    },
+    async auditedBefore(time) {
+      return contents.audit.filter(({ at }) => at < time).length;
     },
   };
 }
@@ -131,21 +136,31 @@ function putDestination({ destinationRecords }: MemoryContents, record: Destinat
 }
 
 function pageOf(
-  { audit }: MemoryContents,
+  { audit, auditGone }: MemoryContents,
   { kind, name }: AuditQuery,
   { limit, from }: { limit: number; from: number },
 ): AuditPage {
-  const places = audit
-    .map((_, place) => place)
-    .filter((place) => place < from)
-    .filter((place) => kind === undefined || audit[place]!.kind === kind)
-    .filter((place) => name === undefined || audit[place]!.name === name)
+  const numbered = audit
+    .map((entry, place) => ({ entry, number: place + auditGone }))
+    .filter(({ number }) => number < from)
+    .filter(({ entry }) => kind === undefined || entry.kind === kind)
+    .filter(({ entry }) => name === undefined || entry.name === name)
     .reverse();
-  const shown = places.slice(0, limit);
+  let size = 0;
+  const end = numbered.findIndex(({ entry }, nth) => {
+    const isFull = nth === limit || size >= MAX_AUDIT_PAGE;
+    size += lengthOf(entry.before) + lengthOf(entry.after);
+    return isFull;
+  });
+  const shown = end < 0 ? numbered : numbered.slice(0, end);
   return {
-    entries: shown.map((place) => audit[place]!),
-    ...(places.length > limit ? { next: shown.at(-1)! } : {}),
+    entries: shown.map(({ entry }) => entry),
+    ...(end < 0 ? {} : { next: shown.at(-1)!.number }),
   };
+}
+
+function lengthOf(record: AuditEntry['before']): number {
+  return record === undefined ? 0 : JSON.stringify(record).length;
 }
 
 /** Kept as JSON, as a disk would give it back. */

@@ -68,6 +68,8 @@ export interface SqliteStore extends Store {
    * the number of erased events.
    */
   reapply(entry: JournalEntry): Promise<number>;
+  /** Whether a regulation was ever carried out in this store, also where its receipt is gone. */
+  knows(regulation: string): Promise<boolean>;
   /** Ends the writer thread in the middle of its work, as the end of the process would. */
   abandon(): Promise<void>;
 }
@@ -112,6 +114,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     endpointHealth: endpointHealthOf(thread),
     regulations: regulationsOf(thread, keyHash(keySecret), journal),
     reapply: (entry) => reapply(thread, entry),
+    knows: (regulation) => thread.request('knowsRegulation', regulation),
     memory: {
       shrink: () => thread.request('shrinkKeys'),
       release: () => thread.request('releaseMemory'),
@@ -309,6 +312,7 @@ function settingsOf(thread: WriterThread): SettingsStore {
     apply: (changes) => thread.request('apply', changes),
     audit: (query, limit, from) =>
       thread.request('audit', from === undefined ? { query, limit } : { query, limit, from }),
+    auditedBefore: (time) => thread.request('auditedBefore', time),
   };
 }
 
@@ -346,6 +350,7 @@ function regulationsOf(thread: WriterThread, hash: KeyHash, journal: RegulationJ
     },
     get: (id) => thread.request('regulation', id),
     list: (max, below) => thread.request('listRegulations', below === undefined ? { max } : { max, below }),
+    endedBefore: (time) => thread.request('endedRegulations', time),
     open: () => thread.request('openRegulations'),
     subjects: (id) => thread.request('regulationSubjects', id),
     advance: async (id, change) => {

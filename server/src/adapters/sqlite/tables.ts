@@ -68,6 +68,7 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   load: 'the settings',
   apply: 'changes of the settings',
   audit: 'the audit log',
+  auditedBefore: 'the audit log',
   beginSession: 'sessions of the console',
   findSession: 'sessions of the console',
   endSession: 'sessions of the console',
@@ -76,6 +77,8 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   regulation: 'regulations',
   listRegulations: 'regulations',
   openRegulations: 'regulations',
+  endedRegulations: 'regulations',
+  knowsRegulation: 'regulations',
   regulationSubjects: 'regulations',
   advanceRegulation: 'regulations',
   regulationHashes: 'regulations',
@@ -149,7 +152,9 @@ export class Tables {
     const suppressions = new SuppressionTable(database, idHash(hash));
     const regulations = new RegulationTable(database, { suppressions, audit: records.audit, quarantine });
     const log = new LogTables(database, { ...shared, queue, hash, countErased: regulations.countErased });
-    const maintenance = new Maintenance({ ...shared, queue, users: log.users, batches: log.batches });
+    const { users, batches } = log;
+    const { audit } = records;
+    const maintenance = new Maintenance({ ...shared, queue, users, batches, audit, regulations });
     this.handlers = {
       ...logHandlers(log, maintenance),
       ...queueHandlers(queue),

@@ -12,8 +12,10 @@ import { deadPositionsBetween, dropDeadLettersBefore, insertDeadLetters } from '
 import { count } from '../queue/ledger.ts';
 import { lowestPending, takeBetween } from '../queue/pending.ts';
 import { countOf } from '../queue/settle.ts';
+import { dropEnded } from '../regulations/ended.ts';
 import { rewriteTables } from '../rewriting.ts';
 import { LOCKS, partitionOf } from '../schema.ts';
+import { dropAuditBefore } from '../settings/settings-store.ts';
 import { KEY_BYTES } from './append.ts';
 import {
   bytesOf,
@@ -186,6 +188,9 @@ class HeldError extends StorageError {
 export class LogMaintenance {
   readonly #dependencies: MaintenanceDependencies;
   readonly #horizon = new Horizon();
+  /** When records are looked at next, and up to which number regulations were. */
+  #recordsAt: Monotonic = Number.NEGATIVE_INFINITY;
+  #endedTo = 0;
 
   constructor(dependencies: MaintenanceDependencies) {
     this.#dependencies = dependencies;
@@ -224,8 +229,23 @@ export class LogMaintenance {
       (await this.#dropIds(write, upkeep)) ||
       (await this.#dropRemnants(write, upkeep, upkeep.now - upkeep.retention.deadLetters)) ||
       (await this.#dropSlot(write, upkeep, from)) ||
-      (await dropFailures(write, upkeep, from))
+      (await dropFailures(write, upkeep, from)) ||
+      (await this.#dropRecords(write, upkeep))
     );
+  }
+
+  /** Looks once an hour for old entries of the audit trail, and for receipts of regulations. */
+  async #dropRecords(write: Transaction, { now, retention }: Upkeep): Promise<boolean> {
+    const { auditBefore, regulationsBefore } = retention;
+    if (now < this.#recordsAt) return false;
+    if (auditBefore !== undefined && (await dropAuditBefore(write, auditBefore))) return true;
+    const { after, hasMore } =
+      regulationsBefore === undefined
+        ? { after: 0, hasMore: false }
+        : await dropEnded(write, this.#endedTo, regulationsBefore);
+    this.#endedTo = after;
+    if (!hasMore) this.#recordsAt = now + HOUR;
+    return hasMore;
   }
 
   /** Opens a new slot when the open one is old enough. Its tables are made with locks that no append waits for. */

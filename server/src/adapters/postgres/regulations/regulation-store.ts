@@ -8,6 +8,7 @@ import {
   type Suppression,
   userIdsOf,
 } from '../../../model/regulation.ts';
+import type { Time } from '../../../model/time.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import {
   creationEntry,
@@ -23,6 +24,7 @@ import type { Database, Statement, Transaction } from '../database.ts';
 import { scrubLog } from '../log/maintenance.ts';
 import { rewriteTables } from '../rewriting.ts';
 import { note } from '../settings/settings-store.ts';
+import { isEnded, SLICE_ENDED } from './ended.ts';
 import { REGULATION_STATEMENTS as SQL } from './statements.ts';
 
 /** Hashes read in one slice. */
@@ -90,6 +92,16 @@ export class PostgresRegulations implements Regulations {
       from = rows.at(-1)!.number;
     }
     return found;
+  }
+
+  async endedBefore(time: Time): Promise<number> {
+    let n = 0;
+    for (let after = 0; ; ) {
+      const rows = await this.#rows(SQL.ended, [after, SLICE_ENDED]);
+      n += rows.filter((row) => isEnded(row, time)).length;
+      if (rows.length < SLICE_ENDED) return n;
+      after = rows.at(-1)!.number;
+    }
   }
 
   async open(): Promise<readonly StoredRegulation[]> {

@@ -17,6 +17,13 @@ export const REGULATION_STATEMENTS = {
     name: 'regulation.list',
     text: 'select number, document from regulation where number < $1::bigint order by number desc limit $2',
   },
+  /** $1 behind, $2 limit: those that are done. */
+  ended: {
+    name: 'regulation.ended',
+    text: 'select number, document from regulation where number > $1::bigint and not open order by number limit $2',
+  },
+  /** $1 numbers. */
+  drop: { name: 'regulation.drop', text: 'delete from regulation where number = any($1::int[])' },
   open: {
     name: 'regulation.open',
     text: 'select number, document from regulation where open order by number',

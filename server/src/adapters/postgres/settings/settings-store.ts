@@ -2,11 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AudienceDefinition, TraitDefinition } from '../../../model/definition.ts';
 import type { Destination } from '../../../model/destination.ts';
 import type { RecordKind, Source } from '../../../model/settings.ts';
+import type { Time } from '../../../model/time.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import {
   type AuditEntry,
   type AuditPage,
   type AuditQuery,
+  MAX_AUDIT_PAGE,
   type SettingsChanges,
   SettingsMovedError,
   type SettingsSnapshot,
@@ -48,11 +50,22 @@ on conflict (kind, name) do update set version = excluded.version, gone = exclud
     text: `insert into audit (at, by, action, kind, name, before, after)
 select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])`,
   },
-  /** $1 kind, $2 name, $3 below, $4 limit. */
+  /** $1 kind, $2 name, $3 below, $4 limit, $5 characters after which the page ends. `found`: how many rows there were without that. */
   audit: {
     name: 'settings.audit',
-    text: `select id, at, by, action, kind, name, before, after from audit
-where id < $3 and ($1::text is null or kind = $1) and ($2::text is null or name = $2) order by id desc limit $4`,
+    text: `select id, at, by, action, kind, name, before, after, found from (
+  select a.*, count(*) over () as found, sum(coalesce(length(before), 0) + coalesce(length(after), 0)) over w
+    - coalesce(length(before), 0) - coalesce(length(after), 0) as size
+  from (select * from audit where id < $3 and ($1::text is null or kind = $1) and ($2::text is null or name = $2)
+    order by id desc limit $4) a
+  window w as (order by id desc)) b where size < $5 order by id desc`,
+  },
+  auditedBefore: { name: 'settings.audited_before', text: 'select count(*) as n from audit where at < $1' },
+  /** $1 time: some of the oldest. */
+  dropAudit: {
+    name: 'settings.drop_audit',
+    text: `delete from audit where id in (select id from (select id, at from audit order by id limit 500) a where at < $1)
+returning id`,
   },
 } as const;
 
@@ -96,16 +109,26 @@ export class PostgresSettings implements SettingsStore {
     const { kind = null, name = null } = query;
     return this.#database.read(async (transaction) => {
       // One row more than asked for tells whether the trail goes on.
-      const rows = await transaction.rows<AuditRow>(SQL.audit, [kind, name, from, limit + 1]);
+      const rows = await transaction.rows<AuditRow & { found: number }>(SQL.audit, [
+        ...[kind, name, from, limit + 1],
+        MAX_AUDIT_PAGE,
+      ]);
       const shown = rows.slice(0, limit);
       return {
-        entries: shown.map(({ id: _, before, after, ...entry }) => ({
+        entries: shown.map(({ id: _, found: __, before, after, ...entry }) => ({
           ...entry,
           ...(before === null ? {} : { before: JSON.parse(before) }),
           ...(after === null ? {} : { after: JSON.parse(after) }),
         })),
-        ...(rows.length > limit ? { next: shown.at(-1)!.id } : {}),
+        ...(shown.length > 0 && rows[0]!.found > shown.length ? { next: shown.at(-1)!.id } : {}),
       };
+    });
+  }
+
+  auditedBefore(time: Time): Promise<number> {
+    return this.#database.read(async (transaction) => {
+      const [row] = await transaction.rows<{ n: number }>(SQL.auditedBefore, [time]);
+      return row!.n;
     });
   }
 
@@ -170,6 +193,11 @@ export class PostgresSettings implements SettingsStore {
     }
     if (audit.length > 0) await note(transaction, audit);
   }
+}
+
+/** Drops some of the oldest entries of the audit trail from before a time. Resolves to false when there are none. */
+export async function dropAuditBefore(transaction: Transaction, time: Time): Promise<boolean> {
+  return (await transaction.rows(SQL.dropAudit, [time])).length > 0;
 }
 
 /** Adds entries to the audit trail, in the commit of what they tell. */

@@ -5,7 +5,7 @@ import { decodeShared, SHARED, SuccessfulAttemptRows } from '../../encoding/resu
 import { Quarantine } from '../damage.ts';
 import { ProducerSequences } from '../installation.ts';
 import { LedgerReader } from '../ledger-table.ts';
-import { regulationChecksum, ZEROS } from '../regulations/regulation-table.ts';
+import { GONE, regulationChecksum, ZEROS } from '../regulations/regulation-table.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
 import type { PartReaders, PartWriters, StorePart } from './parts.ts';
 import { KeyedTableReader, type LeaveOut, NumberedTableReader } from './table-reader.ts';
@@ -42,7 +42,8 @@ export function storeReaders(database: DatabaseSync, leaveOut: LeaveOut): Pick<P
     deadLetters: plain('destination, at, reason, first, last, n, origin, refs', 'dead_letter', 'id'),
     endpointHealth: plain('destination, endpoints', 'endpoint_health', 'destination'),
     regulations: numbered(
-      'select number as key, id, open, document, hashes, sum from regulation where number >= ? order by number',
+      `select number as key, id, open, document, hashes, sum from regulation
+       where number >= ? and document <> '${GONE}' order by number`,
       regulationOf,
     ),
     regulationSubjects: numbered(

@@ -53,8 +53,7 @@ async function reapplyJournals(
   const store = await openSqliteStore({ folder, isRestoring: true });
   try {
     const missing: JournalEntry[] = [];
-    for (const entry of entries.values())
-      if ((await store.regulations.get(entry.id)) === undefined) missing.push(entry);
+    for (const entry of entries.values()) if (!(await store.knows(entry.id))) missing.push(entry);
     let events = 0;
     for (const entry of missing) events += await store.reapply(entry);
     await store.regulations.scrub();

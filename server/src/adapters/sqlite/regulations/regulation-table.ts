@@ -9,9 +9,11 @@ import {
   type RegulationSubject,
   userIdsOf,
 } from '../../../model/regulation.ts';
+import type { Time } from '../../../model/time.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import {
   creationEntry,
+  hasEnded,
   type NewRegulation,
   newDocument,
   type RegulationChange,
@@ -33,6 +35,8 @@ export function regulationHandlers(regulations: RegulationTable) {
     regulation: read((id: string) => regulations.get(id)),
     listRegulations: read(({ max, below }: RegulationListMessage) => regulations.list(max, below)),
     openRegulations: read(() => regulations.open()),
+    endedRegulations: read((before: Time) => regulations.countEnded(before)),
+    knowsRegulation: read((id: string) => regulations.knows(id)),
     regulationSubjects: read((id: string) => regulations.subjects(id)),
     advanceRegulation: write(({ id, change }: AdvanceMessage) => regulations.advance(id, change)),
     regulationHashes: read((id: string) => regulations.hashesOf(id)),
@@ -76,6 +80,8 @@ export class RegulationTable {
   readonly #audit: Pick<AuditTable, 'add'>;
   readonly #quarantine: Pick<Quarantine, 'addStep'>;
   readonly #sql: ReturnType<typeof statements>;
+  /** Regulations up to this number were looked at for those that may go. */
+  #droppedTo = 0;
 
   constructor(database: DatabaseSync, { suppressions, audit, quarantine }: RegulationTableDependencies) {
     this.#quarantine = quarantine;
@@ -105,7 +111,37 @@ export class RegulationTable {
 
   get(id: string): StoredRegulation | undefined {
     const row = this.#sql.get.get(id) as RegulationRow | undefined;
-    return row && stored(row);
+    return row === undefined || isGone(row) ? undefined : stored(row);
+  }
+
+  /** Whether a regulation was ever carried out here, also one whose receipt is gone. */
+  knows(id: string): boolean {
+    return this.#sql.get.get(id) !== undefined;
+  }
+
+  countEnded(before: Time): number {
+    const all = this.#undamaged(this.#sql.list.iterate(Number.MAX_SAFE_INTEGER) as Iterable<unknown>);
+    let n = 0;
+    for (const regulation of all) if (hasEnded(regulation, before)) n++;
+    return n;
+  }
+
+  /**
+   * Lets the receipts of some regulations go that ended before a time. Their ids stay: a restore must not carry them out again, on users who
+   * have come back. False when all were looked at and none was dropped.
+   */
+  dropEnded(before: Time): boolean {
+    const rows = this.#sql.after.all(this.#droppedTo, SLICE_REGULATIONS) as unknown as RegulationRow[];
+    let hasDropped = false;
+    for (const row of rows) {
+      this.#droppedTo = row.number;
+      if (!isSound(row) || isGone(row) || !hasEnded(stored(row), before)) continue;
+      this.#sql.letGo.run(GONE, regulationChecksum(row.number, GONE), row.number);
+      hasDropped = true;
+    }
+    const isEnd = rows.length < SLICE_REGULATIONS;
+    if (isEnd) this.#droppedTo = 0;
+    return hasDropped || !isEnd;
   }
 
   list(max: number, below = Number.MAX_SAFE_INTEGER): StoredRegulation[] {
@@ -124,6 +160,7 @@ export class RegulationTable {
   /** A damaged record is named and left out: the others go on. */
   *#undamaged(rows: Iterable<unknown>): Generator<StoredRegulation> {
     for (const row of rows as Iterable<RegulationRow>) {
+      if (isGone(row)) continue;
       if (isSound(row)) yield stored(row);
       else this.#quarantine.addStep(`the record of regulation ${row.number}`);
     }
@@ -208,6 +245,16 @@ export class RegulationTable {
   }
 }
 
+/** Regulations that one slice looks at. */
+const SLICE_REGULATIONS = 100;
+
+/** In the place of a receipt that is gone. */
+export const GONE = '';
+
+function isGone({ document }: Pick<RegulationRow, 'document'>): boolean {
+  return document === GONE;
+}
+
 interface RegulationRow {
   number: number;
   document: string;
@@ -244,6 +291,8 @@ function statements(database: DatabaseSync) {
     update: prepare('update regulation set open = ?, document = ?, sum = ? where number = ?'),
     get: prepare('select number, document, sum from regulation where id = ?'),
     list: prepare('select number, document, sum from regulation where number < ? order by number desc'),
+    after: prepare('select number, document, sum from regulation where number > ? order by number limit ?'),
+    letGo: prepare("update regulation set document = ?, hashes = x'', sum = ? where number = ?"),
     open: prepare(
       'select number, document, sum from regulation indexed by regulation_open where open = 1 order by number',
     ),

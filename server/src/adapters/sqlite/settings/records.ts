@@ -4,13 +4,15 @@ import { crc32 } from 'node:zlib';
 import type { AudienceDefinition, TraitDefinition } from '../../../model/definition.ts';
 import type { Destination } from '../../../model/destination.ts';
 import type { RecordKind, RecordName, Source } from '../../../model/settings.ts';
+import type { Time } from '../../../model/time.ts';
 import { StorageError } from '../../../ports/event-log.ts';
-import type {
-  AuditEntry,
-  AuditPage,
-  AuditQuery,
-  SettingsChanges,
-  SettingsSnapshot,
+import {
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  MAX_AUDIT_PAGE,
+  type SettingsChanges,
+  type SettingsSnapshot,
 } from '../../../ports/settings-store.ts';
 import { checksumOf } from '../../encoding/hashes.ts';
 import { RecordOpener, sealRecord } from '../../encoding/sealed-records.ts';
@@ -23,6 +25,7 @@ export function settingsHandlers(records: RecordTable) {
     load: read(() => records.load()),
     apply: write((changes: SettingsChanges) => records.apply(changes)),
     audit: read(({ query, limit, from }: AuditMessage) => records.audit.page(query, limit, from)),
+    auditedBefore: read((time: number) => records.audit.countBefore(time)),
   };
 }
 
@@ -154,19 +157,38 @@ function refuseDamaged(row: StoredRecordRow): void {
   );
 }
 
+/** Entries of the audit trail that one slice looks at, from the oldest on. */
+const SLICE_ENTRIES = 500;
+
 /** The audit trail. An entry is written in the commit of its change and never altered. */
 export class AuditTable {
+  readonly #drop: StatementSync;
+  readonly #count: StatementSync;
   readonly #insert: StatementSync;
   readonly #select: StatementSync;
 
   constructor(database: DatabaseSync) {
+    this.#drop = database.prepare(
+      `delete from audit where id in
+       (select id from (select id, at from audit order by id limit ${SLICE_ENTRIES}) where at < ?)`,
+    );
+    this.#count = database.prepare('select count(*) as n from audit where at < ?');
     this.#insert = database.prepare(
       'insert into audit(at, by, action, kind, name, before, after) values (?, ?, ?, ?, ?, ?, ?)',
     );
     this.#select = database.prepare(
       `select id, at, by, action, kind, name, before, after from audit
-       where id < ? and (? is null or kind = ?) and (? is null or name = ?) order by id desc limit ?`,
+       where id < ? and (? is null or kind = ?) and (? is null or name = ?) order by id desc`,
     );
+  }
+
+  /** Drops some of the oldest entries from before a time. False when there are none. */
+  dropBefore(time: Time): boolean {
+    return Number(this.#drop.run(time).changes) > 0;
+  }
+
+  countBefore(time: Time): number {
+    return (this.#count.get(time) as { n: number }).n;
   }
 
   add({ at, by, action, kind, name, before, after }: AuditEntry): void {
@@ -178,16 +200,23 @@ export class AuditTable {
     limit: number,
     from = Number.MAX_SAFE_INTEGER,
   ): AuditPage {
-    // One row more than asked for tells whether the trail goes on.
-    const rows = this.#select.all(from, kind, kind, name, name, limit + 1) as unknown as AuditRow[];
-    const shown = rows.slice(0, limit);
+    const shown: AuditRow[] = [];
+    let size = 0;
+    let hasMore = false;
+    for (const row of this.#select.iterate(from, kind, kind, name, name) as Iterable<unknown>) {
+      hasMore = shown.length === limit || size >= MAX_AUDIT_PAGE;
+      if (hasMore) break;
+      const entry = row as AuditRow;
+      shown.push(entry);
+      size += (entry.before?.length ?? 0) + (entry.after?.length ?? 0);
+    }
     return {
       entries: shown.map(({ id: _, before, after, ...entry }) => ({
         ...entry,
         ...(before === null ? {} : { before: JSON.parse(before) }),
         ...(after === null ? {} : { after: JSON.parse(after) }),
       })),
-      ...(rows.length > limit ? { next: shown.at(-1)!.id } : {}),
+      ...(hasMore ? { next: shown.at(-1)!.id } : {}),
     };
   }
 }

@@ -1,4 +1,4 @@
-import type { Duration, Monotonic } from '../../../model/time.ts';
+import { type Duration, HOUR, type Monotonic } from '../../../model/time.ts';
 import type { ClockMark } from '../../../ports/clock.ts';
 import type { Retention } from '../../../ports/event-log.ts';
 import type { DamageTable, Quarantine } from '../damage.ts';
@@ -8,6 +8,8 @@ import type { KeyIndex } from '../log/key-index.ts';
 import type { UserIndex } from '../log/user-index.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 import type { RedoLog } from '../redo/redo-log.ts';
+import type { RegulationTable } from '../regulations/regulation-table.ts';
+import type { AuditTable } from '../settings/records.ts';
 import { Compaction } from './compaction.ts';
 import { type FileSpace, RetentionSweep, type UpkeepStep } from './retention.ts';
 import { Verifier } from './verification.ts';
@@ -31,8 +33,39 @@ export interface SqliteMaintenanceDependencies {
   readonly damage: DamageTable;
   readonly quarantine: Quarantine;
   readonly space: FileSpace;
+  readonly audit: Pick<AuditTable, 'dropBefore'>;
+  readonly regulations: Pick<RegulationTable, 'dropEnded'>;
   /** How long a messageId is remembered when `Retention.messageIds` is absent. */
   readonly dedupeWindow: Duration;
+}
+
+/** The audit trail and receipts are looked through once an hour. */
+function recordSteps({
+  audit,
+  regulations,
+}: Pick<SqliteMaintenanceDependencies, 'audit' | 'regulations'>): UpkeepStep[] {
+  const hourly = (drop: (retention: Retention) => boolean) => {
+    let next = Number.NEGATIVE_INFINITY;
+    return (now: Monotonic, retention: Retention): boolean => {
+      if (now < next) return false;
+      const hasMore = drop(retention);
+      if (!hasMore) next = now + HOUR;
+      return hasMore;
+    };
+  };
+  return [
+    {
+      name: 'retention of the audit trail',
+      run: hourly(({ auditBefore }) => auditBefore !== undefined && audit.dropBefore(auditBefore)),
+    },
+    {
+      name: 'retention of regulations',
+      run: hourly(
+        ({ regulationsBefore }) =>
+          regulationsBefore !== undefined && regulations.dropEnded(regulationsBefore),
+      ),
+    },
+  ];
 }
 
 /** The background work on the tables, a slice at a time inside the caller's transaction. */
@@ -50,6 +83,7 @@ export class Maintenance {
       { name: 'merging of chunks', run: (now) => compaction.step(now) },
       { name: 'filters of users', run: () => users.step() },
       ...new RetentionSweep(dependencies).steps(),
+      ...recordSteps(dependencies),
       { name: 'overwriting the redo log', run: (now) => redo.wipeStep(now) },
       { name: 'giving space back', run: (_, { disk }) => space.vacuum(disk && space.shareOfLog(disk)) },
     ];

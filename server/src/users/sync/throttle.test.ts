@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../model/time.ts';
-import { Throttle } from './throttle.ts';
+import { MAX_WAITING, Throttle } from './throttle.ts';
 
 const NOON = Date.UTC(2026, 0, 1, 12);
 
@@ -73,4 +73,16 @@ it('waits no longer than a minute when the wall clock was set back', () => {
   const throttle = new Throttle();
   expect(throttle.isWaiting(1, 7, NOON)).toBe(true);
   expect(throttle.isWaiting(1, 7, NOON - 2 * MINUTE)).toBe(false);
+});
+
+describe('changes that wait', () => {
+  it('are bounded: beyond so many profiles they are told at once, and wait again when there is room', () => {
+    const throttle = new Throttle();
+    for (let profile = 1; profile <= MAX_WAITING; profile++) throttle.isWaiting(profile, 7, NOON);
+    expect(throttle.isWaiting(MAX_WAITING, 7, NOON)).toBe(true);
+    expect(throttle.isWaiting(MAX_WAITING, 8, NOON)).toBe(true);
+    expect(throttle.isWaiting(MAX_WAITING + 1, 7, NOON)).toBe(false);
+    throttle.forget(1);
+    expect(throttle.isWaiting(MAX_WAITING + 1, 7, NOON)).toBe(true);
+  });
 });

@@ -17,6 +17,9 @@ const QUIET: Duration = 5 * MINUTE;
 /** Values that are watched for that. Beyond them those go that were told longest ago. */
 const WATCHED = 100_000;
 
+/** Profiles with a change that waits, at most. Further changes are told at once. */
+export const MAX_WAITING = 100_000;
+
 /** How often a value was told lately. */
 interface Watched {
   /** Times of its last events, the newest last, three at most. */
@@ -52,6 +55,7 @@ export class Throttle {
     // A wall clock that was set back would hold it for as long.
     if (due !== undefined && (due <= now || due > now + LONGEST)) return false;
     if (due !== undefined) return true;
+    if (waiting === undefined && this.#waiting.size >= MAX_WAITING) return false;
     const wait = waitAfter(this.#watched.get(computation, profile), now);
     if (waiting === undefined) this.#waiting.set(profile, new Map([[computation, now + wait]]));
     else waiting.set(computation, now + wait);

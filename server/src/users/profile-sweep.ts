@@ -6,13 +6,13 @@ import { type ForgottenCounts, NO_COUNTS, type ProfileRetention } from './contra
 import { decodeProfile, type ProfileState } from './identity/profile-state.ts';
 import {
   bytesOf,
-  compareTurns,
+  compareRanks,
+  type EvictionRank,
   excessShare,
   isPast,
   mayExceed,
-  type Turn,
-  TurnSampler,
-  turnOf,
+  RankSampler,
+  rankOf,
 } from './retention.ts';
 import type { Slice } from './slice.ts';
 
@@ -57,9 +57,9 @@ type Pass =
       at: ProfileId;
       readonly beganAt: Monotonic;
       bytes: number;
-      readonly turns: TurnSampler;
+      readonly ranks: RankSampler;
     }
-  | { readonly kind: 'room'; at: ProfileId; readonly last: Turn };
+  | { readonly kind: 'room'; at: ProfileId; readonly last: EvictionRank };
 
 /** What is at hand for the slice at work. */
 export interface SweepTerms {
@@ -126,7 +126,7 @@ export class ProfileSweep {
     const { anonymous, known, advised, bytes } = retention;
     const now = this.#dependencies.clock.monotonic();
     if (bytes !== undefined && now >= this.#nextLook && (await this.#isTooMuch(bytes))) {
-      this.#pass = { kind: 'measure', at: 0, beganAt: now, bytes: 0, turns: new TurnSampler() };
+      this.#pass = { kind: 'measure', at: 0, beganAt: now, bytes: 0, ranks: new RankSampler() };
       return;
     }
     const isWanted = anonymous !== undefined || known !== undefined || advised?.anonymous !== undefined;
@@ -209,8 +209,8 @@ export class ProfileSweep {
   #goes(pass: Pass, profile: ProfileState, { retention }: SweepTerms): boolean {
     if (pass.kind === 'time') return isPast(profile, retention, this.#dependencies.clock);
     if (pass.kind === 'measure') return false;
-    const turn = turnOf(profile, retention);
-    return turn !== undefined && compareTurns(turn, pass.last) <= 0;
+    const rank = rankOf(profile, retention);
+    return rank !== undefined && compareRanks(rank, pass.last) <= 0;
   }
 
   #note(
@@ -225,8 +225,8 @@ export class ProfileSweep {
     if (pass.kind !== 'measure') return;
     const bytes = bytesOf(profile, state);
     pass.bytes += bytes;
-    const turn = turnOf(profile, retention);
-    if (turn !== undefined) pass.turns.add(turn, bytes);
+    const rank = rankOf(profile, retention);
+    if (rank !== undefined) pass.ranks.add(rank, bytes);
   }
 
   async #end(pass: Pass, retention: ProfileRetention): Promise<void> {
@@ -235,7 +235,7 @@ export class ProfileSweep {
     if (pass.kind === 'measure') {
       // More may have come meanwhile.
       const share = excessShare(await store.usedBytes(), retention.bytes ?? Number.POSITIVE_INFINITY);
-      const last = pass.turns.lastTurnFor(pass.bytes * share);
+      const last = pass.ranks.lastRankFor(pass.bytes * share);
       if (share > 0 && last !== undefined) this.#pass = { kind: 'room', at: 0, last };
       else this.#pauseAfter(pass.beganAt);
       if (share > 0 && last === undefined)

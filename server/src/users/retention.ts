@@ -22,23 +22,23 @@ export function isPast(
 }
 
 /** The place of a profile among those that may go to make room: visitors before users, and of equal ones those that were seen longest ago. */
-export interface Turn {
+export interface EvictionRank {
   readonly isAnonymous: boolean;
   readonly lastSeenAt: Time;
   readonly id: ProfileId;
 }
 
 /** Undefined for a profile that stays however little room there is: a server source, whose key is secret, has sent an event of it. */
-export function turnOf(
+export function rankOf(
   { id, userId, sources, lastSeenAt }: SeenProfile,
   { protectedSources }: Pick<ProfileRetention, 'protectedSources'>,
-): Turn | undefined {
+): EvictionRank | undefined {
   for (const source of protectedSources) if (sources.has(source)) return undefined;
   return { isAnonymous: userId === undefined, lastSeenAt, id };
 }
 
 /** Negative when `a` goes before `b`. */
-export function compareTurns(a: Turn, b: Turn): number {
+export function compareRanks(a: EvictionRank, b: EvictionRank): number {
   if (a.isAnonymous !== b.isAnonymous) return a.isAnonymous ? -1 : 1;
   return a.lastSeenAt - b.lastSeenAt || a.id - b.id;
 }
@@ -46,30 +46,30 @@ export function compareTurns(a: Turn, b: Turn): number {
 /** Turns that are kept in mind of all: with fewer profiles what follows is exact, and else right to about one in a hundred. */
 const MAX_SAMPLES = 20_000;
 
-/** Finds the last turn that has to come for so many bytes, from a part of all profiles at even distances. */
-export class TurnSampler {
-  #samples: { readonly turn: Turn; readonly bytes: number }[] = [];
+/** Finds the last rank that has to go for so many bytes, from a part of all profiles at even distances. */
+export class RankSampler {
+  #samples: { readonly rank: EvictionRank; readonly bytes: number }[] = [];
   /** One of so many is kept. */
   #step = 1;
   #seen = 0;
 
-  add(turn: Turn, bytes: number): void {
+  add(rank: EvictionRank, bytes: number): void {
     if (this.#seen++ % this.#step !== 0) return;
-    this.#samples.push({ turn, bytes });
+    this.#samples.push({ rank, bytes });
     if (this.#samples.length < MAX_SAMPLES) return;
     this.#samples = this.#samples.filter((_, nth) => nth % 2 === 0);
     this.#step *= 2;
   }
 
   /** Undefined when there is nobody who may go. Where all of them are not enough, the last of all. */
-  lastTurnFor(bytes: number): Turn | undefined {
+  lastRankFor(bytes: number): EvictionRank | undefined {
     let sum = 0;
-    const samples = this.#samples.sort((a, b) => compareTurns(a.turn, b.turn));
+    const samples = this.#samples.sort((a, b) => compareRanks(a.rank, b.rank));
     const enough = samples.find((sample) => {
       sum += sample.bytes * this.#step;
       return sum >= bytes;
     });
-    return (enough ?? samples.at(-1))?.turn;
+    return (enough ?? samples.at(-1))?.rank;
   }
 }
 

@@ -289,6 +289,27 @@ describe.skipIf(!HAS_POSTGRES)('the log in the tables of PostgreSQL', () => {
     });
   });
 
+  it('leaves profiles their part of the bytes allowed, and has half of them at least', async () => {
+    for (let nth = 0; nth < 20; nth++)
+      await store.log.append(batch(events(100, `${nth}-`), { receivedAt: START + nth }));
+    const { bytes } = await store.log.size();
+    const disk = Math.round(bytes * 1.5);
+    const kept = async () => {
+      await keepUp(store, START + HOUR, { ...FOR_EVER, disk, messageIds: 1 });
+      return (await store.log.size()).bytes;
+    };
+    expect(await kept()).toBeGreaterThan(disk / 2);
+    const whole = await kept();
+    await ask(
+      `insert into profile(id, body) select n, decode(repeat(md5(n::text), 16), 'hex') from generate_series(1, 2000) n`,
+    );
+    await ask('update profile_cursor set profiles = 2000');
+    const left = await kept();
+    expect(left).toBeLessThan(whole);
+    expect(left).toBeLessThanOrEqual(disk / 2);
+    expect(left).toBeGreaterThan(disk / 4);
+  });
+
   it('stores a batch in which ids come twice, and one of known and new ids, when no duplicates are expected', async () => {
     for (let nth = 0; nth < 10; nth++) await store.log.append(batch(events(3, `new${nth}-`)));
     const twice = await store.log.append(batch([event('x'), event('y'), event('x')]));

@@ -16,6 +16,7 @@ import { dropEnded } from '../regulations/ended.ts';
 import { rewriteTables } from '../rewriting.ts';
 import { LOCKS, partitionOf } from '../schema.ts';
 import { dropAuditBefore } from '../settings/settings-store.ts';
+import { PROFILE_STATEMENTS } from '../users/statements.ts';
 import { KEY_BYTES } from './append.ts';
 import {
   bytesOf,
@@ -303,10 +304,20 @@ export class LogMaintenance {
   /** Frees space: drops remnants first, then the oldest events, one chunk at a time. */
   async #dropForSpace(write: Transaction, upkeep: Upkeep, span: DropSpan): Promise<boolean> {
     const { disk } = upkeep.retention;
-    if (disk === undefined || (await volumeOf(write)).bytes <= disk) return false;
+    if (disk === undefined || !(await this.#isOver(write, disk))) return false;
     if (await this.#dropRemnants(write, upkeep, Number.MAX_SAFE_INTEGER)) return true;
     const facts = await this.#dependencies.chunks.factsFrom(write, span.from, 1);
     return await this.#drop(write, upkeep, { ...span, facts, keepsDead: false });
+  }
+
+  /** Whether the log takes more than profiles leave of the limit, and more than half of it. */
+  async #isOver(write: Transaction, disk: number): Promise<boolean> {
+    const { bytes } = await volumeOf(write);
+    if (bytes <= disk / 2) return false;
+    const [size] = await write.rows<{ profiles: number; bytes: number }>(PROFILE_STATEMENTS.size);
+    // Tables without a row have pages too.
+    const profiles = size!.profiles === 0 ? 0 : Number(size!.bytes);
+    return bytes > Math.max(disk / 2, disk - profiles);
   }
 
   /** Dead-letters what is owed of these chunks, and drops them. False when none of them can go. */

@@ -90,11 +90,7 @@ export function planRecords(wish: DesiredRecords, now: SettingsSnapshot, author:
   return all.flat().map(({ entry }) => ({ ...entry, by: author.by, at }));
 }
 
-function compare(
-  wish: DesiredRecords,
-  now: SettingsSnapshot,
-  { clock, makeKey = makeSigningKey }: Author,
-) {
+function compare(wish: DesiredRecords, now: SettingsSnapshot, { clock, makeKey = makeSigningKey }: Author) {
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
   const wanted = wish.destinations?.map((record) =>
     withSigningKey(

@@ -72,4 +72,4 @@ describe('the table of bounds', () => {
 
 /** A field that holds entries for longer than a call. */
 const COLLECTION =
-  /^ +(?:readonly )?#\w+(?:: [^=\n]+)? = new (?:Map|Set|BoundedCache|Fifo|LinkedList|Slab)[<(]/m;
+  /^ +(?:readonly )?#\w+(?:: [^=\n]+)? = new (?:Map|Set|BoundedCache|Fifo|LinkedList|RecentPairs|Slab)[<(]/m;

@@ -202,7 +202,7 @@ export class IdentityGraph {
     const profile = this.#create();
     this.#bind(profile, id, { at: 0, isPublic: true });
     if (id.kind === USER) profile.userId = id.value;
-    this.#fresh.length = 0;
+    this.#forgetEvent();
     return profile;
   }
 

@@ -257,7 +257,7 @@ export class MembershipSync {
     { key, to }: { readonly key: string; readonly to: readonly string[] },
   ): void {
     const value = computation.kind === 'audience' ? false : null;
-    const one = computed.get(computation.id) ?? { value, since: 0, sent: nothingSent() };
+    const one = computed.get(computation.id) ?? { value, since: 0, sent: NOTHING_SENT };
     computed.set(computation.id, one);
     const names = to.filter((name) => computation.destinations.includes(name));
     if (optionalKeyOf(idOf(state)) === key) one.sent = withUnsure(one.sent, names);

@@ -19,6 +19,7 @@ export function addUsersVerb(
     .option('-f, --file <file>', 'more userIds, one a line as they are; - is standard input')
     .option('--anonymous', 'each id is the anonymousId of a visitor without a userId')
     .option('--json-ids', 'each id is JSON text in its quotes, for characters that a line cannot hold')
+    .option('--confirm', 'takes along userIds that calls of client sources alone have joined to these')
     .option('--yes', 'goes on where ids name nobody and look as if something stood around them');
   return add(command)
     .option('--wait', 'wait for the end, and show the receipt')
@@ -28,7 +29,10 @@ export function addUsersVerb(
 /** Verbs that delete and suppress users. */
 export function addRegulations(program: Command, run: Run): void {
   const verb = (name: string, description: string, examples: readonly string[]) =>
-    addUsersVerb(program, { name, description, examples }, addControlOptions);
+    addUsersVerb(program, { name, description, examples }, addControlOptions).option(
+      '--dry-run',
+      'only show whom it would take: each joined id, with what joined it',
+    );
   const asked =
     (type: RegulateOptions['type']) =>
     async (ids: string[], options: Omit<RegulateOptions, 'ids' | 'type'>) =>
@@ -36,7 +40,11 @@ export function addRegulations(program: Command, run: Run): void {
   verb(
     'delete-user',
     'erases users: events, profile, dead letters, what waits; tells every affected destination, and leaves a receipt',
-    ['millrace delete-user user-17 --wait', 'millrace delete-user --file ids.txt --suppress'],
+    [
+      'millrace delete-user user-17 --dry-run',
+      'millrace delete-user user-17 --wait',
+      'millrace delete-user --file ids.txt --suppress',
+    ],
   )
     .option('--suppress', 'and take no calls of them any more')
     .action(
@@ -58,6 +66,7 @@ export function addRegulations(program: Command, run: Run): void {
       .argument('<id>', 'its id'),
   )
     .option('--wait', 'wait for its end')
+    .option('--subjects', 'show whom it is about instead, until it ends: each joined id, with what joined it')
     .addHelpText('after', '\nExample:\n  millrace regulation 0199c1a2-7b1e-7000-8000-000000000000')
     .action((id: string, options: Omit<RegulationOptions, 'id'>) =>
       run(async () => (await import('./regulations.ts')).regulation)({ ...options, id }),

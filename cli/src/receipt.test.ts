@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { receiptLines, type ShownRegulation } from './receipt.ts';
+import { receiptLines, type ShownRegulation, subjectLines } from './receipt.ts';
 
 const regulation: ShownRegulation = {
   ...{ id: 'r1', type: 'DELETE_ONLY', overallStatus: 'FINISHED', by: 'admin', subjects: 1, streamStatus: [] },
@@ -17,4 +17,42 @@ it('says from what it was erased, and what a database keeps for a while', () => 
   ]);
   // An earlier version does not say it, and kept everything in files.
   expect(gone(undefined)).toEqual(gone('files'));
+});
+
+it('counts the joined ids by what joined them, and those that were left out', () => {
+  const joined = [
+    { rule: 'alias', source: 'backend', ids: 2 },
+    { rule: null, source: null, ids: 1 },
+  ];
+  expect(receiptLines({ ...regulation, joined, leftOut: 1 }).slice(2, 4)).toEqual([
+    '  with 3 joined ids: 2 by alias of backend, 1 by an event that is gone',
+    '  left out: 1 userId that client sources alone have joined (--confirm takes them along)',
+  ]);
+});
+
+it('names whom a regulation would take, with what joined each id', () => {
+  const join = {
+    ...{ kind: 'anonymous', value: 'd1', rule: 'identify', source: 'website' },
+    ...{ messageId: 'm1', at: '2026-03-04T05:06:07.000Z' },
+  };
+  const unknown = { ...join, rule: null, source: null, messageId: null, at: null };
+  expect(
+    subjectLines([
+      {
+        userId: 'ann',
+        joins: [join, unknown],
+        leftOut: [{ ...join, kind: 'user', value: 'bob' }],
+        unknown: false,
+      },
+      { anonymousId: 'd2', joins: [], leftOut: [], outcome: 'belongs_to_a_user', unknown: false },
+      { userId: 'eve', joins: [], leftOut: [], unknown: true },
+    ]),
+  ).toEqual([
+    'ann',
+    '  with anonymous d1, joined by identify of website at 2026-03-04T05:06:07.000Z, event m1',
+    '  with anonymous d1, joined by an event that is gone',
+    '  left out, because client sources alone have joined it (--confirm): user bob, joined by identify of website at 2026-03-04T05:06:07.000Z, event m1',
+    'anonymous d2: belongs to a user, so nothing is done of it',
+    'eve: names nobody',
+  ]);
 });

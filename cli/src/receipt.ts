@@ -13,6 +13,12 @@ export interface ShownRegulation {
   readonly subjects: number;
   readonly belongToUsers?: number;
   readonly unknown?: number | null;
+  readonly joined?: readonly {
+    readonly rule: string | null;
+    readonly source: string | null;
+    readonly ids: number;
+  }[];
+  readonly leftOut?: number;
   readonly erased: { readonly events: number; readonly deliveries: number; readonly deadLetters: number };
   readonly profiles?: number;
   readonly streamStatus: readonly {
@@ -56,6 +62,7 @@ export function receiptLines(shown: ShownRegulation): string[] {
           `  belongs to users, so nothing was done of it: ${count(belongToUsers)} of ${counted(subjects, 'id')}`,
         ]
       : []),
+    ...joinedLines(shown),
     ...(finishedAt === undefined ? [] : [`  ended: ${finishedAt}`]),
     ...(isErasing ? [`  erased: ${erasedText(shown)}`] : []),
     ...goneLines(shown),
@@ -65,6 +72,69 @@ export function receiptLines(shown: ShownRegulation): string[] {
       const names = [source, destination, endpoint].map(printable).join(' → ');
       return `  ${names}: ${status}, ${count(confirmed)} of ${count(sent)} confirmed${when}${why}`;
     }),
+  ];
+}
+
+/** A joined id, as a dry run and the subjects of a regulation name it. */
+export interface ShownJoin {
+  readonly kind: string;
+  readonly value: string;
+  readonly rule: string | null;
+  readonly source: string | null;
+  readonly messageId: string | null;
+  readonly at: string | null;
+}
+
+/** Somebody whom a regulation is about, with everything that belongs to it. */
+export interface ShownSubject {
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly joins: readonly ShownJoin[];
+  readonly leftOut: readonly ShownJoin[];
+  readonly outcome?: string;
+  readonly unknown: boolean | null;
+}
+
+/** Whom a regulation takes, and what joined each of their ids. */
+export function subjectLines(subjects: readonly ShownSubject[]): string[] {
+  return subjects.flatMap(({ userId, anonymousId, joins, leftOut, outcome, unknown }) => {
+    const name = userId === undefined ? `anonymous ${printable(anonymousId ?? '')}` : printable(userId);
+    const note =
+      outcome === 'belongs_to_a_user'
+        ? ': belongs to a user, so nothing is done of it'
+        : unknown === true
+          ? ': names nobody'
+          : '';
+    return [
+      `${name}${note}`,
+      ...joins.map((join) => `  with ${joinText(join)}`),
+      ...leftOut.map(
+        (join) => `  left out, because client sources alone have joined it (--confirm): ${joinText(join)}`,
+      ),
+    ];
+  });
+}
+
+function joinText({ kind, value, rule, source, messageId, at }: ShownJoin): string {
+  const by = rule === null ? 'joined by an event that is gone' : `joined by ${rule}`;
+  const from = source === null ? '' : ` of ${printable(source)}`;
+  const event = messageId === null ? '' : `, event ${printable(messageId)}`;
+  return `${kind} ${printable(value)}, ${by}${from}${at === null ? '' : ` at ${at}`}${event}`;
+}
+
+function joinedLines({ joined = [], leftOut = 0 }: ShownRegulation): string[] {
+  const ids = joined.reduce((sum, one) => sum + one.ids, 0);
+  const parts = joined.map((one) => {
+    const by = one.rule === null ? 'by an event that is gone' : `by ${one.rule}`;
+    return `${count(one.ids)} ${by}${one.source === null ? '' : ` of ${printable(one.source)}`}`;
+  });
+  return [
+    ...(ids === 0 ? [] : [`  with ${counted(ids, 'joined id')}: ${parts.join(', ')}`]),
+    ...(leftOut === 0
+      ? []
+      : [
+          `  left out: ${counted(leftOut, 'userId')} that client sources alone have joined (--confirm takes them along)`,
+        ]),
   ];
 }
 

@@ -2,7 +2,14 @@ import { setTimeout } from 'node:timers/promises';
 import { type AskedFor, answered } from './answered.ts';
 import type { ControlFlags } from './control-api.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
-import { isIncomplete, isRegulation, receiptLines, type ShownRegulation } from './receipt.ts';
+import {
+  isIncomplete,
+  isRegulation,
+  receiptLines,
+  type ShownRegulation,
+  type ShownSubject,
+  subjectLines,
+} from './receipt.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import { doubtAbout, readUserIds, type UserIdOptions } from './user-ids.ts';
 
@@ -13,12 +20,18 @@ interface WaitingFlags extends ControlFlags {
 
 export interface RegulateOptions extends WaitingFlags, UserIdOptions {
   readonly type: 'DELETE_ONLY' | 'SUPPRESS_WITH_DELETE' | 'SUPPRESS_ONLY' | 'UNSUPPRESS';
+  /** Takes along userIds that client sources alone have joined. */
+  readonly confirm?: boolean;
+  /** Only shows whom it would take. */
+  readonly dryRun?: boolean;
   /** Goes on without a question. */
   readonly yes?: boolean;
 }
 
 export interface RegulationOptions extends WaitingFlags {
   readonly id: string;
+  /** Shows whom it is about instead. */
+  readonly subjects?: boolean;
 }
 
 /** Milliseconds between two requests for the receipt. */
@@ -28,6 +41,7 @@ export const EVERY = 250;
 export async function regulate(options: RegulateOptions, place: Surroundings): Promise<ExitCode> {
   const request = await regulationRequest(options, place);
   if (request === undefined) return 2;
+  if (options.dryRun === true) return await foreseen(options, place, request);
   const code = await asksAboutDoubts(options, place, request, async (dryRun) => {
     const reply = await answered(options, place, dryRun);
     return typeof reply === 'number' ? reply : unknownIn(reply.value);
@@ -40,16 +54,34 @@ export async function regulate(options: RegulateOptions, place: Surroundings): P
 
 /** The request that makes a regulation. Undefined, with the reason on stderr, where the options name no users. */
 export async function regulationRequest(
-  options: Pick<RegulateOptions, 'type'> & UserIdOptions,
+  options: Pick<RegulateOptions, 'type' | 'confirm'> & UserIdOptions,
   place: Surroundings,
 ): Promise<AskedFor | undefined> {
   const ids = await readUserIds(options, place);
   if (typeof ids !== 'string') {
     const named = options.anonymous === true ? { anonymousIds: ids } : { subjectIds: ids };
-    return { path: 'regulations', method: 'POST', body: { type: options.type, ...named } };
+    const confirm = options.confirm === true ? { confirm: true } : {};
+    return { path: 'regulations', method: 'POST', body: { type: options.type, ...named, ...confirm } };
   }
   place.err.write(`millrace: ${ids}.\n`);
   return undefined;
+}
+
+/** Shows whom a regulation would take, with what joined each id. Nothing is done. */
+async function foreseen(
+  options: RegulateOptions,
+  place: Surroundings,
+  { body, ...request }: AskedFor,
+): Promise<ExitCode> {
+  const reply = await answered(options, place, { ...request, body: { ...(body as object), dryRun: true } });
+  if (typeof reply === 'number') return reply;
+  const { found = [] } = reply.value as { readonly found?: readonly ShownSubject[] };
+  place.out.write(options.json === true ? `${reply.text}\n` : linesOf(subjectLines(found)));
+  return 0;
+}
+
+function linesOf(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 interface NamedIds {
@@ -88,8 +120,20 @@ export function unknownIn(answer: unknown): readonly string[] {
 
 /** `millrace regulation ID`. */
 export async function regulation(options: RegulationOptions, place: Surroundings): Promise<ExitCode> {
+  if (options.subjects === true) return await subjects(options, place);
   const found = await asked(options, place, receiptOf(options.id));
   return typeof found === 'number' ? found : await shown(found, options, place);
+}
+
+async function subjects(options: RegulationOptions, place: Surroundings): Promise<ExitCode> {
+  const path = `${receiptOf(options.id).path}/subjects`;
+  const reply = await answered(options, place, { path, method: 'GET' });
+  if (typeof reply === 'number') return reply;
+  const { data } = reply.value as { readonly data: readonly ShownSubject[] };
+  const none = ['It has ended: whom it was about is not known any more.'];
+  const lines = data.length === 0 ? none : subjectLines(data);
+  place.out.write(options.json === true ? `${reply.text}\n` : linesOf(lines));
+  return 0;
 }
 
 interface Reply {

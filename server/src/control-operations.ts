@@ -182,7 +182,7 @@ export function controlOperations({
         }),
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
-    ...regulationOperations({ regulations, erasedFrom }),
+    ...regulationOperations({ regulations, erasedFrom, settings }),
     ...alertOperations({ ...records, alerts }),
     ...configOperations({ ...records, file }),
     ...tokenOperations({ ...records, lastUse }),

@@ -6480,6 +6480,14 @@ export interface operations {
                             unknown: number | null;
                             /** @description Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none. */
                             belongToUsers?: number;
+                            /** @description How many further ids were found joined to them, by rule and source; null where nothing that is stored says it. Absent until they are known. */
+                            joined?: {
+                                rule: ("identify" | "alias" | "external") | null;
+                                source: string | null;
+                                ids: number;
+                            }[];
+                            /** @description UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that is known, and where there are none. */
+                            leftOut?: number;
                             /** @description Profiles erased; absent until they are counted. */
                             profiles?: number;
                             streamStatus: {
@@ -6545,6 +6553,11 @@ export interface operations {
                      * @default false
                      */
                     dryRun?: boolean;
+                    /**
+                     * @description Takes along userIds that calls of client sources alone have joined to these, which are left out otherwise.
+                     * @default false
+                     */
+                    confirm?: boolean;
                 };
             };
         };
@@ -6563,6 +6576,51 @@ export interface operations {
                         unknown: string[];
                         /** @description Anonymous ids that belong to users: name the users to erase them. */
                         belongToUsers: string[];
+                        /** @description Whom it would take, as `regulations/{id}/subjects` shows it. */
+                        found: {
+                            userId?: string;
+                            /** @description That of a visitor without a userId. */
+                            anonymousId?: string;
+                            /** @description Further userIds that are erased or suppressed with it; empty until they are known. */
+                            formerUserIds: string[];
+                            /** @description Anonymous ids that are erased or suppressed with it; empty until they are known. */
+                            anonymousIds: string[];
+                            /** @description What joined each of these ids. */
+                            joins: {
+                                /** @enum {string} */
+                                kind: "user" | "anonymous";
+                                value: string;
+                                /** @description `identify`: an event has both ids; `alias`: one names it as previousId; `external`: both had an external id. Null where nothing that is stored says it. */
+                                rule: ("identify" | "alias" | "external") | null;
+                                /** @description The source of the event that joined it; null where the event is gone. */
+                                source: string | null;
+                                /** @description Of that event. */
+                                messageId: string | null;
+                                /** @description When it happened. */
+                                at: string | null;
+                            }[];
+                            /** @description Further userIds of the same profile of which nothing is done, because calls of client sources alone have joined them; `confirm` takes them along. */
+                            leftOut: {
+                                /** @enum {string} */
+                                kind: "user" | "anonymous";
+                                value: string;
+                                /** @description `identify`: an event has both ids; `alias`: one names it as previousId; `external`: both had an external id. Null where nothing that is stored says it. */
+                                rule: ("identify" | "alias" | "external") | null;
+                                /** @description The source of the event that joined it; null where the event is gone. */
+                                source: string | null;
+                                /** @description Of that event. */
+                                messageId: string | null;
+                                /** @description When it happened. */
+                                at: string | null;
+                            }[];
+                            /**
+                             * @description Why nothing is done of an anonymous id.
+                             * @enum {string}
+                             */
+                            outcome?: "belongs_to_a_user";
+                            /** @description Whether it names nobody; null until that is known. */
+                            unknown: boolean | null;
+                        }[];
                     };
                 };
             };
@@ -6599,6 +6657,14 @@ export interface operations {
                         unknown: number | null;
                         /** @description Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none. */
                         belongToUsers?: number;
+                        /** @description How many further ids were found joined to them, by rule and source; null where nothing that is stored says it. Absent until they are known. */
+                        joined?: {
+                            rule: ("identify" | "alias" | "external") | null;
+                            source: string | null;
+                            ids: number;
+                        }[];
+                        /** @description UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that is known, and where there are none. */
+                        leftOut?: number;
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
@@ -6683,6 +6749,14 @@ export interface operations {
                         unknown: number | null;
                         /** @description Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none. */
                         belongToUsers?: number;
+                        /** @description How many further ids were found joined to them, by rule and source; null where nothing that is stored says it. Absent until they are known. */
+                        joined?: {
+                            rule: ("identify" | "alias" | "external") | null;
+                            source: string | null;
+                            ids: number;
+                        }[];
+                        /** @description UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that is known, and where there are none. */
+                        leftOut?: number;
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
@@ -6749,6 +6823,34 @@ export interface operations {
                             formerUserIds: string[];
                             /** @description Anonymous ids that are erased or suppressed with it; empty until they are known. */
                             anonymousIds: string[];
+                            /** @description What joined each of these ids. */
+                            joins: {
+                                /** @enum {string} */
+                                kind: "user" | "anonymous";
+                                value: string;
+                                /** @description `identify`: an event has both ids; `alias`: one names it as previousId; `external`: both had an external id. Null where nothing that is stored says it. */
+                                rule: ("identify" | "alias" | "external") | null;
+                                /** @description The source of the event that joined it; null where the event is gone. */
+                                source: string | null;
+                                /** @description Of that event. */
+                                messageId: string | null;
+                                /** @description When it happened. */
+                                at: string | null;
+                            }[];
+                            /** @description Further userIds of the same profile of which nothing is done, because calls of client sources alone have joined them; `confirm` takes them along. */
+                            leftOut: {
+                                /** @enum {string} */
+                                kind: "user" | "anonymous";
+                                value: string;
+                                /** @description `identify`: an event has both ids; `alias`: one names it as previousId; `external`: both had an external id. Null where nothing that is stored says it. */
+                                rule: ("identify" | "alias" | "external") | null;
+                                /** @description The source of the event that joined it; null where the event is gone. */
+                                source: string | null;
+                                /** @description Of that event. */
+                                messageId: string | null;
+                                /** @description When it happened. */
+                                at: string | null;
+                            }[];
                             /**
                              * @description Why nothing is done of an anonymous id.
                              * @enum {string}

@@ -1,3 +1,4 @@
+import type { Position } from './event.ts';
 import type { Time } from './time.ts';
 
 /** The kinds of regulations. spec/specification.md, "Regulations". */
@@ -41,12 +42,27 @@ export interface Regulation {
   readonly unknown?: number;
   /** Anonymous ids among them that belong to users, of whom nothing is erased. Absent until it is known, and where there are none. */
   readonly belongToUsers?: number;
+  /** Further ids that were found joined to those that it names, by what joined them. Absent until they are known, and in those of earlier versions. */
+  readonly joined?: readonly JoinedCount[];
+  /** Further userIds that were left out, because client sources alone have joined them. Absent until that is known, and where there are none. */
+  readonly leftOut?: number;
+  /** Takes along userIds that client sources alone have joined. */
+  readonly confirm?: true;
   /** Number of profiles that are erased; absent until they are counted. */
   readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
   readonly streamStatus: readonly NotificationStatus[];
   /** Why it failed, with what to do. */
   readonly reason?: string;
+}
+
+/** A number of joined ids with the same reason. */
+export interface JoinedCount {
+  /** Null where nothing that is stored says it. */
+  readonly rule: JoinRule | null;
+  /** The name of the source whose event joined them. */
+  readonly source: string | null;
+  readonly ids: number;
 }
 
 /** How much was erased. */
@@ -105,10 +121,36 @@ export interface RegulationSubject {
   readonly anonymousIds: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
+  /** What joined each of `formerUserIds` and `anonymousIds`. Absent before the survey, and in those of earlier versions. */
+  readonly joins?: readonly IdJoin[];
+  /** Further userIds of the same profile that client sources alone have joined: nothing is done of them. Absent where there are none. */
+  readonly leftOut?: readonly IdJoin[];
   /** Nothing has this id. Absent before the survey. */
   readonly isUnknown?: boolean;
   /** The id of a visitor has become that of a user, whom the regulation is not about: nothing of it is erased or suppressed. */
   readonly belongsToUser?: boolean;
+}
+
+/**
+ * What can join an id to a user: `identify`, an event that has both; `alias`, one that names it as previousId; `external`, a shared external
+ * id. spec/specification.md, "Identities".
+ */
+export type JoinRule = 'identify' | 'alias' | 'external';
+
+/** An id that is joined to somebody, with the event that joined it, as far as that is known. */
+export interface IdJoin {
+  readonly kind: 'user' | 'anonymous';
+  readonly value: string;
+  readonly rule?: JoinRule;
+  /** The id of the source of the event. */
+  readonly source?: number;
+  readonly messageId?: string;
+  /** When it happened. */
+  readonly at?: Time;
+  /** Where the event is in the log. */
+  readonly position?: Position;
+  /** The userId to which it was joined. */
+  readonly into?: string;
 }
 
 /** A subject of which nothing is known but its id: before the survey, and where no profile is kept. */

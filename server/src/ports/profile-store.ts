@@ -1,5 +1,6 @@
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
+import type { JoinRule } from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
 
 /** Number of a profile; never reused. */
@@ -87,8 +88,10 @@ export interface ProfileChanges {
   readonly cursor: UsersCursor;
   /** New and changed profiles. */
   readonly put: readonly { readonly id: ProfileId; readonly state: Uint8Array }[];
-  /** Profiles that were merged into others. */
+  /** Profiles that were merged into others, or taken apart. */
   readonly removed: readonly ProfileId[];
+  /** Those of them that were taken apart: their merges go too. */
+  readonly dissolved?: readonly ProfileId[];
   /** Identities that now belong to a profile. */
   readonly bind: readonly { readonly key: IdentityKey; readonly profile: ProfileId }[];
   readonly unbind: readonly IdentityKey[];
@@ -131,10 +134,14 @@ export interface MergeRecord {
   readonly winner: ProfileId;
   readonly loser: ProfileId;
   /** `identify`: an anonymous profile of this user; `alias`; `external`: a shared external id. */
-  readonly rule: 'identify' | 'alias' | 'external';
+  readonly rule: JoinRule;
   /** Kind and value of the identity that joined them. */
   readonly identity: { readonly kind: string; readonly value: string };
   readonly messageId: string;
   readonly at: Time;
   readonly position: Position;
+  /** The source of the event; absent in records of earlier versions. */
+  readonly source?: number;
+  /** The userId that then stood for both; absent where there was none, and in records of earlier versions. */
+  readonly userId?: string;
 }

@@ -64,6 +64,8 @@ export interface NewRegulation extends Pick<Regulation, 'id' | 'type' | 'created
   readonly userIds: readonly string[];
   /** Of visitors without a userId. */
   readonly anonymousIds?: readonly string[];
+  /** Takes along userIds that client sources alone have joined. */
+  readonly confirm?: true;
 }
 
 /** A regulation with what its execution needs. */
@@ -83,7 +85,7 @@ export function hasEnded({ step, finishedAt, createdAt }: RegulationDocument, be
 
 /** A regulation before its first step. An `UNSUPPRESS` is done with the commit that creates it. */
 export function newDocument(regulation: NewRegulation): RegulationDocument {
-  const { id, type, createdAt, by, userIds, anonymousIds = [], unknown } = regulation;
+  const { id, type, createdAt, by, userIds, anonymousIds = [], unknown, confirm } = regulation;
   const isAtOnce = type === 'UNSUPPRESS';
   return {
     id,
@@ -95,6 +97,7 @@ export function newDocument(regulation: NewRegulation): RegulationDocument {
     by,
     subjects: userIds.length + anonymousIds.length,
     ...(unknown === undefined ? {} : { unknown }),
+    ...(confirm === undefined ? {} : { confirm }),
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
   };
@@ -118,7 +121,8 @@ export interface RegulationChange
   extends Partial<
     Pick<
       StoredRegulation,
-      'step' | 'overallStatus' | 'unknown' | 'belongToUsers' | 'profiles' | 'streamStatus' | 'reason'
+      | ('step' | 'overallStatus' | 'unknown' | 'belongToUsers' | 'profiles' | 'streamStatus' | 'reason')
+      | ('joined' | 'leftOut')
     >
   > {
   readonly erasedAt?: Time;

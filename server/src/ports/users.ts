@@ -1,5 +1,6 @@
 import type { Computation, Condition, EventAggregate } from '../model/definition.ts';
 import type { Json, JsonObject } from '../model/json.ts';
+import type { IdJoin, JoinRule } from '../model/regulation.ts';
 import type { Duration, Time } from '../model/time.ts';
 
 /** What the rest of the program may ask of the profiles, which live on a thread of their own. */
@@ -68,7 +69,7 @@ export interface Profile {
 }
 
 export interface ProfileMerge {
-  readonly rule: 'identify' | 'alias' | 'external';
+  readonly rule: JoinRule;
   readonly identity: { readonly kind: string; readonly value: string };
   readonly messageId: string;
   readonly at: Time;
@@ -81,6 +82,8 @@ export interface JoinedIds {
   readonly anonymousIds: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
+  /** What joined each of its ids, as far as the profile says; absent where there is no profile. */
+  readonly joins?: readonly IdJoin[];
 }
 
 /** The profile that has an anonymous id. */
@@ -91,6 +94,8 @@ export interface Visitor {
   readonly userId?: string;
   readonly anonymousIds: readonly string[];
   readonly sources: readonly number[];
+  /** As those of `JoinedIds`. */
+  readonly joins?: readonly IdJoin[];
 }
 
 export interface MembersPage {

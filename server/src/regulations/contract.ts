@@ -8,6 +8,8 @@ export interface RegulationRequest {
   readonly userIds: readonly string[];
   /** Of visitors without a userId, each once. With `userIds` at least one. */
   readonly anonymousIds: readonly string[];
+  /** Takes along userIds that client sources alone have joined. */
+  readonly confirm?: boolean;
   /** The name of the token. */
   readonly by: string;
 }
@@ -19,6 +21,8 @@ export interface RegulationRequests {
   get(id: string): Promise<Regulation | undefined>;
   /** The newest first, below a number, at most `max`. */
   list(max: number, below?: number): Promise<readonly (Regulation & { readonly number: number })[]>;
+  /** Those of the ids that name nobody. */
+  unknown(request: Omit<RegulationRequest, 'by'>): Promise<readonly string[]>;
   /** What a regulation would find. */
   foresee(request: Omit<RegulationRequest, 'by'>): Promise<Foreseen>;
   /** Whom a regulation is about, until it ends; then empty. */
@@ -34,6 +38,8 @@ export interface Foreseen {
   readonly unknown: readonly string[];
   /** Anonymous ids that belong to users: nothing of them would be erased. */
   readonly belongToUsers: readonly string[];
+  /** Everybody with the ids that are joined to them, and with what joined each; empty where a suppression is to end. */
+  readonly found: readonly RegulationSubject[];
 }
 
 /** How regulations do, for metrics. */

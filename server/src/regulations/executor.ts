@@ -12,6 +12,7 @@ import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { Users } from '../ports/users.ts';
 import type { RegulationHealth } from './contract.ts';
 import { IdRedactor } from './id-redactor.ts';
+import { countJoined } from './joins.ts';
 import { redactKeptAnswers } from './kept-answers.ts';
 import { batchOf, type DeleteNotification, findNotifications, notificationsOf } from './notifications.ts';
 import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
@@ -228,11 +229,14 @@ export class RegulationExecutor {
     if (this.#isStopped) throw new StoppedError();
   };
 
-  async #survey({ id, type }: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
+  async #survey(
+    { id, type, confirm }: StoredRegulation,
+    subjects: readonly RegulationSubject[],
+  ): Promise<void> {
     const { regulations, callsStored, suppressJoined, ...dependencies } = this.#dependencies;
     await callsStored(this.#checkStop);
     const trusted = trustedSources(dependencies.settings());
-    const terms = { ...dependencies, trusted, checkStop: this.#checkStop };
+    const terms = { ...dependencies, trusted, confirm: confirm === true, checkStop: this.#checkStop };
     const [users, visitors] = [
       await surveyUsers(
         subjects.flatMap(({ userId }) => userId ?? []),
@@ -251,12 +255,15 @@ export class RegulationExecutor {
     }));
     const unknown = found.filter(({ isUnknown }) => isUnknown).length;
     const belongToUsers = found.filter(({ belongsToUser }) => belongsToUser === true).length;
+    const leftOut = found.flatMap((one) => one.leftOut ?? []).length;
     // Counted now: after a crash the next step may find profiles gone that this regulation has erased.
     const next = isDeleting(type)
       ? ({ step: 'erase', profiles: users.profiles + visitors.profiles } as const)
       : ({ step: 'clean' } as const);
     await regulations.advance(id, {
       ...{ ...next, overallStatus: 'RUNNING', subjects: found, unknown },
+      joined: countJoined(found, this.#sourceName()),
+      ...(leftOut === 0 ? {} : { leftOut }),
       ...(belongToUsers === 0 ? {} : { belongToUsers }),
     });
     if (isSuppressing(type)) suppressJoined(found);

@@ -16,5 +16,5 @@ it('knows a user whose events stand behind pages of a long log that are empty', 
     },
   } as never);
   const request = { type: 'DELETE_ONLY', userIds: ['old', 'nobody'], anonymousIds: [] } as const;
-  expect(await service.foresee(request)).toEqual({ unknown: ['nobody'], belongToUsers: [] });
+  expect(await service.unknown(request)).toEqual(['nobody']);
 });

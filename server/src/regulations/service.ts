@@ -4,7 +4,7 @@ import type { StoredRegulation } from '../ports/regulations.ts';
 import type { Foreseen, RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
 import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
 import type { SuppressionFilter } from './suppression-filter.ts';
-import { trustedSources } from './survey.ts';
+import { type SurveyDependencies, surveyUsers, trustedSources } from './survey.ts';
 import { surveyVisitors } from './visitors.ts';
 
 export interface RegulationServiceDependencies
@@ -71,28 +71,48 @@ export class RegulationService implements RegulationRequests {
     return this.#dependencies.regulations.list(max, below);
   }
 
-  async foresee({ userIds, anonymousIds, type }: Omit<RegulationRequest, 'by'>): Promise<Foreseen> {
-    const { regulations, users, log, settings } = this.#dependencies;
+  async unknown({ userIds, anonymousIds, type }: Omit<RegulationRequest, 'by'>): Promise<string[]> {
+    const { regulations, users, log } = this.#dependencies;
     const unknown: string[] = [];
-    const belongToUsers: string[] = [];
     if (type === 'UNSUPPRESS') {
       for (const id of userIds)
         if ((await regulations.suppression(id, 'user')) === undefined) unknown.push(id);
       for (const id of anonymousIds)
         if ((await regulations.suppression(id, 'anonymous')) === undefined) unknown.push(id);
-      return { unknown, belongToUsers };
+      return unknown;
     }
     const joined = await users.joinedIds(userIds);
     for (const [nth, userId] of userIds.entries())
       if (joined[nth]!.sources.length === 0 && !(await hasEvents({ userId }, log))) unknown.push(userId);
-    const { subjects } = await surveyVisitors(anonymousIds, {
-      ...{ log, users, trusted: trustedSources(settings()) },
-      checkStop: () => {},
-    });
+    const { subjects } = await surveyVisitors(anonymousIds, this.#terms());
     for (const { anonymousId = '', sources, belongsToUser } of subjects)
-      if (belongsToUser === true) belongToUsers.push(anonymousId);
-      else if (sources.length === 0) unknown.push(anonymousId);
-    return { unknown, belongToUsers };
+      if (belongsToUser !== true && sources.length === 0) unknown.push(anonymousId);
+    return unknown;
+  }
+
+  async foresee(request: Omit<RegulationRequest, 'by'>): Promise<Foreseen> {
+    const { userIds, anonymousIds, type, confirm = false } = request;
+    if (type === 'UNSUPPRESS') return { unknown: await this.unknown(request), belongToUsers: [], found: [] };
+    const users = await surveyUsers(userIds, { ...this.#terms(), confirm });
+    const visitors = await surveyVisitors(anonymousIds, this.#terms());
+    const found = [...users.subjects, ...visitors.subjects].map((one) => ({
+      ...one,
+      isUnknown: one.sources.length === 0 && one.belongsToUser !== true,
+    }));
+    return {
+      unknown: found.flatMap(({ userId, anonymousId, isUnknown }) =>
+        isUnknown ? (userId ?? anonymousId ?? []) : [],
+      ),
+      belongToUsers: visitors.subjects.flatMap(({ anonymousId, belongsToUser }) =>
+        belongsToUser === true ? (anonymousId ?? []) : [],
+      ),
+      found,
+    };
+  }
+
+  #terms(): Omit<SurveyDependencies, 'confirm' | 'users'> & Pick<RegulationServiceDependencies, 'users'> {
+    const { log, users, settings, identities } = this.#dependencies;
+    return { log, users, identities, trusted: trustedSources(settings()), checkStop: () => {} };
   }
 
   subjects(id: string): Promise<readonly RegulationSubject[]> {
@@ -108,14 +128,16 @@ export class RegulationService implements RegulationRequests {
   }
 
   async #create(request: RegulationRequest): Promise<Regulation> {
-    const { type, userIds, anonymousIds, by } = request;
+    const { type, userIds, anonymousIds, by, confirm = false } = request;
     const { regulations, filter, clock, newId, logger } = this.#dependencies;
     // More are counted while it is carried out.
     const ids = userIds.length + anonymousIds.length;
-    const unknown =
-      ids <= MOST_KNOWN_AT_ONCE ? { unknown: (await this.foresee(request)).unknown.length } : {};
+    const unknown = ids <= MOST_KNOWN_AT_ONCE ? { unknown: (await this.unknown(request)).length } : {};
     const made = await regulations
-      .create({ id: newId(), type, userIds, anonymousIds, by, createdAt: clock.now(), ...unknown })
+      .create({
+        ...{ id: newId(), type, userIds, anonymousIds, by, createdAt: clock.now(), ...unknown },
+        ...(confirm ? { confirm } : {}),
+      })
       .catch((error: unknown) => this.#takeStored(error));
     if (type === 'UNSUPPRESS') await filter.load(regulations);
     else if (type !== 'DELETE_ONLY') {

@@ -1,11 +1,12 @@
 import type { Event, Position } from '../model/event.ts';
 import { BlockedIds } from '../model/ids.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
-import type { RegulationSubject } from '../model/regulation.ts';
+import type { IdJoin, RegulationSubject } from '../model/regulation.ts';
 import { trustOf } from '../model/settings.ts';
 import { type EventLog, ownerQueries, type StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import type { Users } from '../ports/users.ts';
+import type { JoinedIds, Users } from '../ports/users.ts';
+import { AliasGraph, JoinEvidence } from './joins.ts';
 
 export interface SurveyDependencies {
   readonly log: Pick<EventLog, 'find' | 'read' | 'sharedIds'>;
@@ -15,6 +16,8 @@ export interface SurveyDependencies {
   readonly identities: SurveyedIdentities;
   /** Ids of the sources whose calls may join users. */
   readonly trusted: readonly number[];
+  /** Takes along userIds that client sources alone have joined, which are left out otherwise. */
+  readonly confirm: boolean;
   /** Throws when the program is being stopped. */
   readonly checkStop: () => void;
 }
@@ -35,7 +38,12 @@ export function trustedSources({ sources }: Pick<SettingsSnapshot, 'sources'>): 
 interface Surveyed {
   readonly userId: string;
   readonly formerUserIds: Set<string>;
+  /** UserIds of its profile that client sources alone have joined. */
+  readonly leftOut: Set<string>;
   readonly anonymousIds: Set<string>;
+  readonly known: JoinedIds | undefined;
+  readonly aliases: AliasGraph;
+  readonly evidence: JoinEvidence;
   /** Ids that aliases of the user name. */
   readonly previousIds: Map<string, Aliases>;
   readonly sources: Set<number>;
@@ -72,12 +80,17 @@ export async function surveyUsers(
     return {
       userId,
       formerUserIds: former,
+      leftOut: new Set(),
       anonymousIds: new Set(known?.anonymousIds ?? []),
+      known,
+      aliases: new AliasGraph(),
+      evidence: new JoinEvidence(known?.joins),
       previousIds: new Map(),
       sources: new Set(known?.sources ?? []),
     };
   });
   await followUsers(subjects, dependencies);
+  if (!dependencies.confirm) await followUsers(leaveOut(subjects, dependencies.trusted), dependencies);
   const shared = await sharedAmong(subjects, dependencies);
   const blocked = new BlockedIds(dependencies.identities.blocked);
   for (const { anonymousIds, previousIds } of subjects)
@@ -85,12 +98,23 @@ export async function surveyUsers(
       for (const id of ids.keys()) if (shared.has(id) || blocked.has(id)) ids.delete(id);
   // Looks at the events of all anonymous ids, those that it finds included.
   await followPrevious(subjects, dependencies);
-  const found = subjects.map(({ userId, formerUserIds, anonymousIds, sources }) => ({
-    userId,
-    formerUserIds: [...formerUserIds].filter((id) => id !== userId),
-    anonymousIds: [...anonymousIds],
-    sources: [...sources].sort((a, b) => a - b),
-  }));
+  const events = await readJoining(
+    subjects.flatMap(({ evidence }) => evidence.positions()),
+    dependencies,
+  );
+  const found = subjects.map(({ userId, formerUserIds, leftOut, anonymousIds, sources, evidence }) => {
+    const former = [...formerUserIds].filter((id) => id !== userId);
+    const joinsOf = (kind: IdJoin['kind'], ids: Iterable<string>) =>
+      Array.from(ids, (value) => evidence.join(kind, value, events));
+    return {
+      userId,
+      formerUserIds: former,
+      anonymousIds: [...anonymousIds],
+      sources: [...sources].sort((a, b) => a - b),
+      joins: [...joinsOf('user', former), ...joinsOf('anonymous', anonymousIds)],
+      ...(leftOut.size === 0 ? {} : { leftOut: joinsOf('user', leftOut) }),
+    };
+  });
   // Every profile was seen by a source, and users of one profile have the same userId there.
   const profiles = new Set(joined.filter(({ sources }) => sources.length > 0).map(({ userId }) => userId));
   return { subjects: found, profiles: profiles.size };
@@ -105,10 +129,20 @@ async function followUsers(subjects: readonly Surveyed[], dependencies: SurveyDe
     dependencies,
     (ids, { source, position }) => {
       const joins = identities.alias === 'join' && trusted.includes(source) ? position : -1;
-      for (const { sources, anonymousIds, previousIds } of ofUser.get(ids.userId ?? '') ?? []) {
+      const userId = ids.userId ?? '';
+      for (const subject of ofUser.get(userId) ?? []) {
+        const { sources, anonymousIds, previousIds, evidence } = subject;
         sources.add(source);
-        if (ids.anonymousId !== undefined) anonymousIds.add(ids.anonymousId);
+        if (ids.anonymousId !== undefined) {
+          anonymousIds.add(ids.anonymousId);
+          evidence.note({ kind: 'anonymous', value: ids.anonymousId, rule: 'identify', source, position });
+        }
         if (ids.type !== 'alias' || ids.previousId === undefined) continue;
+        subject.aliases.add(userId, ids.previousId, source);
+        const joined = { value: ids.previousId, rule: 'alias', source, position } as const;
+        evidence.note({ ...joined, kind: 'anonymous' });
+        evidence.note({ ...joined, kind: 'user' });
+        if (ids.previousId !== subject.userId) evidence.noteNew(userId, joined);
         const aliases = previousIds.get(ids.previousId) ?? { joins, sources: new Set() };
         aliases.joins = Math.max(aliases.joins, joins);
         aliases.sources.add(source);
@@ -116,6 +150,52 @@ async function followUsers(subjects: readonly Surveyed[], dependencies: SurveyDe
       }
     },
   );
+}
+
+/**
+ * Leaves out the userIds of a profile that client sources alone have joined to those that were asked for, as earlier versions let them do.
+ * Returns the subjects without them: their events are to be looked at again.
+ */
+function leaveOut(subjects: readonly Surveyed[], trusted: readonly number[]): Surveyed[] {
+  const asked = new Set(subjects.map(({ userId }) => userId));
+  for (const { userId, known, formerUserIds, leftOut, aliases } of subjects) {
+    const all = [userId, ...formerUserIds];
+    // Merges outlast the events that made them.
+    for (const { kind, value, source, into } of known?.joins ?? [])
+      if (kind === 'user' && source !== undefined && into !== undefined) aliases.add(into, value, source);
+    const named = all.filter((id) => asked.has(id));
+    const joined = aliases.joinedTo(named);
+    const kept = aliases.joinedTo(named, trusted);
+    for (const id of all) {
+      // Where nothing that is stored says who joined an id, it belongs to the user as before.
+      if (kept.has(id) || !joined.has(id)) continue;
+      formerUserIds.delete(id);
+      leftOut.add(id);
+    }
+  }
+  const fewer = subjects.filter(({ leftOut }) => leftOut.size > 0);
+  for (const { known, anonymousIds, previousIds, sources } of fewer) {
+    for (const set of [anonymousIds, previousIds, sources]) set.clear();
+    for (const id of known?.anonymousIds ?? []) anonymousIds.add(id);
+    for (const source of known?.sources ?? []) sources.add(source);
+  }
+  return fewer;
+}
+
+/** The events at these positions, as far as they are stored. */
+export async function readJoining(
+  positions: readonly Position[],
+  { log, checkStop }: Pick<SurveyDependencies, 'log' | 'checkStop'>,
+): Promise<ReadonlyMap<Position, StoredEvent>> {
+  const found = new Map<Position, StoredEvent>();
+  const all = [...new Set(positions)];
+  for (let from = 0; from < all.length; from += READ_AT_ONCE) {
+    checkStop();
+    const some = all.slice(from, from + READ_AT_ONCE);
+    for (const [nth, stored] of (await log.read(some)).entries())
+      if (stored !== undefined) found.set(some[nth]!, stored);
+  }
+  return found;
 }
 
 /** The sources of events that have an anonymous id of a user and no userId. */
@@ -161,9 +241,10 @@ async function followPrevious(
   });
   for (const [id, those] of ofId) {
     const { firstAsUser, sourcesAsUser, sourcesAsAnonymous } = named.get(id)!;
-    for (const { formerUserIds, anonymousIds, previousIds, sources } of those) {
+    for (const { formerUserIds, leftOut, anonymousIds, previousIds, sources } of those) {
       const aliases = previousIds.get(id)!;
       const isFormer = firstAsUser < aliases.joins;
+      if (leftOut.has(id)) continue;
       const isSeen = aliases.joins >= 0 || [...aliases.sources].some((one) => sourcesAsAnonymous.has(one));
       if (isFormer) for (const source of sourcesAsUser) sources.add(source);
       if (isFormer) formerUserIds.add(id);
@@ -202,10 +283,12 @@ async function sharedAmong(
   const shared = new Set<string>();
   if (ids.length === 0) return shared;
   const owners = new Set(subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]));
+  // A profile is known by the userId that it has now, which may be left out.
+  const inProfiles = new Set([...owners, ...subjects.flatMap(({ leftOut }) => [...leftOut])]);
   for (const [nth, user] of (await users.usersOf(ids)).entries())
-    if (user !== undefined && !owners.has(user)) shared.add(ids[nth]!);
+    if (user !== undefined && !inProfiles.has(user)) shared.add(ids[nth]!);
   for (const [nth, { userId, sources }] of (await users.joinedIds(previous)).entries())
-    if (sources.length > 0 && !owners.has(userId)) shared.add(previous[nth]!);
+    if (sources.length > 0 && !inProfiles.has(userId)) shared.add(previous[nth]!);
   for (let from: number | undefined = 0; from !== undefined; ) {
     checkStop();
     const found = await log.sharedIds({ ids, owners: [...owners], trusted }, from);

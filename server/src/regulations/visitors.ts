@@ -1,6 +1,7 @@
 import { newVisitor, type RegulationSubject } from '../model/regulation.ts';
 import type { Users } from '../ports/users.ts';
-import { lookAt, type SurveyDependencies } from './survey.ts';
+import { JoinEvidence } from './joins.ts';
+import { lookAt, readJoining, type SurveyDependencies } from './survey.ts';
 
 export interface VisitorDependencies extends Pick<SurveyDependencies, 'log' | 'trusted' | 'checkStop'> {
   readonly users: Pick<Users, 'visitors'>;
@@ -19,6 +20,7 @@ export async function surveyVisitors(
     ...newVisitor(anonymousId),
     belongsToUser: known[nth]?.userId !== undefined,
     anonymousIds: [...new Set([anonymousId, ...(known[nth]?.anonymousIds ?? [])])],
+    evidence: new JoinEvidence(known[nth]?.joins),
     sources: new Set(known[nth]?.sources ?? []),
   }));
   const open = () => subjects.filter(({ belongsToUser }) => !belongsToUser);
@@ -39,12 +41,15 @@ export async function surveyVisitors(
   const profiles = new Set(
     known.flatMap((one, nth) => (one === undefined || subjects[nth]!.belongsToUser ? [] : [one.profile])),
   );
+  const positions = open().flatMap(({ evidence }) => evidence.positions());
+  const events = await readJoining(positions, { log, checkStop });
   return {
-    subjects: subjects.map(({ belongsToUser, sources, ...subject }) =>
-      belongsToUser
-        ? { ...subject, anonymousIds: [], sources: [], belongsToUser }
-        : { ...subject, sources: [...sources].sort((a, b) => a - b) },
-    ),
+    subjects: subjects.map(({ belongsToUser, sources, evidence, ...subject }) => {
+      if (belongsToUser) return { ...subject, anonymousIds: [], sources: [], belongsToUser };
+      const further = subject.anonymousIds.filter((id) => id !== subject.anonymousId);
+      const joins = further.map((id) => evidence.join('anonymous', id, events));
+      return { ...subject, sources: [...sources].sort((a, b) => a - b), joins };
+    }),
     profiles: profiles.size,
   };
 }

@@ -1,5 +1,6 @@
 import { type CallType, isCallType } from '../model/event.ts';
 import { isObject, type JsonObject } from '../model/json.ts';
+import { idText, LineIds } from '../model/line-ids.ts';
 import type { Time } from '../model/time.ts';
 import type { LogPage } from '../ports/event-log.ts';
 import type { UsersSettings } from './contract.ts';
@@ -31,28 +32,75 @@ const NOTHING: JsonObject = {};
  * The events of a page that count for profiles: erased and damaged ones do not, nor do those of `ownSource`, which are made of
  * profiles.
  */
-export function readEvents(
-  page: LogPage,
-  reader: IdentityReader,
-  { ownSource, serverSources }: Pick<UsersSettings, 'ownSource' | 'serverSources'>,
-): ReadEvents {
-  const { first, lines, starts, sources } = page;
-  const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+export function readEvents(page: LogPage, reader: IdentityReader, settings: ReadSettings): ReadEvents {
+  const bytes = bytesOf(page);
   const events: LogEvent[] = [];
   let unreadable = 0;
-  for (let line = 0; line < sources.length; line++) {
-    const from = starts[line]!;
-    const to = starts[line + 1]! - 1;
-    if (to <= from || sources[line] === ownSource) continue;
-    const event = readEvent(bytes.toString('utf8', from, to), reader, {
-      position: first + line,
-      source: sources[line]!,
-      isPublic: !serverSources.includes(sources[line]!),
-    });
+  for (let line = 0; line < page.sources.length; line++) {
+    const event = readLine({ page, line, bytes }, reader, settings);
     if (event === 'unreadable') unreadable++;
     else if (event !== undefined) events.push(event);
   }
   return { events, unreadable };
+}
+
+/** The events of a page that have one of these texts as their userId or anonymousId. What cannot be read is left out. */
+export function readEventsOf(
+  ids: ReadonlySet<string>,
+  page: LogPage,
+  reader: IdentityReader,
+  settings: ReadSettings,
+): LogEvent[] {
+  const bytes = bytesOf(page);
+  const { starts, sources } = page;
+  const events: LogEvent[] = [];
+  for (let line = 0; line < sources.length; line++) {
+    // Only the lines of these ids are parsed.
+    if (lineIds.scan(bytes, starts[line]!, starts[line + 1]! - 1) && !namesOneOf(ids, bytes)) continue;
+    const event = readLine({ page, line, bytes }, reader, settings);
+    if (event !== undefined && event !== 'unreadable') events.push(event);
+  }
+  return events;
+}
+
+type ReadSettings = Pick<UsersSettings, 'ownSource' | 'serverSources'>;
+
+const lineIds = new LineIds();
+
+/** By the last line that was scanned. */
+function namesOneOf(ids: ReadonlySet<string>, bytes: Buffer): boolean {
+  const { userFrom, userTo, anonymousFrom, anonymousTo } = lineIds;
+  return (
+    (userTo > 0 && ids.has(idText(bytes, userFrom, userTo))) ||
+    (anonymousTo > 0 && ids.has(idText(bytes, anonymousFrom, anonymousTo)))
+  );
+}
+
+function bytesOf({ lines }: LogPage): Buffer {
+  return Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+}
+
+interface PageLine {
+  readonly page: LogPage;
+  readonly line: number;
+  /** Of the page. */
+  readonly bytes: Buffer;
+}
+
+function readLine(
+  { page, line, bytes }: PageLine,
+  reader: IdentityReader,
+  { ownSource, serverSources }: ReadSettings,
+): LogEvent | undefined | 'unreadable' {
+  const from = page.starts[line]!;
+  const to = page.starts[line + 1]! - 1;
+  const source = page.sources[line]!;
+  if (to <= from || source === ownSource) return undefined;
+  return readEvent(bytes.toString('utf8', from, to), reader, {
+    position: page.first + line,
+    source,
+    isPublic: !serverSources.includes(source),
+  });
 }
 
 /** Undefined for a notification, which is no call of a client. */

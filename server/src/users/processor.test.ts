@@ -395,7 +395,7 @@ describe('the processor', () => {
     world.store('identify', { userId: 'ann', anonymousId: 'a', traits: { plan: 'pro' } });
     world.store('track', { userId: 'bob', event: 'Order' });
     await world.catchUp();
-    expect(await world.processor.joinedIds(['ann', 'eve'])).toEqual([
+    expect(await world.processor.joinedIds(['ann', 'eve'])).toMatchObject([
       { userId: 'ann', formerUserIds: [], anonymousIds: ['a'], sources: [SITE] },
       { userId: 'eve', formerUserIds: [], anonymousIds: [], sources: [] },
     ]);

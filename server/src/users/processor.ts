@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Position } from '../model/event.ts';
+import type { Json } from '../model/json.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { type LogReader, StorageError } from '../ports/event-log.ts';
@@ -25,6 +26,7 @@ import { addLeftOut } from './identity/traits.ts';
 import { type LogEvent, readEvents } from './log-events.ts';
 import { ProfileSweep } from './profile-sweep.ts';
 import { ProfileView } from './profile-view.ts';
+import { LEFT_DOCUMENT, type LeftOver, type RemakingDependencies, remakeLeft } from './remaking.ts';
 import { isPast } from './retention.ts';
 import { Slice, type SliceResult, type SoonChange } from './slice.ts';
 import { readComputationEvent } from './sync/computation-event.ts';
@@ -110,6 +112,8 @@ export class Processor implements UsersProcessor {
   #isPreviewCancelled = false;
   /** What was done before answers that want to be up to date, and no slice has told of yet. */
   #doneForCalls = 0;
+  /** No earlier process has left profiles that are to be made anew. */
+  #isLeftRemade = false;
   /** Events that are left out; the cursor has not come to them yet. */
   readonly #skipped = new Set<Position>();
 
@@ -141,8 +145,10 @@ export class Processor implements UsersProcessor {
   }
 
   async #slice(): Promise<SliceOutcome> {
-    const cursor = await this.#current();
     try {
+      if (!this.#isLeftRemade) await this.#remakeLeft();
+      this.#isLeftRemade = true;
+      const cursor = await this.#current();
       return await this.#applySlice(cursor);
     } catch (error) {
       // Whatever was kept in memory may be ahead of the store now.
@@ -221,8 +227,10 @@ export class Processor implements UsersProcessor {
 
   async erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
-    const { profiles, texts } = await this.#view().everythingOf(userIds, anonymousIds);
+    const { profiles, texts, left } = await this.#view().everythingOf(userIds, anonymousIds);
     await this.#forgetSent(texts);
+    // They are made anew behind the erasure, also by the next process.
+    if (left.length > 0) await this.#putDocuments({ [LEFT_DOCUMENT]: left as unknown as Json });
     const owners = [...profiles, ...(await this.#ownersInOutbox(texts))];
     if (owners.length === 0) {
       // What was told before a rebuild, or a process that died in the middle of this, may have left bytes.
@@ -237,7 +245,24 @@ export class Processor implements UsersProcessor {
     const { changes } = slice.finish(cursor.position, undefined);
     if (Object.keys(changes.documents ?? {}).length > 0) await store.commit(changes);
     this.#forget();
+    await this.#remakeLeft();
     return profiles.length;
+  }
+
+  /** Makes the profiles of users anew who were left out when others were erased from the profile that they shared. */
+  async #remakeLeft(): Promise<void> {
+    const { store } = this.#options;
+    const left = (await store.document(LEFT_DOCUMENT)) as unknown as readonly LeftOver[] | undefined;
+    if (left === undefined) return;
+    const slice = this.#newSlice(await this.#current());
+    await remakeLeft(slice, left, this.#remaking(slice));
+    await store.commit(slice.finish(slice.cursor.position, undefined).changes);
+    this.#forget();
+  }
+
+  #remaking({ identityReader }: Slice): RemakingDependencies {
+    const { reader, computations } = this.#options;
+    return { reader, computations, settings: this.#settings, identityReader };
   }
 
   async rebuild({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
@@ -301,7 +326,11 @@ export class Processor implements UsersProcessor {
   async #forgetSent(ids: readonly string[]): Promise<void> {
     const { store } = this.#options;
     const documents = (await SentBefore.read(store))?.without(ids);
-    if (documents === undefined) return;
+    if (documents !== undefined) await this.#putDocuments(documents);
+  }
+
+  async #putDocuments(documents: Readonly<Record<string, Json>>): Promise<void> {
+    const { store } = this.#options;
     const none = {
       put: [],
       removed: [],

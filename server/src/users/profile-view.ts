@@ -1,10 +1,10 @@
 import type { Computation } from '../model/definition.ts';
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
-import { newSubject } from '../model/regulation.ts';
+import { type IdJoin, newSubject } from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
 import type { LogReader } from '../ports/event-log.ts';
-import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
+import type { MergeRecord, ProfileId, ProfileStore } from '../ports/profile-store.ts';
 import type {
   JoinedIds,
   MembersPage,
@@ -17,6 +17,7 @@ import type {
 import type { IdentityHash } from './contract.ts';
 import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/profile-state.ts';
 import { walkProfiles } from './identity/walk.ts';
+import { type LeftOver, leftOver } from './remaking.ts';
 import { recipientOf } from './sync/recipient.ts';
 import { isMember } from './sync/sent.ts';
 
@@ -29,6 +30,9 @@ export interface ProfileViewOptions {
 
 /** Merges of one profile that are shown. */
 const SHOWN_MERGES = 100;
+
+/** Merges that are looked through for those that joined the ids of one profile: it has hardly more ids. */
+const JOINING_MERGES = 2000;
 
 /** Profiles that one page of members looks at. */
 const MEMBERS_SCAN = 20_000;
@@ -56,6 +60,7 @@ export class ProfileView {
   /** All ids joined to each of these users. A user without a profile has only itself. */
   async joinedIds(userIds: readonly string[]): Promise<JoinedIds[]> {
     const states = await this.#statesOf(userIds.map((userId) => [USER, userId] as const));
+    const joins = await this.#joinsOf(states);
     return userIds.map((userId, nth) => {
       const state = states[nth];
       if (state === undefined) return newSubject(userId);
@@ -64,6 +69,7 @@ export class ProfileView {
         formerUserIds: state.formerUserIds,
         anonymousIds: valuesOf(state, ANONYMOUS),
         sources: [...state.sources].sort((a, b) => a - b),
+        joins: joins[nth]!,
       };
     });
   }
@@ -77,26 +83,39 @@ export class ProfileView {
   /** What is known of each anonymous id. */
   async visitors(anonymousIds: readonly string[]): Promise<(Visitor | undefined)[]> {
     const states = await this.#statesOf(anonymousIds.map((id) => [ANONYMOUS, id] as const));
+    const joins = await this.#joinsOf(states);
     return states.map(
-      (state) =>
+      (state, nth) =>
         state && {
           profile: state.id,
           ...(state.userId === undefined ? {} : { userId: state.userId }),
           anonymousIds: valuesOf(state, ANONYMOUS),
           sources: [...state.sources].sort((a, b) => a - b),
+          joins: joins[nth]!,
         },
     );
   }
 
+  /** What joined the ids of each of these profiles. One with a single id was joined to nobody. */
+  async #joinsOf(states: readonly (ProfileState | undefined)[]): Promise<IdJoin[][]> {
+    const known = new Map<ProfileId, IdJoin[]>();
+    for (const state of states) {
+      if (state === undefined || known.has(state.id) || state.identities.length < 2) continue;
+      known.set(state.id, joinsOf(state, await this.#options.store.merges(state.id, JOINING_MERGES)));
+    }
+    return states.map((state) => (state && known.get(state.id)) ?? []);
+  }
+
   /**
    * The profiles of these users, those without a userId that have one of the anonymous ids, and texts by which their bytes would be
-   * recognised.
+   * recognised. `left`: what of these profiles belongs to users who are not erased.
    */
   async everythingOf(
     userIds: readonly string[],
     anonymousIds: readonly string[],
-  ): Promise<{ profiles: ProfileId[]; texts: string[] }> {
+  ): Promise<{ profiles: ProfileId[]; texts: string[]; left: LeftOver[] }> {
     const profiles = new Set<ProfileId>();
+    const left = new Map<ProfileId, LeftOver>();
     const texts = new Set([...userIds, ...anonymousIds]);
     const states = await this.#statesOf([
       ...userIds.map((userId) => [USER, userId] as const),
@@ -105,9 +124,11 @@ export class ProfileView {
     for (const [nth, state] of states.entries()) {
       if (state === undefined || (nth >= userIds.length && state.userId !== undefined)) continue;
       profiles.add(state.id);
-      for (const { value } of state.identities) texts.add(value);
+      const others = leftOver(state, texts);
+      if (others !== undefined) left.set(state.id, others);
+      else for (const { value } of state.identities) texts.add(value);
     }
-    return { profiles: [...profiles], texts: [...texts] };
+    return { profiles: [...profiles], texts: [...texts], left: [...left.values()] };
   }
 
   /** Members in the order of their profiles. A page may be short, or empty, and have a next one all the same. */
@@ -220,6 +241,34 @@ function viewOf(
     lastSeenAt: state.lastSeenAt,
     merges,
   };
+}
+
+/**
+ * The userIds and anonymous ids of a profile, each with the merge that joined it. An id that was bound by an event of the user itself has
+ * none; the log has that event. An external id says nothing of the ids that it joined, so the first merge by one since the id was there counts.
+ */
+function joinsOf({ identities }: ProfileState, merges: readonly MergeRecord[]): IdJoin[] {
+  const oldestFirst = merges.toReversed();
+  const byId = new Map(oldestFirst.map((merge) => [`${merge.identity.kind} ${merge.identity.value}`, merge]));
+  const external = oldestFirst.filter(({ rule }) => rule === 'external');
+  return identities.flatMap(({ kind, value, at }): IdJoin[] => {
+    if (!isOwnKind(kind)) return [];
+    const merge = byId.get(`${kind} ${value}`) ?? external.find((one) => one.at >= at);
+    if (merge === undefined) return [{ kind, value, at }];
+    const { rule, messageId, position, source, userId: into } = merge;
+    return [
+      {
+        ...{ kind, value, rule, messageId, at: merge.at, position },
+        ...(source === undefined ? {} : { source }),
+        ...(into === undefined ? {} : { into }),
+      },
+    ];
+  });
+}
+
+/** Tells userIds and anonymous ids from external ones. */
+function isOwnKind(kind: string): kind is IdJoin['kind'] {
+  return kind === USER || kind === ANONYMOUS;
 }
 
 /** Ids of one kind, the earliest first. */

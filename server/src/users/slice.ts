@@ -84,6 +84,7 @@ export class Slice {
   readonly #documents: Record<string, Json> = {};
   readonly #unreadable: ProfileId[] = [];
   readonly #forgotten = new Map<ProfileId, ForgottenProfile>();
+  readonly #dissolved: ProfileId[] = [];
   #leftOut: LeftOutTraits = NONE_LEFT_OUT;
 
   constructor(options: SliceOptions) {
@@ -162,6 +163,11 @@ export class Slice {
 
   /** Applies an event whose ids' owners are loaded. */
   apply(event: LogEvent): void {
+    this.#apply(event, undefined);
+  }
+
+  /** `slots`: those that count the event; all when absent. */
+  #apply(event: LogEvent, slots: ReadonlySet<number> | undefined): void {
     const { merges } = this.#graph;
     const known = merges.length;
     const profile = this.#graph.attribute(event.ids, event);
@@ -174,7 +180,8 @@ export class Slice {
     if (at > profile.lastSeenAt) profile.lastSeenAt = at;
     profile.sources.add(source);
     this.#leftOut = addLeftOut(this.#leftOut, noteTraits(profile, event));
-    if (this.#options.engine.mentions(event.type, event.name)) this.#options.engine.apply(profile, event);
+    if (this.#options.engine.mentions(event.type, event.name))
+      this.#options.engine.apply(profile, event, slots);
   }
 
   /** The profile that an event belongs to today, without joining anything. Its ids' owners must be loaded. */
@@ -221,6 +228,63 @@ export class Slice {
     const merged = this.state(winner);
     // The same event may have merged it once more.
     if (merged !== undefined) this.change(merged);
+  }
+
+  /**
+   * Takes a loaded profile apart: it is gone, and `applyAgain` has to be called with every stored event of its ids. Returns the profile as it was;
+   * undefined when it was gone already.
+   */
+  dissolve(
+    id: ProfileId,
+  ): { readonly state: ProfileState; readonly before: readonly ProfileBefore[] } | undefined {
+    const state = this.state(id);
+    if (state === undefined) return undefined;
+    const before = this.#before.get(id) ?? [];
+    this.#before.delete(id);
+    this.#changed.delete(id);
+    this.#touched.delete(id);
+    this.#options.sync.forget(id);
+    this.#graph.dissolve(state);
+    this.#dissolved.push(id);
+    return { state, before };
+  }
+
+  /** Applies a stored event of a profile that was taken apart. `slots`: those that have counted it. */
+  applyAgain(event: LogEvent, slots: ReadonlySet<number> | undefined): void {
+    this.#apply(event, slots);
+  }
+
+  /** A stored event of somebody else names an id of a profile that was taken apart: it may be theirs now. */
+  joinAgain(event: LogEvent): void {
+    const known = this.#graph.ownerOf(event.ids.user);
+    if (known === undefined) return;
+    const { merges } = this.#graph;
+    const before = { merges: merges.length, ids: known.identities.length };
+    const profile = this.#graph.attribute(event.ids, event);
+    for (let nth = before.merges; nth < merges.length; nth++) this.#noteMerge(merges[nth]!);
+    if (profile !== undefined && profile.identities.length !== before.ids) this.change(profile);
+  }
+
+  /** A profile for a userId that no stored event names any more; undefined when somebody has the id. */
+  revive(id: KeyedIdentity, at: Time): ProfileState | undefined {
+    if (this.#graph.ownerOf(id) !== undefined) return undefined;
+    const profile = this.#graph.revive(id, at);
+    this.change(profile);
+    return profile;
+  }
+
+  /** A profile goes on where another one was: `before` is how that was found. */
+  succeed(profile: ProfileState, before: readonly ProfileBefore[]): void {
+    this.#before.set(profile.id, [...(this.#before.get(profile.id) ?? []), ...before]);
+    this.change(profile);
+  }
+
+  /** Destinations hear at once what the computations say of a changed profile. */
+  tellAtOnce(profile: ProfileId, computations: readonly number[]): void {
+    this.#options.sync.visit(
+      profile,
+      computations.map((id) => ({ id, kind: 'edited' as const })),
+    );
   }
 
   /** Loaded profiles that are erased are members no more, and nobody is told. */
@@ -310,6 +374,7 @@ export class Slice {
         cursor: { position, clock: this.now, nextProfile, nextOutbox },
         put,
         removed: [...removed],
+        ...(this.#dissolved.length === 0 ? {} : { dissolved: this.#dissolved }),
         bind: Array.from(bound, ([key, profile]) => ({ key, profile })),
         unbind: [...unbound],
         ...(this.#forgotten.size === 0 ? {} : { forgotten: [...this.#forgotten.values()] }),

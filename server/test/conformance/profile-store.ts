@@ -228,6 +228,11 @@ function keepsMerges(subject: Subject): void {
     expect(await subject.store.merges(1, 2)).toEqual(merges.slice(0, 2));
     expect(await subject.store.merges(4, 10)).toEqual([]);
     expect(await subject.store.merges(9, 10)).toEqual([merge(9, 8, 16)]);
+    // One that is taken apart takes its merges along, but not those that the same slice makes.
+    const [one, two] = [{ ...merge(1, 6, 20), source: 7 }, merge(9, 10, 21)];
+    await subject.store.commit(slice(30, { removed: [1, 9], dissolved: [1, 9], merges: [one, two] }));
+    expect(await subject.store.merges(1, 10)).toEqual([one]);
+    expect(await subject.store.merges(9, 10)).toEqual([two]);
   });
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import { send, track } from '../support/calls.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
@@ -336,6 +337,56 @@ describe('delete notifications, where profiles are kept,', () => {
       return sources[scene.website]!.discarded['suppressed'] === 1;
     });
   });
+});
+
+describe('the ids that are joined to a user, where profiles are kept,', () => {
+  const withProfiles = sharedServer(() => 'egress: { allow: [127.0.0.0/8] }\nprofiles: on');
+
+  it(
+    quoted(
+      'A further userId that aliases of client sources alone have joined is left out with what belongs to it, unless the request confirms it, and keeps a profile of its own events.',
+      'A dry run, and the regulation until it ends, name each joined id with the rule, source, event and time that joined it; the receipt has numbers.',
+    ),
+    async () => {
+      const scene = await Scene.open(withProfiles, [await receiver()]);
+      await scene.call(
+        'identify',
+        { messageId: 'j1', userId: 'stays-bob', traits: { name: 'Bob' } },
+        scene.app,
+      );
+      await scene.call('track', track('j2', { userId: 'goes-ann', anonymousId: 'phone-of-ann' }), scene.app);
+      await scene.call('alias', { messageId: 'j3', previousId: 'stays-bob', userId: 'goes-ann' });
+      await until('they are one', async () => {
+        const { answer } = await scene.api<{ formerUserIds?: string[] }>('GET', 'profiles/goes-ann');
+        return answer.formerUserIds?.includes('stays-bob');
+      });
+      const changed = await scene.api('PATCH', `sources/${scene.website}`, { trust: 'client' });
+      expect(changed.status).toBe(200);
+      const request = { type: 'DELETE_ONLY', subjectIds: ['goes-ann'] };
+      const { answer: foreseen } = await scene.api('POST', 'regulations', { ...request, dryRun: true });
+      const at = expect.any(String);
+      const phone = { kind: 'anonymous', value: 'phone-of-ann', rule: 'identify', source: scene.app };
+      const bob = { kind: 'user', value: 'stays-bob', rule: 'alias', source: scene.website };
+      expect(foreseen).toEqual({
+        ...{ type: 'DELETE_ONLY', subjects: 1, unknown: [], belongToUsers: [] },
+        found: [
+          {
+            ...{ userId: 'goes-ann', formerUserIds: [], anonymousIds: ['phone-of-ann'], unknown: false },
+            joins: [{ ...phone, messageId: 'j2', at }],
+            leftOut: [{ ...bob, messageId: 'j3', at }],
+          },
+        ],
+      });
+      const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', 'goes-ann'));
+      expect(receipt).toMatchObject({
+        ...{ overallStatus: 'FINISHED', leftOut: 1, erased: { events: 2 } },
+        joined: [{ rule: 'identify', source: scene.app, ids: 1 }],
+      });
+      for (const text of ['goes-ann', 'phone-of-ann']) expect(await scene.filesWith(text)).toEqual([]);
+      const { answer: left } = await scene.api('GET', 'profiles/stays-bob');
+      expect(left).toMatchObject({ userId: 'stays-bob', formerUserIds: [], traits: { name: 'Bob' } });
+    },
+  );
 });
 
 describe('a suppressed user', () => {

@@ -71,6 +71,8 @@ export function openMemoryProfiles(all: MemoryProfiles = emptyProfiles()): Profi
       if (changes.sentTo !== undefined) {
         for (const sequence of all.outbox.keys()) if (sequence <= changes.sentTo) all.outbox.delete(sequence);
       }
+      const { dissolved = [] } = changes;
+      if (dissolved.length > 0) all.merges = all.merges.filter(({ winner }) => !dissolved.includes(winner));
       for (const record of changes.merges) {
         const { winner, loser } = record;
         all.merges = all.merges.map((one) => (one.winner === loser ? { ...one, winner } : one));

@@ -274,6 +274,7 @@ class World {
       users: this.#processor,
       identities: IDENTITIES,
       trusted: [SERVER_SOURCE],
+      confirm: false,
       checkStop: () => {},
     });
     const { formerUserIds, anonymousIds } = subjects[0]!;

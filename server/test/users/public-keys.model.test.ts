@@ -140,7 +140,14 @@ async function lifeOf(calls: readonly Call[], foreign: ReadonlySet<string>): Pro
   }
   while ((await processor.slice()).hasMore);
   const { log } = openMemoryStore({ contents });
-  const survey = { log, users: processor, identities: IDENTITIES, trusted: [SERVER], checkStop: () => {} };
+  const survey = {
+    log,
+    users: processor,
+    identities: IDENTITIES,
+    trusted: [SERVER],
+    confirm: false,
+    checkStop: () => {},
+  };
   const isOwn = (id: string) => !id.startsWith('x');
   return await Promise.all(
     [...named].sort().map(async (userId) => {

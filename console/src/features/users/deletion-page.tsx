@@ -1,14 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Printer, ShieldCheck } from 'lucide-react';
+import { useMay } from '../../api/roles.ts';
 import { Button, CopyButton } from '../../ui/controls.tsx';
 import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
-import { exactNumber } from '../../ui/format.ts';
+import { exactNumber, plural } from '../../ui/format.ts';
 import { Icon } from '../../ui/icons.tsx';
 import { Crumbs, Page, Section } from '../../ui/page.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { regulationQuery } from './queries.ts';
+import { joinedText } from './joined-ids.ts';
+import { regulationQuery, subjectsQuery } from './queries.ts';
 import {
   confirmationsOf,
   effectOf,
@@ -20,6 +22,7 @@ import {
 } from './receipt.ts';
 import { NotificationState, RegulationState } from './regulation-state.tsx';
 import { RegulationWay } from './regulation-way.tsx';
+import { SubjectsList } from './subjects-list.tsx';
 import './receipt.css';
 import '../../ui/table.css';
 
@@ -29,6 +32,7 @@ const route = getRouteApi('/shell/users/deletions/$id');
 export function DeletionPage() {
   const { id } = route.useParams();
   const { data, error } = useQuery(regulationQuery(id));
+  const isAdmin = useMay('admin');
   return (
     <Page
       title={data === undefined ? 'Deletion' : titleOf(data)}
@@ -64,6 +68,7 @@ export function DeletionPage() {
               <RelativeTime at={data.createdAt} />: {effectOf(data.type)}.
             </p>
             <RegulationWay regulation={data} />
+            {isAdmin && data.finishedAt === undefined && <Subjects id={id} />}
             <Notifications regulation={data} />
           </div>
           <aside>
@@ -72,6 +77,19 @@ export function DeletionPage() {
         </div>
       )}
     </Page>
+  );
+}
+
+/** Until it has ended: then nobody knows any more. */
+function Subjects({ id }: { readonly id: string }) {
+  const { data } = useQuery(subjectsQuery(id));
+  if (data === undefined || data.data.length === 0) return null;
+  return (
+    <Section title="Whom it takes" about="until it has ended">
+      <div className="box pad">
+        <SubjectsList subjects={data.data} />
+      </div>
+    </Section>
   );
 }
 
@@ -142,6 +160,8 @@ function NotificationRow({ stream }: { readonly stream: Stream }) {
 /** The one thing that looks like paper. */
 function Receipt({ regulation }: { readonly regulation: Regulation }) {
   const { id, type, subjects, unknown, createdAt, erasedAt, finishedAt, erased, profiles } = regulation;
+  const { leftOut } = regulation;
+  const joined = joinedText(regulation);
   const { confirmed, all } = confirmationsOf(regulation);
   const rows: readonly (readonly [string, string])[] = [
     ['Events', exactNumber(erased.events)],
@@ -167,6 +187,18 @@ function Receipt({ regulation }: { readonly regulation: Regulation }) {
           {(unknown ?? 0) > 0 && `, of which ${exactNumber(unknown ?? 0)} name nobody`}, their ids are not
           kept here
         </dd>
+        {joined !== '' && (
+          <>
+            <dt>Joined ids</dt>
+            <dd>{visibleLine(joined, 400)}</dd>
+          </>
+        )}
+        {leftOut !== undefined && (
+          <>
+            <dt>Left out</dt>
+            <dd className="num">{plural(leftOut, 'userId')} that client sources alone have joined</dd>
+          </>
+        )}
         <dt>Asked for</dt>
         <dd className="num">{createdAt}</dd>
         {erasedAt !== undefined && (

@@ -5,6 +5,7 @@ import { allOf, REFRESH } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 import type { SeenEvent } from './builder/known-events.ts';
+import type { Subject } from './joined-ids.ts';
 
 export type Profile = Answer<'/api/v1/profiles/{userId}', 'get'>;
 /** An audience or a computed trait. */
@@ -170,7 +171,32 @@ export function useRegulate() {
       readonly type: RegulationType;
       readonly subjectIds?: string[];
       readonly anonymousIds?: string[];
+      readonly confirm?: boolean;
     }) => (await answer(api.POST('/api/v1/regulations', { body }))) as { readonly id: string },
     onSuccess: refresh,
   });
 }
+
+/** Whom a regulation would take, with what joined each id. Nothing is done. */
+export function useForesee() {
+  return useMutation({
+    mutationFn: async (body: {
+      readonly type: RegulationType;
+      readonly subjectIds?: string[];
+      readonly anonymousIds?: string[];
+      readonly confirm?: boolean;
+    }) =>
+      (await answer(api.POST('/api/v1/regulations', { body: { ...body, dryRun: true } }))) as {
+        readonly found: Subject[];
+      },
+  });
+}
+
+/** Whom a regulation is about, until it ends. */
+export const subjectsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['regulations', id, 'subjects'],
+    queryFn: async ({ signal }) =>
+      await answer(api.GET('/api/v1/regulations/{id}/subjects', { params: { path: { id } }, signal })),
+    refetchInterval: REFRESH,
+  });

@@ -50,6 +50,14 @@ describe('a receipt of erasure', () => {
     );
   });
 
+  it('counts the joined ids by what joined them, and those that were left out', () => {
+    const joined = [{ rule: 'alias', source: 'website', ids: 3 } as const];
+    const text = receiptText({ ...REGULATION, joined, leftOut: 1 });
+    expect(text).toContain('Joined ids: 3 by an alias from website\n');
+    expect(text).toContain('UserIds left out, because client sources alone have joined them: 1\n');
+    expect(receiptText(REGULATION)).not.toMatch(/Joined|left out/);
+  });
+
   it('counts an endpoint only when it has confirmed everything', () => {
     expect(confirmationsOf(REGULATION)).toEqual({ confirmed: 1, all: 2 });
   });

@@ -1,4 +1,5 @@
 import type { Answer } from '../../api/client.ts';
+import { joinedText } from './joined-ids.ts';
 
 export type Regulation = Answer<'/api/v1/regulations/{id}', 'get'>;
 
@@ -41,7 +42,8 @@ export function goneText({ erasedAt = '', erasedFrom }: Pick<Regulation, 'erased
 /** The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself. */
 export function receiptText(regulation: Regulation): string {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, unknown } = regulation;
-  const { belongToUsers, erased, profiles, streamStatus, reason } = regulation;
+  const { belongToUsers, leftOut, erased, profiles, streamStatus, reason } = regulation;
+  const joined = joinedText(regulation);
   const { confirmed, all } = confirmationsOf(regulation);
   const rows: readonly (readonly [string, string | number | undefined])[] = [
     ['Regulation', id],
@@ -51,6 +53,8 @@ export function receiptText(regulation: Regulation): string {
     ...(belongToUsers === undefined
       ? []
       : [['Anonymous ids that belong to users, of whom nothing is done', belongToUsers] as [string, number]]),
+    ['Joined ids', joined === '' ? undefined : joined],
+    ['UserIds left out, because client sources alone have joined them', leftOut],
     ['Asked for', `${createdAt} by ${by}`],
     ['Status', overallStatus],
     ['Erased', erasedAt === undefined ? undefined : goneText(regulation)],

@@ -1,15 +1,18 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { useKeptForm } from '../../editing/use-kept-form.ts';
-import { Field, Select } from '../../ui/controls.tsx';
+import { Button, Field, Select } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
-import { Notice } from '../../ui/empty-state.tsx';
+import { Failure, Notice } from '../../ui/empty-state.tsx';
+import { Check } from '../../ui/form-fields.tsx';
 import { plural } from '../../ui/format.ts';
 import { JsonSwitch } from '../../ui/json-switch.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { type RegulationType, useRegulate } from './queries.ts';
+import { leftOutIn } from './joined-ids.ts';
+import { type RegulationType, useForesee, useRegulate } from './queries.ts';
 import { isErasing, titleOf } from './receipt.ts';
 import { confirmationOf, type SubjectText, subjectsOf, textOf } from './subjects.ts';
+import { SubjectsList } from './subjects-list.tsx';
 
 const TYPES: readonly { readonly value: RegulationType; readonly label: string }[] = [
   { value: 'SUPPRESS_WITH_DELETE', label: 'Delete, and store nothing new of them' },
@@ -28,6 +31,8 @@ interface RegulationDialogProps {
 
 /** What is to be done to whom, as it stands in the dialog. */
 interface RegulationDraft extends SubjectText {
+  /** Takes along userIds that client sources alone have joined. */
+  readonly confirm?: boolean;
   readonly type: RegulationType;
   readonly of: 'users' | 'visitors';
 }
@@ -53,7 +58,7 @@ export function RegulationDialog(props: RegulationDialogProps) {
   const regulate = useRegulate();
   const navigate = useNavigate();
   const isDone = useRef(false);
-  const { type, of } = draft;
+  const { type, of, confirm = false } = draft;
   const isAnonymous = of === 'visitors';
   const { ids, mistake } = subjectsOf(draft);
   const [first = ''] = ids;
@@ -68,8 +73,7 @@ export function RegulationDialog(props: RegulationDialogProps) {
       isDangerous={type !== 'UNSUPPRESS'}
       isReady={ids.length > 0}
       onConfirm={async () => {
-        const named = isAnonymous ? { anonymousIds: [...ids] } : { subjectIds: [...ids] };
-        const { id } = await regulate.mutateAsync({ type, ...named });
+        const { id } = await regulate.mutateAsync(requestOf(draft));
         forget();
         // The receipt takes the place of the page that the dialog is on.
         isDone.current = true;
@@ -119,9 +123,53 @@ export function RegulationDialog(props: RegulationDialogProps) {
           )}
         </Field>
         <JsonSwitch isJson={draft.isJson} onChange={(isJson) => put({ ...draft, isJson })} />
+        {type !== 'UNSUPPRESS' && ids.length > 0 && (
+          <Foreseen
+            // What was shown is of another request.
+            key={JSON.stringify(requestOf(draft))}
+            draft={draft}
+            onConfirm={(wanted) => put({ ...draft, confirm: wanted })}
+            isConfirmed={confirm}
+          />
+        )}
         {isErasing(type) && <ErasingNotice count={ids.length} isAnonymous={isAnonymous} />}
       </div>
     </ConfirmDialog>
+  );
+}
+
+function requestOf(draft: RegulationDraft) {
+  const { type, of, confirm = false } = draft;
+  const { ids } = subjectsOf(draft);
+  const named = of === 'visitors' ? { anonymousIds: [...ids] } : { subjectIds: [...ids] };
+  return { type, ...named, ...(confirm ? { confirm } : {}) };
+}
+
+/** Whom it would take, with what joined each id. Looks through the stored events, so only when it is asked for. */
+function Foreseen({
+  draft,
+  isConfirmed,
+  onConfirm,
+}: {
+  readonly draft: RegulationDraft;
+  readonly isConfirmed: boolean;
+  readonly onConfirm: (wanted: boolean) => void;
+}) {
+  const { mutate, data, error, isPending } = useForesee();
+  const leftOut = data === undefined ? 0 : leftOutIn(data.found);
+  return (
+    <>
+      <Button isSmall disabled={isPending} onClick={() => mutate(requestOf(draft))}>
+        Show whom it takes
+      </Button>
+      {error !== null && <Failure error={error} />}
+      {data !== undefined && <SubjectsList subjects={data.found} />}
+      {(leftOut > 0 || isConfirmed) && (
+        <Check isChecked={isConfirmed} onChange={onConfirm}>
+          also userIds that client sources alone have joined to these
+        </Check>
+      )}
+    </>
   );
 }
 

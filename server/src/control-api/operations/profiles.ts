@@ -5,6 +5,7 @@ import type { Profile, UserIdentity, Users } from '../../ports/users.ts';
 import { faultOf, idAsJson, idInQuery } from '../ids.ts';
 import { type ApiOperation, DryRunResult, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
+import { sourceNames } from '../source-names.ts';
 
 export interface ProfileOperationDependencies {
   readonly users: Pick<Users, 'profile' | 'rebuild'>;
@@ -149,13 +150,12 @@ const show = (text: string) => JSON.stringify(text.length <= 100 ? text : `${tex
 
 function profileView(
   { sources, firstSeenAt, lastSeenAt, merges, ...rest }: Profile,
-  { sources: current, gone }: SettingsSnapshot,
+  settings: SettingsSnapshot,
 ) {
-  const names = new Map([...gone.sources, ...current].map(({ id, name }) => [id, name]));
   return {
     ...rest,
     formerUserIds: [...rest.formerUserIds],
-    sources: sources.map((id) => names.get(id) ?? `#${id}`),
+    sources: sources.map(sourceNames(settings)),
     firstSeenAt: isoTime(firstSeenAt),
     lastSeenAt: isoTime(lastSeenAt),
     merges: merges.map(({ at, ...merge }) => ({ ...merge, at: isoTime(at) })),

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import {
+  type IdJoin,
   type NotificationStatus,
   REGULATION_STATUSES,
   REGULATION_TYPES,
@@ -8,15 +9,18 @@ import {
   type Suppression,
 } from '../../model/regulation.ts';
 import { isoTime } from '../../model/time.ts';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { RegulationRequest, RegulationRequests } from '../../regulations/contract.ts';
 import { faultOf, idAsJson, idInBody, idInQuery } from '../ids.ts';
 import { type ApiOperation, type Described, DryRunResult, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import { Problem } from '../problem.ts';
+import { sourceNames } from '../source-names.ts';
 
 export interface RegulationOperationDependencies {
   readonly regulations: RegulationRequests;
   readonly erasedFrom: ErasedFrom;
+  readonly settings: { now(): SettingsSnapshot };
 }
 
 /** What holds nothing of erased users any more. A database keeps copies of its tables for a while. */
@@ -47,6 +51,50 @@ const regulationInput = z.strictObject({
     .boolean()
     .default(false)
     .meta({ description: 'Only checks the request, and says what it would find.' }),
+  confirm: z.boolean().default(false).meta({
+    description:
+      'Takes along userIds that calls of client sources alone have joined to these, which are left out otherwise.',
+  }),
+});
+
+const joinRuleSchema = z.enum(['identify', 'alias', 'external']);
+
+const joinSchema = z.object({
+  kind: z.enum(['user', 'anonymous']),
+  value: z.string(),
+  rule: joinRuleSchema.nullable().meta({
+    description:
+      '`identify`: an event has both ids; `alias`: one names it as previousId; `external`: both had an external id. Null where nothing ' +
+      'that is stored says it.',
+  }),
+  source: z
+    .string()
+    .nullable()
+    .meta({ description: 'The source of the event that joined it; null where the event is gone.' }),
+  messageId: z.string().nullable().meta({ description: 'Of that event.' }),
+  at: z.string().nullable().meta({ description: 'When it happened.' }),
+});
+
+const subjectSchema = z.object({
+  userId: z.string().exactOptional(),
+  anonymousId: z.string().exactOptional().meta({ description: 'That of a visitor without a userId.' }),
+  formerUserIds: z.array(z.string()).meta({
+    description: 'Further userIds that are erased or suppressed with it; empty until they are known.',
+  }),
+  anonymousIds: z.array(z.string()).meta({
+    description: 'Anonymous ids that are erased or suppressed with it; empty until they are known.',
+  }),
+  joins: z.array(joinSchema).meta({ description: 'What joined each of these ids.' }),
+  leftOut: z.array(joinSchema).meta({
+    description:
+      'Further userIds of the same profile of which nothing is done, because calls of client sources alone have joined them; `confirm` ' +
+      'takes them along.',
+  }),
+  outcome: z
+    .enum(['belongs_to_a_user'])
+    .exactOptional()
+    .meta({ description: 'Why nothing is done of an anonymous id.' }),
+  unknown: z.boolean().nullable().meta({ description: 'Whether it names nobody; null until that is known.' }),
 });
 
 const countsSchema = z.object({ events: z.int(), deliveries: z.int(), deadLetters: z.int() });
@@ -97,6 +145,22 @@ const regulationSchema = z.object({
     description:
       'Anonymous ids that belong to users: nothing of them is erased or suppressed. Absent until that is known, and where there are none.',
   }),
+  joined: z
+    .array(z.object({ rule: joinRuleSchema.nullable(), source: z.string().nullable(), ids: z.int() }))
+    .exactOptional()
+    .meta({
+      description:
+        'How many further ids were found joined to them, by rule and source; null where nothing that is stored says it. Absent until ' +
+        'they are known.',
+    }),
+  leftOut: z
+    .int()
+    .exactOptional()
+    .meta({
+      description:
+        'UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that ' +
+        'is known, and where there are none.',
+    }),
   profiles: z.int().exactOptional().meta({ description: 'Profiles erased; absent until they are counted.' }),
   streamStatus: z.array(streamSchema),
   reason: z.string().exactOptional().meta({ description: 'Why it failed, with what to do.' }),
@@ -132,6 +196,9 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
         belongToUsers: z.array(z.string()).meta({
           description: 'Anonymous ids that belong to users: name the users to erase them.',
         }),
+        found: z
+          .array(subjectSchema)
+          .meta({ description: 'Whom it would take, as `regulations/{id}/subjects` shows it.' }),
       }),
       run: async ({ body, by }) => await createRegulation(body, by, dependencies),
     }),
@@ -167,54 +234,38 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
   ];
 }
 
-function subjectsOperation({ regulations }: RegulationOperationDependencies): ApiOperation {
+function subjectsOperation({ regulations, settings }: RegulationOperationDependencies): ApiOperation {
   return defineOperation({
     method: 'GET',
     path: 'regulations/:id/subjects',
     role: 'admin',
     summary:
       'The ids of a regulation, what was found joined to each, and which of them name nobody, until it ends; then none',
-    answer: z.object({
-      data: z.array(
-        z.object({
-          userId: z.string().exactOptional(),
-          anonymousId: z
-            .string()
-            .exactOptional()
-            .meta({ description: 'That of a visitor without a userId.' }),
-          formerUserIds: z.array(z.string()).meta({
-            description: 'Further userIds that are erased or suppressed with it; empty until they are known.',
-          }),
-          anonymousIds: z.array(z.string()).meta({
-            description: 'Anonymous ids that are erased or suppressed with it; empty until they are known.',
-          }),
-          outcome: z
-            .enum(['belongs_to_a_user'])
-            .exactOptional()
-            .meta({ description: 'Why nothing is done of an anonymous id.' }),
-          unknown: z
-            .boolean()
-            .nullable()
-            .meta({ description: 'Whether it names nobody; null until that is known.' }),
-        }),
-      ),
-    }),
+    answer: z.object({ data: z.array(subjectSchema) }),
     problems: ['unknown_name'],
     run: async ({ names }) => {
       const id = names['id'] ?? '';
       if ((await regulations.get(id)) === undefined) throw noRegulation(id);
       const subjects = await regulations.subjects(id);
-      return { data: subjects.map(subjectView) };
+      const nameOf = sourceNames(settings.now());
+      return { data: subjects.map((subject) => subjectView(subject, nameOf)) };
     },
   });
 }
 
-function subjectView(subject: RegulationSubject) {
+function subjectView(subject: RegulationSubject, nameOfSource: (id: number) => string) {
   const { userId, anonymousId, formerUserIds, anonymousIds, isUnknown = null, belongsToUser } = subject;
+  const { joins = [], leftOut = [] } = subject;
+  const joinView = ({ kind, value, rule, source, messageId, at }: IdJoin) => ({
+    ...{ kind, value, rule: rule ?? null, messageId: messageId ?? null },
+    source: source === undefined ? null : nameOfSource(source),
+    at: at === undefined ? null : isoTime(at),
+  });
   return {
     ...(userId === undefined ? {} : { userId }),
     ...(anonymousId === undefined ? {} : { anonymousId }),
     ...{ formerUserIds: [...formerUserIds], anonymousIds: [...anonymousIds], unknown: isUnknown },
+    ...{ joins: joins.map(joinView), leftOut: leftOut.map(joinView) },
     ...(belongsToUser === true ? { outcome: 'belongs_to_a_user' as const } : {}),
   };
 }
@@ -266,9 +317,9 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
 }
 
 async function createRegulation(
-  { type, subjectIds, anonymousIds: visitors, dryRun }: z.output<typeof regulationInput>,
+  { type, subjectIds, anonymousIds: visitors, dryRun, confirm }: z.output<typeof regulationInput>,
   by: string,
-  { regulations, erasedFrom }: RegulationOperationDependencies,
+  { regulations, erasedFrom, settings }: RegulationOperationDependencies,
 ) {
   const [userIds, anonymousIds] = [[...new Set(subjectIds)], [...new Set(visitors)]];
   const subjects = userIds.length + anonymousIds.length;
@@ -281,9 +332,14 @@ async function createRegulation(
         },
       ],
     });
-  const request = { type, userIds, anonymousIds };
+  const request = { type, userIds, anonymousIds, confirm };
   await refuseUnknownFaults({ subjectIds, anonymousIds: visitors }, request, regulations);
-  if (dryRun) return new DryRunResult({ type, subjects, ...(await regulations.foresee(request)) });
+  if (dryRun) {
+    const { found, ...foreseen } = await regulations.foresee(request);
+    const nameOf = sourceNames(settings.now());
+    const views = found.map((one) => subjectView(one, nameOf));
+    return new DryRunResult({ type, subjects, ...foreseen, found: views });
+  }
   return regulationView(await regulations.create({ ...request, by }), erasedFrom);
 }
 
@@ -296,7 +352,7 @@ async function refuseUnknownFaults(
   const faulty = (ids: readonly string[]) => ids.filter((id) => faultOf(id) !== undefined);
   const asked = { type, userIds: faulty(userIds), anonymousIds: faulty(anonymousIds) };
   if (asked.userIds.length + asked.anonymousIds.length === 0) return;
-  const unknown = new Set((await regulations.foresee(asked)).unknown);
+  const unknown = new Set(await regulations.unknown(asked));
   const errors = Object.entries(named).flatMap(([field, ids]) =>
     ids.flatMap((id, nth) =>
       unknown.has(id) && faultOf(id) !== undefined
@@ -320,13 +376,15 @@ function regulationView(
   erasedFrom: ErasedFrom,
 ): Described<z.output<typeof regulationSchema>> {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, erased } = regulation;
-  const { unknown = null, belongToUsers, profiles, streamStatus, reason } = regulation;
+  const { unknown = null, belongToUsers, joined, leftOut, profiles, streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
     ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt), erasedFrom }),
     ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
     ...{ by, subjects, unknown, erased },
     ...(belongToUsers === undefined ? {} : { belongToUsers }),
+    ...(joined === undefined ? {} : { joined: [...joined] }),
+    ...(leftOut === undefined ? {} : { leftOut }),
     ...(profiles === undefined ? {} : { profiles }),
     streamStatus: streamStatus.map(streamView),
     ...(reason === undefined ? {} : { reason }),

@@ -104,6 +104,18 @@ export class Computations implements ProfileComputations {
     return this.#record.active;
   }
 
+  get activeIds(): readonly number[] {
+    return this.#record.active.map(({ id }) => id);
+  }
+
+  slotsAt(position: Position): ReadonlySet<number> | undefined {
+    const { jobs, slots } = this.#record;
+    const later = jobs.filter(({ next, born }) => position >= next && position < born);
+    if (later.length === 0) return undefined;
+    const uncounted = new Set(later.flatMap((job) => job.slots));
+    return new Set(Object.values(slots).filter((slot) => !uncounted.has(slot)));
+  }
+
   /** Reads what is stored, and plans the work that these definitions ask for. */
   async restore(
     { computations: definitions, hearing }: ComputationSettings,

@@ -41,6 +41,11 @@ export interface ProfileComputations {
    * is not in force yet: each of its destinations is told every member then.
    */
   repeat(computation: number, destination: string, bounds: RestoreTerms['bounds']): boolean;
+  /** The slots that count an event at this position; undefined for all. Work under way will add it to the others. */
+  slotsAt(position: Position): ReadonlySet<number> | undefined;
+
+  /** Ids of the computations in force. */
+  readonly activeIds: readonly number[];
 
   statuses(): readonly ComputationStatus[];
 

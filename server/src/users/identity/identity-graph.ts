@@ -8,6 +8,7 @@ import {
   ANONYMOUS,
   firstAnonymousId,
   mergeProfiles,
+  newIdentity,
   newProfile,
   type ProfileIdentity,
   type ProfileState,
@@ -213,6 +214,22 @@ export class IdentityGraph {
     return owner === TAKEN ? undefined : owner;
   }
 
+  /** A profile is taken apart: it is gone, and its ids belong to nobody until events say whose they are. */
+  dissolve(profile: ProfileState): void {
+    for (const { kind, value } of profile.identities) this.#release(this.#hash(kind, value));
+    this.#states.delete(profile.id);
+    this.removed.add(profile.id);
+  }
+
+  /** A profile for a userId that no event names any more. Nobody may have the id. */
+  revive(id: KeyedIdentity, at: Time): ProfileState {
+    const profile = this.#create();
+    profile.identities.push(newIdentity(id.kind, id.value, at));
+    this.#assign(id.key, profile.id);
+    becomeUser(profile, id.value);
+    return profile;
+  }
+
   /** An event with a userId counts for that user, whoever the anonymous id belongs to. */
   #ofUser(
     user: KeyedIdentity,
@@ -398,12 +415,7 @@ export class IdentityGraph {
     }
     if (excess > 0) return false;
     profile.identities = profile.identities.filter((identity) => !gone.has(identity));
-    for (const { kind, value } of gone) {
-      const key = this.#hash(kind, value);
-      this.#owners.delete(key);
-      this.bound.delete(key);
-      this.unbound.add(key);
-    }
+    for (const { kind, value } of gone) this.#release(this.#hash(kind, value));
     this.counts.overLimit += gone.size;
     return true;
   }
@@ -427,6 +439,12 @@ export class IdentityGraph {
     );
   }
 
+  #release(key: IdentityKey): void {
+    this.#owners.delete(key);
+    this.bound.delete(key);
+    this.unbound.add(key);
+  }
+
   #assign(key: IdentityKey, profile: ProfileId): void {
     this.#owners.set(key, profile);
     this.bound.set(key, profile);
@@ -437,7 +455,7 @@ export class IdentityGraph {
   #merge(
     winner: ProfileState,
     loser: ProfileState,
-    { rule, identity, at, messageId, position }: EventCause & Pick<MergeRecord, 'rule' | 'identity'>,
+    { rule, identity, at, messageId, position, source }: EventCause & Pick<MergeRecord, 'rule' | 'identity'>,
   ): ProfileState | undefined {
     const both = [...winner.identities, ...loser.identities];
     const fits = (kind: string) =>
@@ -466,8 +484,8 @@ export class IdentityGraph {
       rule,
       identity: { kind: identity.kind, value: identity.value },
       messageId,
-      at,
-      position,
+      ...{ at, position, source },
+      ...(merged.userId === undefined ? {} : { userId: merged.userId }),
     });
     return merged;
   }

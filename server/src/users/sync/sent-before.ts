@@ -245,6 +245,6 @@ function computedOf(profile: ProfileState, { id, kind }: Computation): ComputedV
 }
 
 /** What destinations know that have a recipient as a member, while the others know nothing of it. */
-function knownAsMember(destinations: readonly string[]): Sent['known'] & object {
+export function knownAsMember(destinations: readonly string[]): Sent['known'] & object {
   return Object.fromEntries(destinations.map((name) => [name, [true]]));
 }

@@ -190,6 +190,7 @@ interface MergeRow {
 
 async function apply(transaction: Transaction, changes: ProfileChanges): Promise<void> {
   const { put, removed, bind, unbind, timers, firedTimers, outbox, sentTo, merges, documents } = changes;
+  const { dissolved = [] } = changes;
   const born = await putStates(transaction, put);
   const gone = removed.length === 0 ? 0 : (await transaction.rows(SQL.remove, [removed])).length;
   const forgotten = await letGo(transaction, changes.forgotten ?? []);
@@ -210,6 +211,7 @@ async function apply(transaction: Transaction, changes: ProfileChanges): Promise
       outbox.map(({ json }) => json),
     ]);
   if (sentTo !== undefined) await transaction.rows(SQL.sent, [sentTo]);
+  if (dissolved.length > 0) await transaction.rows(SQL.forgetMerges, [dissolved]);
   for (const { winner, loser, position, ...rest } of merges) {
     await transaction.rows(SQL.moveMerges, [loser, winner]);
     await transaction.rows(SQL.putMerge, [winner, position, loser, JSON.stringify(rest)]);

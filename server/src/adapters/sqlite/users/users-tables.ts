@@ -153,6 +153,7 @@ export class UsersTables {
     for (const { minute, profile } of changes.timers) sql.set.run(minute, profile);
     for (const entry of changes.outbox) this.#putEntry(entry);
     if (changes.sentTo !== undefined) sql.sent.run(changes.sentTo);
+    for (const id of changes.dissolved ?? []) sql.forgetMerges.run(id);
     for (const record of changes.merges) this.#merge(record);
     for (const [name, value] of Object.entries(changes.documents ?? {})) this.#putDocument(name, value);
     this.#putCursor(changes.cursor);

@@ -1,0 +1,242 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Position } from '../model/event.ts';
+import type { LogReader } from '../ports/event-log.ts';
+import type { ProfileId } from '../ports/profile-store.ts';
+import type { ProfileComputations } from './computation/profile-computations.ts';
+import type { UsersSettings } from './contract.ts';
+import type { IdentityReader, KeyedIdentity } from './identity/identity-graph.ts';
+import { ANONYMOUS, type ProfileIdentity, type ProfileState, USER } from './identity/profile-state.ts';
+import { type LogEvent, readEventsOf } from './log-events.ts';
+import type { Slice } from './slice.ts';
+import type { ProfileBefore } from './sync/membership-sync.ts';
+import { keyOf } from './sync/recipient.ts';
+import { nothingSent, type Sent } from './sync/sent.ts';
+import { knownAsMember } from './sync/sent-before.ts';
+
+/** Events that are read at once. */
+const PAGE = 2000;
+
+export interface RemakingDependencies {
+  readonly reader: LogReader;
+  readonly identityReader: IdentityReader;
+  readonly settings: Pick<UsersSettings, 'ownSource' | 'serverSources'>;
+  readonly computations: Pick<ProfileComputations, 'slotsAt' | 'activeIds'>;
+}
+
+/** A profile that was made of stored events. */
+export interface RemadeProfile {
+  readonly id: ProfileId;
+  /** Its stored events. */
+  readonly events: number;
+}
+
+/** What came of profiles that were taken apart. */
+export interface Remade {
+  readonly profiles: readonly RemadeProfile[];
+  /** Some of what they were made of is not stored any more. */
+  readonly isPoorer: boolean;
+}
+
+/** What stays of a profile that is erased: the ids of users who were left out, and what destinations know of the one that stood for it. */
+export interface LeftOver {
+  readonly ids: readonly Known[];
+  readonly userId?: string;
+  /** By id of the computation. */
+  readonly sent: Readonly<Record<string, Sent>>;
+}
+
+/** Undefined where all userIds of a profile are erased. `erased`: their texts, and those of anonymous ids. */
+export function leftOver(
+  { identities, userId, computed }: ProfileState,
+  erased: ReadonlySet<string>,
+): LeftOver | undefined {
+  const ids = identities
+    .filter(({ value }) => !erased.has(value))
+    .map(({ kind, value }) => ({ kind, value }));
+  if (!ids.some(({ kind }) => kind === USER)) return undefined;
+  if (userId === undefined || erased.has(userId)) return { ids, sent: {} };
+  const sent = Array.from(
+    computed,
+    ([
+      id,
+      {
+        sent: { owed: _, ...rest },
+      },
+    ]) => [id, rest] as const,
+  );
+  return { ids, userId, sent: Object.fromEntries(sent) };
+}
+
+/**
+ * Name of the document with what stays of profiles that are being erased, until they are made anew: nobody is lost by a crash in between.
+ */
+export const LEFT_DOCUMENT = 'left';
+
+/** Makes profiles of what stays of erased ones. */
+export async function remakeLeft(
+  slice: Slice,
+  left: readonly LeftOver[],
+  dependencies: RemakingDependencies,
+): Promise<void> {
+  for (const { ids, userId, sent } of left) {
+    const profiles = await ownersOf(slice, ids, dependencies);
+    await remakeProfiles(slice, { profiles, ids, isAlone: true }, dependencies);
+    const heir =
+      userId === undefined ? undefined : ownerIn(slice, { kind: USER, value: userId }, dependencies);
+    if (heir === undefined) continue;
+    for (const [computation, one] of Object.entries(sent)) know(heir, Number(computation), one);
+    slice.change(heir);
+  }
+  slice.document(LEFT_DOCUMENT, null);
+}
+
+/** The profiles that have these ids by now. */
+async function ownersOf(
+  slice: Slice,
+  ids: readonly Known[],
+  { identityReader }: Pick<RemakingDependencies, 'identityReader'>,
+): Promise<ProfileId[]> {
+  const named = ids.flatMap(({ kind, value }) => identityReader.identity(kind, value) ?? []);
+  await slice.loadOwners([{ user: undefined, anonymous: undefined, external: named }]);
+  return [...new Set(named.flatMap((id) => ownerOf(slice, id)?.id ?? []))];
+}
+
+/** What is taken apart. */
+export interface Apart {
+  /** Aliases that name any other id join nothing: what they name is erased. */
+  readonly isAlone?: true;
+  readonly profiles: readonly ProfileId[];
+  /** Further ids whose stored events count. */
+  readonly ids: readonly Known[];
+}
+
+/**
+ * Takes profiles apart and makes them anew of the stored events of their ids, in the order of the log and by the rules of today, within one
+ * slice. Destinations are then told at once what is so; who had the userId of such a profile goes on where it was. The events of others that name
+ * one of the ids say again whose it is, and count for nobody twice.
+ */
+async function remakeProfiles(
+  slice: Slice,
+  { profiles, ids, isAlone }: Apart,
+  dependencies: RemakingDependencies,
+): Promise<Remade> {
+  await slice.load(profiles);
+  const apart = profiles.flatMap((id) => slice.dissolve(id) ?? []);
+  const known = [...apart.flatMap(({ state }) => state.identities), ...ids];
+  const { events, first } = await applyEvents(slice, { ids: known, isAlone }, dependencies);
+  for (const { state } of apart) revive(slice, state, dependencies);
+  for (const { state, before } of apart) succeed(slice, state, { before, ...dependencies });
+  const owners = new Set(known.flatMap((id) => ownerIn(slice, id, dependencies)?.id ?? []));
+  for (const id of owners) slice.tellAtOnce(id, dependencies.computations.activeIds);
+  return {
+    profiles: [...owners].sort((a, b) => a - b).map((id) => ({ id, events: events.get(id) ?? 0 })),
+    isPoorer: apart.some(({ state }) => !Number.isFinite(state.firstPosition) || state.firstPosition < first),
+  };
+}
+
+type Known = Pick<ProfileIdentity, 'kind' | 'value'>;
+
+/** Applies every stored event of these ids that live slices have applied. */
+async function applyEvents(
+  slice: Slice,
+  { ids, isAlone = false }: { readonly ids: readonly Known[]; readonly isAlone: boolean | undefined },
+  { reader, identityReader, settings, computations }: RemakingDependencies,
+): Promise<{ readonly events: ReadonlyMap<ProfileId, number>; readonly first: Position }> {
+  const users = new Set(ids.flatMap(({ kind, value }) => (kind === USER ? value : [])));
+  const anonymous = new Set(ids.flatMap(({ kind, value }) => (kind === ANONYMOUS ? value : [])));
+  const texts = new Set([...users, ...anonymous]);
+  const isOwn = ({ ids }: LogEvent) =>
+    ids.user === undefined ? anonymous.has(ids.anonymous?.value ?? '') : users.has(ids.user.value);
+  const events = new Map<ProfileId, number>();
+  const { first } = await reader.bounds();
+  for (let from = first; from < slice.cursor.position; ) {
+    const page = await reader.page(from, PAGE);
+    if (page.next === from) break;
+    const named = readEventsOf(texts, page, identityReader, settings);
+    const applied = named.filter(({ position }) => position < slice.cursor.position);
+    const found = isAlone ? applied.map((event) => withoutOthers(event, texts)) : applied;
+    await slice.loadOwners(found.map((event) => event.ids));
+    for (const event of found) {
+      if (!isOwn(event)) slice.joinAgain(event);
+      else {
+        slice.applyAgain(event, computations.slotsAt(event.position));
+        const owner = slice.ownerOf(event.ids);
+        if (owner !== undefined) events.set(owner.id, (events.get(owner.id) ?? 0) + 1);
+      }
+    }
+    from = page.next;
+    await nextTurn();
+  }
+  return { events, first };
+}
+
+function withoutOthers(event: LogEvent, ids: ReadonlySet<string>): LogEvent {
+  const { previous, ...rest } = event.ids;
+  return previous === undefined || ids.has(previous.user.value) ? event : { ...event, ids: rest };
+}
+
+/** A user whose events are all gone stays a user. */
+function revive(slice: Slice, state: ProfileState, { identityReader }: RemakingDependencies): void {
+  for (const { kind, value, at } of state.identities) {
+    const id = kind === USER ? identityReader.identity(kind, value) : undefined;
+    const profile = id === undefined ? undefined : slice.revive(id, at);
+    if (profile === undefined) continue;
+    profile.firstSeenAt = at;
+    profile.lastSeenAt = at;
+    for (const source of state.sources) profile.sources.add(source);
+  }
+}
+
+/**
+ * The profile that has the id which stood for another one goes on where that was: destinations know of it what they were sent. What they have still
+ * to hear of former ids, they know of the profiles that have these now.
+ */
+function succeed(
+  slice: Slice,
+  state: ProfileState,
+  { before, identityReader }: RemakingDependencies & { readonly before: readonly ProfileBefore[] },
+): void {
+  const [{ userId, anonymousId } = { userId: undefined, anonymousId: undefined }] = before;
+  const stood =
+    userId === undefined ? { kind: ANONYMOUS, value: anonymousId } : { kind: USER, value: userId };
+  const id = identityReader.identity(stood.kind, stood.value);
+  const heir = id === undefined ? undefined : ownerOf(slice, id);
+  if (heir === undefined) return;
+  const names = new Set<string>();
+  for (const { kind, value } of state.identities) {
+    const other = ownerIn(slice, { kind, value }, { identityReader });
+    if (other === undefined || other === heir || (kind !== USER && kind !== ANONYMOUS)) continue;
+    const key = keyOf(kind === USER ? { userId: value } : { anonymousId: value });
+    names.add(key);
+    for (const [computation, { sent }] of state.computed) {
+      const owed = (sent.owed ?? []).filter(({ to }) => to === key).flatMap((one) => one.destinations);
+      if (owed.length > 0)
+        know(other, computation, { ...nothingSent(), sequence: sent.sequence, known: knownAsMember(owed) });
+    }
+  }
+  for (const [computation, { sent }] of state.computed) {
+    const { owed = [], ...rest } = sent;
+    const left = owed.filter(({ to }) => !names.has(to));
+    know(heir, computation, left.length === 0 ? rest : { ...rest, owed: left });
+  }
+  slice.succeed(heir, before);
+}
+
+function know(profile: ProfileState, computation: number, sent: Sent): void {
+  const known = profile.computed.get(computation);
+  if (known === undefined) profile.computed.set(computation, { value: null, since: 0, sent });
+  else known.sent = sent;
+}
+
+function ownerIn(
+  slice: Slice,
+  { kind, value }: Known,
+  { identityReader }: Pick<RemakingDependencies, 'identityReader'>,
+): ProfileState | undefined {
+  const id = identityReader.identity(kind, value);
+  return id === undefined ? undefined : ownerOf(slice, id);
+}
+
+function ownerOf(slice: Slice, id: KeyedIdentity): ProfileState | undefined {
+  return slice.ownerOf({ user: id, anonymous: undefined, external: [] });
+}

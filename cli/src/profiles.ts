@@ -40,6 +40,18 @@ export interface ShownProfile {
     readonly messageId: string;
     readonly at: string;
   }[];
+  /** Absent in answers of earlier servers. */
+  readonly refusedMerges?: {
+    readonly count: number;
+    readonly samples: readonly {
+      readonly rule: string;
+      readonly reason: string;
+      readonly source: string;
+      readonly at: string;
+      readonly identity?: { readonly kind: string; readonly value: string };
+      readonly messageId?: string;
+    }[];
+  };
 }
 
 /** The answer of `POST /api/v1/profiles/rebuild`. */
@@ -105,6 +117,7 @@ export function profileReport(shown: ShownProfile, paint: Paint): string {
           `${rule} of ${identity.kind} ${identity.value} at ${at}, event ${messageId}`,
       ),
     ],
+    ['not merged', refusedLines(shown.refusedMerges)],
   ];
   return [
     `${paint.bold(printable(name))}  ${userId === undefined ? 'not known by a userId' : 'user'}`,
@@ -117,6 +130,26 @@ export function profileReport(shown: ShownProfile, paint: Paint): string {
     '',
   ].join('\n');
 }
+
+const REASONS: Readonly<Record<string, string>> = {
+  belongs_to_another_user: 'it belongs to another user',
+  alias_off: 'identities.alias is refuse',
+  too_many_ids: 'the profile would have too many ids',
+  unproven: 'only a client source says so',
+  split: 'they are kept apart by a split',
+};
+
+function refusedLines({ count: all, samples } = NONE_REFUSED): string[] {
+  const shown = samples.map(({ rule, reason, source, at, identity, messageId }) => {
+    const what = identity === undefined ? 'an id' : `${identity.kind} ${identity.value}`;
+    const event = messageId === undefined ? '' : `, event ${messageId}`;
+    return `${rule} of ${what} at ${at} by ${source}${event}: ${REASONS[reason] ?? reason}`;
+  });
+  const more = all - samples.length;
+  return more > 0 ? [...shown, `and ${count(more)} more times`] : shown;
+}
+
+const NONE_REFUSED: NonNullable<ShownProfile['refusedMerges']> = { count: 0, samples: [] };
 
 function pairs(values: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(values).map(([name, value]) => `${name} ${JSON.stringify(value)}`);

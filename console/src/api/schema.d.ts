@@ -4903,6 +4903,27 @@ export interface operations {
                             messageId: string;
                             at: string;
                         }[];
+                        /** @description Merges that were refused: how many, and some of them, the newest first. */
+                        refusedMerges: {
+                            count: number;
+                            samples: {
+                                /** @enum {string} */
+                                rule: "identify" | "alias" | "external";
+                                /**
+                                 * @description `belongs_to_another_user`: two users do not become one by this id; `alias_off`: `identities.alias` is `refuse`; `too_many_ids`: the profile would have more than it may; `unproven`: nothing but the word of a client source speaks for it; `split`: the two are kept apart.
+                                 * @enum {string}
+                                 */
+                                reason: "belongs_to_another_user" | "alias_off" | "too_many_ids" | "unproven" | "split";
+                                source: string;
+                                at: string;
+                                /** @description The id that would have joined; absent where the event is not stored any more. */
+                                identity?: {
+                                    kind: string;
+                                    value: string;
+                                };
+                                messageId?: string;
+                            }[];
+                        };
                     };
                 };
             };
@@ -4978,6 +4999,27 @@ export interface operations {
                             messageId: string;
                             at: string;
                         }[];
+                        /** @description Merges that were refused: how many, and some of them, the newest first. */
+                        refusedMerges: {
+                            count: number;
+                            samples: {
+                                /** @enum {string} */
+                                rule: "identify" | "alias" | "external";
+                                /**
+                                 * @description `belongs_to_another_user`: two users do not become one by this id; `alias_off`: `identities.alias` is `refuse`; `too_many_ids`: the profile would have more than it may; `unproven`: nothing but the word of a client source speaks for it; `split`: the two are kept apart.
+                                 * @enum {string}
+                                 */
+                                reason: "belongs_to_another_user" | "alias_off" | "too_many_ids" | "unproven" | "split";
+                                source: string;
+                                at: string;
+                                /** @description The id that would have joined; absent where the event is not stored any more. */
+                                identity?: {
+                                    kind: string;
+                                    value: string;
+                                };
+                                messageId?: string;
+                            }[];
+                        };
                     };
                 };
             };

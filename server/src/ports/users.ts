@@ -66,7 +66,33 @@ export interface Profile {
   readonly firstSeenAt: Time;
   readonly lastSeenAt: Time;
   readonly merges: readonly ProfileMerge[];
+  readonly refusedMerges: RefusedMerges;
 }
+
+/** Merges of a profile that were refused. */
+export interface RefusedMerges {
+  readonly count: number;
+  /** A few of them, the newest first. */
+  readonly samples: readonly RefusedMerge[];
+}
+
+export interface RefusedMerge {
+  readonly rule: JoinRule;
+  readonly reason: RefusalReason;
+  /** The id of the source. */
+  readonly source: number;
+  readonly at: Time;
+  /** The id that would have joined, and the event; absent where that is not stored any more. */
+  readonly identity?: { readonly kind: string; readonly value: string };
+  readonly messageId?: string;
+}
+
+/**
+ * Why a merge was refused. `belongs_to_another_user`: two users do not become one by this id. `alias_off`: `identities.alias` is `refuse`.
+ * `too_many_ids`: the profile would have more than it may. `unproven`: nothing but the word of a client source speaks for it. `split`: an operator
+ * keeps the two apart.
+ */
+export type RefusalReason = 'belongs_to_another_user' | 'alias_off' | 'too_many_ids' | 'unproven' | 'split';
 
 export interface ProfileMerge {
   readonly rule: JoinRule;

@@ -295,6 +295,7 @@ const IDENTITY_RESULTS = [
   ['merges', 'merged'],
   ['conflicts', 'conflict'],
   ['unproven', 'unproven'],
+  ['apart', 'apart'],
   ['overLimit', 'over_limit'],
   ['collisions', 'collision'],
   ['invalid', 'invalid'],

@@ -135,6 +135,8 @@ export interface ProcessorCounts {
   readonly conflicts: number;
   /** Aliases that joined nothing, because nothing but the word of a client source spoke for them. */
   readonly unproven: number;
+  /** Ids that were not joined, because an operator keeps them apart. */
+  readonly apart: number;
   /** Ids whose hash is that of another one. */
   readonly collisions: number;
   /** External ids that are no ids: too long, half a character, or neither text nor number. */
@@ -155,7 +157,7 @@ export interface ForgottenCounts {
 
 export const NO_COUNTS: ProcessorCounts = {
   ...{ events: 0, unreadable: 0, skipped: 0, unattributed: 0 },
-  ...{ overLimit: 0, conflicts: 0, unproven: 0, collisions: 0, invalid: 0, merges: 0 },
+  ...{ overLimit: 0, conflicts: 0, unproven: 0, apart: 0, collisions: 0, invalid: 0, merges: 0 },
   forgotten: { retention: 0, space: 0 },
   leftOut: NONE_LEFT_OUT,
 };

@@ -1,8 +1,8 @@
-import { type CallType, isCallType } from '../model/event.ts';
+import { type CallType, isCallType, type Position } from '../model/event.ts';
 import { isObject, type JsonObject } from '../model/json.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
 import type { Time } from '../model/time.ts';
-import type { LogPage } from '../ports/event-log.ts';
+import type { LogPage, LogReader } from '../ports/event-log.ts';
 import type { UsersSettings } from './contract.ts';
 import type { EventCause, EventIdentities, IdentityReader } from './identity/identity-graph.ts';
 import { ANONYMOUS, USER } from './identity/profile-state.ts';
@@ -61,6 +61,19 @@ export function readEventsOf(
     if (event !== undefined && event !== 'unreadable') events.push(event);
   }
   return events;
+}
+
+/** The event at a position; undefined when it is not stored, or cannot be read. */
+export async function readEventAt(
+  position: Position,
+  log: Pick<LogReader, 'page'>,
+  reader: IdentityReader,
+): Promise<LogEvent | undefined> {
+  const page = await log.page(position, 1);
+  const line = position - page.first;
+  if (line < 0 || line >= page.sources.length) return undefined;
+  const event = readLine({ page, line, bytes: bytesOf(page) }, reader, { serverSources: [] });
+  return event === 'unreadable' ? undefined : event;
 }
 
 type ReadSettings = Pick<UsersSettings, 'ownSource' | 'serverSources'>;

@@ -1,6 +1,7 @@
 import { hash as digest } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import { emptyContents } from '../../test/memory-store/contents.ts';
 import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
 import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
@@ -164,11 +165,36 @@ describe('the processor', () => {
           at: START,
         },
       ],
+      refusedMerges: { count: 0, samples: [] },
     });
     expect(await world.processor.profile({ anonymousId: 'a1' })).toEqual(profile);
     expect(await world.profile('a1')).toBeUndefined();
     expect(await world.profile('bob')).toBeUndefined();
   });
+
+  test(
+    quoted(
+      'One that is refused is counted, and shown with the profile of its event: why, and by which event.',
+    ),
+    async () => {
+      const world = await new World().restart();
+      world.store('identify', { userId: 'ann', traits: { email: 'we@example.com' } });
+      world.store('identify', { userId: 'bob', traits: { email: 'we@example.com' } });
+      world.store('alias', { userId: 'bob', previousId: 'ann' }, 2);
+      await world.catchUp();
+      const alias = { rule: 'alias', reason: 'unproven', source: 2, at: START };
+      const external = { rule: 'external', reason: 'belongs_to_another_user', source: SITE, at: START };
+      expect((await world.profile('bob'))?.refusedMerges).toEqual({
+        count: 2,
+        samples: [
+          { ...alias, identity: { kind: 'user', value: 'ann' }, messageId: 'm3' },
+          { ...external, identity: { kind: 'email', value: 'we@example.com' }, messageId: 'm2' },
+        ],
+      });
+      world.contents.events.delete(3);
+      expect((await world.profile('bob'))?.refusedMerges.samples[0]).toEqual(alias);
+    },
+  );
 
   test('gives the same traits in whatever order the calls arrive and wherever slices and processes end', async () => {
     const calls: [string, JsonObject][] = [

@@ -346,8 +346,9 @@ export class Processor implements UsersProcessor {
 
   #view(): ProfileView {
     const { store, hash, reader } = this.#options;
-    const { computations } = this.#settings;
-    return new ProfileView({ store, hash, reader, computations });
+    const { computations, identities } = this.#settings;
+    const identityReader = new IdentityReader(hash, identities);
+    return new ProfileView({ store, hash, reader, computations, identityReader });
   }
 
   /** What is kept in memory is read again before the next slice. */
@@ -538,6 +539,7 @@ export class Processor implements UsersProcessor {
       overLimit: all.overLimit + counts.overLimit,
       conflicts: all.conflicts + counts.conflicts,
       unproven: all.unproven + counts.unproven,
+      apart: all.apart + counts.apart,
       collisions: all.collisions + counts.collisions,
       invalid: all.invalid + counts.invalid,
       merges: all.merges + changes.merges.length,

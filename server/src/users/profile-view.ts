@@ -9,14 +9,17 @@ import type {
   JoinedIds,
   MembersPage,
   Profile,
-  ProfileMerge,
   RebuildReport,
+  RefusedMerge,
+  RefusedMerges,
   UserIdentity,
   Visitor,
 } from '../ports/users.ts';
 import type { IdentityHash } from './contract.ts';
+import type { IdentityReader } from './identity/identity-graph.ts';
 import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/profile-state.ts';
 import { walkProfiles } from './identity/walk.ts';
+import { readEventAt } from './log-events.ts';
 import { type LeftOver, leftOver } from './remaking.ts';
 import { recipientOf } from './sync/recipient.ts';
 import { isMember } from './sync/sent.ts';
@@ -25,6 +28,7 @@ export interface ProfileViewOptions {
   readonly store: ProfileStore;
   readonly reader: LogReader;
   readonly hash: IdentityHash;
+  readonly identityReader: IdentityReader;
   readonly computations: readonly Computation[];
 }
 
@@ -54,7 +58,28 @@ export class ProfileView {
     return viewOf(state, {
       computations: this.#options.computations,
       merges: merges.map(({ rule, identity, messageId, at }) => ({ rule, identity, messageId, at })),
+      refusedMerges: await this.#refusedIn(state),
     });
+  }
+
+  /** The ids that were refused stand in their events. */
+  async #refusedIn({ refusals }: ProfileState): Promise<RefusedMerges> {
+    const { count, samples } = refusals ?? { count: 0, samples: [] };
+    const { reader, identityReader } = this.#options;
+    const shown: RefusedMerge[] = [];
+    for (const { rule, reason, source, at, position, key } of samples.toReversed()) {
+      const event = await readEventAt(position, reader, identityReader);
+      const { user, anonymous, previous, external } = event?.ids ?? { external: [] };
+      const id = [user, anonymous, previous?.user, previous?.anonymous, ...external].find(
+        (one) => one?.key === key,
+      );
+      shown.push({
+        ...{ rule, reason, source, at },
+        ...(id === undefined ? {} : { identity: { kind: id.kind, value: id.value } }),
+        ...(event === undefined ? {} : { messageId: event.messageId }),
+      });
+    }
+    return { count, samples: shown };
   }
 
   /** All ids joined to each of these users. A user without a profile has only itself. */
@@ -210,7 +235,11 @@ export class ProfileView {
 /** A profile for people: ids by kind, traits without those that were taken away, computed values by key. */
 function viewOf(
   state: ProfileState,
-  { computations, merges }: { computations: readonly Computation[]; merges: readonly ProfileMerge[] },
+  {
+    computations,
+    merges,
+    refusedMerges,
+  }: { computations: readonly Computation[] } & Pick<Profile, 'merges' | 'refusedMerges'>,
 ): Profile {
   const externalIds: Record<string, string[]> = {};
   for (const { kind } of state.identities) {
@@ -240,6 +269,7 @@ function viewOf(
     firstSeenAt: state.firstSeenAt,
     lastSeenAt: state.lastSeenAt,
     merges,
+    refusedMerges,
   };
 }
 

@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
 import { Button } from '../../ui/controls.tsx';
+import { exactNumber } from '../../ui/format.ts';
 import { Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
@@ -61,6 +62,47 @@ const RULES = {
   alias: 'an alias named it as the former id',
   external: 'both had this value',
 } as const;
+
+const REASONS = {
+  belongs_to_another_user: 'it belongs to another user',
+  alias_off: 'identities.alias is refuse',
+  too_many_ids: 'the profile would have too many ids',
+  unproven: 'only a client source says so',
+  split: 'the two are kept apart by a split',
+} as const;
+
+/** Merges that were refused, the newest first. */
+export function RefusedMerges({ profile: { refusedMerges } }: { readonly profile: Profile }) {
+  const { count, samples } = refusedMerges;
+  if (count === 0) return null;
+  const about = count > samples.length ? `${samples.length} of ${exactNumber(count)}` : undefined;
+  return (
+    <Section title="Refused merges" about={about}>
+      <ul className="box bleed">
+        {samples.map(({ rule, reason, source, identity, at, messageId }) => (
+          <li key={`${at} ${reason} ${messageId} ${identity?.value}`} className="need">
+            <StateMark state="skipped" label={null} />
+            <h3>
+              <span className="mono">{identity === undefined ? '—' : visibleLine(identity.value, 60)}</span>
+              <span className="dim">{identity === undefined ? rule : visibleLine(identity.kind)}</span>
+            </h3>
+            <p>
+              Not joined: {REASONS[reason]}, by {visibleLine(source)}, <RelativeTime at={at} />
+              {messageId !== undefined && (
+                <>
+                  ,{' '}
+                  <Link className="link" to="/events/$messageId" params={{ messageId }}>
+                    the call
+                  </Link>
+                </>
+              )}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
 
 /** How the profile came to its ids, the newest merge first. */
 export function Merges({ profile: { merges } }: { readonly profile: Profile }) {

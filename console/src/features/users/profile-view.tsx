@@ -8,7 +8,7 @@ import { JsonView } from '../../ui/json-view.tsx';
 import { Section } from '../../ui/page.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { Identities, Merges } from './profile-ids.tsx';
+import { Identities, Merges, RefusedMerges } from './profile-ids.tsx';
 import { computationsQuery, type Profile } from './queries.ts';
 import { RegulationDialog } from './regulation-dialog.tsx';
 import { UserEvents } from './user-events.tsx';
@@ -56,6 +56,7 @@ export function ProfileView({ profile, id }: ProfileViewProps) {
           <Identities profile={profile} />
           <Memberships profile={profile} />
           <Merges profile={profile} />
+          <RefusedMerges profile={profile} />
         </aside>
       </div>
       {isDeleting && (

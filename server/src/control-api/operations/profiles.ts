@@ -25,6 +25,22 @@ const mergeSchema = z.object({
   at: z.string(),
 });
 
+const refusedMergeSchema = z.object({
+  rule: z.enum(['identify', 'alias', 'external']),
+  reason: z.enum(['belongs_to_another_user', 'alias_off', 'too_many_ids', 'unproven', 'split']).meta({
+    description:
+      '`belongs_to_another_user`: two users do not become one by this id; `alias_off`: `identities.alias` is `refuse`; `too_many_ids`: the ' +
+      'profile would have more than it may; `unproven`: nothing but the word of a client source speaks for it; `split`: the two are kept apart.',
+  }),
+  source: z.string(),
+  at: z.string(),
+  identity: z
+    .object({ kind: z.string(), value: z.string() })
+    .exactOptional()
+    .meta({ description: 'The id that would have joined; absent where the event is not stored any more.' }),
+  messageId: z.string().exactOptional(),
+});
+
 const profileSchema = z.object({
   userId: z.string().exactOptional().meta({ description: 'Absent while only other ids are known.' }),
   formerUserIds: z.array(z.string()).meta({ description: 'Joined to `userId` by an alias.' }),
@@ -42,6 +58,9 @@ const profileSchema = z.object({
   firstSeenAt: z.string(),
   lastSeenAt: z.string(),
   merges: z.array(mergeSchema).meta({ description: 'The last hundred, the newest first.' }),
+  refusedMerges: z
+    .object({ count: z.int(), samples: z.array(refusedMergeSchema) })
+    .meta({ description: 'Merges that were refused: how many, and some of them, the newest first.' }),
 });
 
 const rebuildSchema = z.object({
@@ -149,16 +168,23 @@ function lossOf({ poorer, eventsSince }: { poorer: number; eventsSince?: number 
 const show = (text: string) => JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100)}…`);
 
 function profileView(
-  { sources, firstSeenAt, lastSeenAt, merges, ...rest }: Profile,
+  { sources, firstSeenAt, lastSeenAt, merges, refusedMerges, ...rest }: Profile,
   settings: SettingsSnapshot,
 ) {
+  const nameOf = sourceNames(settings);
   return {
     ...rest,
     formerUserIds: [...rest.formerUserIds],
-    sources: sources.map(sourceNames(settings)),
+    sources: sources.map(nameOf),
     firstSeenAt: isoTime(firstSeenAt),
     lastSeenAt: isoTime(lastSeenAt),
     merges: merges.map(({ at, ...merge }) => ({ ...merge, at: isoTime(at) })),
+    refusedMerges: {
+      count: refusedMerges.count,
+      samples: refusedMerges.samples.map(({ at, source, ...one }) => ({
+        ...{ ...one, source: nameOf(source), at: isoTime(at) },
+      })),
+    },
   };
 }
 

@@ -128,6 +128,42 @@ const anyCall: fc.Arbitrary<Call> = fc.record({
   isPublic: fc.boolean(),
 });
 
+describe('a merge that is refused', () => {
+  const refusalsIn = (log: Log) =>
+    log
+      .profiles()
+      .flatMap(({ userId, refusals }) =>
+        (refusals?.samples ?? []).map(
+          ({ rule, reason, position }) => `${userId} ${rule} ${reason} ${position}`,
+        ),
+      );
+
+  test('is noted with the profile of its event: by rule, reason and event', () => {
+    const log = new Log();
+    log.slice([
+      { userId: 'ann', anonymousId: 'd1', email: 'a@x' },
+      { userId: 'bob', previousId: 'd1' },
+      { userId: 'bob', email: 'a@x' },
+      { userId: 'bob', previousId: 'ann', isPublic: true },
+    ]);
+    expect(refusalsIn(log)).toEqual([
+      'bob alias belongs_to_another_user 1',
+      'bob external belongs_to_another_user 2',
+      'bob alias unproven 3',
+    ]);
+    expect(log.counts).toMatchObject({ conflicts: 2, unproven: 1 });
+  });
+
+  test('is none where an anonymous id stays with the user who had it first', () => {
+    const log = new Log();
+    log.slice([
+      { userId: 'ann', anonymousId: 'd1' },
+      { userId: 'bob', anonymousId: 'd1' },
+    ]);
+    expect(refusalsIn(log)).toEqual([]);
+  });
+});
+
 describe('identities', () => {
   test('profiles are those of a naive model, whatever is joined and wherever slices end', () => {
     const slices = fc.array(fc.array(anyCall, { maxLength: 6 }), { maxLength: 10 });

@@ -3,6 +3,7 @@ import { BlockedIds, InvalidId, MAX_ID_LENGTH, readId } from '../../model/ids.ts
 import type { Json, JsonObject } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { IdentityKey, MergeRecord, ProfileId } from '../../ports/profile-store.ts';
+import type { RefusalReason } from '../../ports/users.ts';
 import type { IdentityHash, IdentitySettings } from '../contract.ts';
 import {
   ANONYMOUS,
@@ -14,6 +15,7 @@ import {
   type ProfileState,
   USER,
 } from './profile-state.ts';
+import { type Refusal, withRefusal } from './refusals.ts';
 
 /** An id with the key by which the store finds it. */
 export interface KeyedIdentity {
@@ -62,6 +64,8 @@ export interface IdentityCounts {
   unproven: number;
   /** Ids whose key belongs to another id. */
   collisions: number;
+  /** Merges and ids that were refused because an operator keeps them apart. */
+  apart: number;
   /** External ids that are no ids, and so were not bound: too long, half a character, or neither text nor number. */
   invalid: number;
 }
@@ -137,6 +141,7 @@ export class IdentityGraph {
     overLimit: 0,
     conflicts: 0,
     unproven: 0,
+    apart: 0,
     collisions: 0,
     invalid: 0,
   };
@@ -257,7 +262,7 @@ export class IdentityGraph {
     if (anonymous === undefined || other === profile || other === TAKEN) return profile;
     if (other === undefined) this.#bind(profile, anonymous, cause);
     else if (other.userId === undefined)
-      profile = this.#merge(profile, other, { ...cause, rule: 'identify', identity: anonymous }) ?? profile;
+      profile = this.#tryMerge(profile, [profile, other], { rule: 'identify', id: anonymous }, cause);
     return profile;
   }
 
@@ -277,12 +282,10 @@ export class IdentityGraph {
       this.#bind(profile, id, cause);
       return profile;
     }
-    if (profile.userId !== undefined && owner.userId !== undefined) {
-      this.counts.conflicts++;
-      return profile;
-    }
+    if (profile.userId !== undefined && owner.userId !== undefined)
+      return this.#refuse(profile, { rule: 'external', reason: 'belongs_to_another_user', id }, cause);
     const [winner, loser] = profile.userId === undefined ? [owner, profile] : [profile, owner];
-    return this.#merge(winner, loser, { ...cause, rule: 'external', identity: id }) ?? profile;
+    return this.#tryMerge(profile, [winner, loser], { rule: 'external', id }, cause);
   }
 
   /**
@@ -295,9 +298,8 @@ export class IdentityGraph {
     if (former !== undefined) {
       const joinsUsers = profile.userId !== undefined;
       if (!joinsUsers || this.#settings.alias === 'join')
-        return this.#merge(profile, former, { ...cause, rule: 'alias', identity: previous.user }) ?? profile;
-      this.counts.conflicts++;
-      return profile;
+        return this.#tryMerge(profile, [profile, former], { rule: 'alias', id: previous.user }, cause);
+      return this.#refuse(profile, { rule: 'alias', reason: 'alias_off', id: previous.user }, cause);
     }
     return this.#joinAnonymous(profile, previous.anonymous, cause);
   }
@@ -318,8 +320,7 @@ export class IdentityGraph {
     const isOfSource = owner !== undefined && owner !== TAKEN && owner.sources.has(cause.source);
     if (user !== undefined && former === undefined && (isOfCall || isOfSource))
       return this.#joinAnonymous(profile, previous.anonymous, cause);
-    this.counts.unproven++;
-    return profile;
+    return this.#refuse(profile, { rule: 'alias', reason: 'unproven', id: previous.user }, cause);
   }
 
   /** The previousId of an alias becomes an anonymous id of the profile, unless a user has it already. */
@@ -331,8 +332,18 @@ export class IdentityGraph {
       return profile;
     }
     if (owner.userId === undefined)
-      return this.#merge(profile, owner, { ...cause, rule: 'alias', identity: id }) ?? profile;
-    this.counts.conflicts++;
+      return this.#tryMerge(profile, [profile, owner], { rule: 'alias', id }, cause);
+    return this.#refuse(profile, { rule: 'alias', reason: 'belongs_to_another_user', id }, cause);
+  }
+
+  /** Counts a merge that is refused, and notes it with the profile, which it returns. */
+  #refuse(
+    profile: ProfileState,
+    { id, ...why }: Pick<Refusal, 'rule' | 'reason'> & { readonly id: KeyedIdentity },
+    { position, source, at, isPublic }: EventCause,
+  ): ProfileState {
+    this.counts[COUNTED_AS[why.reason]]++;
+    profile.refusals = withRefusal(profile.refusals, { ...why, key: id.key, position, source, at, isPublic });
     return profile;
   }
 
@@ -451,22 +462,28 @@ export class IdentityGraph {
     this.unbound.delete(key);
   }
 
-  /** Returns undefined when the result would have too many ids. */
+  /** Merges two profiles for an event of one of them, `profile`. Where that is refused it stays as it is, and says so. */
+  #tryMerge(
+    profile: ProfileState,
+    pair: readonly [winner: ProfileState, loser: ProfileState],
+    { rule, id }: Pick<Refusal, 'rule'> & { readonly id: KeyedIdentity },
+    cause: EventCause,
+  ): ProfileState {
+    const reason = this.#reasonAgainst(pair);
+    if (reason !== undefined) return this.#refuse(profile, { rule, reason, id }, cause);
+    return this.#merge(pair, { ...cause, rule, identity: { kind: id.kind, value: id.value } });
+  }
+
+  /** Why two profiles must not become one; undefined where they may. */
+  #reasonAgainst([winner, loser]: readonly [ProfileState, ProfileState]): RefusalReason | undefined {
+    const both = [...winner.identities, ...loser.identities].filter(({ isPublic }) => !isPublic);
+    return LIMITED.every((kind) => this.#excessOf(both, kind) <= 0) ? undefined : 'too_many_ids';
+  }
+
   #merge(
-    winner: ProfileState,
-    loser: ProfileState,
+    [winner, loser]: readonly [ProfileState, ProfileState],
     { rule, identity, at, messageId, position, source }: EventCause & Pick<MergeRecord, 'rule' | 'identity'>,
-  ): ProfileState | undefined {
-    const both = [...winner.identities, ...loser.identities];
-    const fits = (kind: string) =>
-      this.#excessOf(
-        both.filter(({ isPublic }) => !isPublic),
-        kind,
-      ) <= 0;
-    if (!LIMITED.every(fits)) {
-      this.counts.overLimit++;
-      return undefined;
-    }
+  ): ProfileState {
     // An alias without a userId may name a user, who goes on being told what it was told.
     if (winner.userId === undefined && loser.userId !== undefined) [winner, loser] = [loser, winner];
     const leftOut = winner.leftOut + loser.leftOut;
@@ -482,7 +499,7 @@ export class IdentityGraph {
       winner: merged.id,
       loser: gone.id,
       rule,
-      identity: { kind: identity.kind, value: identity.value },
+      identity,
       messageId,
       ...{ at, position, source },
       ...(merged.userId === undefined ? {} : { userId: merged.userId }),
@@ -490,6 +507,14 @@ export class IdentityGraph {
     return merged;
   }
 }
+
+const COUNTED_AS = {
+  belongs_to_another_user: 'conflicts',
+  alias_off: 'conflicts',
+  too_many_ids: 'overLimit',
+  unproven: 'unproven',
+  split: 'apart',
+} as const;
 
 const TAKEN = Symbol('taken');
 

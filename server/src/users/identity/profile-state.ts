@@ -5,6 +5,7 @@ import type { ProfileId } from '../../ports/profile-store.ts';
 import { mergeSlot, readSlot, type SlotState, writeSlot } from '../computation/slots.ts';
 import { behind, NOTHING_SENT, type Sent } from '../sync/sent.ts';
 import { ByteReader, ByteWriter } from './byte-codec.ts';
+import { joinRefusals, type Refusals, readRefusals, writeRefusals } from './refusals.ts';
 import {
   type Attributes,
   addGroup,
@@ -41,6 +42,8 @@ export interface ProfileState extends Attributes {
   computed: Map<number, ComputedValue>;
   /** The minute of the timer that the store keeps for this profile; 0 when there is none. */
   timer: number;
+  /** Merges that were refused; absent where none was. */
+  refusals?: Refusals;
 }
 
 export interface ProfileIdentity {
@@ -89,6 +92,7 @@ const SEEN = 1;
 const PUBLIC_GROUPS = 2;
 const LEFT_OUT = 4;
 const PLACED = 8;
+const REFUSED = 16;
 
 /** What is noted of what was sent. */
 const SENT = 1;
@@ -149,6 +153,8 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
     if (known !== undefined) known.sent = behind(known.sent, sent);
     else merged.computed.set(computation, { value: null, since: 0, sent: behind(NOTHING_SENT, sent) });
   }
+  const refusals = joinRefusals(winner.refusals, loser.refusals);
+  if (refusals !== undefined) merged.refusals = refusals;
   // The store keeps timers by the number of a profile, so the timer of the number that is given up does not count.
   merged.timer = id === winner.id ? winner.timer : loser.timer;
   return merged;
@@ -317,7 +323,8 @@ function readGroups(reader: ByteReader, state: ProfileState): void {
 }
 
 /** What not every profile has. States of the first format have the times alone. */
-function writeMarks({ firstSeenAt, lastSeenAt, firstPosition, groups, leftOut }: ProfileState): void {
+function writeMarks(state: ProfileState): void {
+  const { firstSeenAt, lastSeenAt, firstPosition, groups, leftOut, refusals } = state;
   const wasSeen = firstSeenAt <= lastSeenAt;
   const publicGroups: number[] = [];
   let nth = 0;
@@ -329,7 +336,8 @@ function writeMarks({ firstSeenAt, lastSeenAt, firstPosition, groups, leftOut }:
     (wasSeen ? SEEN : 0) +
       (publicGroups.length > 0 ? PUBLIC_GROUPS : 0) +
       (leftOut > 0 ? LEFT_OUT : 0) +
-      (Number.isFinite(firstPosition) ? PLACED : 0),
+      (Number.isFinite(firstPosition) ? PLACED : 0) +
+      (refusals === undefined ? 0 : REFUSED),
   );
   if (wasSeen) {
     writer.time(firstSeenAt);
@@ -341,6 +349,7 @@ function writeMarks({ firstSeenAt, lastSeenAt, firstPosition, groups, leftOut }:
   }
   if (leftOut > 0) writer.varint(leftOut);
   if (Number.isFinite(firstPosition)) writer.varint(firstPosition);
+  if (refusals !== undefined) writeRefusals(writer, refusals);
 }
 
 function readMarks(reader: ByteReader, state: ProfileState): void {
@@ -358,6 +367,7 @@ function readMarks(reader: ByteReader, state: ProfileState): void {
   }
   if ((marks & LEFT_OUT) !== 0) state.leftOut = reader.varint();
   if ((marks & PLACED) !== 0) state.firstPosition = reader.varint();
+  if ((marks & REFUSED) !== 0) state.refusals = readRefusals(reader);
 }
 
 /** States of the first format have no date, and a number of the last change in the place of its sequence. */

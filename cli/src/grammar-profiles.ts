@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { addControlOptions, type Run } from './grammar-options.ts';
-import type { ProfileOptions, RebuildOptions } from './profiles.ts';
+import type { MergesOptions, ProfileOptions, RebuildOptions } from './profiles.ts';
 
 /** Verbs about users as the server knows them. */
 export function addProfiles(program: Command, run: Run): void {
@@ -19,10 +19,19 @@ export function addProfiles(program: Command, run: Run): void {
     .action((user: string, options: Omit<ProfileOptions, 'user'>) =>
       run(async () => (await load()).profile)({ ...options, user }),
     );
+  const profiles = program.command('profiles').description('all users as the server knows them');
   addControlOptions(
-    program
-      .command('profiles')
-      .description('all users as the server knows them')
+    profiles
+      .command('merges')
+      .description(
+        'userIds that are one profile and that their stored events would not join by the rules of today; changes nothing',
+      )
+      .option('--dry-run', 'the same: it is always one'),
+  )
+    .addHelpText('after', '\nExample:\n  millrace profiles merges --dry-run')
+    .action((options: MergesOptions) => run(async () => (await load()).doubtfulMerges)(options));
+  addControlOptions(
+    profiles
       .command('rebuild')
       .description('forgets all profiles and applies the stored events again')
       .option('--dry-run', 'only say what would be lost')

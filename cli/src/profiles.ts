@@ -13,6 +13,10 @@ export interface ProfileOptions extends ControlFlags {
   readonly json?: boolean;
 }
 
+export interface MergesOptions extends ControlFlags {
+  readonly json?: boolean;
+}
+
 export interface RebuildOptions extends ControlFlags {
   readonly dryRun?: boolean;
   /** Does not ask. */
@@ -185,6 +189,50 @@ export async function rebuildProfiles(options: RebuildOptions, place: Surroundin
       `${count(report.events)} events are applied again; millrace status shows how far it is.\n`,
     );
   return 0;
+}
+
+/** The answer of `GET /api/v1/merges`. */
+interface ShownMerges {
+  readonly data: readonly {
+    readonly userId: string;
+    readonly formerUserId: string;
+    readonly merge: ShownProfile['merges'][number] | null;
+  }[];
+  readonly undecided: number;
+  readonly next: string | null;
+}
+
+/** `millrace profiles merges`: userIds that would not be joined today. Ends with 1 when there are some. */
+export async function doubtfulMerges(options: MergesOptions, place: Surroundings): Promise<ExitCode> {
+  const pages: ShownMerges[] = [];
+  for (let next: string | null | undefined; next !== null; next = pages.at(-1)!.next) {
+    const query = next === undefined ? {} : { cursor: next };
+    const reply = await answered(options, place, { method: 'GET', path: 'merges', query });
+    if (typeof reply === 'number') return reply;
+    pages.push(reply.value as ShownMerges);
+  }
+  const data = pages.flatMap((page) => page.data);
+  const undecided = pages.reduce((sum, page) => sum + page.undecided, 0);
+  place.out.write(
+    options.json === true ? `${JSON.stringify({ data, undecided })}\n` : mergesReport(data, undecided),
+  );
+  return data.length === 0 ? 0 : 1;
+}
+
+function mergesReport(data: ShownMerges['data'], undecided: number): string {
+  const lines = data.map(({ userId, formerUserId, merge }) => {
+    const by =
+      merge === null
+        ? ''
+        : `: ${merge.rule} of ${merge.identity.kind} ${printable(merge.identity.value)} at ${merge.at}, event ${printable(merge.messageId)}`;
+    return `${printable(formerUserId)} is ${printable(userId)}${by}`;
+  });
+  const none = data.length === 0 ? ['Every user of whom events are stored would be joined again.'] : [];
+  const left =
+    undecided === 0
+      ? []
+      : [`${count(undecided)} userIds cannot be judged: no stored event has them as its userId.`];
+  return [...none, ...lines, ...left, ''].join('\n');
 }
 
 function rebuildReport({ profiles, events, eventsSince, poorer }: ShownRebuild): string {

@@ -19,6 +19,7 @@ import {
 } from './control-api/operations/destination-actions.ts';
 import { destinationOperations } from './control-api/operations/destinations.ts';
 import { eventOperations } from './control-api/operations/events.ts';
+import { mergeOperations } from './control-api/operations/merges.ts';
 import { profileOperations } from './control-api/operations/profiles.ts';
 import { redeliveryOperations } from './control-api/operations/redeliveries.ts';
 import { type ErasedFrom, regulationOperations } from './control-api/operations/regulations.ts';
@@ -53,7 +54,7 @@ import { longestWindowOf } from './users/language/references.ts';
 
 type ControlledUsers = Pick<
   Users,
-  'joinedIds' | 'profile' | 'rebuild' | 'repeat' | 'members' | 'preview' | 'status'
+  'joinedIds' | 'profile' | 'doubtfulMerges' | 'rebuild' | 'repeat' | 'members' | 'preview' | 'status'
 >;
 
 /** The parts that the control API reads and changes. */
@@ -94,6 +95,7 @@ const schemas = {
 const NO_USERS: ControlledUsers = {
   profile: async () => undefined,
   joinedIds: async () => [],
+  doubtfulMerges: async () => ({ merges: [], undecided: 0 }),
   rebuild: async () => ({ profiles: 0, events: 0, poorer: 0 }),
   repeat: async () => false,
   members: async () => ({ members: [] }),
@@ -161,6 +163,7 @@ export function controlOperations({
     ...deliveryOperations({ settings, search }),
     ...deliveryRequestOperations({ settings, log, destinationType, clock }),
     ...profileOperations({ users, settings }),
+    ...mergeOperations({ users }),
     ...computationOperations({
       ...{ ...records, ...DEFINITIONS, history, users, retention },
       previews: new PreviewDesk(clock),

@@ -941,6 +941,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/merges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists userIds that are one profile and that stored events would not join by the rules of today, as those of earlier versions did. Reads all stored events for each page.
+         * @description Needs the role `admin`.
+         */
+        get: operations["getMerges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audiences": {
         parameters: {
             query?: never;
@@ -2166,6 +2186,20 @@ export interface components {
                 };
             };
         };
+        /** @description Forbidden: `role_too_low` */
+        role_too_low: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "role_too_low";
+                };
+            };
+        };
         /** @description Conflict: `still_mentioned` */
         still_mentioned: {
             headers: {
@@ -2239,20 +2273,6 @@ export interface components {
                     status?: 409;
                     /** @enum {unknown} */
                     code?: "destination_not_enabled";
-                };
-            };
-        };
-        /** @description Forbidden: `role_too_low` */
-        role_too_low: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @constant */
-                    status?: 403;
-                    /** @enum {unknown} */
-                    code?: "role_too_low";
                 };
             };
         };
@@ -5089,6 +5109,60 @@ export interface operations {
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unwritable"];
+        };
+    };
+    getMerges: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            userId: string;
+                            formerUserId: string;
+                            /** @description What joined them, as far as the profile remembers. */
+                            merge: {
+                                /**
+                                 * @description `identify`: a call named the user and this anonymous id; `alias`: an alias named it as previousId; `external`: both had this external id.
+                                 * @enum {string}
+                                 */
+                                rule: "identify" | "alias" | "external";
+                                /** @description The id that joined them: of kind `user`, `anonymous`, or named as its trait. */
+                                identity: {
+                                    kind: string;
+                                    value: string;
+                                };
+                                messageId: string;
+                                at: string;
+                            } | null;
+                        }[];
+                        /** @description UserIds of these profiles that no stored event has as its userId, so that nobody can tell. */
+                        undecided: number;
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
         };
     };
     getAudiences: {

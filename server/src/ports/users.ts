@@ -38,6 +38,12 @@ export interface Users {
    */
   repeat(computation: number, destination: string): Promise<boolean>;
 
+  /**
+   * Resolves to userIds that are one profile and would not be joined by the rules of today, as far as stored events tell; from the profile behind
+   * `after`. Reads all stored events, while profiles go on with half of their time.
+   */
+  doubtfulMerges(after?: number): Promise<DoubtfulMerges>;
+
   /** Applies the whole log again. With `dryRun` only tells what would be lost. */
   rebuild(options: { readonly dryRun: boolean }): Promise<RebuildReport>;
 
@@ -99,6 +105,22 @@ export interface ProfileMerge {
   readonly identity: { readonly kind: string; readonly value: string };
   readonly messageId: string;
   readonly at: Time;
+}
+
+/** UserIds that are one profile and should perhaps not be. */
+export interface DoubtfulMerges {
+  readonly merges: readonly DoubtfulMerge[];
+  /** UserIds that no stored event has as its userId, so that nobody can tell. */
+  readonly undecided: number;
+  /** The profile up to which this goes; absent when there are no more. */
+  readonly next?: number;
+}
+
+export interface DoubtfulMerge {
+  readonly userId: string;
+  readonly formerUserId: string;
+  /** What joined them, as far as the profile remembers. */
+  readonly merge?: ProfileMerge;
 }
 
 export interface JoinedIds {

@@ -241,6 +241,10 @@ export class UsersClient implements Users {
     return this.#demanded().call('repeat', computation, destination);
   }
 
+  async doubtfulMerges(after?: number) {
+    return this.#demanded().call('doubtfulMerges', ...(after === undefined ? [] : ([after] as const)));
+  }
+
   async rebuild(options: { readonly dryRun: boolean }) {
     if (!this.#isLeading && !options.dryRun) throw new StorageError(OTHER_NODE);
     return this.#demanded().call('rebuild', options);

@@ -1,7 +1,7 @@
 import type { Computation } from '../model/definition.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { IdentityKey, OutboxEntry } from '../ports/profile-store.ts';
-import type { ComputationStatus, Preview, PreviewRequest, Users } from '../ports/users.ts';
+import type { ComputationStatus, DoubtfulMerges, Preview, PreviewRequest, Users } from '../ports/users.ts';
 import { type LeftOutTraits, NONE_LEFT_OUT } from './identity/traits.ts';
 
 /** The name under which the log numbers the events of audiences and computed traits. */
@@ -75,7 +75,7 @@ export const KEEP_PROFILES: ProfileRetention = { protectedSources: [] };
  * The work of the users thread, a slice at a time. Calls come one after the other, never while another is under way, except for
  * `stop`, `cancelPreview` and what `preview` has begun. Every method rejects with a `StorageError` when a file cannot be read or written; it may be called again then.
  */
-export interface UsersProcessor extends Omit<Users, 'status' | 'preview'> {
+export interface UsersProcessor extends Omit<Users, 'status' | 'preview' | 'doubtfulMerges'> {
   /**
    * As `Users.preview`, begun: profiles go on while it is computed, half of the time each. What arrives meanwhile may count or not. At most
    * one runs at a time.
@@ -84,6 +84,12 @@ export interface UsersProcessor extends Omit<Users, 'status' | 'preview'> {
 
   /** Ends the preview under way, which rejects. */
   cancelPreview(): void;
+
+  /** As `Users.doubtfulMerges`, begun, in the same way. */
+  doubtfulMerges(after?: number): Promise<RunningList>;
+
+  /** Ends whatever is begun; it rejects. */
+  cancelAll(): void;
 
   /** Called before the first slice, and whenever the settings have changed. */
   configure(settings: UsersSettings): Promise<void>;
@@ -103,6 +109,10 @@ export interface UsersProcessor extends Omit<Users, 'status' | 'preview'> {
 
 export interface RunningPreview {
   readonly result: Promise<Preview>;
+}
+
+export interface RunningList {
+  readonly result: Promise<DoubtfulMerges>;
 }
 
 /** What came of a slice. */

@@ -20,6 +20,7 @@ import {
   type UsersProcessor,
   type UsersSettings,
 } from './contract.ts';
+import { doubtfulMerges } from './doubtful-merges.ts';
 import { IdentityReader } from './identity/identity-graph.ts';
 import type { ProfileState } from './identity/profile-state.ts';
 import { addLeftOut } from './identity/traits.ts';
@@ -110,6 +111,7 @@ export class Processor implements UsersProcessor {
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
   #isPreviewCancelled = false;
+  #isClosing = false;
   /** What was done before answers that want to be up to date, and no slice has told of yet. */
   #doneForCalls = 0;
   /** No earlier process has left profiles that are to be made anew. */
@@ -223,6 +225,24 @@ export class Processor implements UsersProcessor {
 
   cancelPreview(): void {
     this.#isPreviewCancelled = true;
+  }
+
+  async doubtfulMerges(after?: number) {
+    await this.#catchUp();
+    const { position } = await this.#current();
+    const { store, reader, hash } = this.#options;
+    const settings = this.#settings;
+    const identityReader = new IdentityReader(hash, settings.identities);
+    const check = () => {
+      if (this.#isClosing) throw new StorageError('Millrace is being stopped: ask again after its start');
+    };
+    const terms = { store, reader, hash, identityReader, settings, position, check };
+    return { result: doubtfulMerges(terms, after) };
+  }
+
+  cancelAll(): void {
+    this.cancelPreview();
+    this.#isClosing = true;
   }
 
   async erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number> {

@@ -10,10 +10,11 @@ import { isoTime, SECOND } from '../model/time.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import { Computations } from './computation/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from './contract.ts';
+import { decodeProfile, encodeProfile, mergeProfiles, newIdentity } from './identity/profile-state.ts';
 import { createProcessor, type Processor } from './processor.ts';
 
 const START = Date.parse('2026-11-22T12:00:00.000Z');
-const SERVER = 1;
+const [SERVER, WEBSITE] = [1, 2];
 
 const hash: IdentityHash = (kind, value) =>
   Number.parseInt(digest('sha256', `${kind} ${value}`).slice(0, 13), 16);
@@ -41,6 +42,20 @@ class World {
   onChange: (name: 'commit' | 'erase') => void = () => {};
 
   async restart(): Promise<this> {
+    await this.#open();
+    await this.configure([SERVER]);
+    return this;
+  }
+
+  async configure(serverSources: readonly number[]): Promise<void> {
+    await this.processor.configure({
+      computations: [BUYERS],
+      identities: { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] },
+      ...{ serverSources, hearing: ['crm'], ownSource: 9 },
+    });
+  }
+
+  async #open(): Promise<void> {
     const store: ProfileStore = openMemoryProfiles(this.profiles);
     const reader = openMemoryLogReader(this.contents);
     this.processor = createProcessor({
@@ -59,12 +74,6 @@ class World {
       ...{ clock: this.clock, logger: silent, hash },
       computations: new Computations({ reader, clock: this.clock }),
     });
-    await this.processor.configure({
-      computations: [BUYERS],
-      identities: { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] },
-      ...{ serverSources: [SERVER], hearing: ['crm'], ownSource: 9 },
-    });
-    return this;
   }
 
   store(type: string, fields: JsonObject, source = SERVER): void {
@@ -117,6 +126,36 @@ async function annAndBob(): Promise<World> {
   await world.catchUp();
   world.store('alias', { userId: 'bob', previousId: 'ann' });
   await world.catchUp();
+  return world;
+}
+
+/** Ann and Bob, whom an earlier version has made one because each sent an alias from the same device. */
+async function deviceOfTwo(): Promise<World> {
+  const world = await new World().restart();
+  for (const userId of ['ann', 'bob']) {
+    world.store('identify', { userId, traits: { [userId]: 1 } });
+    world.store('alias', { userId, previousId: 'd1' });
+  }
+  await world.catchUp();
+  const store = openMemoryProfiles(world.profiles);
+  const ids = await store.resolve([hash('user', 'bob'), hash('user', 'ann')]);
+  const [bob, ann] = (await store.get(ids.map((id) => id!))).map((state, nth) =>
+    decodeProfile(ids[nth]!, state!),
+  );
+  const [winner, loser] = [bob!.id, ann!.id];
+  const merged = mergeProfiles(bob!, ann!);
+  merged.identities.push(newIdentity('user', 'd1', START));
+  merged.formerUserIds = ['ann', 'd1'];
+  const rule = { rule: 'alias', identity: { kind: 'user', value: 'd1' }, messageId: 'm4' } as const;
+  await store.commit({
+    cursor: await store.cursor(),
+    put: [{ id: merged.id, state: encodeProfile(merged) }],
+    removed: [merged.id === winner ? loser : winner],
+    bind: merged.identities.map(({ kind, value }) => ({ key: hash(kind, value), profile: merged.id })),
+    ...{ unbind: [], timers: [], firedTimers: [], outbox: [] },
+    merges: [{ winner: merged.id, loser: merged.id + 100, ...rule, at: START, position: 4 }],
+  });
+  await world.restart();
   return world;
 }
 
@@ -178,5 +217,59 @@ describe('a user who was left out of the erasure of another one with the same pr
       expect(world.profiles.documents.has('left')).toBe(false);
       if (isDone) return expect(left).toBeGreaterThan(2);
     }
+  });
+});
+
+describe('merges that would not be made today', () => {
+  const doubtful = async (world: World) => (await world.processor.doubtfulMerges()).result;
+
+  test('are listed with what joined them, and those that would be made again are not', async () => {
+    const world = await new World().restart();
+    await world.configure([SERVER, WEBSITE]);
+    for (const userId of ['ann', 'bob', 'cleo', 'dan']) world.store('identify', { userId, traits: { a: 1 } });
+    world.store('alias', { userId: 'bob', previousId: 'ann' }, WEBSITE);
+    world.store('alias', { userId: 'dan', previousId: 'cleo' });
+    await world.catchUp();
+    expect(await doubtful(world)).toEqual({ merges: [], undecided: 0 });
+    // Whoever set up the installation finds out that the keys of the website are public.
+    await world.configure([SERVER]);
+    expect(await doubtful(world)).toEqual({
+      merges: [
+        {
+          ...{ userId: 'bob', formerUserId: 'ann' },
+          merge: { rule: 'alias', identity: { kind: 'user', value: 'ann' }, messageId: 'm5', at: START },
+        },
+      ],
+      undecided: 0,
+    });
+    // Nothing is changed by the list.
+    expect(await world.processor.profile({ userId: 'ann' })).toMatchObject({ userId: 'bob' });
+  });
+
+  test('are found where an earlier version joined two users by the id of a device', async () => {
+    const world = await deviceOfTwo();
+    expect(await doubtful(world)).toEqual({
+      merges: [{ userId: 'bob', formerUserId: 'ann', merge: expect.objectContaining({ messageId: 'm4' }) }],
+      // The device was never a user.
+      undecided: 1,
+    });
+  });
+
+  test('are undecided where the events of a user are gone', async () => {
+    const world = await new World().restart();
+    await world.configure([SERVER, WEBSITE]);
+    for (const userId of ['ann', 'bob']) world.store('identify', { userId, traits: { a: 1 } });
+    world.store('alias', { userId: 'bob', previousId: 'ann' }, WEBSITE);
+    await world.catchUp();
+    world.contents.events.delete(1);
+    await world.configure([SERVER]);
+    expect(await doubtful(world)).toEqual({ merges: [], undecided: 1 });
+  });
+
+  test('end with an error when the program is stopped meanwhile', async () => {
+    const world = await annAndBob();
+    const { result } = await world.processor.doubtfulMerges();
+    world.processor.cancelAll();
+    await expect(result).rejects.toThrow('Millrace is being stopped');
   });
 });

@@ -7,6 +7,7 @@ import type { RebuildReport } from '../ports/users.ts';
 import {
   NO_COUNTS,
   type ProcessorCounts,
+  type RunningList,
   type RunningPreview,
   type UsersProcessor,
   type UsersProgress,
@@ -95,6 +96,8 @@ export class UsersService {
   /** The id of the call at work. */
   #atWork: number | undefined;
   #preview: PreviewAtWork | undefined;
+  /** Lists that are worked out between the slices. */
+  readonly #lists = new Set<Promise<void>>();
   #users: OpenUsers | undefined;
   #settings: UsersSettings;
   #wake: (() => void) | undefined;
@@ -128,7 +131,9 @@ export class UsersService {
     }
     await this.#answerAll();
     if (this.#preview !== undefined) this.#users?.processor.cancelPreview();
+    if (this.#lists.size > 0) this.#users?.processor.cancelAll();
     await this.#preview?.ended;
+    await Promise.all(this.#lists);
     await this.#users?.store.stop();
     await reader.stop();
   }
@@ -159,8 +164,10 @@ export class UsersService {
     const run = async () => {
       try {
         const answer = await this.#answer(name, given);
-        if (name !== 'preview') resolve(answer);
-        else this.#follow(id, (answer as RunningPreview).result.then(resolve, reject));
+        if (name === 'preview') this.#follow(id, (answer as RunningPreview).result.then(resolve, reject));
+        else if (name === 'doubtfulMerges')
+          this.#followList((answer as RunningList).result.then(resolve, reject));
+        else resolve(answer);
       } catch (error) {
         reject(error);
       }
@@ -188,6 +195,11 @@ export class UsersService {
       }),
     };
     this.#preview = preview;
+  }
+
+  #followList(result: Promise<void>): void {
+    const ended = result.finally(() => this.#lists.delete(ended));
+    this.#lists.add(ended);
   }
 
   /** Answers the calls that have come by now. */

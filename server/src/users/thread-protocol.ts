@@ -1,6 +1,6 @@
 import type { ClockMark } from '../ports/clock.ts';
 import type { LogFields, LogLevel } from '../ports/logger.ts';
-import type { Preview } from '../ports/users.ts';
+import type { DoubtfulMerges, Preview } from '../ports/users.ts';
 import type { ProfilesPlace, UsersProcessor, UsersProgress, UsersSettings } from './contract.ts';
 
 /** Given to the users thread at its start. */
@@ -17,7 +17,10 @@ export interface UsersThreadOptions extends ProfilesPlace {
 }
 
 /** The methods that the main thread can call. */
-export type UsersCallName = Exclude<keyof UsersProcessor, 'slice' | 'cancelPreview'> | 'progress' | 'stop';
+export type UsersCallName =
+  | Exclude<keyof UsersProcessor, 'slice' | 'cancelPreview' | 'cancelAll'>
+  | 'progress'
+  | 'stop';
 
 /** What each method takes. */
 export type UsersCallArguments<Name extends UsersCallName> = Name extends keyof UsersProcessor
@@ -27,11 +30,13 @@ export type UsersCallArguments<Name extends UsersCallName> = Name extends keyof 
 /** What each method resolves to. */
 export type UsersCallAnswer<Name extends UsersCallName> = Name extends 'preview'
   ? Preview
-  : Name extends keyof UsersProcessor
-    ? Awaited<ReturnType<UsersProcessor[Name]>>
-    : Name extends 'progress'
-      ? UsersProgress
-      : undefined;
+  : Name extends 'doubtfulMerges'
+    ? DoubtfulMerges
+    : Name extends keyof UsersProcessor
+      ? Awaited<ReturnType<UsersProcessor[Name]>>
+      : Name extends 'progress'
+        ? UsersProgress
+        : undefined;
 
 /** A call as it crosses to the users thread. `id` tells its reply from the others. */
 export type UsersCall = {

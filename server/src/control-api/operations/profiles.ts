@@ -12,7 +12,7 @@ export interface ProfileOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
 }
 
-const mergeSchema = z.object({
+export const mergeSchema = z.object({
   rule: z.enum(['identify', 'alias', 'external']).meta({
     description:
       '`identify`: a call named the user and this anonymous id; `alias`: an alias named it as previousId; ' +

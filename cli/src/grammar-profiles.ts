@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import type { MergesOptions, ProfileOptions, RebuildOptions } from './profiles.ts';
+import type { SplitOptions } from './splits.ts';
 
 /** Verbs about users as the server knows them. */
 export function addProfiles(program: Command, run: Run): void {
@@ -30,6 +31,24 @@ export function addProfiles(program: Command, run: Run): void {
   )
     .addHelpText('after', '\nExample:\n  millrace profiles merges --dry-run')
     .action((options: MergesOptions) => run(async () => (await load()).doubtfulMerges)(options));
+  addControlOptions(
+    profiles
+      .command('split')
+      .description('takes a wrong merge apart: two ids are never ids of one profile from now on')
+      .argument('<user>', 'a userId of the profile')
+      .argument('<other>', 'the userId that is somebody else')
+      .option('--anonymous-id', 'the second argument is an anonymousId')
+      .option('--external <trait>', 'the second argument is the value of this external id, such as email')
+      .option('--dry-run', 'only say which profiles come of it, and what destinations hear')
+      .option('--yes', 'do not ask'),
+  )
+    .addHelpText(
+      'after',
+      '\nExamples:\n  millrace profiles split bob ann --dry-run\n  millrace profiles split ann kiosk-7 --anonymous-id',
+    )
+    .action((user: string, other: string, options: Omit<SplitOptions, 'user' | 'other'>) =>
+      run(async () => (await import('./splits.ts')).splitProfile)({ ...options, user, other }),
+    );
   addControlOptions(
     profiles
       .command('rebuild')

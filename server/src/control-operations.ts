@@ -27,6 +27,7 @@ import { replayOperations } from './control-api/operations/replays.ts';
 import { reportOperations } from './control-api/operations/reports.ts';
 import { type SessionOperationDependencies, sessionOperations } from './control-api/operations/session.ts';
 import { sourceOperations } from './control-api/operations/sources.ts';
+import { splitOperations } from './control-api/operations/splits.ts';
 import { tailOperations } from './control-api/operations/tail.ts';
 import { timelineOperations } from './control-api/operations/timeline.ts';
 import { type TokenOperationDependencies, tokenOperations } from './control-api/operations/tokens.ts';
@@ -54,7 +55,8 @@ import { longestWindowOf } from './users/language/references.ts';
 
 type ControlledUsers = Pick<
   Users,
-  'joinedIds' | 'profile' | 'doubtfulMerges' | 'rebuild' | 'repeat' | 'members' | 'preview' | 'status'
+  | ('joinedIds' | 'profile' | 'rebuild' | 'repeat' | 'members' | 'preview' | 'status')
+  | ('doubtfulMerges' | 'foreseeSplit' | 'applySplits')
 >;
 
 /** The parts that the control API reads and changes. */
@@ -96,6 +98,8 @@ const NO_USERS: ControlledUsers = {
   profile: async () => undefined,
   joinedIds: async () => [],
   doubtfulMerges: async () => ({ merges: [], undecided: 0 }),
+  foreseeSplit: async () => undefined,
+  applySplits: async () => {},
   rebuild: async () => ({ profiles: 0, events: 0, poorer: 0 }),
   repeat: async () => false,
   members: async () => ({ members: [] }),
@@ -106,6 +110,19 @@ const NO_USERS: ControlledUsers = {
 };
 
 const DEFINITIONS = { mentionsOf, longestWindow: longestWindowOf };
+
+/** What is known of users, and which of their ids belong together. */
+function userOperations({
+  users = NO_USERS,
+  settings,
+  clock,
+}: Pick<ControlOperationDependencies, 'users' | 'settings' | 'clock'>): ApiOperation[] {
+  return [
+    ...profileOperations({ users, settings }),
+    ...mergeOperations({ users }),
+    ...splitOperations({ users, settings, clock, newId: uuidv7 }),
+  ];
+}
 
 /** All operations of the control API. */
 export function controlOperations({
@@ -162,8 +179,7 @@ export function controlOperations({
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
     ...deliveryRequestOperations({ settings, log, destinationType, clock }),
-    ...profileOperations({ users, settings }),
-    ...mergeOperations({ users }),
+    ...userOperations({ users, settings, clock }),
     ...computationOperations({
       ...{ ...records, ...DEFINITIONS, history, users, retention },
       previews: new PreviewDesk(clock),

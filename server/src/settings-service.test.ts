@@ -4,7 +4,16 @@ import type { SettingsChanges, SettingsSnapshot, SettingsStore } from './ports/s
 import { SettingsService } from './settings-service.ts';
 
 const EMPTY: SettingsSnapshot = {
-  ...{ sources: [], destinations: [], audiences: [], traits: [], alerts: [], tokens: [], replays: [] },
+  ...{
+    sources: [],
+    destinations: [],
+    audiences: [],
+    traits: [],
+    alerts: [],
+    tokens: [],
+    replays: [],
+    splits: [],
+  },
   gone: { sources: [], destinations: [], audiences: [], traits: [] },
 };
 const source = (name: string): SourceRecord => ({

@@ -98,9 +98,10 @@ function changesNothing({
   alerts = [],
   tokens = [],
   replays = [],
+  splits = [],
   removed = [],
 }: SettingsChanges): boolean {
-  const all = [sources, destinations, audiences, traits, alerts, tokens, replays, removed];
+  const all = [sources, destinations, audiences, traits, alerts, tokens, replays, splits, removed];
   return all.every((records) => records.length === 0);
 }
 

@@ -57,7 +57,7 @@ function busyShareOfThisThread(): () => number {
 }
 
 function usersSettings(
-  { audiences, traits, sources, destinations, gone }: SettingsSnapshot,
+  { audiences, traits, sources, destinations, gone, splits }: SettingsSnapshot,
   { config, isBounded }: { readonly config: Config; readonly isBounded: boolean },
 ): UsersSettings {
   const { identities } = config;
@@ -74,6 +74,7 @@ function usersSettings(
     serverSources,
     hearing,
     retention: { ...profileRetention(config, isBounded), protectedSources },
+    apart: splits.map(({ keys }) => keys),
     ...(own === undefined ? {} : { ownSource: own.id }),
   };
 }

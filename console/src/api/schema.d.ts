@@ -961,6 +961,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/splits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists splits. The ids are kept as hashes alone, so the list does not name them.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getSplits"];
+        put?: never;
+        /**
+         * Takes a wrong merge apart: two ids are never ids of one profile from now on.
+         * @description Needs the role `admin`.
+         */
+        post: operations["postSplits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/splits/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Ends a split: the next event that joins the two ids joins them again.
+         * @description Needs the role `admin`.
+         */
+        delete: operations["deleteSplitsId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audiences": {
         parameters: {
             query?: never;
@@ -2197,6 +2241,20 @@ export interface components {
                     status?: 403;
                     /** @enum {unknown} */
                     code?: "role_too_low";
+                };
+            };
+        };
+        /** @description Conflict: `split_loses`, `too_many_splits` */
+        "split_loses.too_many_splits": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "split_loses" | "too_many_splits";
                 };
             };
         };
@@ -5165,6 +5223,193 @@ export interface operations {
             503: components["responses"]["store_unreadable"];
         };
     };
+    getSplits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            id: string;
+                            createdAt: string;
+                            by: string;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["outside_token"];
+            413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    postSplits: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description The two ids. */
+                    ids: {
+                        userId?: string | number;
+                        anonymousId?: string | number;
+                        /** @description An external id, by the trait that `identities.externalIds` names. */
+                        external?: {
+                            trait: string;
+                            value: string | number;
+                        };
+                    }[];
+                    /**
+                     * @description Only says what would come of it.
+                     * @default false
+                     */
+                    dryRun?: boolean;
+                    /**
+                     * @description Goes on although something is lost.
+                     * @default false
+                     */
+                    confirm?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK: what would be done, asked for with `dryRun` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What their profile becomes; empty where they are ids of two already. */
+                        profiles: {
+                            userId?: string;
+                            formerUserIds: string[];
+                            anonymousIds: string[];
+                            externalIds: {
+                                [key: string]: string[];
+                            };
+                            /** @description Stored events that count for it. */
+                            events: number;
+                        }[];
+                        /** @description What destinations hear. */
+                        told: {
+                            userId?: string;
+                            anonymousId?: string;
+                            /** @description Of the audience or the computed trait. */
+                            key: string;
+                            value: unknown;
+                            /** @description Those that hear it; absent for all of the audience or trait. */
+                            destinations?: string[];
+                        }[];
+                        /** @description Some of what the profile was made of is not stored any more: what only that said is lost. */
+                        poorer: boolean;
+                    };
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        createdAt: string;
+                        by: string;
+                        /** @description What their profile becomes; empty where they are ids of two already. */
+                        profiles: {
+                            userId?: string;
+                            formerUserIds: string[];
+                            anonymousIds: string[];
+                            externalIds: {
+                                [key: string]: string[];
+                            };
+                            /** @description Stored events that count for it. */
+                            events: number;
+                        }[];
+                        /** @description What destinations hear. */
+                        told: {
+                            userId?: string;
+                            anonymousId?: string;
+                            /** @description Of the audience or the computed trait. */
+                            key: string;
+                            value: unknown;
+                            /** @description Those that hear it; absent for all of the audience or trait. */
+                            destinations?: string[];
+                        }[];
+                        /** @description Some of what the profile was made of is not stored any more: what only that said is lost. */
+                        poorer: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
+            404: components["responses"]["unknown_user"];
+            409: components["responses"]["split_loses.too_many_splits"];
+            413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    deleteSplitsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        createdAt: string;
+                        by: string;
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
     getAudiences: {
         parameters: {
             query?: {
@@ -7951,7 +8196,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next` of the page before. */
                 cursor?: string;
-                kind?: "source" | "destination" | "audience" | "trait" | "alert" | "token" | "replay" | "regulation";
+                kind?: "source" | "destination" | "audience" | "trait" | "alert" | "token" | "replay" | "regulation" | "split";
                 name?: string;
             };
             header?: never;
@@ -7973,7 +8218,7 @@ export interface operations {
                             /** @enum {string} */
                             action: "created" | "changed" | "removed";
                             /** @enum {string} */
-                            kind: "source" | "destination" | "audience" | "trait" | "alert" | "token" | "replay" | "regulation";
+                            kind: "source" | "destination" | "audience" | "trait" | "alert" | "token" | "replay" | "regulation" | "split";
                             name: string;
                             before?: {
                                 [key: string]: unknown;

@@ -34,6 +34,7 @@ const NOW: SettingsSnapshot = {
   alerts: [],
   tokens: [TOKEN],
   replays: [],
+  splits: [],
   audiences: [],
   traits: [],
   gone: { sources: [], destinations: [], audiences: [], traits: [] },

@@ -183,6 +183,7 @@ describe('one record among the others', () => {
     alerts: [],
     tokens: [],
     replays: [],
+    splits: [],
     audiences: [],
     traits: [],
     gone: { sources: [], destinations: [], audiences: [], traits: [] },

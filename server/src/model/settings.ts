@@ -88,7 +88,7 @@ export const AUDIENCES_SOURCE: SourceRecord = {
 /** The kinds of records that operators write. */
 export type RecordKind =
   | ('source' | 'destination' | 'audience' | 'trait')
-  | ('alert' | 'token' | 'replay' | 'regulation');
+  | ('alert' | 'token' | 'replay' | 'regulation' | 'split');
 
 export interface RecordName {
   readonly kind: RecordKind;

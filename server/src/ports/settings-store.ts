@@ -13,6 +13,7 @@ import type {
   TokenRecord,
   TraitRecord,
 } from '../model/settings.ts';
+import type { SplitRecord } from '../model/split.ts';
 import type { Time } from '../model/time.ts';
 import { StorageError } from './event-log.ts';
 
@@ -63,6 +64,8 @@ export interface SettingsChanges {
   readonly tokens?: readonly TokenRecord[];
   /** Replays, whose names are their ids. */
   readonly replays?: readonly Replay[];
+  /** Ids that are kept apart. Their names are their ids. */
+  readonly splits?: readonly SplitRecord[];
   /** A record that does not exist is no error. */
   readonly removed?: readonly RecordName[];
   readonly audit?: readonly AuditEntry[];
@@ -77,6 +80,7 @@ export interface SettingsSnapshot {
   readonly tokens: readonly TokenRecord[];
   /** The running replays, and the last ones that have ended. */
   readonly replays: readonly Replay[];
+  readonly splits: readonly SplitRecord[];
   /** The last state of removed records: events and deliveries still refer to their ids. */
   readonly gone: {
     readonly sources: readonly Source[];

@@ -44,6 +44,15 @@ export interface Users {
    */
   doubtfulMerges(after?: number): Promise<DoubtfulMerges>;
 
+  /**
+   * Tells what it would mean to keep these two ids apart, and changes nothing. Undefined where neither has a profile. Reads all stored events where
+   * they are ids of one.
+   */
+  foreseeSplit(ids: readonly [SplitId, SplitId]): Promise<SplitReport | undefined>;
+
+  /** Resolves when no profile has ids that are kept apart by the settings as they are now; on a node that does not keep profiles, at once. */
+  applySplits(): Promise<void>;
+
   /** Applies the whole log again. With `dryRun` only tells what would be lost. */
   rebuild(options: { readonly dryRun: boolean }): Promise<RebuildReport>;
 
@@ -106,6 +115,41 @@ export interface ProfileMerge {
   readonly messageId: string;
   readonly at: Time;
 }
+
+/** An id: its kind, `user`, `anonymous` or the name of an external id, and its value. */
+export interface SplitId {
+  readonly kind: string;
+  readonly value: string;
+}
+
+/** What it means to keep two ids apart. */
+export interface SplitReport {
+  /** By which profiles find the ids. */
+  readonly keys: readonly [number, number];
+  /** What their profile becomes; empty where they are ids of two profiles already. */
+  readonly profiles: readonly SplitProfile[];
+  /** What destinations will hear. */
+  readonly told: readonly SplitNotice[];
+  /** Some of what the profile was made of is not stored any more, and lost. */
+  readonly isPoorer: boolean;
+}
+
+export interface SplitProfile {
+  readonly userId?: string;
+  readonly formerUserIds: readonly string[];
+  readonly anonymousIds: readonly string[];
+  readonly externalIds: Readonly<Record<string, readonly string[]>>;
+  /** Stored events that count for it. */
+  readonly events: number;
+}
+
+/** A value of an audience or a computed trait that destinations are told of somebody. */
+export type SplitNotice = Readonly<Partial<Record<'userId' | 'anonymousId', string>>> & {
+  readonly key: string;
+  readonly value: Json;
+  /** Names of those that hear it; absent for all of the audience or trait. */
+  readonly destinations?: readonly string[];
+};
 
 /** UserIds that are one profile and should perhaps not be. */
 export interface DoubtfulMerges {

@@ -38,6 +38,7 @@ const settings = (sources: readonly string[], destinations: readonly string[]): 
   alerts: [],
   tokens: [],
   replays: [],
+  splits: [],
   audiences: [],
   traits: [],
   gone: { sources: [], destinations: [], audiences: [], traits: [] },

@@ -38,7 +38,7 @@ function page(more: Partial<MetricsPageDependencies> = {}) {
 }
 
 const RECORDS = { sources: [], destinations: [], audiences: [], traits: [] };
-const NOTHING = { ...RECORDS, gone: RECORDS, alerts: [], tokens: [], replays: [] };
+const NOTHING = { ...RECORDS, gone: RECORDS, alerts: [], tokens: [], replays: [], splits: [] };
 
 const only = (families: ReadonlyMap<string, MetricFamily>, name: string) =>
   families.get(name)?.series.map(({ value }) => value);

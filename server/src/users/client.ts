@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts';
 import { type EventLog, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
-import type { Preview, PreviewRequest, UserIdentity, Users, UsersStatus } from '../ports/users.ts';
+import type { Preview, PreviewRequest, SplitId, UserIdentity, Users, UsersStatus } from '../ports/users.ts';
 import { NO_COUNTS, type UsersHealth, type UsersProgress, type UsersSettings } from './contract.ts';
 import type {
   FromUsersThread,
@@ -243,6 +243,15 @@ export class UsersClient implements Users {
 
   async doubtfulMerges(after?: number) {
     return this.#demanded().call('doubtfulMerges', ...(after === undefined ? [] : ([after] as const)));
+  }
+
+  async foreseeSplit(ids: readonly [SplitId, SplitId]) {
+    return this.#demanded().call('foreseeSplit', ids);
+  }
+
+  /** Another node that keeps the profiles does it by itself, as soon as it has the settings. */
+  async applySplits() {
+    if (this.#isLeading) await this.#demanded().call('applySplits');
   }
 
   async rebuild(options: { readonly dryRun: boolean }) {

@@ -51,6 +51,8 @@ export interface UsersSettings {
   /** Names of the destinations that hear of computations: enabled, and with a filter that lets their events through. */
   readonly hearing: readonly string[];
   readonly retention: ProfileRetention;
+  /** Keys of ids that are never ids of one profile. */
+  readonly apart?: readonly (readonly [IdentityKey, IdentityKey])[];
   /** The id of the source `audiences`, whose events come from profiles and do not change them; absent while there is none. */
   readonly ownSource?: number;
 }

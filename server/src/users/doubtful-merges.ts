@@ -4,7 +4,7 @@ import type { LogReader } from '../ports/event-log.ts';
 import type { MergeRecord, ProfileStore } from '../ports/profile-store.ts';
 import type { DoubtfulMerge, DoubtfulMerges } from '../ports/users.ts';
 import type { IdentityHash, UsersSettings } from './contract.ts';
-import { IdentityGraph, type IdentityReader } from './identity/identity-graph.ts';
+import { apartIds, IdentityGraph, type IdentityReader } from './identity/identity-graph.ts';
 import { ANONYMOUS, type ProfileState, USER } from './identity/profile-state.ts';
 import { walkProfiles } from './identity/walk.ts';
 import { readEventsOf } from './log-events.ts';
@@ -82,7 +82,8 @@ class IdentitiesByLog {
 
   constructor({ hash, identityReader, settings }: DoubtfulMergesDependencies) {
     this.#reader = identityReader;
-    const nothing = { owners: new Map(), load: () => undefined, nextProfile: 1 };
+    const apart = apartIds(settings.apart ?? []);
+    const nothing = { owners: new Map(), load: () => undefined, nextProfile: 1, apart };
     this.#graph = new IdentityGraph(hash, settings.identities, nothing);
   }
 

@@ -44,7 +44,7 @@ export function readEvents(page: LogPage, reader: IdentityReader, settings: Read
   return { events, unreadable };
 }
 
-/** The events of a page that have one of these texts as their userId or anonymousId. What cannot be read is left out. */
+/** The events of a page that have one of these texts as their userId, anonymousId or previousId. What cannot be read is left out. */
 export function readEventsOf(
   ids: ReadonlySet<string>,
   page: LogPage,
@@ -82,10 +82,11 @@ const lineIds = new LineIds();
 
 /** By the last line that was scanned. */
 function namesOneOf(ids: ReadonlySet<string>, bytes: Buffer): boolean {
-  const { userFrom, userTo, anonymousFrom, anonymousTo } = lineIds;
+  const { userFrom, userTo, anonymousFrom, anonymousTo, previousFrom, previousTo } = lineIds;
   return (
     (userTo > 0 && ids.has(idText(bytes, userFrom, userTo))) ||
-    (anonymousTo > 0 && ids.has(idText(bytes, anonymousFrom, anonymousTo)))
+    (anonymousTo > 0 && ids.has(idText(bytes, anonymousFrom, anonymousTo))) ||
+    (previousTo > 0 && ids.has(idText(bytes, previousFrom, previousTo)))
   );
 }
 

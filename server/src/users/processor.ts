@@ -7,7 +7,7 @@ import type { Clock } from '../ports/clock.ts';
 import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
-import type { PreviewRequest, Profile, RebuildReport, UserIdentity } from '../ports/users.ts';
+import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
@@ -21,15 +21,16 @@ import {
   type UsersSettings,
 } from './contract.ts';
 import { doubtfulMerges } from './doubtful-merges.ts';
-import { IdentityReader } from './identity/identity-graph.ts';
+import { apartIds, IdentityReader } from './identity/identity-graph.ts';
 import type { ProfileState } from './identity/profile-state.ts';
 import { addLeftOut } from './identity/traits.ts';
 import { type LogEvent, readEvents } from './log-events.ts';
 import { ProfileSweep } from './profile-sweep.ts';
 import { ProfileView } from './profile-view.ts';
-import { LEFT_DOCUMENT, type LeftOver, type RemakingDependencies, remakeLeft } from './remaking.ts';
+import { LEFT_DOCUMENT } from './remaking.ts';
 import { isPast } from './retention.ts';
 import { Slice, type SliceResult, type SoonChange } from './slice.ts';
+import { Splitter } from './splitter.ts';
 import { readComputationEvent } from './sync/computation-event.ts';
 import { keyOf } from './sync/recipient.ts';
 import { SentBefore } from './sync/sent-before.ts';
@@ -84,6 +85,7 @@ export function createProcessor(options: ProcessorOptions): Processor {
  */
 export class Processor implements UsersProcessor {
   readonly #options: ProcessorOptions;
+  readonly #splitter: Splitter;
   #settings: UsersSettings = {
     computations: [],
     identities: DEFAULT_IDENTITY_SETTINGS,
@@ -116,12 +118,20 @@ export class Processor implements UsersProcessor {
   #doneForCalls = 0;
   /** No earlier process has left profiles that are to be made anew. */
   #isLeftRemade = false;
+  /** No profile has ids that the settings keep apart. */
+  #isSplit = false;
   /** Events that are left out; the cursor has not come to them yet. */
   readonly #skipped = new Set<Position>();
 
   constructor(options: ProcessorOptions) {
     this.#options = options;
     this.#sweep = new ProfileSweep(options);
+    this.#splitter = new Splitter({
+      ...options,
+      settings: () => this.#settings,
+      newSlice: async (apart) => this.#newSlice(await this.#current(), apart),
+      forget: () => this.#forget(),
+    });
   }
 
   get counts(): ProcessorCounts {
@@ -134,6 +144,7 @@ export class Processor implements UsersProcessor {
     if (!isDeepStrictEqual(this.#settings.retention, settings.retention)) this.#sweep.restart();
     this.#isConfigured = true;
     this.#settings = settings;
+    this.#isSplit = false;
     this.#certainTo ??= this.#sentTo ?? 0;
     // The next slice begins with what is stored and with these settings.
     this.#forget();
@@ -148,8 +159,9 @@ export class Processor implements UsersProcessor {
 
   async #slice(): Promise<SliceOutcome> {
     try {
-      if (!this.#isLeftRemade) await this.#remakeLeft();
+      if (!this.#isLeftRemade) await this.#splitter.remakeLeft();
       this.#isLeftRemade = true;
+      if (!this.#isSplit) await this.#split();
       const cursor = await this.#current();
       return await this.#applySlice(cursor);
     } catch (error) {
@@ -240,6 +252,21 @@ export class Processor implements UsersProcessor {
     return { result: doubtfulMerges(terms, after) };
   }
 
+  async foreseeSplit(ids: readonly [SplitId, SplitId]) {
+    await this.#catchUp();
+    return this.#splitter.foresee(ids);
+  }
+
+  async applySplits(): Promise<void> {
+    await this.#catchUp();
+    await this.#split();
+  }
+
+  async #split(): Promise<void> {
+    await this.#splitter.apply(this.#settings.apart ?? []);
+    this.#isSplit = true;
+  }
+
   cancelAll(): void {
     this.cancelPreview();
     this.#isClosing = true;
@@ -265,24 +292,8 @@ export class Processor implements UsersProcessor {
     const { changes } = slice.finish(cursor.position, undefined);
     if (Object.keys(changes.documents ?? {}).length > 0) await store.commit(changes);
     this.#forget();
-    await this.#remakeLeft();
+    await this.#splitter.remakeLeft();
     return profiles.length;
-  }
-
-  /** Makes the profiles of users anew who were left out when others were erased from the profile that they shared. */
-  async #remakeLeft(): Promise<void> {
-    const { store } = this.#options;
-    const left = (await store.document(LEFT_DOCUMENT)) as unknown as readonly LeftOver[] | undefined;
-    if (left === undefined) return;
-    const slice = this.#newSlice(await this.#current());
-    await remakeLeft(slice, left, this.#remaking(slice));
-    await store.commit(slice.finish(slice.cursor.position, undefined).changes);
-    this.#forget();
-  }
-
-  #remaking({ identityReader }: Slice): RemakingDependencies {
-    const { reader, computations } = this.#options;
-    return { reader, computations, settings: this.#settings, identityReader };
   }
 
   async rebuild({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
@@ -431,12 +442,14 @@ export class Processor implements UsersProcessor {
     };
   }
 
-  #newSlice(cursor: UsersCursor): Slice {
+  /** `apart`: ids that are kept apart beside those of the settings. */
+  #newSlice(cursor: UsersCursor, apart: UsersSettings['apart'] & object = []): Slice {
     const { store, hash, clock, computations } = this.#options;
     return new Slice({
       store,
       hash,
       identities: this.#settings.identities,
+      apart: apartIds([...(this.#settings.apart ?? []), ...apart]),
       engine: computations.engine,
       sync: computations.sync,
       cursor,

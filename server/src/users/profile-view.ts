@@ -17,6 +17,7 @@ import type {
 } from '../ports/users.ts';
 import type { IdentityHash } from './contract.ts';
 import type { IdentityReader } from './identity/identity-graph.ts';
+import { idsByKind, valuesOf } from './identity/ids-by-kind.ts';
 import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/profile-state.ts';
 import { walkProfiles } from './identity/walk.ts';
 import { readEventAt } from './log-events.ts';
@@ -241,10 +242,6 @@ function viewOf(
     refusedMerges,
   }: { computations: readonly Computation[] } & Pick<Profile, 'merges' | 'refusedMerges'>,
 ): Profile {
-  const externalIds: Record<string, string[]> = {};
-  for (const { kind } of state.identities) {
-    if (kind !== USER && kind !== ANONYMOUS) externalIds[kind] ??= valuesOf(state, kind);
-  }
   const traits: [string, Json][] = [];
   for (const [name, { value }] of state.traits) if (value !== null) traits.push([name, value]);
   const computedTraits: [string, Json][] = [];
@@ -256,10 +253,7 @@ function viewOf(
       audiences.push(computation.name);
   }
   return {
-    ...(state.userId === undefined ? {} : { userId: state.userId }),
-    formerUserIds: state.formerUserIds,
-    anonymousIds: valuesOf(state, ANONYMOUS),
-    externalIds,
+    ...idsByKind(state),
     traits: sortedObject(traits),
     computedTraits: sortedObject(computedTraits),
     audiences: audiences.sort(),
@@ -299,14 +293,6 @@ function joinsOf({ identities }: ProfileState, merges: readonly MergeRecord[]): 
 /** Tells userIds and anonymous ids from external ones. */
 function isOwnKind(kind: string): kind is IdJoin['kind'] {
   return kind === USER || kind === ANONYMOUS;
-}
-
-/** Ids of one kind, the earliest first. */
-function valuesOf({ identities }: ProfileState, kind: string): string[] {
-  return identities
-    .filter((identity) => identity.kind === kind)
-    .sort((a, b) => a.at - b.at || (a.value < b.value ? -1 : 1))
-    .map(({ value }) => value);
 }
 
 /** The order of arrival must not show. */

@@ -1,5 +1,6 @@
 import { hash as digest } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import { emptyContents } from '../../test/memory-store/contents.ts';
 import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
 import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
@@ -7,9 +8,10 @@ import { handClock } from '../../test/support/clock.ts';
 import type { AudienceDefinition } from '../model/definition.ts';
 import type { JsonObject } from '../model/json.ts';
 import { isoTime, SECOND } from '../model/time.ts';
+import { StorageError } from '../ports/event-log.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import { Computations } from './computation/computations.ts';
-import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from './contract.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash, type UsersSettings } from './contract.ts';
 import { decodeProfile, encodeProfile, mergeProfiles, newIdentity } from './identity/profile-state.ts';
 import { createProcessor, type Processor } from './processor.ts';
 
@@ -41,17 +43,21 @@ class World {
   /** Called before each call of the store that changes something; may throw. */
   onChange: (name: 'commit' | 'erase') => void = () => {};
 
-  async restart(): Promise<this> {
+  async restart(apart: UsersSettings['apart'] & object = []): Promise<this> {
     await this.#open();
-    await this.configure([SERVER]);
+    await this.configure([SERVER], apart);
     return this;
   }
 
-  async configure(serverSources: readonly number[]): Promise<void> {
+  async configure(
+    serverSources: readonly number[],
+    apart: UsersSettings['apart'] & object = [],
+  ): Promise<void> {
     await this.processor.configure({
       computations: [BUYERS],
       identities: { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] },
-      ...{ serverSources, hearing: ['crm'], ownSource: 9 },
+      ...{ serverSources, hearing: ['crm'], ownSource: 9, apart },
+      retention: { protectedSources: serverSources },
     });
   }
 
@@ -271,5 +277,133 @@ describe('merges that would not be made today', () => {
     const { result } = await world.processor.doubtfulMerges();
     world.processor.cancelAll();
     await expect(result).rejects.toThrow('Millrace is being stopped');
+  });
+});
+
+describe('two ids that are kept apart', () => {
+  const [ann, bob] = [
+    { kind: 'user', value: 'ann' },
+    { kind: 'user', value: 'bob' },
+  ] as const;
+  const keysOf = (...ids: readonly { readonly kind: string; readonly value: string }[]) =>
+    ids.map(({ kind, value }) => hash(kind, value)) as [number, number];
+
+  test('become two profiles, each of its own events, and destinations hear what the dry run has said', async () => {
+    const world = await annAndBob();
+    const before = JSON.stringify([...world.profiles.states]);
+    const report = await world.processor.foreseeSplit([ann, bob]);
+    const own = { formerUserIds: [], externalIds: {}, events: expect.any(Number) };
+    expect(report).toEqual({
+      keys: keysOf(ann, bob),
+      profiles: [
+        { userId: 'ann', anonymousIds: ['phone'], ...own, events: 3 },
+        { userId: 'bob', anonymousIds: ['tablet'], ...own, events: 4 },
+      ],
+      told: [{ userId: 'ann', key: 'buyers', value: true }],
+      isPoorer: false,
+    });
+    expect(JSON.stringify([...world.profiles.states])).toBe(before);
+    const told = world.told().length;
+    await world.configure([SERVER], [keysOf(ann, bob)]);
+    await world.processor.applySplits();
+    await world.catchUp();
+    expect(world.told().slice(told)).toEqual(['ann true']);
+    expect(await world.processor.profile({ userId: 'ann' })).toMatchObject({
+      ...{ formerUserIds: [], anonymousIds: ['phone'], traits: { plan: 'pro', ann: true }, merges: [] },
+    });
+    expect(await world.processor.profile({ userId: 'bob' })).toMatchObject({
+      ...{ formerUserIds: [], anonymousIds: ['tablet'], traits: { plan: 'free', bob: true } },
+      refusedMerges: { count: 1, samples: [{ reason: 'split', rule: 'alias' }] },
+    });
+    expect((await world.processor.computations())[0]).toMatchObject({ members: 2 });
+  });
+
+  test(
+    quoted(
+      'Two ids that an operator keeps apart are never ids of one profile, and one that has both becomes two, each of its own stored events; rebuild, restore and migration keep that.',
+    ),
+    async () => {
+      const world = await annAndBob();
+      await world.configure([SERVER], [keysOf(ann, bob)]);
+      await world.catchUp();
+      const shown = async () => [
+        await world.processor.profile({ userId: 'ann' }),
+        await world.processor.profile({ userId: 'bob' }),
+      ];
+      const profiles = await shown();
+      expect(profiles.map((one) => one?.userId)).toEqual(['ann', 'bob']);
+      const told = world.told();
+      await world.processor.rebuild({ dryRun: false });
+      await world.catchUp();
+      expect(await shown()).toEqual(profiles);
+      expect(world.told()).toEqual(told);
+      await world.restart([keysOf(ann, bob)]);
+      expect(await shown()).toEqual(profiles);
+      world.store('alias', { userId: 'bob', previousId: 'ann' });
+      world.store('alias', { userId: 'ann', previousId: 'bob' });
+      await world.catchUp();
+      expect((await shown()).map((one) => one?.userId)).toEqual(['ann', 'bob']);
+      expect(world.processor.counts.apart).toBeGreaterThan(0);
+    },
+  );
+
+  test('are taken apart at the next start where a crash, or a backup, came in between', async () => {
+    const world = await annAndBob();
+    await world.configure([SERVER], [keysOf(ann, bob)]);
+    world.onChange = () => {
+      throw new StorageError('the disk is full');
+    };
+    await expect(world.processor.applySplits()).rejects.toThrow('the disk is full');
+    world.onChange = () => {};
+    await world.restart([keysOf(ann, bob)]);
+    await world.catchUp();
+    expect(await world.audiencesOf('ann')).toEqual(['buyers']);
+    expect(world.told().at(-1)).toBe('ann true');
+  });
+
+  test('may be a user and a device: what happened there without a userId is no longer of the user', async () => {
+    const world = await new World().restart();
+    world.store('track', { anonymousId: 'kiosk', event: 'Order' });
+    world.store('identify', { userId: 'ann', anonymousId: 'kiosk', traits: { a: 1 } });
+    world.store('track', { userId: 'ann', event: 'Order' });
+    world.store('identify', { userId: 'cleo', anonymousId: 'kiosk', traits: { c: 1 } });
+    await world.catchUp();
+    expect(await world.audiencesOf('ann')).toEqual(['buyers']);
+    const kiosk = { kind: 'anonymous', value: 'kiosk' };
+    const report = await world.processor.foreseeSplit([ann, kiosk]);
+    expect(report?.told).toEqual([{ userId: 'ann', key: 'buyers', value: false }]);
+    await world.configure([SERVER], [keysOf(ann, kiosk)]);
+    await world.catchUp();
+    expect(world.told()).toEqual(['ann true', 'ann false']);
+    // Cleo is the first other user in the log who has used it.
+    expect(await world.processor.profile({ anonymousId: 'kiosk' })).toMatchObject({ userId: 'cleo' });
+    const split = await world.processor.profile({ userId: 'cleo' });
+    await world.processor.rebuild({ dryRun: false });
+    await world.catchUp();
+    // She has the device, and nobody was merged for it: her first call found it without a user.
+    expect(await world.processor.profile({ userId: 'cleo' })).toEqual({ ...split, merges: [] });
+  });
+
+  test('keep a user whose events are gone, and the report says that something is lost', async () => {
+    const world = await annAndBob();
+    world.contents.events.delete(1);
+    world.contents.events.delete(2);
+    world.contents.events.delete(3);
+    world.contents.retainedFrom = 4;
+    expect(await world.processor.foreseeSplit([ann, bob])).toMatchObject({ isPoorer: true });
+    await world.configure([SERVER], [keysOf(ann, bob)]);
+    await world.catchUp();
+    expect(await world.processor.profile({ userId: 'ann' })).toMatchObject({ userId: 'ann', traits: {} });
+    expect(await world.processor.profile({ userId: 'bob' })).toMatchObject({ formerUserIds: [] });
+  });
+
+  test('are nothing new where they are two already, and unknown ones are nobody', async () => {
+    const world = await new World().restart();
+    world.store('identify', { userId: 'ann', traits: { a: 1 } });
+    world.store('identify', { userId: 'bob', traits: { a: 1 } });
+    await world.catchUp();
+    expect(await world.processor.foreseeSplit([ann, bob])).toMatchObject({ profiles: [], told: [] });
+    const nobody = { kind: 'user', value: 'nobody' };
+    expect(await world.processor.foreseeSplit([nobody, { ...nobody, value: 'none' }])).toBeUndefined();
   });
 });

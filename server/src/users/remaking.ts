@@ -1,16 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Position } from '../model/event.ts';
 import type { LogReader } from '../ports/event-log.ts';
-import type { ProfileId } from '../ports/profile-store.ts';
+import type { IdentityKey, OutboxEntry, ProfileId, ProfileStore } from '../ports/profile-store.ts';
+import type { SplitReport } from '../ports/users.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import type { UsersSettings } from './contract.ts';
 import type { IdentityReader, KeyedIdentity } from './identity/identity-graph.ts';
+import { idsByKind } from './identity/ids-by-kind.ts';
 import { ANONYMOUS, type ProfileIdentity, type ProfileState, USER } from './identity/profile-state.ts';
 import { type LogEvent, readEventsOf } from './log-events.ts';
 import type { Slice } from './slice.ts';
+import { noticeIn } from './sync/computation-event.ts';
 import type { ProfileBefore } from './sync/membership-sync.ts';
 import { keyOf } from './sync/recipient.ts';
-import { nothingSent, type Sent } from './sync/sent.ts';
+import { NOTHING_SENT, type Sent } from './sync/sent.ts';
 import { knownAsMember } from './sync/sent-before.ts';
 
 /** Events that are read at once. */
@@ -134,6 +137,45 @@ async function remakeProfiles(
   };
 }
 
+/** The profiles that have ids which are kept apart. */
+export async function profilesApart(
+  pairs: readonly (readonly [IdentityKey, IdentityKey])[],
+  store: Pick<ProfileStore, 'resolve'>,
+): Promise<ProfileId[]> {
+  if (pairs.length === 0) return [];
+  const owners = await store.resolve(pairs.flat());
+  const found = pairs.flatMap((_, nth) => {
+    const [one, other] = [owners[2 * nth], owners[2 * nth + 1]];
+    return one !== undefined && one === other ? one : [];
+  });
+  return [...new Set(found)];
+}
+
+/** Takes the profiles apart that have ids which are kept apart, in one slice. */
+export async function splitProfiles(
+  slice: Slice,
+  profiles: readonly ProfileId[],
+  dependencies: RemakingDependencies,
+): Promise<Remade> {
+  return await remakeProfiles(slice, { profiles, ids: [] }, dependencies);
+}
+
+/** What a split that is not stored comes to. `notifications`: those of the slice. */
+export function reportOf(
+  slice: Slice,
+  { profiles, isPoorer }: Remade,
+  notifications: readonly Pick<OutboxEntry, 'json'>[],
+): Omit<SplitReport, 'keys'> {
+  return {
+    profiles: profiles.flatMap(({ id, events }) => {
+      const state = slice.state(id);
+      return state === undefined ? [] : [{ ...idsByKind(state), events }];
+    }),
+    told: notifications.map(({ json }) => noticeIn(json)),
+    isPoorer,
+  };
+}
+
 type Known = Pick<ProfileIdentity, 'kind' | 'value'>;
 
 /** Applies every stored event of these ids that live slices have applied. */
@@ -157,9 +199,10 @@ async function applyEvents(
     const found = isAlone ? applied.map((event) => withoutOthers(event, texts)) : applied;
     await slice.loadOwners(found.map((event) => event.ids));
     for (const event of found) {
-      if (!isOwn(event)) slice.joinAgain(event);
+      // What an alias of others has joined of others is so already.
+      if (!isOwn(event)) slice.joinAgain(asOfThen(withoutOthers(event, texts), slice, { users, anonymous }));
       else {
-        slice.applyAgain(event, computations.slotsAt(event.position));
+        slice.applyAgain(asOfThen(event, slice, { users, anonymous }), computations.slotsAt(event.position));
         const owner = slice.ownerOf(event.ids);
         if (owner !== undefined) events.set(owner.id, (events.get(owner.id) ?? 0) + 1);
       }
@@ -173,6 +216,24 @@ async function applyEvents(
 function withoutOthers(event: LogEvent, ids: ReadonlySet<string>): LogEvent {
   const { previous, ...rest } = event.ids;
   return previous === undefined || ids.has(previous.user.value) ? event : { ...event, ids: rest };
+}
+
+/**
+ * An alias as it found others then. Whoever is beside the profile was not joined by it: either nobody was called so yet, and the id became an
+ * anonymous one of the profile, or it was refused.
+ */
+function asOfThen(event: LogEvent, slice: Slice, { users, anonymous }: IdTexts): LogEvent {
+  const { previous, ...rest } = event.ids;
+  if (previous === undefined || users.has(previous.user.value)) return event;
+  const isOthers = [previous.user, previous.anonymous].some((id) => ownerOf(slice, id) !== undefined);
+  if (!anonymous.has(previous.user.value)) return isOthers ? { ...event, ids: rest } : event;
+  return { ...event, ids: { ...rest, previous: { ...previous, isBeforeUser: true } } };
+}
+
+/** Of the profiles that are taken apart. */
+interface IdTexts {
+  readonly users: ReadonlySet<string>;
+  readonly anonymous: ReadonlySet<string>;
 }
 
 /** A user whose events are all gone stays a user. */
@@ -211,7 +272,7 @@ function succeed(
     for (const [computation, { sent }] of state.computed) {
       const owed = (sent.owed ?? []).filter(({ to }) => to === key).flatMap((one) => one.destinations);
       if (owed.length > 0)
-        know(other, computation, { ...nothingSent(), sequence: sent.sequence, known: knownAsMember(owed) });
+        know(other, computation, { ...NOTHING_SENT, sequence: sent.sequence, known: knownAsMember(owed) });
     }
   }
   for (const [computation, { sent }] of state.computed) {

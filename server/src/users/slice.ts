@@ -14,6 +14,7 @@ import type {
 import type { TouchedComputations, TraitEngine } from './computation/trait-engine.ts';
 import type { IdentityHash, IdentitySettings } from './contract.ts';
 import {
+  type ApartIds,
   type EventIdentities,
   type IdentityCounts,
   IdentityGraph,
@@ -29,6 +30,7 @@ export interface SliceOptions {
   readonly store: ProfileStore;
   readonly hash: IdentityHash;
   readonly identities: IdentitySettings;
+  readonly apart?: ApartIds | undefined;
   readonly engine: TraitEngine;
   readonly sync: MembershipSync;
   readonly cursor: UsersCursor;
@@ -88,11 +90,12 @@ export class Slice {
   #leftOut: LeftOutTraits = NONE_LEFT_OUT;
 
   constructor(options: SliceOptions) {
-    const { hash, identities, cursor, now, owners } = options;
+    const { hash, identities, apart, cursor, now, owners } = options;
     this.#options = options;
     this.now = now;
     const load = (id: ProfileId) => this.#decode(id);
-    this.#graph = new IdentityGraph(hash, identities, { owners, load, nextProfile: cursor.nextProfile });
+    const { nextProfile } = cursor;
+    this.#graph = new IdentityGraph(hash, identities, { owners, load, nextProfile, apart });
   }
 
   /** The cursor of the store when the slice began. */
@@ -256,7 +259,7 @@ export class Slice {
 
   /** A stored event of somebody else names an id of a profile that was taken apart: it may be theirs now. */
   joinAgain(event: LogEvent): void {
-    const known = this.#graph.ownerOf(event.ids.user);
+    const known = this.ownerOf(event.ids);
     if (known === undefined) return;
     const { merges } = this.#graph;
     const before = { merges: merges.length, ids: known.identities.length };

@@ -125,6 +125,7 @@ async function fillSettings({ settings, endpointHealth }: Store): Promise<void> 
     ],
     destinations: [],
     tokens: [{ name: 'ci', role: 'viewer', hash: 'h', createdAt: START } as never],
+    splits: [{ id: 's1', keys: [2 ** 52 + 1, 7], createdAt: START, by: 'ci' }],
     audit: [
       { at: START, by: 'admin', action: 'created', kind: 'source', name: 'website', after: { a: 'ü\u0000' } },
     ],

@@ -38,6 +38,7 @@ export function settingsConformance(subject: Subject): void {
     alerts(subject);
     tokens(subject);
     replays(subject);
+    splits(subject);
     versions(subject);
     auditTrail(subject);
   });
@@ -66,7 +67,16 @@ function sorted({ sources, destinations, ...rest }: SettingsSnapshot): SettingsS
 function records(subject: Subject): void {
   it('are empty in a new store', async () => {
     expect(await subject.store.settings.load()).toEqual({
-      ...{ sources: [], destinations: [], audiences: [], traits: [], alerts: [], tokens: [], replays: [] },
+      ...{
+        sources: [],
+        destinations: [],
+        audiences: [],
+        traits: [],
+        alerts: [],
+        tokens: [],
+        replays: [],
+        splits: [],
+      },
       gone: { sources: [], destinations: [], audiences: [], traits: [] },
     });
   });
@@ -325,6 +335,23 @@ function tokens(subject: Subject): void {
       removed: [{ kind: 'token', name: 'ci' }],
     });
     expect(after.tokens).toEqual([token('ops', { role: 'admin' })]);
+  });
+}
+
+function splits(subject: Subject): void {
+  it('keep splits until they are removed', async () => {
+    const { settings } = subject.store;
+    const split = (id: string) =>
+      ({ id, keys: [2 ** 52 + 1, 7], createdAt: 1_767_000_000_000, by: 'mara' }) as const;
+    await settings.apply({ sources: [], destinations: [], splits: [split('s1'), split('s2')] });
+    await subject.crash();
+    const { splits } = await subject.store.settings.load();
+    expect(splits.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual([split('s1'), split('s2')]);
+    const after = await subject.store.settings.apply({
+      ...{ sources: [], destinations: [] },
+      removed: [{ kind: 'split', name: 's1' }],
+    });
+    expect(after.splits).toEqual([split('s2')]);
   });
 }
 

@@ -187,6 +187,17 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
       return { names: { id: (await world.api<{ id: string }>('POST', 'regulations', wish)).id } };
     },
   },
+  postSplits: {
+    done: (world) => ({ body: { ids: [{ userId: 'profiled' }, { userId: world.fresh('user') }] } }),
+    '200': () => ({ body: { ids: [{ userId: 'profiled' }, { userId: 'nobody' }], dryRun: true } }),
+    unknown_user: () => ({ body: { ids: [{ userId: 'nobody' }, { anonymousId: 'nobody' }] } }),
+  },
+  deleteSplitsId: {
+    done: async (world) => {
+      const ids = [{ userId: 'profiled' }, { userId: world.fresh('user') }];
+      return { names: { id: (await world.api<{ id: string }>('POST', 'splits', { ids })).id } };
+    },
+  },
   getSuppressionsUserId: {
     done: async (world) => {
       const userId = world.fresh('user');
@@ -267,9 +278,13 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   'deleteSession 503': 'a token has no session, so nothing of it has to be removed',
   rebuild_loses:
     'events have to expire first, after a day at the earliest: processor.test.ts counts whom that concerns',
+  split_loses: 'events have to expire first: remaking.test.ts says of whom something is lost',
+  too_many_splits: 'there have to be 10,000 of them',
   preview_running: 'another one has to be under way just then: preview-desk.test.ts',
   profiles_unavailable: 'the users thread has to be dead or a file of it broken',
   'getProfilesUserId 503': 'profiles are read by their own thread, which may still answer or have ended',
+  'getMerges 503': 'profiles are read by their own thread, which may still answer or have ended',
+  'postSplits 503': 'profiles are read by their own thread, which may still answer or have ended',
   'getProfiles 503': 'profiles are read by their own thread, which may still answer or have ended',
   'postAudiencesPreview 503': 'profiles are read by their own thread, which may still answer or have ended',
   'getAudiencesNameMembers 503':
@@ -359,6 +374,7 @@ function control({ path }: DescribedOperation): RequestPlan {
   if (path.includes('/audiences/{name}')) return { names: { name: 'buyers' } };
   if (path.includes('/traits/{name}')) return { names: { name: 'orders' } };
   if (path.includes('/sources/{name}')) return { names: { name: 'website' } };
+  if (path.includes('/splits/{id}')) return { names: { id: 'none' } };
   if (path.includes('/regulations/{id}')) return { names: { id: 'none' } };
   if (path.includes('{')) throw new Error(`recipes.ts does not say which record of ${path} there is`);
   return {};

@@ -18,6 +18,7 @@ async function switchable(options: WorldOptions = {}) {
       alerts: [],
       tokens: [],
       replays: [],
+      splits: [],
     };
     const now = { ...before, gone: { sources: [], destinations: [], audiences: [], traits: [] } };
     const author = { by: 'test', clock: world.clock };

@@ -180,6 +180,47 @@ describe('profiles of the real program', () => {
     expect(await profile('/ann', ({ groups }) => (groups as unknown[]).length > 0)).toEqual(before);
   });
 
+  it('a wrong merge is taken apart for good: a dry run says what comes of it, and a restart and a rebuild keep it', async () => {
+    await send((client) => {
+      client.identify({ userId: 'wrong-ann', traits: { name: 'Ann' } });
+      client.identify({ userId: 'wrong-bob', traits: { name: 'Bob' } });
+      client.alias({ userId: 'wrong-bob', previousId: 'wrong-ann', messageId: 'the-wrong-alias' });
+    });
+    await profile('/wrong-bob', ({ formerUserIds }) => (formerUserIds as unknown[]).length > 0);
+    const control = ['--url', program.url, '--token', adminTokenOf(place)];
+    const split = ['profiles', 'split', 'wrong-bob', 'wrong-ann'];
+    const dryRun = await runVerb([...split, '--dry-run', ...control]);
+    expect(dryRun).toMatchObject({ code: 0, err: '' });
+    expect(dryRun.out).toBe(
+      'wrong-ann: 1 stored event\nwrong-bob: 2 stored events\nNo destination hears anything.\n',
+    );
+    expect(await profile('/wrong-ann')).toMatchObject({ userId: 'wrong-bob' });
+    const done = await runVerb([...split, '--yes', '--json', ...control]);
+    const { id } = JSON.parse(done.out) as { id: string };
+    const areTwo = async () => {
+      const apart = ({ formerUserIds }: Shown) => (formerUserIds as unknown[]).length === 0;
+      expect(await profile('/wrong-ann', apart)).toMatchObject({ traits: { name: 'Ann' } });
+      expect(await profile('/wrong-bob', apart)).toMatchObject({
+        traits: { name: 'Bob' },
+        refusedMerges: { samples: [{ reason: 'split', messageId: 'the-wrong-alias', source: 'website' }] },
+      });
+    };
+    await areTwo();
+    await program.kill();
+    program = await startServer(place);
+    await areTwo();
+    expect((await ask('profiles/rebuild', { method: 'POST', body: '{"confirm":true}' })).status).toBe(200);
+    await areTwo();
+    expect(await (await ask('splits')).json()).toMatchObject({ data: [{ id, by: 'admin' }] });
+    const trail = (await (await ask('audit?kind=split')).json()) as { data: object[] };
+    expect(trail.data).toEqual([
+      { at: expect.any(String), by: 'admin', action: 'created', kind: 'split', name: id, after: { id } },
+    ]);
+    expect((await ask(`splits/${id}`, { method: 'DELETE' })).status).toBe(200);
+    await send((client) => client.alias({ userId: 'wrong-bob', previousId: 'wrong-ann' }));
+    await profile('/wrong-bob', ({ formerUserIds }) => (formerUserIds as unknown[]).length > 0);
+  });
+
   it('the command line shows a profile, and says what to do about one that is not there', async () => {
     const control = ['--url', program.url, '--token', adminTokenOf(place)];
     const shown = await runVerb(['profile', 'ann', ...control]);

@@ -7,6 +7,7 @@ import type { DestinationCounts, Ledger, SourceCounts } from '../../src/model/le
 import type { RegulationSubject } from '../../src/model/regulation.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type { Source, TokenRecord } from '../../src/model/settings.ts';
+import type { SplitRecord } from '../../src/model/split.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { ClockMark } from '../../src/ports/clock.ts';
 import type { DeadLetter, PendingSetId } from '../../src/ports/delivery-queue.ts';
@@ -66,6 +67,7 @@ export interface MemoryContents {
   readonly alertRecords: Map<string, AlertRecord>;
   readonly tokenRecords: Map<string, TokenRecord>;
   readonly replayRecords: Map<string, Replay>;
+  readonly splitRecords: Map<string, SplitRecord>;
   /** In the order of writing. */
   audit: AuditEntry[];
   /** The number of the newest regulation. */
@@ -174,6 +176,7 @@ export function emptyContents(): MemoryContents {
     alertRecords: new Map(),
     tokenRecords: new Map(),
     replayRecords: new Map(),
+    splitRecords: new Map(),
     audit: [],
     auditGone: 0,
     lastRegulation: 0,

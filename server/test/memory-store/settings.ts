@@ -41,6 +41,7 @@ function change(
     alerts = [],
     tokens = [],
     replays = [],
+    splits = [],
     removed = [],
     audit = [],
   }: SettingsChanges,
@@ -53,12 +54,13 @@ function change(
   for (const alert of alerts) contents.alertRecords.set(alert.name, alert);
   for (const token of tokens) contents.tokenRecords.set(token.name, token);
   for (const replay of replays) contents.replayRecords.set(replay.id, replay);
+  for (const split of splits) contents.splitRecords.set(split.id, split);
   contents.audit.push(...audit);
 }
 
 function snapshotOf(contents: MemoryContents): SettingsSnapshot {
   const { sourceRecords, destinationRecords, audienceRecords, traitRecords } = contents;
-  const { alertRecords, tokenRecords, replayRecords } = contents;
+  const { alertRecords, tokenRecords, replayRecords, splitRecords } = contents;
   return copyOf({
     sources: recordsOf(sourceRecords, false),
     destinations: recordsOf(destinationRecords, false),
@@ -67,6 +69,7 @@ function snapshotOf(contents: MemoryContents): SettingsSnapshot {
     alerts: [...alertRecords.values()],
     tokens: [...tokenRecords.values()],
     replays: [...replayRecords.values()],
+    splits: [...splitRecords.values()],
     gone: {
       sources: recordsOf(sourceRecords, true),
       destinations: recordsOf(destinationRecords, true),
@@ -86,11 +89,12 @@ function copyOf<T>(value: T): T {
 }
 
 function remove(contents: MemoryContents, { kind, name }: RecordName): void {
-  const { sourceRecords, alertRecords, tokenRecords, replayRecords } = contents;
+  const { sourceRecords, alertRecords, tokenRecords, replayRecords, splitRecords } = contents;
   const source = sourceRecords.get(name);
   if (kind === 'alert') alertRecords.delete(name);
   else if (kind === 'token') tokenRecords.delete(name);
   else if (kind === 'replay') replayRecords.delete(name);
+  else if (kind === 'split') splitRecords.delete(name);
   else if (kind === 'source' && source !== undefined) sourceRecords.set(name, { ...source, isGone: true });
   else if (kind === 'destination') removeVersioned(contents.destinationRecords, name);
   else if (kind === 'audience') removeVersioned(contents.audienceRecords, name);

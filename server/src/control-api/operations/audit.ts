@@ -17,6 +17,7 @@ const KINDS = [
   'token',
   'replay',
   'regulation',
+  'split',
 ] as const;
 
 const entrySchema = z.object({

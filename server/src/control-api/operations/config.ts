@@ -317,8 +317,8 @@ function isOfFile({ kind, name }: AuditEntry): boolean {
 function changeView({ action, kind, name, before, after }: AuditEntry) {
   return {
     action,
-    // A configuration file has no replays.
-    kind: kind as Exclude<RecordKind, 'replay' | 'regulation'>,
+    // A configuration file has no replays and no splits.
+    kind: kind as Exclude<RecordKind, 'replay' | 'regulation' | 'split'>,
     name,
     ...(isObject(before) ? { before } : {}),
     ...(isObject(after) ? { after } : {}),

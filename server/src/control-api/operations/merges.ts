@@ -29,7 +29,8 @@ export function mergeOperations({ users }: MergeOperationDependencies): ApiOpera
       answer: z.object({
         data: z.array(doubtfulMergeSchema),
         undecided: z.int().meta({
-          description: 'UserIds of these profiles that no stored event has as its userId, so that nobody can tell.',
+          description:
+            'UserIds of these profiles that no stored event has as its userId, so that nobody can tell.',
         }),
         next: z.string().nullable(),
       }),

@@ -1,6 +1,7 @@
 import type { Position } from '../../model/event.ts';
 import { BlockedIds, InvalidId, MAX_ID_LENGTH, readId } from '../../model/ids.ts';
 import type { Json, JsonObject } from '../../model/json.ts';
+import type { JoinRule } from '../../model/regulation.ts';
 import type { Time } from '../../model/time.ts';
 import type { IdentityKey, MergeRecord, ProfileId } from '../../ports/profile-store.ts';
 import type { RefusalReason } from '../../ports/users.ts';
@@ -28,6 +29,8 @@ export interface KeyedIdentity {
 interface PreviousId {
   readonly user: KeyedIdentity;
   readonly anonymous: KeyedIdentity;
+  /** The event is older than whoever has the userId now, and is applied again. */
+  readonly isBeforeUser?: true;
 }
 
 /** The ids of one event that can join something. */
@@ -120,6 +123,19 @@ export interface LoadedIdentities {
   /** The state of each of these profiles; undefined for one that is gone. */
   readonly load: (profile: ProfileId) => ProfileState | undefined;
   readonly nextProfile: ProfileId;
+  /** Ids that are never ids of one profile, each with the others; absent when there are none. */
+  readonly apart?: ApartIds | undefined;
+}
+
+export type ApartIds = ReadonlyMap<IdentityKey, ReadonlySet<IdentityKey>>;
+
+/** Pairs of keys, so that each is found by either. */
+export function apartIds(pairs: readonly (readonly [IdentityKey, IdentityKey])[]): ApartIds | undefined {
+  if (pairs.length === 0) return undefined;
+  const all = new Map<IdentityKey, Set<IdentityKey>>();
+  for (const [a, b] of [...pairs, ...pairs.map(([a, b]) => [b, a] as const)])
+    all.set(a, (all.get(a) ?? new Set<IdentityKey>()).add(b));
+  return all;
 }
 
 /**
@@ -153,6 +169,7 @@ export class IdentityGraph {
   readonly #settings: Pick<IdentitySettings, 'limits' | 'alias'>;
   readonly #owners: Map<IdentityKey, ProfileId>;
   readonly #load: (profile: ProfileId) => ProfileState | undefined;
+  readonly #apart: ApartIds | undefined;
   readonly #states = new Map<ProfileId, ProfileState>();
   /** Ids that the event at work has bound, and those that were looked up for it, as their profiles know them. */
   readonly #fresh = new NamedIds();
@@ -161,8 +178,9 @@ export class IdentityGraph {
   constructor(
     hash: IdentityHash,
     settings: Pick<IdentitySettings, 'limits' | 'alias'>,
-    { owners, load, nextProfile }: LoadedIdentities,
+    { owners, load, nextProfile, apart }: LoadedIdentities,
   ) {
+    this.#apart = apart;
     this.#hash = hash;
     this.#settings = settings;
     this.#owners = owners;
@@ -206,7 +224,7 @@ export class IdentityGraph {
   /** A profile without an event, for an id that nobody has any more. */
   remnant(id: KeyedIdentity): ProfileState {
     const profile = this.#create();
-    this.#bind(profile, id, { at: 0, isPublic: true });
+    this.#bind(profile, id, NO_EVENT);
     if (id.kind === USER) profile.userId = id.value;
     this.#forgetEvent();
     return profile;
@@ -279,7 +297,7 @@ export class IdentityGraph {
     const owner = this.#owner(id);
     if (owner === profile || owner === TAKEN) return profile;
     if (owner === undefined) {
-      this.#bind(profile, id, cause);
+      this.#bind(profile, id, cause, 'external');
       return profile;
     }
     if (profile.userId !== undefined && owner.userId !== undefined)
@@ -293,7 +311,7 @@ export class IdentityGraph {
    * an anonymous id of the new user where it is free: with a user who had it first it stays, because two people at one device are not one.
    */
   #alias(profile: ProfileState, previous: PreviousId, cause: EventCause): ProfileState {
-    const former = this.#owner(previous.user);
+    const former = this.#ownerOfPrevious(previous);
     if (former === profile || former === TAKEN) return profile;
     if (former !== undefined) {
       const joinsUsers = profile.userId !== undefined;
@@ -314,7 +332,7 @@ export class IdentityGraph {
     cause: EventCause,
   ): ProfileState {
     const owner = this.#owner(previous.anonymous);
-    const former = this.#owner(previous.user);
+    const former = this.#ownerOfPrevious(previous);
     if (owner === profile || former === profile) return profile;
     const isOfCall = previous.anonymous.key === anonymous?.key;
     const isOfSource = owner !== undefined && owner !== TAKEN && owner.sources.has(cause.source);
@@ -323,12 +341,16 @@ export class IdentityGraph {
     return this.#refuse(profile, { rule: 'alias', reason: 'unproven', id: previous.user }, cause);
   }
 
+  #ownerOfPrevious({ user, isBeforeUser }: PreviousId): ProfileState | undefined | typeof TAKEN {
+    return isBeforeUser === true ? undefined : this.#owner(user);
+  }
+
   /** The previousId of an alias becomes an anonymous id of the profile, unless a user has it already. */
   #joinAnonymous(profile: ProfileState, id: KeyedIdentity, cause: EventCause): ProfileState {
     const owner = this.#owner(id);
     if (owner === profile || owner === TAKEN) return profile;
     if (owner === undefined) {
-      this.#bind(profile, id, cause);
+      this.#bind(profile, id, cause, 'alias');
       return profile;
     }
     if (owner.userId === undefined)
@@ -391,12 +413,14 @@ export class IdentityGraph {
     this.#named.clear();
   }
 
-  /** Gives a free id to a profile. Returns false when the profile has too many. */
-  #bind(
-    profile: ProfileState,
-    { kind, value, key }: KeyedIdentity,
-    { at, isPublic }: Pick<EventCause, 'at' | 'isPublic'>,
-  ): boolean {
+  /** Gives a free id to a profile. Returns false when the profile has too many, or the id is kept apart from it. */
+  #bind(profile: ProfileState, id: KeyedIdentity, cause: EventCause, rule: JoinRule = 'identify'): boolean {
+    const { kind, value, key } = id;
+    if (this.#isApart(key, profile)) {
+      this.#refuse(profile, { rule, reason: 'split', id }, cause);
+      return false;
+    }
+    const { at, isPublic } = cause;
     if (!this.#makeRoom(profile, kind, weightOf(value))) {
       this.counts.overLimit++;
       return false;
@@ -476,8 +500,21 @@ export class IdentityGraph {
 
   /** Why two profiles must not become one; undefined where they may. */
   #reasonAgainst([winner, loser]: readonly [ProfileState, ProfileState]): RefusalReason | undefined {
+    if (this.#areApart(winner, loser)) return 'split';
     const both = [...winner.identities, ...loser.identities].filter(({ isPublic }) => !isPublic);
     return LIMITED.every((kind) => this.#excessOf(both, kind) <= 0) ? undefined : 'too_many_ids';
+  }
+
+  #areApart(one: ProfileState, other: ProfileState): boolean {
+    if (this.#apart === undefined) return false;
+    const [few, many] = one.identities.length < other.identities.length ? [one, other] : [other, one];
+    return few.identities.some(({ kind, value }) => this.#isApart(this.#hash(kind, value), many));
+  }
+
+  /** Whether an id is kept apart from one of a profile. */
+  #isApart(key: IdentityKey, { identities }: ProfileState): boolean {
+    const others = this.#apart?.get(key);
+    return others !== undefined && identities.some(({ kind, value }) => others.has(this.#hash(kind, value)));
   }
 
   #merge(
@@ -517,6 +554,9 @@ const COUNTED_AS = {
 } as const;
 
 const TAKEN = Symbol('taken');
+
+/** Of an id that is bound without an event. */
+const NO_EVENT: EventCause = { at: 0, messageId: '', position: 0, isPublic: true, source: 0 };
 
 /** A handful of ids for each event. Its arrays stay as long as they are: a map, and an array made empty, are made anew for every event. */
 class NamedIds {

@@ -2,6 +2,7 @@ import { type Computation, computationIdIn, computationIdOf } from '../../model/
 import type { Event } from '../../model/event.ts';
 import type { Json, JsonObject } from '../../model/json.ts';
 import { isoTime, type Time } from '../../model/time.ts';
+import type { SplitNotice } from '../../ports/users.ts';
 import type { EventIdentities, IdentityReader } from '../identity/identity-graph.ts';
 import { identityIn, keyOf, type Recipient } from './recipient.ts';
 
@@ -53,6 +54,19 @@ export function computationEvent(change: ToldChange): Event {
 /** An integrations object that enables these destinations alone. */
 function onlyTo(destinations: readonly string[]): JsonObject {
   return { All: false, ...Object.fromEntries(destinations.map((name) => [name, true])) };
+}
+
+/** What an event of `computationEvent` says, to whom of whom. */
+export function noticeIn(json: string): SplitNotice {
+  const { userId, anonymousId, traits = {}, integrations } = JSON.parse(json) as Event;
+  const [key = '', value = null] = Object.entries(traits)[0] ?? [];
+  const { All: all = true, ...named } = integrations;
+  return {
+    ...(userId === undefined ? {} : { userId }),
+    ...(userId !== undefined || anonymousId === undefined ? {} : { anonymousId }),
+    ...{ key, value },
+    ...(all === false ? { destinations: Object.keys(named) } : {}),
+  };
 }
 
 /** A change that was told, as far as it can be read from its event. */

@@ -252,7 +252,7 @@ interface NamedRecord {
 
 function recordsOf(changes: SettingsChanges): NamedRecord[] {
   const { sources, destinations, audiences = [], traits = [] } = changes;
-  const { alerts = [], tokens = [], replays = [] } = changes;
+  const { alerts = [], tokens = [], replays = [], splits = [] } = changes;
   const named = (kind: RecordKind, records: readonly { readonly name: string }[]): NamedRecord[] =>
     records.map((record) => ({ kind, name: record.name, record }));
   return [
@@ -263,6 +263,7 @@ function recordsOf(changes: SettingsChanges): NamedRecord[] {
     ...named('alert', alerts),
     ...named('token', tokens),
     ...replays.map((replay) => ({ kind: 'replay' as const, name: replay.id, record: replay })),
+    ...splits.map((split) => ({ kind: 'split' as const, name: split.id, record: split })),
   ];
 }
 
@@ -287,6 +288,7 @@ function snapshotOf(rows: readonly RecordRow[], opener: RecordOpener): SettingsS
     alerts: of('alert', false).map(({ document }) => document),
     tokens: of('token', false).map(({ document }) => document),
     replays: of('replay', false).map(({ document }) => document),
+    splits: of('split', false).map(({ document }) => document),
     gone: {
       sources: sources(true),
       destinations: destinations(true),

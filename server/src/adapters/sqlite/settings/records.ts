@@ -85,6 +85,7 @@ export class RecordTable {
       alerts: of('alert', 0).map(({ document }) => document),
       tokens: of('token', 0).map(({ document }) => document),
       replays: of('replay', 0).map(({ document }) => document),
+      splits: of('split', 0).map(({ document }) => document),
       gone: {
         sources: sources(1),
         destinations: destinations(1),
@@ -96,7 +97,7 @@ export class RecordTable {
 
   apply(changes: SettingsChanges): SettingsSnapshot {
     const { sources, destinations, audiences = [], traits = [] } = changes;
-    const { alerts = [], tokens = [], replays = [], removed = [], audit = [] } = changes;
+    const { alerts = [], tokens = [], replays = [], splits = [], removed = [], audit = [] } = changes;
     for (const { kind, name } of removed) this.#drop({ kind, name });
     for (const source of sources) this.#put('source', source.name, source);
     for (const destination of destinations) this.#put('destination', destination.name, destination);
@@ -105,6 +106,7 @@ export class RecordTable {
     for (const alert of alerts) this.#put('alert', alert.name, alert);
     for (const token of tokens) this.#put('token', token.name, token);
     for (const replay of replays) this.#put('replay', replay.id, replay);
+    for (const split of splits) this.#put('split', split.id, split);
     for (const entry of audit) this.audit.add(entry);
     return this.load();
   }

@@ -18,6 +18,7 @@ const NOTHING: Overview = {
   callsOfNoSource: { discarded: {}, refused: {} },
   changedValues: {},
   rateLimitedRequests: {},
+  publicCalls: {},
   discards: [],
   log: { events: 0, bytes: 86_016 },
   commits: { count: 0 },

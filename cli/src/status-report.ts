@@ -171,6 +171,8 @@ function changesText({ counts, unreadableTime }: Changes): string {
 
 function factLines(overview: Overview, now: number, paint: Paint): string[] {
   const { callsOfNoSource, changedValues, rateLimitedRequests, log, balanced, differences } = overview;
+  // Earlier servers do not say.
+  const { publicCalls = {} } = overview as Partial<Overview>;
   const { refused, discarded } = callsOfNoSource;
   const stray = [
     reasonsOf(refused, `${count(sumOf(refused))} refused: `),
@@ -196,6 +198,10 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
   for (const [source, requests] of Object.entries(rateLimitedRequests)) {
     const text = `${printable(source)}: ${counted(requests, 'request')} answered 429, to be sent again later`;
     facts.splice(1, 0, ['over rate limit', text]);
+  }
+  for (const [source, calls] of Object.entries(publicCalls)) {
+    const text = `${printable(source)}: ${counted(calls, 'call')} of browsers or phones or more, so set trust: client`;
+    facts.splice(1, 0, ['public write key', paint.yellow(text)]);
   }
   for (const [source, changes] of Object.entries(changedValues))
     facts.splice(1, 0, ['changed values', `${printable(source)}: ${changesText(changes)}`]);

@@ -553,6 +553,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
     callsOfNoSource: () => reports.ingestCounters.read(),
     changedValues: () => reports.ingestCounters.changedValues(),
     rateLimitedRequests: () => reports.ingestCounters.rateLimitedRequests(),
+    publicCalls: () => reports.ingestCounters.publicCallsBySource(),
     users: users.health,
     regulations: regulations.health,
     alerts: inputs.alerts.health,

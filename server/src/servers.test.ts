@@ -12,7 +12,7 @@ const ANSWERING: ServerHandlers = {
   receiver: (_call, answer) => answer({ kind: 'stored' }),
   ...{ control: nobody, metrics: nobody, readiness: () => [], clock: stillClock },
   logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-  discards: { discarded: quiet, refused: quiet, changed: quiet, rateLimited: quiet },
+  discards: { discarded: quiet, refused: quiet, changed: quiet, rateLimited: quiet, publicCalls: quiet },
   recorder: { requestAnswered: quiet, committed: quiet, forDestination: () => ({ attemptEnded: quiet }) },
 };
 

@@ -13,10 +13,11 @@ import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
+import { isClientLibrary } from './ingest/libraries.ts';
 import { isGroupWritable } from './model/file-rights.ts';
 import { NODE_ROLES } from './model/node.ts';
 import type { ClockMark } from './ports/clock.ts';
-import { StorageError } from './ports/event-log.ts';
+import { type EventLog, StorageError } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
 import { readSecretKeys } from './secret-keys.ts';
@@ -77,6 +78,7 @@ export async function startStorage(
     lineAt,
     clock,
     refusalOf: (url) => literalRefusal(url, config.egress),
+    publicSources: () => publicSources(store.log),
   });
   return {
     store,
@@ -84,6 +86,23 @@ export async function startStorage(
     clock,
     settings: new SettingsService(store.settings, snapshot),
   };
+}
+
+/** Newest events that are looked through for those of browsers and phones. */
+const LOOKED_AT = 10_000;
+const READ_AT_ONCE = 1000;
+
+/** The sources whose newest calls are of browsers or phones, by the libraries that they name. */
+async function publicSources(log: Pick<EventLog, 'read' | 'size'>): Promise<ReadonlySet<number>> {
+  const found = new Set<number>();
+  const { end } = await log.size();
+  for (let from = Math.max(0, end - LOOKED_AT); from < end; from += READ_AT_ONCE) {
+    const positions = Array.from({ length: Math.min(READ_AT_ONCE, end - from) }, (_, nth) => from + nth);
+    for (const stored of await log.read(positions))
+      if (stored !== undefined && !found.has(stored.source) && isClientLibrary(stored.event.context))
+        found.add(stored.source);
+  }
+  return found;
 }
 
 /**

@@ -202,6 +202,7 @@ describe('the doctor, of the server,', () => {
     callsOfNoSource: { refused: {}, discarded: {} },
     changedValues: {},
     rateLimitedRequests: {},
+    publicCalls: {},
     log: { events: 0, bytes: 0 },
     ...{ version: '0.3.0', nodeVersion: '24.21.0', storeId: 'f00d', commits: { count: 0 } },
     regulations: { open: 0, isFailing: false, suppressed: 0 },

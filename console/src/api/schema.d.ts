@@ -3067,6 +3067,10 @@ export interface operations {
                                 unreadableTime?: string;
                             };
                         };
+                        /** @description Calls of browsers and phones to sources with `trust: server`, by source, since the start: at least so many. Their write keys are public. */
+                        publicCalls: {
+                            [key: string]: number;
+                        };
                         /** @description Requests answered 429 because a source is over its `rateLimit`, by source, since the start. */
                         rateLimitedRequests: {
                             [key: string]: number;

@@ -16,6 +16,7 @@ async function startWith(store: ReturnType<typeof openMemoryStore>, sources: rea
   const warned: [facts: object, event: string][] = [];
   const warn = (facts: object, event: string) => void warned.push([facts, event]);
   const silent = () => {};
+  const snapshotBefore = await store.settings.load();
   const snapshot = await applyConfigFile(
     { sources: sources as Config['sources'], destinations: [], audiences: [], traits: [], alerts: [] },
     store.settings,
@@ -23,6 +24,8 @@ async function startWith(store: ReturnType<typeof openMemoryStore>, sources: rea
       logger: { debug: silent, info: silent, warn, error: silent },
       clock: handClock(1_700_000_000_000),
       refusalOf: () => undefined,
+      publicSources: async () =>
+        new Set(snapshotBefore.sources.flatMap(({ id, name }) => (name === 'website' ? id : []))),
     },
   );
   const rules = Object.fromEntries(snapshot.sources.map(({ name, ip }) => [name, ip]));
@@ -83,16 +86,22 @@ describe('the trust of a source at a start', () => {
   });
 
   const older = quoted(
-    'Sources that are older than this choice are trusted as before, and the first start of a server that knows it names them in the log.',
+    'Sources that are older than this choice are trusted as before, and the first start of a server that knows it names those in the log whose newest calls are of browsers or phones.',
   );
   test(older, async () => {
     const store = openMemoryStore();
-    const records = [source('website', { ip: 'keep' }), source('backend'), AUDIENCES_SOURCE];
+    const records = [
+      ...[source('website', { ip: 'keep' }), source('backend'), source('worker')],
+      AUDIENCES_SOURCE,
+    ];
     await store.settings.apply({ sources: records, destinations: [] });
     const file = [source('website'), source('backend', { trust: 'server' }), source('new')];
     const { trusts, warnedOfTrust } = await startWith(store, file);
-    expect(trusts).toEqual({ website: 'server', backend: 'server', audiences: undefined, new: 'client' });
-    const hint = expect.stringMatching(/may join users, as before; set trust to client where/);
+    expect(trusts).toEqual({
+      ...{ website: 'server', backend: 'server', worker: 'server' },
+      ...{ audiences: undefined, new: 'client' },
+    });
+    const hint = expect.stringMatching(/may join users, as before; set trust to client/);
     expect(warnedOfTrust).toEqual([[{ sources: ['website'], hint }, 'source.trusted']]);
     expect(await startWith(store, file)).toMatchObject({ warnedOfTrust: [] });
   });

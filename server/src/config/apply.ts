@@ -33,6 +33,8 @@ interface ApplyDependencies {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** The reason why no request would ever be sent to a URL; undefined when there is none. */
   readonly refusalOf: (url: string) => string | undefined;
+  /** Ids of the sources whose newest calls are of browsers or phones. */
+  readonly publicSources: () => Promise<ReadonlySet<number>>;
 }
 
 /**
@@ -44,8 +46,9 @@ interface ApplyDependencies {
 export async function applyConfigFile(
   config: Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits' | 'alerts'>,
   settings: SettingsStore,
-  { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf }: ApplyDependencies,
+  dependencies: ApplyDependencies,
 ): Promise<SettingsSnapshot> {
+  const { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf } = dependencies;
   let now = await settings.load();
   const refused: { readonly path: string; readonly message: string; readonly inText?: LineColumn }[] = [
     ...refusedEndpoints(config, refusalOf),
@@ -58,7 +61,7 @@ export async function applyConfigFile(
   if (refused.length > 0)
     throw new SettingsError(refused.map(({ path, message, inText }) => lineAt(path, message, inText)));
   warnOfMissingSources(config, now, logger);
-  now = await settleOlderSources(config, now, { settings, logger });
+  now = await settleOlderSources(config, now, { ...dependencies, settings });
   const changes = diffRecords(config, now, { by: 'file', clock });
   for (const { kind, name, action } of changes.audit ?? []) {
     if (action === 'created') continue;
@@ -73,7 +76,7 @@ export async function applyConfigFile(
   } catch (error) {
     if (!(error instanceof SettingsMovedError)) throw error;
     // Another node has started at the same time.
-    return await applyConfigFile(config, settings, { logger, lineAt, clock, refusalOf });
+    return await applyConfigFile(config, settings, dependencies);
   }
 }
 
@@ -84,8 +87,9 @@ export async function applyConfigFile(
 async function settleOlderSources(
   config: Pick<Config, 'sources'>,
   now: SettingsSnapshot,
-  { settings, logger }: { readonly settings: SettingsStore; readonly logger: Logger },
+  dependencies: Pick<ApplyDependencies, 'logger' | 'publicSources'> & { readonly settings: SettingsStore },
 ): Promise<SettingsSnapshot> {
+  const { settings, logger, publicSources } = dependencies;
   const sources = now.sources.filter(isOlder);
   if (sources.length === 0) return now;
   try {
@@ -96,16 +100,20 @@ async function settleOlderSources(
     const undecided = (choice: 'ip' | 'trust') => {
       const decided = new Set(config.sources.flatMap((one) => (one[choice] === undefined ? [] : [one.name])));
       const open = sources.filter((one) => one[choice] === undefined && !decided.has(one.name));
-      return open.map(({ name }) => name);
+      return open;
     };
-    const [direct, trusted] = [undecided('ip'), undecided('trust')];
+    const names = (those: readonly Source[]) => those.map(({ name }) => name);
+    const direct = names(undecided('ip'));
+    const open = undecided('trust');
+    const isPublic = open.length === 0 ? new Set<number>() : await publicSources();
+    const trusted = names(open.filter(({ id }) => isPublic.has(id)));
     if (direct.length > 0) logger.warn({ sources: direct, hint: DIRECT_HINT }, 'source.ip_direct');
     if (trusted.length > 0) logger.warn({ sources: trusted, hint: TRUSTED_HINT }, 'source.trusted');
     return settled;
   } catch (error) {
     if (!(error instanceof SettingsMovedError)) throw error;
     // Another node has started at the same time.
-    return await settleOlderSources(config, await settings.load(), { settings, logger });
+    return await settleOlderSources(config, await settings.load(), dependencies);
   }
 }
 
@@ -115,7 +123,8 @@ const isOlder = ({ ip, trust, system }: Source) =>
 const DIRECT_HINT =
   'they get context.ip for calls with context.direct alone, as before; set their ip to keep, and calls of browsers and phones get it too';
 const TRUSTED_HINT =
-  'their calls may join users, as before; set trust to client where the write key is in a website or an app, to server for all others';
+  'they get calls of browsers or phones, so everybody can read their write keys, and their calls may join users, as before; set trust to client, ' +
+  'and give your servers a source of their own';
 
 /** Where several nodes share the settings, the file of the one that starts last is in force on all of them. */
 function tellOfChanges(audit: NonNullable<SettingsChanges['audit']>, logger: Logger): void {

@@ -21,6 +21,8 @@ export interface HttpExchange {
   readonly traceparent: string | undefined;
   /** The `X-Forwarded-For` headers, joined with commas. Untrusted: any client can send it. */
   readonly forwardedFor: string | undefined;
+  /** It has an `Origin`, as requests of pages have. */
+  readonly hasOrigin: boolean;
   /** The connection it came over. */
   readonly peer: Socket;
   /** Makes the answer the last of its connection, and tells the client. */
@@ -120,6 +122,10 @@ export class NodeHttpExchange implements HttpExchange {
 
   get forwardedFor(): string | undefined {
     return this.request.headers['x-forwarded-for'] as string | undefined;
+  }
+
+  get hasOrigin(): boolean {
+    return this.request.headers.origin !== undefined;
   }
 
   get peer(): Socket {

@@ -152,6 +152,7 @@ describe('GET /v1/pixel', () => {
         refused() {},
         changed() {},
         rateLimited() {},
+        publicCalls() {},
       },
     });
     await connection.send(get('/v1/pixel/delete?event=E'), get('/v1/pixel/track'));

@@ -208,10 +208,12 @@ export function buildIngestRequest(
   { type, body, receivedAt }: Pick<IngestRequest, 'type' | 'body' | 'receivedAt'>,
   { proxies }: Pick<RequestDependencies, 'proxies'>,
 ): IngestRequest {
-  const { writeKey, traceparent } = exchange;
+  const { writeKey, traceparent, hasOrigin } = exchange;
   const peer = clientOf(exchange, proxies);
   const call =
-    writeKey === undefined ? { type, body, receivedAt, peer } : { type, writeKey, body, receivedAt, peer };
+    writeKey === undefined
+      ? { type, body, receivedAt, peer, hasOrigin }
+      : { type, writeKey, body, receivedAt, peer, hasOrigin };
   // Few clients send one; the regular expression runs for these only.
   const trace = traceparent === undefined ? undefined : parseTraceparent(traceparent);
   return trace === undefined ? call : { ...call, traceparent: trace };

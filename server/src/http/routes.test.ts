@@ -293,8 +293,18 @@ describe('what the receiver is given', () => {
       {
         ...{ type: 'track', writeKey: 'wk', body: Buffer.from('{"a":"é"}'), receivedAt: 1000 },
         peer: expect.objectContaining({ remoteAddress: '127.0.0.1' }),
+        hasOrigin: false,
       },
     ]);
+  });
+
+  test('says whether the request is of a page, on both ways of reading it', async () => {
+    for (const way of [[], ['Expect: 100-continue']]) {
+      const connection = await start();
+      await connection.send(post('/v1/track', '{}', ['Origin: https://shop.example', ...way]));
+      await connection.nextResponse();
+      expect(server.now.calls.at(-1)).toMatchObject({ hasOrigin: true });
+    }
   });
 
   test.each([

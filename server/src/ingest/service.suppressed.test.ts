@@ -35,7 +35,13 @@ function service() {
     newMessageId: () => `m${ids++}`,
     logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     currentObserver: { observer: undefined },
-    ingestCounters: { discarded: ignore, refused: ignore, changed: ignore, rateLimited: ignore },
+    ingestCounters: {
+      discarded: ignore,
+      refused: ignore,
+      changed: ignore,
+      rateLimited: ignore,
+      publicCalls: ignore,
+    },
     discardSampler: { add: ignore },
     sourceName: () => 'website',
     suppression: {

@@ -27,6 +27,7 @@ import {
 import type { DiscardReason } from './envelope.ts';
 import { loadEncoder } from './fast-path/parser.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
+import { PublicCallWatch } from './public-calls.ts';
 
 /** Seconds after which a client may send its request again. */
 const OVERLOAD_RETRY_AFTER = 1;
@@ -67,6 +68,7 @@ export class IngestService {
   readonly #dependencies: IngestServiceDependencies;
   readonly #commits: CommitQueue;
   readonly #counts: LedgerCounter;
+  readonly #publicCalls: PublicCallWatch;
   /** For the HTTP layer, which refuses some requests before `handle` sees them. */
   readonly ingestCounters: IngestCounters;
   #failure: { readonly reason: string; readonly at: Monotonic } | undefined;
@@ -77,6 +79,7 @@ export class IngestService {
     const count = (counts: readonly CallCounts[]) => this.#counts.add(counts);
     this.ingestCounters = new RefusalCounters({ ...dependencies, count });
     this.#commits = new CommitQueue({ ...dependencies, onCommit: this.#counts.write });
+    this.#publicCalls = new PublicCallWatch(dependencies);
     loadEncoder();
   }
 
@@ -98,6 +101,7 @@ export class IngestService {
     this.#countDiscards(parsed);
     if (parsed.kind === 'refused' && logsCalls) this.#logRefused(parsed, request);
     // A call of a suppressed user waits for a commit as any other: the time of its answer must not tell who is suppressed.
+    if (parsed.kind === 'received') this.#publicCalls.look(parsed.events, request);
     const waits = parsed.kind === 'received' && (parsed.events.length > 0 || parsed !== read);
     if (waits) {
       this.#store(parsed, request, answer);
@@ -418,5 +422,9 @@ class RefusalCounters implements IngestCounters {
 
   rateLimited(source: string): void {
     this.#dependencies.ingestCounters.rateLimited(source);
+  }
+
+  publicCalls(source: string, calls: number): void {
+    this.#dependencies.ingestCounters.publicCalls(source, calls);
   }
 }

@@ -24,6 +24,8 @@ export interface IngestRequest {
   readonly peer?: { readonly remoteAddress?: string | undefined };
   /** Only browsers and mail programs send such a request: it is an image. */
   readonly isFromBrowser?: true;
+  /** It has an `Origin`, as requests of pages have and those of servers have not. */
+  readonly hasOrigin?: boolean;
   /** The client's trace context; absent when there is no valid one. */
   readonly traceparent?: string;
 }

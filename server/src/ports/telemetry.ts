@@ -113,6 +113,8 @@ export interface IngestCounters {
   refused(code: string, request?: RefusedRequest): void;
   /** Values of accepted calls of a source were changed. */
   changed(source: string, changes: ValueChanges): void;
+  /** A source whose write key should be in servers alone got calls of browsers or phones: at least so many. */
+  publicCalls(source: string, calls: number): void;
   /** A request was refused because a source sends more than it may; the client sends it again later. */
   rateLimited(source: string): void;
 }

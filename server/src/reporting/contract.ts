@@ -85,6 +85,8 @@ export interface Overview extends LedgerReport {
   readonly changedValues: Readonly<Record<string, ValueChanges>>;
   /** Requests that were answered 429 because a source is over its rate limit, by source, since the start of the process. */
   readonly rateLimitedRequests: Readonly<Record<string, number>>;
+  /** Calls of browsers and phones to sources with `trust: server`, by name, since the start: at least so many. */
+  readonly publicCalls: Readonly<Record<string, number>>;
   /** The latest discarded call of every source and reason; `GET discards` has more of them. */
   readonly discards: readonly DiscardSample[];
   readonly log: LogOverview;

@@ -20,6 +20,7 @@ export class IngestTotals implements IngestCounters {
   readonly #refused = new Map<string, number>();
   readonly #changes = new Map<string, ValueChanges>();
   readonly #rateLimited = new Map<string, number>();
+  readonly #publicCalls = new Map<string, number>();
 
   discarded(reasons: Readonly<Record<string, number>>): void {
     for (const reason in reasons) addCount(this.#discarded, reason, reasons[reason]!);
@@ -35,6 +36,15 @@ export class IngestTotals implements IngestCounters {
 
   rateLimited(source: string): void {
     addCount(this.#rateLimited, source, 1);
+  }
+
+  publicCalls(source: string, calls: number): void {
+    addCount(this.#publicCalls, source, calls);
+  }
+
+  /** By the name of the source. */
+  publicCallsBySource(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#publicCalls);
   }
 
   /** By the name of the source. */

@@ -476,6 +476,7 @@ describe('the overview', () => {
       },
       changedValues: {},
       rateLimitedRequests: {},
+      publicCalls: {},
       log: { events: 2, bytes: expect.any(Number), oldestAt: '2025-12-31T23:59:55.000Z' },
       version: '1.2.3',
       nodeVersion: process.versions.node,

@@ -147,6 +147,7 @@ export class ReportService {
       callsOfNoSource: this.ingestCounters.read(),
       changedValues: this.ingestCounters.changedValues(),
       rateLimitedRequests: this.ingestCounters.rateLimitedRequests(),
+      publicCalls: this.ingestCounters.publicCallsBySource(),
       discards: latestByReason(this.discardSamples.read()),
       log: logOverview(size),
       ...diskOverview(disk, diskLimit),

@@ -30,6 +30,7 @@ function page(more: Partial<MetricsPageDependencies> = {}) {
     callsOfNoSource: () => ({ discarded: {}, refused: {} }),
     changedValues: () => ({}),
     rateLimitedRequests: () => ({}),
+    publicCalls: () => ({}),
     users: () => ({ isFailed: false, isLate: false, restarts: 0 }),
     readiness: () => [],
     ...more,

@@ -89,6 +89,7 @@ export interface MetricsPageDependencies {
   readonly callsOfNoSource: () => UnattributedCalls;
   readonly changedValues: () => Readonly<Record<string, ValueChanges>>;
   readonly rateLimitedRequests: () => Readonly<Record<string, number>>;
+  readonly publicCalls: () => Readonly<Record<string, number>>;
   readonly users: () => UsersHealth;
   readonly regulations?: () => RegulationHealth;
   readonly alerts?: () => readonly AlertHealth[];
@@ -316,7 +317,8 @@ function requestMetrics(registry: MetricsRegistry, { discarded }: UnattributedCa
 function sourceMetrics({
   changedValues,
   rateLimitedRequests,
-}: Pick<MetricsPageDependencies, 'changedValues' | 'rateLimitedRequests'>): MetricFamily[] {
+  publicCalls,
+}: Pick<MetricsPageDependencies, 'changedValues' | 'rateLimitedRequests' | 'publicCalls'>): MetricFamily[] {
   return [
     counter(
       'millrace_changed_values_total',
@@ -329,6 +331,11 @@ function sourceMetrics({
       'millrace_rate_limited_requests_total',
       'Requests that were answered 429 because a source is over its rate limit, by source.',
       Object.entries(rateLimitedRequests()).map(([source, value]) => ({ labels: { source }, value })),
+    ),
+    counter(
+      'millrace_public_calls_total',
+      'Calls of browsers and phones to sources with trust server, whose write keys are public then, by source; at least so many.',
+      Object.entries(publicCalls()).map(([source, value]) => ({ labels: { source }, value })),
     ),
   ];
 }

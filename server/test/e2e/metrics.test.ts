@@ -20,7 +20,7 @@ unknownWriteKeys: discard
 egress: { allow: [127.0.0.0/8] }
 sources:
   - { name: website, writeKeys: [wk_website_key] }
-  - { name: limited, writeKeys: [wk_limited], rateLimit: 1 }
+  - { name: limited, writeKeys: [wk_limited], rateLimit: 1, trust: server }
 destinations:
   - name: crm
     type: webhooks
@@ -130,7 +130,8 @@ describe('a server with metrics', () => {
     await send(program.url, '/v1/track', '{', { writeKey });
     // The batch takes the calls of a minute.
     const batch = Array.from({ length: 60 }, (_, nth) => track(`limited-${nth}`));
-    await send(program.url, '/v1/batch', { batch }, { writeKey: 'wk_limited' });
+    const headers = { origin: 'https://shop.example' };
+    await send(program.url, '/v1/batch', { batch }, { writeKey: 'wk_limited', headers });
     await send(program.url, '/v1/track', track('too much'), { writeKey: 'wk_limited' });
     const value = (families: Map<string, MetricFamily>, name: string, labels: object = {}) =>
       families
@@ -155,6 +156,7 @@ describe('a server with metrics', () => {
       ['millrace_requests_total', { status: '2xx' }, 7],
       ['millrace_requests_total', { status: '4xx' }, 3],
       ['millrace_rate_limited_requests_total', { source: 'limited' }, 1],
+      ['millrace_public_calls_total', { source: 'limited' }, 60],
       ['millrace_refused_requests_total', { code: 'rate_limited' }, 1],
       ['millrace_refused_requests_total', { code: 'no_user_anon_id' }, 1],
       ['millrace_discarded_total', { source: 'website', reason: 'invalid_json' }, 1],

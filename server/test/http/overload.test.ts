@@ -74,7 +74,14 @@ async function askUntil(status: number, body?: Uint8Array): Promise<WireResponse
 
 function tallied(): IngestCounters & { readonly codes: string[] } {
   const codes: string[] = [];
-  return { codes, refused: (code) => void codes.push(code), discarded() {}, changed() {}, rateLimited() {} };
+  return {
+    codes,
+    refused: (code) => void codes.push(code),
+    discarded() {},
+    changed() {},
+    rateLimited() {},
+    publicCalls() {},
+  };
 }
 
 describe('the bound on requests', () => {

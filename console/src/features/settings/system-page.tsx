@@ -65,6 +65,7 @@ function SystemHealth({ status }: { readonly status: Status }) {
 function Program({ status }: { readonly status: Status }) {
   const { version, nodeVersion, startedAt, nodes, callsOfNoSource, changedValues, rateLimitedRequests } =
     status;
+  const { publicCalls } = status;
   const { discarded, refused } = callsOfNoSource;
   const now = useNow();
   const facts: Fact[] = [
@@ -79,6 +80,12 @@ function Program({ status }: { readonly status: Status }) {
       countFacts(`Values changed, ${source}`, counts),
     ),
     ...countFacts('Requests over the rate limit', rateLimitedRequests),
+    ...Object.entries(publicCalls).map(
+      ([source, calls]): Fact => [
+        `Calls of browsers or phones, ${source}: set its trust to client`,
+        exactNumber(calls),
+      ],
+    ),
   ];
   return (
     <Section title="Server" about={location.hostname}>

@@ -140,6 +140,10 @@ const overviewSchema = z.object({
       } satisfies Shape<ValueChanges>),
     )
     .meta({ description: 'Values of accepted calls that were changed, by source, since the start.' }),
+  publicCalls: z.record(z.string(), z.int()).meta({
+    description:
+      'Calls of browsers and phones to sources with `trust: server`, by source, since the start: at least so many. Their write keys are public.',
+  }),
   rateLimitedRequests: z.record(z.string(), z.int()).meta({
     description:
       'Requests answered 429 because a source is over its `rateLimit`, by source, since the start.',

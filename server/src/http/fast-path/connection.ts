@@ -143,6 +143,10 @@ export class FastPathConnection implements HttpExchange {
     return this.#writeKey;
   }
 
+  get hasOrigin(): boolean {
+    return this.#request?.origin !== undefined;
+  }
+
   closeAfterResponse(): void {
     this.#closesAfterResponse = true;
   }

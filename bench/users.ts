@@ -10,7 +10,7 @@ import { DAY } from '../server/src/model/time.ts';
 import type { LogReader, NewEvent } from '../server/src/ports/event-log.ts';
 import { Computations } from '../server/src/users/computation/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS, KEEP_PROFILES } from '../server/src/users/contract.ts';
-import { IdentityReader } from '../server/src/users/identity/identity-graph.ts';
+import { IdentityReader } from '../server/src/users/identity/identity-reader.ts';
 import { readEvents } from '../server/src/users/log-events.ts';
 import { createProcessor } from '../server/src/users/processor.ts';
 import { definitions, eventName, fillProfiles, randomText, seeded, zipf } from './profiles.ts';

@@ -4,7 +4,8 @@ import { idText, LineIds } from '../model/line-ids.ts';
 import type { Time } from '../model/time.ts';
 import type { LogPage, LogReader } from '../ports/event-log.ts';
 import type { UsersSettings } from './contract.ts';
-import type { EventCause, EventIdentities, IdentityReader } from './identity/identity-graph.ts';
+import type { EventCause } from './identity/identity-graph.ts';
+import type { EventIdentities, IdentityReader } from './identity/identity-reader.ts';
 import { ANONYMOUS, USER } from './identity/profile-state.ts';
 
 /** A stored event as far as profiles need it. */

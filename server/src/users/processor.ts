@@ -21,7 +21,8 @@ import {
   type UsersSettings,
 } from './contract.ts';
 import { doubtfulMerges } from './doubtful-merges.ts';
-import { apartIds, IdentityReader } from './identity/identity-graph.ts';
+import { apartIds } from './identity/identity-graph.ts';
+import { IdentityReader } from './identity/identity-reader.ts';
 import type { ProfileState } from './identity/profile-state.ts';
 import { addLeftOut } from './identity/traits.ts';
 import { type LogEvent, readEvents } from './log-events.ts';
@@ -29,7 +30,8 @@ import { ProfileSweep } from './profile-sweep.ts';
 import { ProfileView } from './profile-view.ts';
 import { LEFT_DOCUMENT } from './remaking.ts';
 import { isPast } from './retention.ts';
-import { Slice, type SliceResult, type SoonChange } from './slice.ts';
+import { Slice, type SliceResult } from './slice.ts';
+import { SoonChanges } from './soon-changes.ts';
 import { Splitter } from './splitter.ts';
 import { readComputationEvent } from './sync/computation-event.ts';
 import { keyOf } from './sync/recipient.ts';
@@ -54,10 +56,6 @@ const SLICE_BYTES = 64 * 1024 * 1024;
 
 /** Profiles that one slice looks at because of timers. */
 const SLICE_TIMERS = 2000;
-/** Timers of the next minute that are read ahead. */
-const LOOK_AHEAD = 10_000;
-/** Changes of the next minute that are known by the millisecond. Those beyond it are noticed up to a minute late. */
-const SOON = 100_000;
 
 /** How long a question waits at most for the events that came before it. */
 const CATCH_UP_TIME: Duration = 2 * SECOND;
@@ -97,12 +95,7 @@ export class Processor implements UsersProcessor {
   /** Undefined until the store was read, and after a slice that was not stored. */
   #cursor: UsersCursor | undefined;
   #owners = new Map<IdentityKey, ProfileId>();
-  /** Times in the next minute at which values may change. */
-  #soon = new Map<ProfileId, Time>();
-  /** The earliest of them. */
-  #nextSoon = Number.POSITIVE_INFINITY;
-  /** Timers of the store up to this minute are in `#soon`. */
-  #soonTo = 0;
+  #soon = new SoonChanges();
   #sentTo: number | undefined;
   /** Entries of the outbox up to this one came into the log before the settings changed that the next slice begins with. */
   #certainTo: number | undefined;
@@ -386,9 +379,7 @@ export class Processor implements UsersProcessor {
   #forget(): void {
     this.#cursor = undefined;
     this.#owners = new Map();
-    this.#soon = new Map();
-    this.#nextSoon = Number.POSITIVE_INFINITY;
-    this.#soonTo = 0;
+    this.#soon = new SoonChanges();
   }
 
   async #current(): Promise<UsersCursor> {
@@ -430,7 +421,7 @@ export class Processor implements UsersProcessor {
     this.#switched.clear();
     if (this.#sentTo === sentTo) this.#sentTo = undefined;
     this.#count(result, gathered);
-    this.#expect(result.soon);
+    this.#soon.expect(result.soon);
     if (this.#owners.size > KNOWN_OWNERS) this.#owners = new Map();
     return {
       done: gathered.events + fired.done + work.done + swept.done,
@@ -504,60 +495,20 @@ export class Processor implements UsersProcessor {
   async #fireTimers(slice: Slice): Promise<{ done: number; hasMore: boolean }> {
     const { store, computations } = this.#options;
     const { now } = slice;
-    await this.#lookAhead(slice);
-    const soon = [...this.#takeSoon(now), ...computations.sync.due(now)];
+    await this.#soon.lookAhead(slice, { store, engine: computations.engine });
+    const soon = [...this.#soon.take(now, SLICE_TIMERS), ...computations.sync.due(now)];
     const due = await store.due(now, SLICE_TIMERS);
     await slice.load([...soon, ...due.map(({ profile }) => profile)]);
     for (const timer of due) slice.fire(timer);
     for (const profile of soon) slice.revisit(profile);
-    return { done: soon.length + due.length, hasMore: due.length === SLICE_TIMERS || this.#nextSoon <= now };
-  }
-
-  /** Once a minute, reads the timers of the next one: the store knows minutes, the profiles know milliseconds. */
-  async #lookAhead(slice: Slice): Promise<void> {
-    const { store, computations } = this.#options;
-    const minute = Math.floor(slice.now / MINUTE) + 1;
-    if (this.#soonTo === minute) return;
-    const timers = await store.due(minute * MINUTE, LOOK_AHEAD);
-    const coming = timers.filter((timer) => timer.minute * MINUTE > slice.now);
-    await slice.load(coming.map(({ profile }) => profile));
-    // The minute may be under way, and something may have changed since it began.
-    const before = (minute - 1) * MINUTE - 1;
-    const changes: SoonChange[] = [];
-    for (const { profile } of coming) {
-      const state = slice.state(profile);
-      const at = state && computations.engine.nextChange(state, before);
-      if (at !== undefined && at <= minute * MINUTE) changes.push({ at, profile });
-    }
-    this.#expect(changes);
-    this.#soonTo = minute;
-  }
-
-  #expect(changes: readonly SoonChange[]): void {
-    for (const { at, profile } of changes) {
-      if (this.#soon.size >= SOON && !this.#soon.has(profile)) continue;
-      this.#soon.set(profile, at);
-      if (at < this.#nextSoon) this.#nextSoon = at;
-    }
-  }
-
-  #takeSoon(now: Time): ProfileId[] {
-    if (this.#nextSoon > now) return [];
-    const due: ProfileId[] = [];
-    this.#nextSoon = Number.POSITIVE_INFINITY;
-    for (const [profile, at] of this.#soon) {
-      if (at <= now && due.length < SLICE_TIMERS) due.push(profile);
-      else if (at < this.#nextSoon) this.#nextSoon = at;
-    }
-    for (const profile of due) this.#soon.delete(profile);
-    return due;
+    return { done: soon.length + due.length, hasMore: due.length === SLICE_TIMERS || this.#soon.next <= now };
   }
 
   /** The next minute's timers are read at its beginning. */
   #nextAt(now: Time): Time {
     const nextMinute = (Math.floor(now / MINUTE) + 1) * MINUTE;
     const held = this.#options.computations.sync.nextDue() ?? nextMinute;
-    return Math.min(nextMinute, held, this.#nextSoon);
+    return Math.min(nextMinute, held, this.#soon.next);
   }
 
   #count({ counts, changes, leftOut, unreadable: states }: SliceResult, gathered: Gathered): void {

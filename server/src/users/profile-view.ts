@@ -16,7 +16,7 @@ import type {
   Visitor,
 } from '../ports/users.ts';
 import type { IdentityHash } from './contract.ts';
-import type { IdentityReader } from './identity/identity-graph.ts';
+import type { IdentityReader } from './identity/identity-reader.ts';
 import { idsByKind, valuesOf } from './identity/ids-by-kind.ts';
 import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/profile-state.ts';
 import { walkProfiles } from './identity/walk.ts';

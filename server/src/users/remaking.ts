@@ -5,7 +5,7 @@ import type { IdentityKey, OutboxEntry, ProfileId, ProfileStore } from '../ports
 import type { SplitReport } from '../ports/users.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import type { UsersSettings } from './contract.ts';
-import type { IdentityReader, KeyedIdentity } from './identity/identity-graph.ts';
+import type { IdentityReader, KeyedIdentity } from './identity/identity-reader.ts';
 import { idsByKind } from './identity/ids-by-kind.ts';
 import { ANONYMOUS, type ProfileIdentity, type ProfileState, USER } from './identity/profile-state.ts';
 import { type LogEvent, readEventsOf } from './log-events.ts';

@@ -13,14 +13,8 @@ import type {
 } from '../ports/profile-store.ts';
 import type { TouchedComputations, TraitEngine } from './computation/trait-engine.ts';
 import type { IdentityHash, IdentitySettings } from './contract.ts';
-import {
-  type ApartIds,
-  type EventIdentities,
-  type IdentityCounts,
-  IdentityGraph,
-  IdentityReader,
-  type KeyedIdentity,
-} from './identity/identity-graph.ts';
+import { type ApartIds, type IdentityCounts, IdentityGraph } from './identity/identity-graph.ts';
+import { type EventIdentities, IdentityReader, type KeyedIdentity } from './identity/identity-reader.ts';
 import { decodeProfile, encodeProfile, type ProfileState } from './identity/profile-state.ts';
 import { addLeftOut, type LeftOutTraits, NONE_LEFT_OUT, noteTraits } from './identity/traits.ts';
 import type { LogEvent } from './log-events.ts';

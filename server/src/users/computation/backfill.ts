@@ -1,7 +1,7 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { LogPage } from '../../ports/event-log.ts';
-import type { IdentityReader } from '../identity/identity-graph.ts';
+import type { IdentityReader } from '../identity/identity-reader.ts';
 import { type LogEvent, readEvents } from '../log-events.ts';
 import type { CompiledAggregate } from './audience-compiler.ts';
 

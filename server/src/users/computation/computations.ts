@@ -7,7 +7,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { LogReader } from '../../ports/event-log.ts';
 import type { ProfileId, ProfileStore } from '../../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../../ports/users.ts';
-import type { IdentityReader } from '../identity/identity-graph.ts';
+import type { IdentityReader } from '../identity/identity-reader.ts';
 import type { ProfileState } from '../identity/profile-state.ts';
 import type { LogEvent } from '../log-events.ts';
 import type { Slice } from '../slice.ts';

@@ -6,7 +6,7 @@ import type { Time } from '../../model/time.ts';
 import { type LogReader, StorageError } from '../../ports/event-log.ts';
 import type { ProfileId, ProfileStore } from '../../ports/profile-store.ts';
 import type { Preview, PreviewRequest } from '../../ports/users.ts';
-import type { IdentityReader } from '../identity/identity-graph.ts';
+import type { IdentityReader } from '../identity/identity-reader.ts';
 import { newProfile, type ProfileState } from '../identity/profile-state.ts';
 import { walkProfiles } from '../identity/walk.ts';
 import { recipientOf } from '../sync/recipient.ts';

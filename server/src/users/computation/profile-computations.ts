@@ -4,7 +4,7 @@ import type { Json } from '../../model/json.ts';
 import type { ProfileStore } from '../../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../../ports/users.ts';
 import type { UsersSettings } from '../contract.ts';
-import type { IdentityReader } from '../identity/identity-graph.ts';
+import type { IdentityReader } from '../identity/identity-reader.ts';
 import type { ProfileState } from '../identity/profile-state.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from '../sync/membership-sync.ts';

@@ -4,7 +4,8 @@ import { amountOf } from '../../../test/support/runs.ts';
 import { NaivePeople } from '../../../test/users/naive-people.ts';
 import type { IdentityKey, ProfileId } from '../../ports/profile-store.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentitySettings } from '../contract.ts';
-import { IdentityGraph, IdentityReader } from './identity-graph.ts';
+import { IdentityGraph } from './identity-graph.ts';
+import { IdentityReader } from './identity-reader.ts';
 import { decodeProfile, encodeProfile, type ProfileState } from './profile-state.ts';
 import { setTrait } from './traits.ts';
 

@@ -3,7 +3,7 @@ import type { Event } from '../../model/event.ts';
 import type { Json, JsonObject } from '../../model/json.ts';
 import { isoTime, type Time } from '../../model/time.ts';
 import type { SplitNotice } from '../../ports/users.ts';
-import type { EventIdentities, IdentityReader } from '../identity/identity-graph.ts';
+import type { EventIdentities, IdentityReader } from '../identity/identity-reader.ts';
 import { identityIn, keyOf, type Recipient } from './recipient.ts';
 
 /** A change that destinations are told. */

@@ -1,7 +1,7 @@
 import type { Computation } from '../../model/definition.ts';
 import type { Json } from '../../model/json.ts';
 import type { ProfileId, ProfileStore } from '../../ports/profile-store.ts';
-import type { EventIdentities } from '../identity/identity-graph.ts';
+import type { EventIdentities } from '../identity/identity-reader.ts';
 import {
   type ComputedValue,
   newIdentity,

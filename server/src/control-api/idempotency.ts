@@ -15,7 +15,8 @@ interface CachedAnswer<Answer> {
 
 /**
  * Answers to requests with an Idempotency-Key. A request that is sent twice runs once and is answered twice. The cache is in
- * memory: after a restart a repeated request runs again and finds the effect of the first, such as a name that is taken.
+ * memory: after a restart a repeated request runs again and finds the effect of the first, such as a name that is taken, or the regulation
+ * that it has made.
  */
 export class IdempotencyCache<Answer> {
   readonly #clock: Clock;

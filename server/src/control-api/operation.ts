@@ -74,6 +74,8 @@ export interface OperationInput {
   readonly by: string;
   /** The If-Match header. */
   readonly ifMatch: string | undefined;
+  /** Of a request with an `Idempotency-Key`: what tells it from others, also after a restart. */
+  readonly repeat?: { readonly key: string; readonly body: string };
   readonly client: OperationClient;
 }
 

@@ -237,11 +237,16 @@ async function runOperation(
 ): Promise<OperationResult> {
   const body = typeof request.body === 'string' ? request.body : '';
   const by = client.caller?.name ?? '';
+  const header = request.headers['idempotency-key'];
+  const isRepeated = isRepeatable(one) && typeof header === 'string' && header !== '';
+  // By the digest: a token of the same name that is made later is somebody else's.
+  const key = JSON.stringify([client.caller?.digest, request.url, header]);
+  const repeat = isRepeated ? { repeat: { key, body } } : {};
   const run = async (): Promise<OperationResult> => {
     const names = request.params as Record<string, string>;
     const input = { names, ...read({ query: request.query, body }), by, client };
     if (client.caller !== undefined) refuseOutside(one, client.caller, input);
-    const value = await one.run({ ...input, ifMatch: request.headers['if-match'] });
+    const value = await one.run({ ...input, ...repeat, ifMatch: request.headers['if-match'] });
     if (value === undefined) return { status: 204 };
     if (value instanceof StreamResult) return { status: 200, stream: value.body };
     if (value instanceof CookieResult) return cookieResult(one, value);
@@ -249,10 +254,7 @@ async function runOperation(
     const { value: shown, tag } = value instanceof TaggedResult ? value : { value, tag: undefined };
     return { status: one.status ?? 200, text: JSON.stringify(shown), tag };
   };
-  const key = request.headers['idempotency-key'];
-  if (!isRepeatable(one) || typeof key !== 'string' || key === '') return await run();
-  // By the digest: a token of the same name that is made later is somebody else's.
-  return await repeats.runOnce(JSON.stringify([client.caller?.digest, request.url, key]), body, run);
+  return isRepeated ? await repeats.runOnce(key, body, run) : await run();
 }
 
 function cookieResult({ status = 200 }: ApiOperation, { value, cookie }: CookieResult): OperationResult {

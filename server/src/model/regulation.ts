@@ -48,12 +48,19 @@ export interface Regulation {
   readonly leftOut?: number;
   /** Takes along userIds that client sources alone have joined. */
   readonly confirm?: true;
+  /** Tells a request that is sent again, by keyed hashes of its `Idempotency-Key` and of its body. Absent where it had none. */
+  readonly repeat?: RequestHashes;
   /** Number of profiles that are erased; absent until they are counted. */
   readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
   readonly streamStatus: readonly NotificationStatus[];
   /** Why it failed, with what to do. */
   readonly reason?: string;
+}
+
+export interface RequestHashes {
+  readonly key: string;
+  readonly body: string;
 }
 
 /** A number of joined ids with the same reason. */

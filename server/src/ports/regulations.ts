@@ -1,5 +1,11 @@
 import type { Utf8Slice } from '../model/line-ids.ts';
-import type { Regulation, RegulationStep, RegulationSubject, Suppression } from '../model/regulation.ts';
+import type {
+  Regulation,
+  RegulationStep,
+  RegulationSubject,
+  RequestHashes,
+  Suppression,
+} from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
 import type { AuditEntry } from './settings-store.ts';
 
@@ -66,6 +72,7 @@ export interface NewRegulation extends Pick<Regulation, 'id' | 'type' | 'created
   readonly anonymousIds?: readonly string[];
   /** Takes along userIds that client sources alone have joined. */
   readonly confirm?: true;
+  readonly repeat?: RequestHashes;
 }
 
 /** A regulation with what its execution needs. */
@@ -85,7 +92,7 @@ export function hasEnded({ step, finishedAt, createdAt }: RegulationDocument, be
 
 /** A regulation before its first step. An `UNSUPPRESS` is done with the commit that creates it. */
 export function newDocument(regulation: NewRegulation): RegulationDocument {
-  const { id, type, createdAt, by, userIds, anonymousIds = [], unknown, confirm } = regulation;
+  const { id, type, createdAt, by, userIds, anonymousIds = [], unknown, confirm, repeat } = regulation;
   const isAtOnce = type === 'UNSUPPRESS';
   return {
     id,
@@ -98,6 +105,7 @@ export function newDocument(regulation: NewRegulation): RegulationDocument {
     subjects: userIds.length + anonymousIds.length,
     ...(unknown === undefined ? {} : { unknown }),
     ...(confirm === undefined ? {} : { confirm }),
+    ...(repeat === undefined ? {} : { repeat }),
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
   };

@@ -10,14 +10,25 @@ export interface RegulationRequest {
   readonly anonymousIds: readonly string[];
   /** Takes along userIds that client sources alone have joined. */
   readonly confirm?: boolean;
+  /** Of a request with an `Idempotency-Key`: it may be sent again. */
+  readonly repeat?: RepeatableRequest;
   /** The name of the token. */
   readonly by: string;
+}
+
+/** Texts that are the same for the same request. */
+export interface RepeatableRequest {
+  /** Who asks for what with which key. */
+  readonly key: string;
+  readonly body: string;
 }
 
 /** Regulations as the control API makes and shows them. Every method rejects with a `StorageError`. */
 export interface RegulationRequests {
   /** Makes a regulation. Suppressions are in force when this resolves. */
   create(request: RegulationRequest): Promise<Regulation>;
+  /** The regulation that the same request has made within a day, also before a restart; `other_body` where its key came with another body. */
+  repeated(request: RepeatableRequest): Promise<Regulation | 'other_body' | undefined>;
   get(id: string): Promise<Regulation | undefined>;
   /** The newest first, below a number, at most `max`. */
   list(max: number, below?: number): Promise<readonly (Regulation & { readonly number: number })[]>;

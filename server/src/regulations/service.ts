@@ -1,7 +1,14 @@
 import type { Position } from '../model/event.ts';
-import type { Regulation, RegulationSubject, Suppression } from '../model/regulation.ts';
+import type { Regulation, RegulationSubject, RequestHashes, Suppression } from '../model/regulation.ts';
+import { DAY, type Duration } from '../model/time.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
-import type { Foreseen, RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
+import type {
+  Foreseen,
+  RegulationHealth,
+  RegulationRequest,
+  RegulationRequests,
+  RepeatableRequest,
+} from './contract.ts';
 import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
 import type { SuppressionFilter } from './suppression-filter.ts';
 import { type SurveyDependencies, surveyUsers, trustedSources } from './survey.ts';
@@ -15,6 +22,10 @@ export interface RegulationServiceDependencies
 
 /** Ids of which a new regulation says at once whether they name somebody. */
 const MOST_KNOWN_AT_ONCE = 100;
+
+/** How long a request that is sent again finds what the first has made. */
+const REPEATABLE_FOR: Duration = DAY;
+const PAGE = 500;
 
 /** Regulations as the control API makes and shows them. spec/specification.md, "Deletion and suppression". */
 export class RegulationService implements RegulationRequests {
@@ -61,6 +72,29 @@ export class RegulationService implements RegulationRequests {
     const made = this.#lastChange.then(() => this.#create(request));
     this.#lastChange = made.catch(() => {});
     return made;
+  }
+
+  async repeated(request: RepeatableRequest): Promise<Regulation | 'other_body' | undefined> {
+    const { regulations, clock } = this.#dependencies;
+    const { key, body } = this.#hashesOf(request);
+    const since = clock.now() - REPEATABLE_FOR;
+    for (let below: number | undefined; ; ) {
+      const page = await regulations.list(PAGE, below);
+      const found = page.find(({ repeat, createdAt }) => repeat?.key === key && createdAt > since);
+      if (found !== undefined) return found.repeat?.body === body ? found : 'other_body';
+      const last = page.at(-1);
+      if (page.length < PAGE || last === undefined || last.createdAt <= since) return undefined;
+      below = last.number;
+    }
+  }
+
+  /** Keyed: a body may hold one id, and nobody is to find out which by trying. */
+  #hashesOf({ key, body }: RepeatableRequest): RequestHashes {
+    const words = new Uint32Array(4);
+    this.#dependencies.regulations.hashId('user', `Idempotency-Key ${key}`, words, 0);
+    this.#dependencies.regulations.hashId('user', `body ${body}`, words, 2);
+    const hex = (from: number) => Buffer.from(words.buffer, from * 4, 8).toString('hex');
+    return { key: hex(0), body: hex(2) };
   }
 
   get(id: string): Promise<Regulation | undefined> {
@@ -128,7 +162,7 @@ export class RegulationService implements RegulationRequests {
   }
 
   async #create(request: RegulationRequest): Promise<Regulation> {
-    const { type, userIds, anonymousIds, by, confirm = false } = request;
+    const { type, userIds, anonymousIds, by, confirm = false, repeat } = request;
     const { regulations, filter, clock, newId, logger } = this.#dependencies;
     // More are counted while it is carried out.
     const ids = userIds.length + anonymousIds.length;
@@ -137,6 +171,7 @@ export class RegulationService implements RegulationRequests {
       .create({
         ...{ id: newId(), type, userIds, anonymousIds, by, createdAt: clock.now(), ...unknown },
         ...(confirm ? { confirm } : {}),
+        ...(repeat === undefined ? {} : { repeat: this.#hashesOf(repeat) }),
       })
       .catch((error: unknown) => this.#takeStored(error));
     if (type === 'UNSUPPRESS') await filter.load(regulations);

@@ -72,8 +72,13 @@ class Scene {
     expect(status).toBe(200);
   }
 
-  api<Answer>(method: string, path: string, body?: object): Promise<{ status: number; answer: Answer }> {
-    return this.#server.api.ask<Answer>(method, path, body);
+  api<Answer>(
+    method: string,
+    path: string,
+    body?: object,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<{ status: number; answer: Answer }> {
+    return this.#server.api.ask<Answer>(method, path, body, headers);
   }
 
   async regulate(type: string, ...subjectIds: string[]): Promise<string> {
@@ -426,7 +431,14 @@ describe('a suppressed user', () => {
     const scene = await Scene.open(server, [one]);
     await scene.call('track', track('m1', { userId: 'mute', anonymousId: 'anon-of-mute' }));
     await one.count(1);
-    const id = await scene.regulate('SUPPRESS_WITH_DELETE', 'mute', 'mute');
+    const askWithKey = (subjectIds: readonly string[]) =>
+      scene.api<Receipt & { code?: string }>(
+        'POST',
+        'regulations',
+        { type: 'SUPPRESS_WITH_DELETE', subjectIds },
+        { 'idempotency-key': 'the key of mute' },
+      );
+    const { id } = (await askWithKey(['mute', 'mute'])).answer;
     const calls = async (round: number) => {
       await scene.call('track', track('s1', { userId: 'mute' }));
       await scene.call('track', track('s2', { userId: 'mute', event: undefined })).catch(() => {});
@@ -439,6 +451,12 @@ describe('a suppressed user', () => {
     expect(await scene.receipt(id)).toMatchObject({ overallStatus: 'FINISHED' });
     await scene.call('track', track('s4', { userId: undefined, anonymousId: 'anon-of-mute' }));
     await scene.restart();
+    // The client that has lost the answer sends its request again.
+    expect(await askWithKey(['mute', 'mute'])).toMatchObject({ status: 201, answer: { id } });
+    expect(await askWithKey(['mute'])).toMatchObject({
+      status: 422,
+      answer: { code: 'idempotency_key_reused' },
+    });
     await calls(2);
     await scene.call('track', track('s5', { userId: undefined, anonymousId: 'anon-of-mute' }));
     const { data } = (await scene.api<{ data: object[] }>('GET', 'discards')).answer;

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { RegulationType } from '../../src/model/regulation.ts';
 import { HOUR, SECOND } from '../../src/model/time.ts';
@@ -227,6 +227,29 @@ describe('a regulation', () => {
     await lives.clock.pass(1);
     expect(await lives.stepOf(id)).toBe('await');
     await lives.finish(id);
+    await lives.service.stop();
+  });
+
+  it('is found by the request that is sent again, also by the next process, for a day', async () => {
+    const lives = await Lives.begin();
+    const repeat = { key: '["token","/api/v1/regulations","k1"]', body: '{"subjectIds":["u1"]}' };
+    const request = { type: 'SUPPRESS_ONLY', userIds: ['u1'], anonymousIds: [], by: 'admin' } as const;
+    expect(await lives.service.repeated(repeat)).toBeUndefined();
+    const { id } = await lives.service.create({ ...request, repeat });
+    await lives.finish(id);
+    // More than a page of others came since then.
+    for (let n = 0; n < 600; n++) await lives.regulate('UNSUPPRESS', `other-${n}`);
+    await lives.service.stop();
+    await lives.open();
+    expect(await lives.service.repeated(repeat)).toMatchObject({ id, overallStatus: 'FINISHED' });
+    expect(await lives.service.repeated({ ...repeat, body: '{}' })).toBe('other_body');
+    expect(await lives.service.repeated({ ...repeat, key: 'k2' })).toBeUndefined();
+    // Whoever reads the store cannot find out by trying whom the request named.
+    const stored = JSON.stringify(await lives.store.regulations.get(id));
+    for (const text of ['k1', 'u1', createHash('sha256').update(repeat.body).digest('hex').slice(0, 16)])
+      expect(stored).not.toContain(text);
+    await lives.clock.pass(24 * HOUR);
+    expect(await lives.service.repeated(repeat)).toBeUndefined();
     await lives.service.stop();
   });
 

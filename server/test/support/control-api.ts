@@ -16,11 +16,16 @@ export class ControlApi {
   }
 
   /** `path` is what stands behind `/api/v1/`. */
-  async ask<Body = never>(method: string, path: string, body?: object): Promise<ControlAnswer<Body>> {
+  async ask<Body = never>(
+    method: string,
+    path: string,
+    body?: object,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<ControlAnswer<Body>> {
     const { url, token } = this.#access();
     const response = await fetch(`${url}/api/v1/${path}`, {
       method,
-      headers: { authorization: `Bearer ${token}` },
+      headers: { authorization: `Bearer ${token}`, ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await response.text();

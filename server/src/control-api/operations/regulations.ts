@@ -12,7 +12,13 @@ import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { RegulationRequest, RegulationRequests } from '../../regulations/contract.ts';
 import { faultOf, idAsJson, idInBody, idInQuery } from '../ids.ts';
-import { type ApiOperation, type Described, DryRunResult, defineOperation } from '../operation.ts';
+import {
+  type ApiOperation,
+  type Described,
+  DryRunResult,
+  defineOperation,
+  type OperationInput,
+} from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { sourceNames } from '../source-names.ts';
@@ -200,7 +206,7 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
           .array(subjectSchema)
           .meta({ description: 'Whom it would take, as `regulations/{id}/subjects` shows it.' }),
       }),
-      run: async ({ body, by }) => await createRegulation(body, by, dependencies),
+      run: async ({ body, ...input }) => await createRegulation(body, input, dependencies),
     }),
     defineOperation({
       method: 'GET',
@@ -318,7 +324,7 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
 
 async function createRegulation(
   { type, subjectIds, anonymousIds: visitors, dryRun, confirm }: z.output<typeof regulationInput>,
-  by: string,
+  { by, repeat }: Pick<OperationInput, 'by' | 'repeat'>,
   { regulations, erasedFrom, settings }: RegulationOperationDependencies,
 ) {
   const [userIds, anonymousIds] = [[...new Set(subjectIds)], [...new Set(visitors)]];
@@ -340,7 +346,10 @@ async function createRegulation(
     const views = found.map((one) => subjectView(one, nameOf));
     return new DryRunResult({ type, subjects, ...foreseen, found: views });
   }
-  return regulationView(await regulations.create({ ...request, by }), erasedFrom);
+  if (repeat === undefined) return regulationView(await regulations.create({ ...request, by }), erasedFrom);
+  const known = await regulations.repeated(repeat);
+  if (known === 'other_body') throw new Problem('idempotency_key_reused');
+  return regulationView(known ?? (await regulations.create({ ...request, by, repeat })), erasedFrom);
 }
 
 /** An id that receiving refuses can only be one that an earlier version has stored. */

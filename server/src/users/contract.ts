@@ -96,6 +96,9 @@ export interface UsersProcessor extends Omit<Users, 'status' | 'preview' | 'doub
   /** Called before the first slice, and whenever the settings have changed. */
   configure(settings: UsersSettings): Promise<void>;
 
+  /** A call of `configure` waits: the slice under way takes no further events, which may be newer than the settings. */
+  settingsWait(): void;
+
   /** Does what is at hand, one commit's worth of it: new events, due timers, a piece of other work. */
   slice(): Promise<SliceOutcome>;
 

@@ -230,6 +230,28 @@ describe('the processor', () => {
     );
   });
 
+  test('an event that is newer than settings that wait counts by these', async () => {
+    const world = await new World().restart();
+    // The slice has begun when a source is added and sends its first calls.
+    const begun = world.processor.slice();
+    world.processor.settingsWait();
+    const added = 2;
+    world.store('track', { userId: 'bob', event: 'Order' }, added);
+    world.store('alias', { previousId: 'bob', userId: 'ann' }, added);
+    expect(await begun).toMatchObject({ hasMore: true });
+    expect(world.profiles.states.size).toBe(0);
+    await world.processor.configure({
+      computations: [],
+      identities: DEFAULT_IDENTITY_SETTINGS,
+      serverSources: [SITE, added],
+      hearing: [],
+      retention: KEEP_PROFILES,
+      ownSource: OWN_SOURCE,
+    });
+    await world.catchUp();
+    expect(await world.processor.profile({ userId: 'ann' })).toMatchObject({ formerUserIds: ['bob'] });
+  });
+
   test('a time in the future counts as the time of arrival', async () => {
     const world = await new World().restart();
     world.store('track', { userId: 'ann', event: 'Order', timestamp: isoTime(START + DAY) });

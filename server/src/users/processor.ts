@@ -100,6 +100,8 @@ export class Processor implements UsersProcessor {
   /** Entries of the outbox up to this one came into the log before the settings changed that the next slice begins with. */
   #certainTo: number | undefined;
   #isConfigured = false;
+  /** Newer settings wait for the end of the slice under way. */
+  #areSettingsWaiting = false;
   /** Destinations that have begun or ceased to hear since the last slice, also those that did both. */
   readonly #switched = new Set<string>();
   #counts: ProcessorCounts = NO_COUNTS;
@@ -131,7 +133,12 @@ export class Processor implements UsersProcessor {
     return this.#counts;
   }
 
+  settingsWait(): void {
+    this.#areSettingsWaiting = true;
+  }
+
   async configure(settings: UsersSettings): Promise<void> {
+    this.#areSettingsWaiting = false;
     if (this.#isConfigured)
       for (const name of changedIn(this.#settings.hearing, settings.hearing)) this.#switched.add(name);
     if (!isDeepStrictEqual(this.#settings.retention, settings.retention)) this.#sweep.restart();
@@ -459,7 +466,10 @@ export class Processor implements UsersProcessor {
     let events = 0;
     let unreadable = 0;
     let skipped = 0;
+    // What was posted before now is known: settings come before the first event that was taken with them.
+    await nextTurn();
     for (;;) {
+      if (this.#areSettingsWaiting) return { position, events, unreadable, skipped, hasMore: true };
       const page = await reader.page(position, PAGE_EVENTS);
       if (page.next === position) return { position, events, unreadable, skipped, hasMore: false };
       const read = readEvents(page, identityReader, this.#settings);

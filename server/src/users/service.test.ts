@@ -111,6 +111,9 @@ describe('the service of the users thread', () => {
         calls.push('preview');
         return { result: previewing.promise };
       },
+      settingsWait() {
+        calls.push('settings wait');
+      },
       cancelPreview() {
         calls.push('cancel');
         previewing.reject(new StorageError('nobody waits for it any more'));

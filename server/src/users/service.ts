@@ -100,6 +100,7 @@ export class UsersService {
   readonly #lists = new Set<Promise<void>>();
   #users: OpenUsers | undefined;
   #settings: UsersSettings;
+  #settingsWaiting = 0;
   #wake: (() => void) | undefined;
   #restsUntil: Monotonic = Number.NEGATIVE_INFINITY;
   #isMainThreadBusy = false;
@@ -173,6 +174,10 @@ export class UsersService {
       }
     };
     this.#calls.push({ id, run, reject });
+    if (name === 'configure') {
+      this.#settingsWaiting++;
+      this.#users?.processor.settingsWait();
+    }
     // These may make work for the next slice.
     if (['configure', 'rebuild', 'repeat', 'sent'].includes(name)) this.#isDue = true;
     this.#wake?.();
@@ -218,7 +223,10 @@ export class UsersService {
       this.#isStopping = true;
       return undefined;
     }
-    if (name === 'configure') this.#settings = given[0] as UsersSettings;
+    if (name === 'configure') {
+      this.#settings = given[0] as UsersSettings;
+      this.#settingsWaiting--;
+    }
     const opened = this.#users;
     try {
       const { processor } = await this.#open();
@@ -271,6 +279,8 @@ export class UsersService {
     const begun = this.#moment();
     try {
       const { processor } = await this.#open();
+      // They came while the file was opened, and are older than events that may be there by now.
+      if (this.#settingsWaiting > 0) return 0;
       const { end } = await reader.bounds();
       const { done, hasMore, nextAt, lastOutbox, counts, failed } = await processor.slice();
       this.#lastOutbox = lastOutbox;

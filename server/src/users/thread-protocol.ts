@@ -18,7 +18,7 @@ export interface UsersThreadOptions extends ProfilesPlace {
 
 /** The methods that the main thread can call. */
 export type UsersCallName =
-  | Exclude<keyof UsersProcessor, 'slice' | 'cancelPreview' | 'cancelAll'>
+  | Exclude<keyof UsersProcessor, 'slice' | 'settingsWait' | 'cancelPreview' | 'cancelAll'>
   | 'progress'
   | 'stop';
 

@@ -126,6 +126,8 @@ export interface RegulationSubject {
   readonly formerUserIds: readonly string[];
   /** Those that belong to this user or visitor alone. */
   readonly anonymousIds: readonly string[];
+  /** Values of the external ids of its profile, such as e-mail addresses. Absent where there are none, and in those of earlier versions. */
+  readonly externalIds?: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
   /** What joined each of `formerUserIds` and `anonymousIds`. Absent before the survey, and in those of earlier versions. */

@@ -172,6 +172,8 @@ export interface JoinedIds {
   readonly formerUserIds: readonly string[];
   /** Those that belong to this user alone. */
   readonly anonymousIds: readonly string[];
+  /** Values of all kinds; absent where there are none. */
+  readonly externalIds?: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
   /** What joined each of its ids, as far as the profile says; absent where there is no profile. */
@@ -185,6 +187,8 @@ export interface Visitor {
   /** Absent while only other ids are known. */
   readonly userId?: string;
   readonly anonymousIds: readonly string[];
+  /** As those of `JoinedIds`. */
+  readonly externalIds?: readonly string[];
   readonly sources: readonly number[];
   /** As those of `JoinedIds`. */
   readonly joins?: readonly IdJoin[];

@@ -15,7 +15,14 @@ import { IdRedactor } from './id-redactor.ts';
 import { countJoined } from './joins.ts';
 import { redactKeptAnswers } from './kept-answers.ts';
 import { batchOf, type DeleteNotification, findNotifications, notificationsOf } from './notifications.ts';
-import { idsOfSubjects, isEnded, type NotificationHistory, overallStatusOf, streamsOf } from './receipt.ts';
+import {
+  idsOfSubjects,
+  isEnded,
+  type NotificationHistory,
+  overallStatusOf,
+  streamsOf,
+  textsOfSubjects,
+} from './receipt.ts';
 import { type SurveyedIdentities, surveyUsers, trustedSources } from './survey.ts';
 import { Turns } from './turns.ts';
 import { surveyVisitors } from './visitors.ts';
@@ -297,7 +304,7 @@ export class RegulationExecutor {
     if (erased > 0) await this.#eraseEvents(id, subjects);
     begin('requests');
     await delivery.requestsEnded(REQUEST_LIMIT, this.#checkStop);
-    const redactor = new IdRedactor(idsOfSubjects(subjects));
+    const redactor = new IdRedactor(textsOfSubjects(subjects));
     begin('samples');
     forgetSamples(redactor.mentions);
     begin('answers');
@@ -361,7 +368,7 @@ export class RegulationExecutor {
       positions.push(...answer.positions);
       for (const { destination } of batch.owed) lanes.add(destination);
     }
-    const { redact } = new IdRedactor(idsOfSubjects(subjects));
+    const { redact } = new IdRedactor(textsOfSubjects(subjects));
     if (!positions.includes(undefined)) this.#remember(regulation, { notifications, positions, redact });
     // Before the step is stored: where the answer to that is lost although it was stored, nobody comes here again.
     for (const lane of lanes) delivery.parked(lane, clock.monotonic());
@@ -419,7 +426,7 @@ export class RegulationExecutor {
       this.#checkStop();
       positions.push((await this.#dependencies.log.find({ messageId })).positions[0]);
     }
-    const { redact } = new IdRedactor(idsOfSubjects(subjects));
+    const { redact } = new IdRedactor(textsOfSubjects(subjects));
     return this.#remember(regulation, { notifications, positions, redact });
   }
 
@@ -456,7 +463,7 @@ export class RegulationExecutor {
     }
     this.#awaited.delete(regulation.id);
     // Endpoints may have answered to events of others since the erasure.
-    await this.#forgetAnswers(new IdRedactor(idsOfSubjects(subjects)));
+    await this.#forgetAnswers(new IdRedactor(textsOfSubjects(subjects)));
     await regulations.advance(regulation.id, { step: 'clean' });
   }
 

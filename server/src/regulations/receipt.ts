@@ -161,7 +161,13 @@ export function overallStatusOf(streams: readonly Pick<NotificationStatus, 'stat
   return streams.every(({ status }) => status === 'FINISHED') ? 'FINISHED' : 'PARTIAL_SUCCESS';
 }
 
-/** All texts by which the subjects of a regulation are known. */
+/** All texts by which somebody who reads them would know the subjects of a regulation: their ids, and the external ids of their profiles. */
+export function textsOfSubjects(subjects: readonly RegulationSubject[]): string[] {
+  const external = subjects.flatMap(({ externalIds = [] }) => externalIds);
+  return [...new Set([...idsOfSubjects(subjects), ...external])];
+}
+
+/** The ids of the users and visitors of a regulation. */
 export function idsOfSubjects(subjects: readonly RegulationSubject[]): string[] {
   return [
     ...new Set(

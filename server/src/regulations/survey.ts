@@ -102,7 +102,8 @@ export async function surveyUsers(
     subjects.flatMap(({ evidence }) => evidence.positions()),
     dependencies,
   );
-  const found = subjects.map(({ userId, formerUserIds, leftOut, anonymousIds, sources, evidence }) => {
+  const found = subjects.map((subject) => {
+    const { userId, formerUserIds, leftOut, anonymousIds, known, sources, evidence } = subject;
     const former = [...formerUserIds].filter((id) => id !== userId);
     const joinsOf = (kind: IdJoin['kind'], ids: Iterable<string>) =>
       Array.from(ids, (value) => evidence.join(kind, value, events));
@@ -110,6 +111,7 @@ export async function surveyUsers(
       userId,
       formerUserIds: former,
       anonymousIds: [...anonymousIds],
+      ...(known?.externalIds === undefined ? {} : { externalIds: known.externalIds }),
       sources: [...sources].sort((a, b) => a - b),
       joins: [...joinsOf('user', former), ...joinsOf('anonymous', anonymousIds)],
       ...(leftOut.size === 0 ? {} : { leftOut: joinsOf('user', leftOut) }),

@@ -20,6 +20,7 @@ export async function surveyVisitors(
     ...newVisitor(anonymousId),
     belongsToUser: known[nth]?.userId !== undefined,
     anonymousIds: [...new Set([anonymousId, ...(known[nth]?.anonymousIds ?? [])])],
+    externalIds: known[nth]?.externalIds,
     evidence: new JoinEvidence(known[nth]?.joins),
     sources: new Set(known[nth]?.sources ?? []),
   }));
@@ -44,11 +45,12 @@ export async function surveyVisitors(
   const positions = open().flatMap(({ evidence }) => evidence.positions());
   const events = await readJoining(positions, { log, checkStop });
   return {
-    subjects: subjects.map(({ belongsToUser, sources, evidence, ...subject }) => {
+    subjects: subjects.map(({ belongsToUser, externalIds, sources, evidence, ...subject }) => {
       if (belongsToUser) return { ...subject, anonymousIds: [], sources: [], belongsToUser };
       const further = subject.anonymousIds.filter((id) => id !== subject.anonymousId);
       const joins = further.map((id) => evidence.join('anonymous', id, events));
-      return { ...subject, sources: [...sources].sort((a, b) => a - b), joins };
+      const external = externalIds === undefined ? {} : { externalIds };
+      return { ...subject, ...external, sources: [...sources].sort((a, b) => a - b), joins };
     }),
     profiles: profiles.size,
   };

@@ -94,6 +94,7 @@ export class ProfileView {
         userId: state.userId ?? userId,
         formerUserIds: state.formerUserIds,
         anonymousIds: valuesOf(state, ANONYMOUS),
+        ...externalIdsOf(state),
         sources: [...state.sources].sort((a, b) => a - b),
         joins: joins[nth]!,
       };
@@ -116,6 +117,7 @@ export class ProfileView {
           profile: state.id,
           ...(state.userId === undefined ? {} : { userId: state.userId }),
           anonymousIds: valuesOf(state, ANONYMOUS),
+          ...externalIdsOf(state),
           sources: [...state.sources].sort((a, b) => a - b),
           joins: joins[nth]!,
         },
@@ -265,6 +267,11 @@ function viewOf(
     merges,
     refusedMerges,
   };
+}
+
+function externalIdsOf(state: ProfileState): { readonly externalIds?: readonly string[] } {
+  const values = [...new Set(Object.values(idsByKind(state).externalIds).flat())];
+  return values.length === 0 ? {} : { externalIds: values };
 }
 
 /**

@@ -345,7 +345,9 @@ describe('delete notifications, where profiles are kept,', () => {
 });
 
 describe('the ids that are joined to a user, where profiles are kept,', () => {
-  const withProfiles = sharedServer(() => 'egress: { allow: [127.0.0.0/8] }\nprofiles: on');
+  const withProfiles = sharedServer(
+    () => 'egress: { allow: [127.0.0.0/8] }\nprofiles: on\nidentities: { externalIds: [email] }',
+  );
 
   it(
     quoted(
@@ -392,6 +394,30 @@ describe('the ids that are joined to a user, where profiles are kept,', () => {
       expect(left).toMatchObject({ userId: 'stays-bob', formerUserIds: [], traits: { name: 'Bob' } });
     },
   );
+
+  it.each([
+    ['a user', { userId: 'mail-ann' }, { subjectIds: ['mail-ann'] }],
+    ['a visitor', { anonymousId: 'mail-visitor' }, { anonymousIds: ['mail-visitor'] }],
+  ])('answers to events of others lose the external ids of %s too', async (who, ids, named) => {
+    const address = `${who.replace(' ', '-')}@gone.example`;
+    const echoing = await receiver({
+      answer: (response) => response.writeHead(410).end(`asked by ${address.toUpperCase()} before`),
+    });
+    const scene = await Scene.open(withProfiles, [echoing]);
+    await scene.call('identify', { messageId: `${who} 1`, ...ids, traits: { email: address } });
+    await scene.call('track', track(`${who} 2`, { userId: 'mail-other' }));
+    await until('the profile has the address', async () => {
+      const [[name, value]] = Object.entries(ids) as [[string, string]];
+      const { answer } = await scene.api<{ externalIds?: object }>('GET', `profiles?${name}=${value}`);
+      expect(answer.externalIds).toEqual({ email: [address] });
+    });
+    const kept = async () => JSON.stringify((await scene.api('GET', `events/${who} 2`)).answer);
+    await until('the answer is kept', async () => expect(await kept()).toContain(address.toUpperCase()));
+    const { answer } = await scene.api<Receipt>('POST', 'regulations', { type: 'DELETE_ONLY', ...named });
+    await scene.receipt(answer.id);
+    expect(await kept()).toContain('asked by … before');
+    for (const text of [address, address.toUpperCase()]) expect(await scene.filesWith(text)).toEqual([]);
+  });
 });
 
 describe('a suppressed user', () => {

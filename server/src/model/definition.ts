@@ -36,7 +36,7 @@ export type Value =
 export interface EventAggregate {
   readonly op: 'event';
   readonly type: 'track' | 'page' | 'screen';
-  /** The name of the tracked action, the page or the screen. */
+  /** The name of the tracked action, the page or the screen; empty for pages and screens without a name. */
   readonly name: string;
   /**
    * Which of these events count. Conditions on properties look at each event. Conditions on traits look at the user as it is now,

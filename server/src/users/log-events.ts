@@ -11,8 +11,8 @@ import { ANONYMOUS, USER } from './identity/profile-state.ts';
 /** A stored event as far as profiles need it. */
 export interface LogEvent extends EventCause {
   readonly type: CallType;
-  /** The name of the tracked action, the page or the screen. */
-  readonly name: string | undefined;
+  /** The name of the tracked action, the page or the screen; empty where it has none. */
+  readonly name: string;
   readonly properties: JsonObject;
   /** What an identify call says of the user; empty for every other call. */
   readonly traits: JsonObject;
@@ -126,7 +126,7 @@ function readEvent(
 ): LogEvent | undefined | 'unreadable' {
   const event = parse(text);
   if (event === undefined) return 'unreadable';
-  const { messageId, type, properties, groupId } = event;
+  const { messageId, type, groupId } = event;
   if (typeof messageId !== 'string') return 'unreadable';
   if (!isCallType(type)) return undefined;
   const at = timeOf(event);
@@ -141,8 +141,8 @@ function readEvent(
     messageId,
     type,
     at,
-    name: typeof name === 'string' ? name : undefined,
-    properties: isObject(properties) ? properties : NOTHING,
+    name: typeof name === 'string' ? name : '',
+    properties: propertiesOf(event),
     traits,
     groupId: type === 'group' && typeof groupId === 'string' ? groupId : undefined,
     ids: {
@@ -168,6 +168,13 @@ function parse(text: string): JsonObject | undefined {
 function timeOf({ timestamp, receivedAt }: JsonObject): Time {
   if (timestamp === receivedAt) return Date.parse(timestamp as string);
   return Math.min(Date.parse(timestamp as string), Date.parse(receivedAt as string));
+}
+
+/** Some clients send those of a page or a screen as `traits`. spec/specification.md, "Meaning of the types". */
+function propertiesOf({ type, properties, traits }: JsonObject): JsonObject {
+  const own = isObject(properties) ? properties : NOTHING;
+  const isView = type === 'page' || type === 'screen';
+  return isView && isObject(traits) ? { ...traits, ...own } : own;
 }
 
 /** The traits of an identify call. Some libraries put them into the context. */

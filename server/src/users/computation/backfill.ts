@@ -21,7 +21,8 @@ export class StoredEventFinder {
   readonly #reader: IdentityReader;
 
   constructor(aggregates: readonly CompiledAggregate[], reader: IdentityReader) {
-    const names = [...new Set(aggregates.map(({ name }) => name))];
+    // A page without a name is found by its type.
+    const names = [...new Set(aggregates.map(({ type, name }) => (name === '' ? type : name)))];
     this.#needles = names.length > MAX_NAMES ? [] : names.map((name) => Buffer.from(JSON.stringify(name)));
     this.#names = new Set(aggregates.map(({ type, name }) => `${type}\0${name}`));
     this.#reader = reader;

@@ -485,6 +485,38 @@ describe('a preview', () => {
     expect(await world.told()).toEqual([]);
   });
 
+  it('selects pages and screens without a name, and takes the traits of a page for its properties', async () => {
+    const world = await new World().restart();
+    const views = (type: 'page' | 'screen', name: string, k?: number): Condition => {
+      const where = { op: '=', value: { op: 'property', name: 'k' }, to: k ?? 0 } as const;
+      const of = { op: 'event', type, name, ...(k === undefined ? {} : { where }) } as const;
+      return { op: '>=', value: { ...of, reduce: { op: 'count' } }, to: 1 };
+    };
+    const nameless = audience(views('page', ''), { includeAnonymous: false });
+    world.store('page', { userId: 'early', properties: { k: 1 } });
+    await world.catchUp();
+    await world.configure([nameless]);
+    world.store('page', { userId: 'traits', name: 'Home', traits: { k: 1 } });
+    world.store('page', { userId: 'both', name: 'Home', traits: { k: 1, l: 1 }, properties: { k: 2 } });
+    world.store('screen', { userId: 'screen', traits: { k: 1 } });
+    world.store('page', { userId: 'late', title: 'page', name: 'page' });
+    world.store('page', { userId: 'late', traits: { k: 2 } });
+    world.store('track', { userId: 'track', event: 'page', traits: { k: 1 } });
+    world.store('identify', { userId: 'identify', traits: { k: 1 } });
+    await world.settle();
+    const membersOf = async (definition: Condition) =>
+      (await world.preview({ definition, includeAnonymous: false })).sample;
+    expect(await membersOf(views('page', ''))).toEqual(['early', 'late']);
+    expect(await membersOf(views('page', '', 2))).toEqual(['late']);
+    expect(await membersOf(views('screen', '', 1))).toEqual(['screen']);
+    expect(await membersOf(views('page', 'Home', 1))).toEqual(['traits']);
+    expect(await membersOf(views('page', 'Home', 2))).toEqual(['both']);
+    expect(await world.told()).toEqual([
+      ['early', true],
+      ['late', true],
+    ]);
+  });
+
   it('tells of values that are text where numbers are wanted', async () => {
     const world = await new World().restart();
     const values = [1, '2', 300, 'three', 18014398509481984, '18014398509481985'];

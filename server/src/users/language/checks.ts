@@ -115,8 +115,13 @@ class Checker {
   }
 
   aggregate(aggregate: EventAggregate, comparedWith: readonly Scalar[] | undefined): void {
-    const { where, within } = aggregate;
+    const { type, name, where, within } = aggregate;
     this.#countPrimary(aggregate);
+    if (type === 'track' && name === '')
+      this.#mistake(
+        aggregate,
+        "a track call always has a name; page('') and screen('') are those without one",
+      );
     if (within !== undefined) this.#window(aggregate, within, comparedWith);
     if (where === undefined) return;
     this.condition(where, { depth: 2, isWhere: true });

@@ -51,6 +51,11 @@ test.each<[string, unknown, string]>([
     'name must be a text that is not empty, of whole Unicode characters',
   ],
   [
+    'counts track calls without a name',
+    { op: '>=', value: { ...event, name: '' }, to: 1 },
+    "value a track call always has a name; page('') and screen('') are those without one",
+  ],
+  [
     'has half a character',
     { op: 'audience', name: '\ud800' },
     'name must be a text that is not empty, of whole Unicode characters',

@@ -14,6 +14,7 @@ import { isObject } from '../../model/json.ts';
 import { type CheckOptions, checkDefinition, type PartMistake } from './checks.ts';
 
 const NAME_RULE = 'must be a text that is not empty, of whole Unicode characters';
+const TEXT_RULE = 'must be a text of whole Unicode characters';
 const name = () =>
   z
     .string(NAME_RULE)
@@ -67,7 +68,8 @@ const aggregate = z.strictObject(
   {
     op: z.literal('event', 'must be event: a computed trait is a value of events'),
     type: z.enum(['track', 'page', 'screen'], 'must be track, page or screen'),
-    name: name(),
+    // An empty one stands for pages without a name; checkDefinition refuses it for others.
+    name: z.string(TEXT_RULE).refine((text) => text.isWellFormed(), TEXT_RULE),
     where: z.lazy((): z.ZodType<Condition> => condition).exactOptional(),
     within: z.int(WITHIN_RULE).positive(WITHIN_RULE).multipleOf(1000, WITHIN_RULE).exactOptional(),
     reduce: reducer,

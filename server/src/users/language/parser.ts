@@ -293,7 +293,7 @@ export class DefinitionParser {
   /** Events with what is chained to them. `isBare`: no reducer was written, and the count stands for it. */
   #aggregate(type: EventAggregate['type']): { value: EventAggregate; isBare: boolean } | undefined {
     const start = this.#take();
-    const name = this.#nameInParentheses(String(start.value));
+    const name = this.#nameInParentheses(String(start.value), { mayBeEmpty: type !== 'track' });
     if (name === undefined) return undefined;
     const chain: Chain = {};
     while (isSymbol(this.#token, '.')) {
@@ -390,7 +390,7 @@ export class DefinitionParser {
     return count.value * length;
   }
 
-  #nameInParentheses(what: string): string | undefined {
+  #nameInParentheses(what: string, { mayBeEmpty = false } = {}): string | undefined {
     if (!this.#expect('(')) return undefined;
     const token = this.#token;
     if (token.kind !== 'text')
@@ -398,7 +398,8 @@ export class DefinitionParser {
         token,
         `expected a name in single quotes: write ${what}('${token.kind === 'word' ? token.value : 'name'}')`,
       );
-    if (token.value === '') return this.#mistake(token, `expected a name, found an empty text`);
+    if (token.value === '' && !mayBeEmpty)
+      return this.#mistake(token, `expected a name, found an empty text`);
     this.#take();
     return this.#expect(')') ? token.value : undefined;
   }

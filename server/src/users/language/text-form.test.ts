@@ -47,6 +47,8 @@ describe('a condition', () => {
     ["trait('a') == 1", "trait('a') = 1"],
     ["event('A')", "event('A').count() >= 1"],
     ["  page('Home')\n  .within( 1 day )\t", "page('Home').within(1 day).count() >= 1"],
+    ["page('').count() > 2", "page('').count() > 2"],
+    ["screen('')", "screen('').count() >= 1"],
     ["screen('S').within(7200 seconds).count() = 0", "screen('S').within(2 hours).count() = 0"],
     ["trait('a') in (1,'x',true)", "trait('a') in (1, 'x', true)"],
     ["((trait('a') exists))", "trait('a') exists"],
@@ -159,6 +161,7 @@ describe('a mistake in a condition is named with its place and a way out:', () =
       "event('a').within(90 minutes).count() > 65",
       '1:1 the window of a count that is compared with more than 64 moves in whole hours: write within(2 hours)',
     ],
+    ["event('')", '1:7 expected a name, found an empty text'],
     ['', "1:1 expected event('Name'), trait('name'), audience('name') or another condition, found the end"],
   ])('%s', (text, problem) => {
     expect(problemsOf(parseAudience(text))).toEqual([problem]);

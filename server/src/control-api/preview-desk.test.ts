@@ -5,7 +5,15 @@ import type { Preview } from '../ports/users.ts';
 import { type PreviewAsker, PreviewDesk } from './preview-desk.ts';
 
 const NOON = Date.UTC(2026, 0, 1, 12);
-const ANSWER: Preview = { members: 3, sample: [], enters: 0, leaves: 0, eventsBehind: 0, textForNumbers: [] };
+const ANSWER: Preview = {
+  members: 3,
+  sample: [],
+  enters: 0,
+  leaves: 0,
+  eventsBehind: 0,
+  textForNumbers: [],
+  unknownNames: [],
+};
 
 function asker(by: string): PreviewAsker & { leave(): void } {
   const controller = new AbortController();

@@ -220,8 +220,18 @@ export interface Preview {
   readonly eventsSince?: Time;
   /** Values that are text where the definition wants numbers, and so never fit. */
   readonly textForNumbers: readonly TextForNumber[];
+  /** Names that occur in no stored event and no profile. Not of events that a definition in force counts in the same way already. */
+  readonly unknownNames: readonly UnknownName[];
   /** Events that were stored when it was asked for, and are not counted yet because profiles are behind. */
   readonly eventsBehind: number;
+}
+
+/** The name of an event, a page or a screen by its type, or of a trait. An empty one is that of pages or screens without a name. */
+export interface UnknownName {
+  readonly kind: 'track' | 'page' | 'screen' | 'trait';
+  readonly name: string;
+  /** One that occurs, of which it may be a misspelling. */
+  readonly closest?: string;
 }
 
 /** Values of one trait or property of which a definition wants numbers. */

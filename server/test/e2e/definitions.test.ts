@@ -155,6 +155,22 @@ it('a preview compares a definition with the one it would replace', async () => 
   expect(out).toContain('2 users would be members. Compared with Loyal, 1 enter and 0 leave.');
 });
 
+it('a preview names what never occurred, and what may be meant', async () => {
+  const definition = "event('Order Complete') or page('') or trait('no \u001b[31m') = 1";
+  const { status, answer } = await ask('POST', 'audiences/preview', { definition });
+  const messages = [
+    "names what never occurred: no stored event is called 'Order Complete' (did you mean 'Order Completed'?)",
+    'names what never occurred: no stored page has no name',
+    "names a trait that nobody has: no profile has the trait 'no \\u001b[31m'",
+  ];
+  expect([status, answer.warnings]).toEqual([
+    200,
+    messages.map((message) => ({ path: 'body.definition', message })),
+  ]);
+  const { err } = await run('audience', 'preview', '--definition', "event('Order Complete')");
+  expect(err).toBe(`millrace: warning: it ${messages[0]}.\n`);
+});
+
 it('a preview tells of text where numbers are wanted, and takes any text for the name of an event', async () => {
   for (const [nth, total] of [5, '7'].entries())
     await send(program.url, '/v1/track', {

@@ -11,7 +11,7 @@ import { type Duration, isoTime } from '../../model/time.ts';
 import type { DeliveryHistories, ReplayProgress } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
-import type { ComputationStatus, MembersPage, TextForNumber, Users, UsersStatus } from '../../ports/users.ts';
+import type { ComputationStatus, MembersPage, Users, UsersStatus } from '../../ports/users.ts';
 import { diffRecords } from '../changes.ts';
 import {
   type ApiOperation,
@@ -36,6 +36,7 @@ import {
 import { unknownName } from '../unknown-name.ts';
 import { computationView, toJson } from '../views.ts';
 import { flagParameter } from './destinations.ts';
+import { nameWarning, textWarning } from './preview-warnings.ts';
 import { refuseRenaming } from './sources.ts';
 
 export interface ComputationOperationDependencies extends RecordDependencies {
@@ -259,15 +260,28 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
         { by, gone: client.gone },
         () => fromUsers(() => dependencies.users.preview(request, client.gone)),
       );
-      const { members, sample, enters, leaves, eventsSince, eventsBehind, computedAt, textForNumbers } =
-        preview;
+      const {
+        members,
+        sample,
+        enters,
+        leaves,
+        eventsSince,
+        eventsBehind,
+        computedAt,
+        textForNumbers,
+        unknownNames,
+      } = preview;
       return {
         ...{ definition: text, json: definition, members, sample, enters, leaves },
         ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
         computedAt: isoTime(computedAt),
         complete: eventsBehind === 0,
         ...(eventsBehind === 0 ? {} : { eventsBehind }),
-        warnings: [...windowWarnings(definition, dependencies), ...textForNumbers.map(textWarning)],
+        warnings: [
+          ...windowWarnings(definition, dependencies),
+          ...unknownNames.map(nameWarning),
+          ...textForNumbers.map(textWarning),
+        ],
       };
     },
   });
@@ -552,14 +566,6 @@ async function fromUsers<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     if (!(error instanceof StorageError)) throw error;
     throw new Problem('profiles_unavailable', { hint: `The reason: ${error.reason}.` });
   }
-}
-
-function textWarning({ kind, name, use, texts, values }: TextForNumber): Fault {
-  const wanted = use === 'compared' ? 'compares with a number' : 'reckons with';
-  const message =
-    `${wanted} the ${kind} ${JSON.stringify(name)}, and ${texts} of ${values} values are text: ` +
-    `${use === 'compared' ? 'text fits no condition on numbers' : 'they are left out'}`;
-  return { path: 'body.definition', message };
 }
 
 function windowWarnings(

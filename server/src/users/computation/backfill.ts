@@ -20,7 +20,7 @@ export class StoredEventFinder {
   readonly #names: ReadonlySet<string>;
   readonly #reader: IdentityReader;
 
-  constructor(aggregates: readonly CompiledAggregate[], reader: IdentityReader) {
+  constructor(aggregates: readonly Pick<CompiledAggregate, 'type' | 'name'>[], reader: IdentityReader) {
     // A page without a name is found by its type.
     const names = [...new Set(aggregates.map(({ type, name }) => (name === '' ? type : name)))];
     this.#needles = names.length > MAX_NAMES ? [] : names.map((name) => Buffer.from(JSON.stringify(name)));

@@ -472,7 +472,7 @@ describe('a preview', () => {
     const request = { definition: refunds, includeAnonymous: false };
     expect(await world.preview({ ...request, replaces: BUYERS })).toEqual({
       ...{ members: 2, sample: ['ann', 'cleo'], enters: 1, leaves: 1, eventsSince: START, eventsBehind: 0 },
-      textForNumbers: [],
+      ...{ textForNumbers: [], unknownNames: [] },
     });
     expect(await world.preview({ ...request, includeAnonymous: true })).toMatchObject({
       ...{ members: 3, enters: 3, leaves: 0 },
@@ -515,6 +515,73 @@ describe('a preview', () => {
       ['early', true],
       ['late', true],
     ]);
+  });
+
+  it('names the events, pages, screens and traits that never occurred, and what may be meant', async () => {
+    const world = await new World().restart();
+    await world.configure([BUYERS]);
+    const count = (type: 'track' | 'page' | 'screen', name: string): Condition => ({
+      op: '>=',
+      value: { op: 'event', type, name, reduce: { op: 'count' } },
+      to: 1,
+    });
+    const has = (name: string): Condition => ({ op: 'exists', value: { op: 'trait', name } });
+    const ofUser = { op: '>=', to: 1 } as const;
+    const order = { op: 'event', type: 'track', name: 'Order' } as const;
+    const conditions: Condition[] = [
+      ...[
+        count('track', 'Order Complete'),
+        count('track', 'Nothing like it'),
+        count('page', 'Order Completed'),
+      ],
+      ...[
+        count('screen', ''),
+        count('page', ''),
+        count('track', 'Order Completed'),
+        count('page', 'Pricing'),
+      ],
+      ...[has('plann'), has('address.city'), has('address.street')],
+      // Nobody meets its condition, and there is such an event.
+      { ...ofUser, value: { ...order, where: has('paln'), reduce: { op: 'sum', property: 'total' } } },
+      // BUYERS counts them already, and nothing is read again.
+      atLeast(2),
+    ];
+    const request = { definition: { op: 'or', conditions }, includeAnonymous: false } as const;
+    expect((await world.preview(request)).unknownNames).toEqual([]);
+    world.store('track', { userId: 'ann', event: 'Order Completed' });
+    world.store('track', { userId: 'ann', event: 'Order' });
+    world.store('page', { userId: 'ann', name: 'Pricing' });
+    world.store('page', { anonymousId: 'a' });
+    world.store('identify', {
+      userId: 'ann',
+      traits: { plan: 'pro', address: { city: 'Wien' } },
+    });
+    await world.settle();
+    const { unknownNames } = await world.preview(request);
+    expect(unknownNames).toEqual([
+      { kind: 'track', name: 'Order Complete', closest: 'Order Completed' },
+      { kind: 'track', name: 'Nothing like it' },
+      { kind: 'page', name: 'Order Completed' },
+      { kind: 'screen', name: '' },
+      { kind: 'trait', name: 'plann', closest: 'plan' },
+      { kind: 'trait', name: 'address.street' },
+      { kind: 'trait', name: 'paln', closest: 'plan' },
+    ]);
+  });
+
+  it('looks for a name that may be meant among the newest ten thousand events alone', async () => {
+    const world = await new World().restart();
+    world.store('track', { userId: 'ann', event: 'Paid' });
+    for (let n = 0; n < 9999; n++) world.order('ann');
+    const request = { definition: SPENT.definition, includeAnonymous: false };
+    const unknown = async () => {
+      await world.catchUp();
+      const definition = { ...request.definition, name: 'Piad' };
+      return (await world.preview({ ...request, definition })).unknownNames;
+    };
+    expect(await unknown()).toEqual([{ kind: 'track', name: 'Piad', closest: 'Paid' }]);
+    world.order('ann');
+    expect(await unknown()).toEqual([{ kind: 'track', name: 'Piad' }]);
   });
 
   it('tells of values that are text where numbers are wanted', async () => {

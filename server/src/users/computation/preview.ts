@@ -9,11 +9,13 @@ import type { Preview, PreviewRequest } from '../../ports/users.ts';
 import type { IdentityReader } from '../identity/identity-reader.ts';
 import { newProfile, type ProfileState } from '../identity/profile-state.ts';
 import { walkProfiles } from '../identity/walk.ts';
+import { readEvents } from '../log-events.ts';
 import { recipientOf } from '../sync/recipient.ts';
 import { isMember } from '../sync/sent.ts';
 import { arrivalIn, StoredEventFinder } from './backfill.ts';
 import { TextForNumbers } from './text-for-numbers.ts';
 import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
+import { UnknownNames } from './unknown-names.ts';
 
 export interface PreviewSources {
   readonly store: ProfileStore;
@@ -37,6 +39,10 @@ const PROFILES = 100_000;
 
 const PAGE = 2000;
 
+/** Stored events, the newest, in which a name is looked for that may be meant, and how many of them are parsed at once. */
+const RECENT = 10_000;
+const RECENT_PAGE = 500;
+
 /** Numbers of slots that no profile has. */
 const FIRST_FRESH_SLOT = 2 ** 32;
 
@@ -57,21 +63,50 @@ export async function previewComputation(
   );
   const counts = new PreviewCounts(draft, request.replaces);
   const texts = new TextForNumbers(request.definition);
+  const isFresh = new Set(fresh.values());
+  const names = new UnknownNames(
+    request.definition,
+    engine.aggregatesOf(draft.id).filter(({ slot }) => isFresh.has(slot)),
+  );
   const { first } = await reader.bounds();
   const { nextProfile } = await store.cursor();
   for (let from = 0; from < nextProfile; from += PROFILES) {
     const range = { after: from - 1, to: from + PROFILES - 1 };
-    const states = await collectSlots(new Set(fresh.values()), {
-      ...{ engine, draft, range, texts },
+    const states = await collectSlots(isFresh, {
+      ...{ engine, draft, range, texts, names },
       ...dependencies,
     });
-    await evaluateAll(range, { ...dependencies, states, engine, counts, texts });
+    await evaluateAll(range, { ...dependencies, states, engine, counts, texts, names });
   }
   const failure = engine.failures.reasonOf(draft);
   if (failure !== undefined) throw new StorageError(failure);
   const eventsSince = arrivalIn(await reader.page(first, 1));
   const textForNumbers = texts.read();
-  return { ...counts.result(), textForNumbers, ...(eventsSince === undefined ? {} : { eventsSince }) };
+  if (names.misses) await proposeNames(names, dependencies);
+  // Without a profile nothing was looked at.
+  const unknownNames = nextProfile === 0 ? [] : names.read();
+  return {
+    ...counts.result(),
+    textForNumbers,
+    unknownNames,
+    ...(eventsSince === undefined ? {} : { eventsSince }),
+  };
+}
+
+/** Shows the names of the newest stored events. */
+async function proposeNames(
+  names: UnknownNames,
+  { reader, identityReader, position, check }: PreviewSources,
+): Promise<void> {
+  const { first } = await reader.bounds();
+  for (let next = Math.max(first, position - RECENT); next < position; ) {
+    const page = await reader.page(next, RECENT_PAGE);
+    for (const event of readEvents(page, identityReader, { serverSources: [] }).events) names.propose(event);
+    if (page.next <= next) break;
+    next = page.next;
+    await nextTurn();
+    check();
+  }
 }
 
 function freshSlot(fresh: Map<string, number>, key: string): number {
@@ -115,12 +150,13 @@ interface Collection extends PreviewSources {
   readonly draft: Computation;
   readonly range: ProfileRange;
   readonly texts: TextForNumbers;
+  readonly names: UnknownNames;
 }
 
 /** The slots of the definition, from the stored events, of the profiles of a range. */
 async function collectSlots(
   only: ReadonlySet<number>,
-  { engine, draft, range, texts, reader, identityReader, store, position, check }: Collection,
+  { engine, draft, range, texts, names, reader, identityReader, store, position, check }: Collection,
 ): Promise<Map<ProfileId, ProfileState>> {
   const states = new Map<ProfileId, ProfileState>();
   if (only.size === 0) return states;
@@ -131,6 +167,7 @@ async function collectSlots(
     const page = await reader.page(next, PAGE);
     const events = finder.find(page, position);
     const owners = await store.resolve(events.map(({ ids }) => (ids.user ?? ids.anonymous)?.key ?? -1));
+    for (const event of events) names.ofEvent(event);
     events.forEach((event, nth) => {
       const id = owners[nth];
       if (id === undefined || id <= range.after || id > range.to) return;
@@ -152,11 +189,12 @@ interface Evaluation extends PreviewSources {
   readonly states: ReadonlyMap<ProfileId, ProfileState>;
   readonly counts: PreviewCounts;
   readonly texts: TextForNumbers;
+  readonly names: UnknownNames;
 }
 
 async function evaluateAll(
   { after, to }: ProfileRange,
-  { store, states, engine, counts, texts, now, check }: Evaluation,
+  { store, states, engine, counts, texts, names, now, check }: Evaluation,
 ): Promise<void> {
   const between = async () => {
     await nextTurn();
@@ -168,6 +206,7 @@ async function evaluateAll(
     engine.evaluate(state, Math.max(now, state.lastSeenAt));
     counts.add(state, before);
     texts.ofProfile(state);
+    names.ofProfile(state);
   }
 }
 

@@ -550,6 +550,8 @@ describe('a preview', () => {
     expect((await world.preview(request)).unknownNames).toEqual([]);
     world.store('track', { userId: 'ann', event: 'Order Completed' });
     world.store('track', { userId: 'ann', event: 'Order' });
+    // Would be shown in a terminal.
+    world.store('track', { userId: 'ann', event: 'Order Complete\u009b' });
     world.store('page', { userId: 'ann', name: 'Pricing' });
     world.store('page', { anonymousId: 'a' });
     world.store('identify', {

@@ -73,7 +73,12 @@ function keepsRegulations(subject: Subject): void {
     expect(await subject.store.regulations.subjects(id)).toEqual(HOSTILE.map((one) => found(one)));
 
     const subjects = HOSTILE.map((one) =>
-      found(one, { formerUserIds: ['old'], anonymousIds: ['anon'], sources: [1, 2] }),
+      found(one, {
+        formerUserIds: ['old'],
+        anonymousIds: ['anon'],
+        externalIds: ['ü@x.example'],
+        sources: [1, 2],
+      }),
     );
     await subject.store.regulations.advance(id, { step: 'erase', overallStatus: 'RUNNING', subjects });
     await subject.restart();

@@ -61,6 +61,23 @@ describe('as in the naive model', () => {
       ],
     }));
 
+  // However far the rebuild is when the other one begins to hear.
+  test.each([0, 1, 2, 3])(
+    'a destination that hears %i slices into a rebuild makes no other hear twice',
+    (slices) =>
+      compareSteps(memoryPlace(), {
+        definitions: [COUNTED, ANYBODY],
+        steps: [
+          { op: 'hear', names: ['erp'] },
+          order(U1),
+          ...several(3),
+          { op: 'rebuild' },
+          ...several(slices),
+          { op: 'hear', names: ['crm', 'erp'] },
+        ],
+      }),
+  );
+
   // However far the rebuild is when the users become one.
   test.each([0, 1, 2, 3])('users who merge %i slices after a rebuild began are told once', (slices) =>
     compareSteps(memoryPlace(), {
@@ -70,12 +87,16 @@ describe('as in the naive model', () => {
         order(U1),
         { op: 'check' },
         { op: 'rebuild' },
-        ...Array.from({ length: slices }, () => ({ op: 'slice' }) as const),
+        ...several(slices),
         { op: 'call', type: 'alias', previousId: 'u2', age: 0, ...U1 },
       ],
     }),
   );
 });
+
+function several(slices: number): Step[] {
+  return Array.from({ length: slices }, () => ({ op: 'slice' }) as const);
+}
 
 function order(who: Pick<Extract<Step, { op: 'call' }>, 'userId' | 'anonymousId'>): Step {
   return { op: 'call', type: 'track', name: 'Order', properties: {}, age: 0, ...who };

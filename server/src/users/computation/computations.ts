@@ -368,12 +368,15 @@ export class Computations implements ProfileComputations {
         const { ids, key, to } = change;
         const computation = definitions.get(change.computation);
         if (computation === undefined) continue;
-        const owner = slice.ownerOf(ids) ?? remnantOf(slice, change);
+        const unsure = names.filter(
+          (name) => computation.destinations.includes(name) && (to?.includes(name) ?? true),
+        );
+        const isBefore = this.#sentBefore?.uncertain(key, computation.id, unsure) ?? false;
+        const known = slice.ownerOf(ids);
+        if (isBefore && known !== undefined) continue;
+        const owner = known ?? remnantOf(slice, change);
         if (owner === undefined) continue;
-        this.#sync.uncertain(owner, computation, {
-          key,
-          to: names.filter((name) => to?.includes(name) ?? true),
-        });
+        this.#sync.uncertain(owner, computation, { key, to: unsure });
         slice.change(owner);
       }
       if (entries.length < PAGE) break;

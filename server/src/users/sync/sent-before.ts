@@ -13,7 +13,7 @@ import { walkProfiles } from '../identity/walk.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from './membership-sync.ts';
 import { everyRecipientOf, identityIn, keyOf, type Recipient, recipientIn } from './recipient.ts';
-import { behind, isNothing, NOTHING_SENT, type Sent, withNew, withOwed } from './sent.ts';
+import { behind, isNothing, NOTHING_SENT, type Sent, withNew, withOwed, withUnsure } from './sent.ts';
 
 /** The document that says how many parts there are and of which computations. */
 const HEAD = 'told-before';
@@ -110,6 +110,20 @@ export class SentBefore {
         : behind(known.sent, sent);
     }
     return isRecalled;
+  }
+
+  /**
+   * Some destinations may or may not have got an event of before. Returns whether what was sent of its recipient stands here: in a profile it would
+   * hide what the other destinations were sent.
+   */
+  uncertain(key: string, computation: number, destinations: readonly string[]): boolean {
+    const nth = this.#partOf.get(key);
+    const part = nth === undefined ? undefined : this.#parts[nth];
+    const { [computation]: sent, ...others } = part?.get(key) ?? {};
+    if (nth === undefined || part === undefined || sent === undefined) return false;
+    part.set(key, { ...others, [computation]: withUnsure(sent, destinations) });
+    this.#changed.add(nth);
+    return true;
   }
 
   /** What has changed, to be stored with the slice at work. */

@@ -34,7 +34,6 @@ import { Slice, type SliceResult } from './slice.ts';
 import { SoonChanges } from './soon-changes.ts';
 import { Splitter } from './splitter.ts';
 import { readComputationEvent } from './sync/computation-event.ts';
-import { keyOf } from './sync/recipient.ts';
 import { SentBefore } from './sync/sent-before.ts';
 
 export interface ProcessorOptions {
@@ -274,11 +273,11 @@ export class Processor implements UsersProcessor {
 
   async erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
-    const { profiles, texts, left } = await this.#view().everythingOf(userIds, anonymousIds);
-    await this.#forgetSent(texts);
+    const { profiles, texts, keys, left } = await this.#view().everythingOf(userIds, anonymousIds);
+    await this.#forgetSent(keys);
     // They are made anew behind the erasure, also by the next process.
     if (left.length > 0) await this.#putDocuments({ [LEFT_DOCUMENT]: left as unknown as Json });
-    const owners = [...profiles, ...(await this.#ownersInOutbox(texts))];
+    const owners = [...profiles, ...(await this.#ownersInOutbox(keys))];
     if (owners.length === 0) {
       // What was told before a rebuild, or a process that died in the middle of this, may have left bytes.
       await store.erase([], texts);
@@ -339,10 +338,9 @@ export class Processor implements UsersProcessor {
   }
 
   /** Profiles that are gone, of which something is still to come into the log that names one of these ids. */
-  async #ownersInOutbox(ids: readonly string[]): Promise<Set<ProfileId>> {
+  async #ownersInOutbox(keys: ReadonlySet<string>): Promise<Set<ProfileId>> {
     const { store, hash } = this.#options;
     const reader = new IdentityReader(hash, this.#settings.identities);
-    const keys = new Set(ids.flatMap((id) => [keyOf({ userId: id }), keyOf({ anonymousId: id })]));
     const owners = new Set<ProfileId>();
     for (let after = 0; ; ) {
       const entries = await store.outbox(after, PAGE_EVENTS);
@@ -354,9 +352,9 @@ export class Processor implements UsersProcessor {
   }
 
   /** Removes what is remembered of ids while all profiles are made anew. */
-  async #forgetSent(ids: readonly string[]): Promise<void> {
+  async #forgetSent(keys: ReadonlySet<string>): Promise<void> {
     const { store } = this.#options;
-    const documents = (await SentBefore.read(store))?.without(ids);
+    const documents = (await SentBefore.read(store))?.without(keys);
     if (documents !== undefined) await this.#putDocuments(documents);
   }
 

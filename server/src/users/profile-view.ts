@@ -22,7 +22,7 @@ import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/pr
 import { walkProfiles } from './identity/walk.ts';
 import { readEventAt } from './log-events.ts';
 import { type LeftOver, leftOver } from './remaking.ts';
-import { recipientOf } from './sync/recipient.ts';
+import { keyOf, recipientOf } from './sync/recipient.ts';
 import { isMember } from './sync/sent.ts';
 
 export interface ProfileViewOptions {
@@ -136,15 +136,20 @@ export class ProfileView {
 
   /**
    * The profiles of these users, those without a userId that have one of the anonymous ids, and texts by which their bytes would be
-   * recognised. `left`: what of these profiles belongs to users who are not erased.
+   * recognised. `keys`: their ids with the kind before them, as in users/sync/recipient.ts: an anonymousId may be the userId of somebody else.
+   * `left`: what of these profiles belongs to users who are not erased.
    */
   async everythingOf(
     userIds: readonly string[],
     anonymousIds: readonly string[],
-  ): Promise<{ profiles: ProfileId[]; texts: string[]; left: LeftOver[] }> {
+  ): Promise<{ profiles: ProfileId[]; texts: string[]; keys: Set<string>; left: LeftOver[] }> {
     const profiles = new Set<ProfileId>();
     const left = new Map<ProfileId, LeftOver>();
     const texts = new Set([...userIds, ...anonymousIds]);
+    const keys = new Set([
+      ...userIds.map((userId) => keyOf({ userId })),
+      ...anonymousIds.map((anonymousId) => keyOf({ anonymousId })),
+    ]);
     const states = await this.#statesOf([
       ...userIds.map((userId) => [USER, userId] as const),
       ...anonymousIds.map((id) => [ANONYMOUS, id] as const),
@@ -153,10 +158,16 @@ export class ProfileView {
       if (state === undefined || (nth >= userIds.length && state.userId !== undefined)) continue;
       profiles.add(state.id);
       const others = leftOver(state, texts);
-      if (others !== undefined) left.set(state.id, others);
-      else for (const { value } of state.identities) texts.add(value);
+      if (others !== undefined) {
+        left.set(state.id, others);
+        continue;
+      }
+      for (const { kind, value } of state.identities) {
+        texts.add(value);
+        keys.add(`${kind} ${value}`);
+      }
     }
-    return { profiles: [...profiles], texts: [...texts], left: [...left.values()] };
+    return { profiles: [...profiles], texts: [...texts], keys, left: [...left.values()] };
   }
 
   /** Members in the order of their profiles. A page may be short, or empty, and have a next one all the same. */

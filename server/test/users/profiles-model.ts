@@ -112,6 +112,7 @@ type DestinationName = (typeof DESTINATIONS)[number];
 
 /** What a destination hears of a computation. */
 interface Heard {
+  /** Kind and value of the id: an anonymousId may be the userId of somebody else. */
   readonly who: string;
   readonly computation: number;
   readonly value: Json;
@@ -286,9 +287,9 @@ class World {
     await log.erase({ userIds, anonymousIds: ofProfile, below });
     await this.#retried(() => this.#processor.erase(userIds, anonymousIds));
     this.#naive.remove(userIds, anonymousIds);
-    this.#note({ deleted: [...userIds, ...anonymousIds] });
+    this.#note({ deleted: [...userIds.map((id) => `user ${id}`), ...anonymousIds.map(anonymousKey)] });
     // What destinations that hear nothing have to be told of former ids is deleted with the profile.
-    this.#note({ deleted: ofProfile }, this.#deaf());
+    this.#note({ deleted: ofProfile.map(anonymousKey) }, this.#deaf());
     for (const position of this.#calls.keys())
       if (!this.#contents.events.has(position)) this.#calls.delete(position);
   }
@@ -574,7 +575,7 @@ function readNotification(json: string): Heard & { readonly to: readonly string[
   const { computation_id, computation_key, sequence } = context.personas;
   const { All: all = true, ...named } = integrations;
   return {
-    who: userId ?? anonymousId!,
+    who: userId === undefined ? anonymousKey(anonymousId!) : `user ${userId}`,
     computation: Number(computation_id.replace(/^[a-z]+_/, '')),
     value: traits[computation_key]!,
     isAudience: computation_id.startsWith('aud_'),
@@ -586,8 +587,12 @@ function readNotification(json: string): Heard & { readonly to: readonly string[
 
 /** Ids that may hear of a person: the userId, or any of the ids of someone who has none. */
 function addresseesOf({ userId, ids }: NaivePerson): string[] {
-  if (userId !== undefined) return [userId];
-  return [...ids].filter((id) => id.startsWith('anonymous ')).map((id) => id.slice('anonymous '.length));
+  if (userId !== undefined) return [`user ${userId}`];
+  return [...ids].filter((id) => id.startsWith(anonymousKey('')));
+}
+
+function anonymousKey(id: string): string {
+  return `anonymous ${id}`;
 }
 
 /** A place where profiles survive the process that wrote them. */

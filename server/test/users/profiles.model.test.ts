@@ -78,6 +78,17 @@ describe('as in the naive model', () => {
       }),
   );
 
+  test('a user stays whose id an alias has given to somebody else who is deleted', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED],
+      steps: [
+        { op: 'call', type: 'alias', previousId: 'u1', age: 0, ...U2 },
+        order(U1),
+        ...several(3),
+        { op: 'delete', userId: 'u2' },
+      ],
+    }));
+
   // However far the rebuild is when the users become one.
   test.each([0, 1, 2, 3])('users who merge %i slices after a rebuild began are told once', (slices) =>
     compareSteps(memoryPlace(), {

@@ -178,9 +178,8 @@ export class SentBefore {
     return true;
   }
 
-  /** Documents without these ids, of users or anonymous ones; undefined when they are not in them. */
-  without(ids: readonly string[]): Record<string, Json> | undefined {
-    const gone = new Set(ids.flatMap((id) => [keyOf({ userId: id }), keyOf({ anonymousId: id })]));
+  /** Documents without these recipients; undefined when they are not in them. */
+  without(gone: ReadonlySet<string>): Record<string, Json> | undefined {
     const all = this.#parts.flatMap((part) => [...part]);
     const rest = all.filter(([key]) => !gone.has(key));
     if (rest.length === all.length) return undefined;

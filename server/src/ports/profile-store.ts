@@ -50,9 +50,14 @@ export interface ProfileStore {
 
   /**
    * Erases profiles with their identities, timers, outbox entries and merges, and with those of the profiles that were merged into
-   * them. Resolves when no file holds a byte of them, nor one of these texts outside of other profiles.
+   * them. Resolves when no file holds a byte of them, nor one of these texts outside of other profiles. These documents are stored in the same
+   * step; null removes one.
    */
-  erase(profiles: readonly ProfileId[], texts: readonly string[]): Promise<void>;
+  erase(
+    profiles: readonly ProfileId[],
+    texts: readonly string[],
+    documents?: Readonly<Record<string, Json>>,
+  ): Promise<void>;
 
   /**
    * Removes everything but the outbox, so that the log can be applied again from its beginning. Numbers are not given again. These

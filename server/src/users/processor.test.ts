@@ -53,8 +53,11 @@ class World {
   processor!: Processor;
   /** Errors in the log: what happened, and to which event. */
   readonly logged: [string, unknown][] = [];
-  /** Takes the place of the store's commit. */
+  /** Called before each commit of the store; may throw. */
   onCommit: ((store: ProfileStore) => void) | undefined;
+  /** Called before and after each erasure of the store; may throw. */
+  onErase: () => void = () => {};
+  onErased: () => void = () => {};
 
   constructor(computations: readonly Computation[] = []) {
     this.computations = computations;
@@ -69,6 +72,11 @@ class World {
         commit: async (changes) => {
           this.onCommit?.(store);
           await store.commit(changes);
+        },
+        erase: async (...erased) => {
+          this.onErase();
+          await store.erase(...erased);
+          this.onErased();
         },
       },
       clock: this.clock,
@@ -453,6 +461,35 @@ describe('the processor', () => {
     await world.catchUp();
     expect(await world.profile('ann')).toMatchObject({ traits: {}, anonymousIds: [] });
     expect(await world.profile('bob')).toBeDefined();
+  });
+
+  test('an erased member is counted no more, also when the process dies behind the erasure', async () => {
+    for (const dies of [false, true]) {
+      const world = await new World([BUYERS]).restart();
+      for (const userId of ['ann', 'ann', 'bob', 'bob']) world.store('track', { userId, event: 'Order' });
+      await world.catchUp();
+      expect((await world.processor.computations())[0]).toMatchObject({ members: 2 });
+      world.onErased = () => {
+        if (dies) throw new StorageError('the process is dead');
+      };
+      await world.processor.erase(['ann'], []).catch(() => world.restart());
+      await world.processor.erase(['ann'], []).catch(() => {});
+      expect((await world.processor.computations())[0], `dies: ${dies}`).toMatchObject({ members: 1 });
+    }
+  });
+
+  test('an erasure that fails leaves the number of members', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (const userId of ['ann', 'ann', 'bob', 'bob']) world.store('track', { userId, event: 'Order' });
+    await world.catchUp();
+    world.onErase = () => {
+      throw new StorageError('the disk is full');
+    };
+    await expect(world.processor.erase(['ann'], [])).rejects.toThrow('the disk is full');
+    world.onErase = () => {};
+    expect((await world.processor.computations())[0]).toMatchObject({ members: 2 });
+    await world.processor.erase(['ann'], []);
+    expect((await world.processor.computations())[0]).toMatchObject({ members: 1 });
   });
 
   test("erasing takes a profile that is not known to be the user's yet, and no other user's", async () => {

@@ -273,26 +273,31 @@ export class Processor implements UsersProcessor {
 
   async erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
+    // What a process that died has left of others is found as profiles then.
+    await this.#splitter.remakeLeft();
     const { profiles, texts, keys, left } = await this.#view().everythingOf(userIds, anonymousIds);
-    await this.#forgetSent(keys);
-    // They are made anew behind the erasure, also by the next process.
-    if (left.length > 0) await this.#putDocuments({ [LEFT_DOCUMENT]: left as unknown as Json });
     const owners = [...profiles, ...(await this.#ownersInOutbox(keys))];
-    if (owners.length === 0) {
-      // What was told before a rebuild, or a process that died in the middle of this, may have left bytes.
-      await store.erase([], texts);
-      return 0;
+    const documents: Record<string, Json> = { ...(await SentBefore.read(store))?.without(keys) };
+    // They are made anew behind the erasure, also by the next process.
+    if (left.length > 0) documents[LEFT_DOCUMENT] = left as unknown as Json;
+    try {
+      // Without any, what was told before a rebuild, or a process that died in the middle of this, may have left bytes.
+      if (owners.length > 0) Object.assign(documents, await this.#leave(profiles));
+      await store.erase(owners, texts, documents);
+    } finally {
+      this.#forget();
     }
+    await this.#splitter.remakeLeft();
+    return profiles.length;
+  }
+
+  /** What is to be stored with the erasure of these profiles: they are members no more. */
+  async #leave(profiles: readonly ProfileId[]): Promise<Readonly<Record<string, Json>>> {
     const cursor = await this.#current();
     const slice = this.#newSlice(cursor);
     await slice.load(profiles);
     slice.leave(profiles);
-    await store.erase(owners, texts);
-    const { changes } = slice.finish(cursor.position, undefined);
-    if (Object.keys(changes.documents ?? {}).length > 0) await store.commit(changes);
-    this.#forget();
-    await this.#splitter.remakeLeft();
-    return profiles.length;
+    return slice.finish(cursor.position, undefined).changes.documents ?? {};
   }
 
   async rebuild({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
@@ -349,28 +354,6 @@ export class Processor implements UsersProcessor {
       if (entries.length < PAGE_EVENTS) return owners;
       after = entries.at(-1)!.sequence;
     }
-  }
-
-  /** Removes what is remembered of ids while all profiles are made anew. */
-  async #forgetSent(keys: ReadonlySet<string>): Promise<void> {
-    const { store } = this.#options;
-    const documents = (await SentBefore.read(store))?.without(keys);
-    if (documents !== undefined) await this.#putDocuments(documents);
-  }
-
-  async #putDocuments(documents: Readonly<Record<string, Json>>): Promise<void> {
-    const { store } = this.#options;
-    const none = {
-      put: [],
-      removed: [],
-      bind: [],
-      unbind: [],
-      timers: [],
-      firedTimers: [],
-      outbox: [],
-      merges: [],
-    };
-    await store.commit({ ...none, cursor: await store.cursor(), documents });
   }
 
   #view(): ProfileView {

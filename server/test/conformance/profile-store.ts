@@ -269,6 +269,19 @@ function removes(subject: Subject): void {
     expect((await store.size()).profiles).toBe(1);
   });
 
+  it('stores documents in the step that erases profiles', async () => {
+    const { store } = subject;
+    const put = [1, 3].map((id) => ({ id: id + 1000, state: state(`p${id}`) }));
+    await store.commit(slice(10, { put, documents: { kept: 1, changed: 2, gone: 3 } }));
+    await store.erase([1001], ['p1'], { changed: 1, gone: null, fresh: { a: 1 } });
+    await store.erase([], [], { fresh: { a: 2 } });
+    await subject.restart();
+    const names = ['kept', 'changed', 'gone', 'fresh'];
+    const documents = await Promise.all(names.map((name) => subject.store.document(name)));
+    expect(documents).toEqual([1, 1, undefined, { a: 2 }]);
+    expect((await subject.store.size()).profiles).toBe(1);
+  });
+
   it('lets profiles go with all that is known of them, but for what is owed to the log', async () => {
     const minute = Math.floor(START / MINUTE);
     const timer = { minute, profile: 1001 };

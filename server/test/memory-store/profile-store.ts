@@ -78,10 +78,7 @@ export function openMemoryProfiles(all: MemoryProfiles = emptyProfiles()): Profi
         all.merges = all.merges.map((one) => (one.winner === loser ? { ...one, winner } : one));
         all.merges.push(record);
       }
-      for (const [name, value] of Object.entries(changes.documents ?? {})) {
-        if (value === null) all.documents.delete(name);
-        else all.documents.set(name, JSON.stringify(value));
-      }
+      putDocuments(all, changes.documents);
       all.cursor = changes.cursor;
     },
     async due(now, max) {
@@ -111,15 +108,16 @@ export function openMemoryProfiles(all: MemoryProfiles = emptyProfiles()): Profi
       const text = all.documents.get(name);
       return text === undefined ? undefined : (JSON.parse(text) as Json);
     },
-    async erase(profiles) {
+    async erase(profiles, _texts, documents) {
       check();
       eraseFrom(all, new Set(profiles));
+      putDocuments(all, documents);
     },
-    async clear(documents = {}) {
+    async clear(documents) {
       check();
       const { nextProfile, nextOutbox } = all.cursor;
       Object.assign(all, { ...emptyProfiles(), outbox: all.outbox });
-      for (const [name, value] of Object.entries(documents)) all.documents.set(name, JSON.stringify(value));
+      putDocuments(all, documents);
       all.cursor = { ...all.cursor, nextProfile, nextOutbox };
     },
     async size() {
@@ -142,6 +140,13 @@ export function openMemoryProfiles(all: MemoryProfiles = emptyProfiles()): Profi
 
 function bytesOf({ states }: MemoryProfiles): number {
   return [...states.values()].reduce((sum, state) => sum + state.byteLength, 0);
+}
+
+function putDocuments(all: MemoryProfiles, documents: Readonly<Record<string, Json>> = {}): void {
+  for (const [name, value] of Object.entries(documents)) {
+    if (value === null) all.documents.delete(name);
+    else all.documents.set(name, JSON.stringify(value));
+  }
 }
 
 function nameOf({ minute, profile }: Timer): string {

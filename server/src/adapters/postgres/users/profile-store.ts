@@ -96,7 +96,11 @@ export class PostgresProfileStore implements ProfileStore {
     return row && (JSON.parse(row.body) as Json);
   }
 
-  async erase(profiles: readonly ProfileId[]): Promise<void> {
+  async erase(
+    profiles: readonly ProfileId[],
+    _texts: readonly string[],
+    documents: Readonly<Record<string, Json>> = {},
+  ): Promise<void> {
     await this.#change(async (transaction) => {
       const losers = await transaction.rows<{ loser: number }>(SQL.losers, [profiles]);
       await transaction.rows(SQL.eraseOutbox, [[...profiles, ...losers.map(({ loser }) => loser)]]);
@@ -105,6 +109,7 @@ export class PostgresProfileStore implements ProfileStore {
       await transaction.rows(SQL.eraseIdentities, [profiles]);
       await transaction.rows(SQL.eraseTimers, [profiles]);
       await transaction.rows(SQL.count, [-removed.length]);
+      await putDocuments(transaction, documents);
     });
     // A deleted row stays in its file until the table is written anew.
     await rewriteTables(this.#database, ['profile', 'profile_outbox', 'profile_merge', 'profile_document']);

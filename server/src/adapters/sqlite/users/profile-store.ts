@@ -157,8 +157,12 @@ class SqliteProfileStore implements ProfileStore {
     return this.#do(({ tables }) => tables.document(name));
   }
 
-  async erase(profiles: readonly ProfileId[], texts: readonly string[]) {
-    this.#do((handle) => this.#transact(handle, (tables) => tables.erase(profiles)));
+  async erase(
+    profiles: readonly ProfileId[],
+    texts: readonly string[],
+    documents: Readonly<Record<string, Json>> = {},
+  ) {
+    this.#do((handle) => this.#transact(handle, (tables) => tables.erase(profiles, documents)));
     // A backup reads the write-ahead log until it is made.
     while (!this.#do(({ database }) => truncateLog(database))) await delay(BUSY_RETRY);
     const path = join(this.#options.folder, USERS_FILE);

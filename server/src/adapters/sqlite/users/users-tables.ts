@@ -248,8 +248,8 @@ export class UsersTables {
     return JSON.parse(row.body) as Json;
   }
 
-  /** Deletes every row of these profiles, and of those that were merged into them. */
-  erase(profiles: readonly ProfileId[]): void {
+  /** Deletes every row of these profiles, and of those that were merged into them, and stores these documents. */
+  erase(profiles: readonly ProfileId[], documents: Readonly<Record<string, Json>>): void {
     const sql = this.#sql;
     for (const profile of profiles) {
       const losers = sql.losers.all(profile) as unknown as { loser: ProfileId }[];
@@ -262,6 +262,7 @@ export class UsersTables {
     const list = JSON.stringify(profiles);
     sql.eraseIdentities.run(list);
     sql.eraseTimers.run(list);
+    for (const [name, value] of Object.entries(documents)) this.#putDocument(name, value);
     this.#facts.put('scrub', 1);
     this.#count();
   }

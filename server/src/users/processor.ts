@@ -33,7 +33,6 @@ import { isPast } from './retention.ts';
 import { Slice, type SliceResult } from './slice.ts';
 import { SoonChanges } from './soon-changes.ts';
 import { Splitter } from './splitter.ts';
-import { readComputationEvent } from './sync/computation-event.ts';
 import { SentBefore } from './sync/sent-before.ts';
 
 export interface ProcessorOptions {
@@ -275,8 +274,9 @@ export class Processor implements UsersProcessor {
     const { store } = this.#options;
     // What a process that died has left of others is found as profiles then.
     await this.#splitter.remakeLeft();
-    const { profiles, texts, keys, left } = await this.#view().everythingOf(userIds, anonymousIds);
-    const owners = [...profiles, ...(await this.#ownersInOutbox(keys))];
+    const view = this.#view();
+    const { profiles, texts, keys, left } = await view.everythingOf(userIds, anonymousIds);
+    const owners = [...profiles, ...(await view.ownersInOutbox(keys))];
     const documents: Record<string, Json> = { ...(await SentBefore.read(store))?.without(keys) };
     // They are made anew behind the erasure, also by the next process.
     if (left.length > 0) documents[LEFT_DOCUMENT] = left as unknown as Json;
@@ -340,20 +340,6 @@ export class Processor implements UsersProcessor {
       // The next slice of the loop meets the same error, and tells of it.
     }
     return behind;
-  }
-
-  /** Profiles that are gone, of which something is still to come into the log that names one of these ids. */
-  async #ownersInOutbox(keys: ReadonlySet<string>): Promise<Set<ProfileId>> {
-    const { store, hash } = this.#options;
-    const reader = new IdentityReader(hash, this.#settings.identities);
-    const owners = new Set<ProfileId>();
-    for (let after = 0; ; ) {
-      const entries = await store.outbox(after, PAGE_EVENTS);
-      for (const { profile, json } of entries)
-        if (profile > 0 && keys.has(readComputationEvent(json, reader).key)) owners.add(profile);
-      if (entries.length < PAGE_EVENTS) return owners;
-      after = entries.at(-1)!.sequence;
-    }
   }
 
   #view(): ProfileView {

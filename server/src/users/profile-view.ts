@@ -22,6 +22,7 @@ import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/pr
 import { walkProfiles } from './identity/walk.ts';
 import { readEventAt } from './log-events.ts';
 import { type LeftOver, leftOver } from './remaking.ts';
+import { readComputationEvent } from './sync/computation-event.ts';
 import { keyOf, recipientOf } from './sync/recipient.ts';
 import { isMember } from './sync/sent.ts';
 
@@ -41,6 +42,9 @@ const JOINING_MERGES = 2000;
 
 /** Profiles that one page of members looks at. */
 const MEMBERS_SCAN = 20_000;
+
+/** Entries of the outbox that are read at once. */
+const OUTBOX_PAGE = 2000;
 
 /** Profiles as operators see them, as the last commit left them. */
 export class ProfileView {
@@ -168,6 +172,19 @@ export class ProfileView {
       }
     }
     return { profiles: [...profiles], texts: [...texts], keys, left: [...left.values()] };
+  }
+
+  /** Profiles that are gone, of which something is still to come into the log that names one of these ids, as `keys` of `everythingOf`. */
+  async ownersInOutbox(keys: ReadonlySet<string>): Promise<Set<ProfileId>> {
+    const { store, identityReader } = this.#options;
+    const owners = new Set<ProfileId>();
+    for (let after = 0; ; ) {
+      const entries = await store.outbox(after, OUTBOX_PAGE);
+      for (const { profile, json } of entries)
+        if (profile > 0 && keys.has(readComputationEvent(json, identityReader).key)) owners.add(profile);
+      if (entries.length < OUTBOX_PAGE) return owners;
+      after = entries.at(-1)!.sequence;
+    }
   }
 
   /** Members in the order of their profiles. A page may be short, or empty, and have a next one all the same. */

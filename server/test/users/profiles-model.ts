@@ -18,6 +18,7 @@ import { openMemoryLogReader } from '../memory-store/log-reader.ts';
 import { openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
 import { computableEvent, computations, json, properties } from './computations.ts';
+import { anonymousKey, type Between, type Heard, keyOf, lastHeard, readNotification } from './heard.ts';
 import { computeNaively } from './naive-computation.ts';
 import { type NaiveCall, NaivePeople, type NaivePerson } from './naive-people.ts';
 
@@ -100,6 +101,11 @@ const step = fc.oneof(
     arbitrary: fc.record({ op: fc.constant('hear' as const), names: fc.subarray(['crm', 'erp']) }),
   },
   fc.record({ op: fc.constant('switch' as const), nth: fc.nat({ max: 6 }) }),
+  fc.record({
+    op: fc.constant('repeat' as const),
+    nth: fc.nat({ max: 6 }),
+    name: fc.constantFrom('crm', 'erp'),
+  }),
   fc.record({ op: fc.constant('delete' as const), userId: fc.constantFrom('u1', 'u2', 'u3', 'p1') }),
   fc.record({ op: fc.constant('rebuild' as const) }),
   fc.record({ op: fc.constant('crash' as const) }),
@@ -109,42 +115,6 @@ export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 const DESTINATIONS = ['crm', 'erp'] as const;
 type DestinationName = (typeof DESTINATIONS)[number];
-
-/** What a destination hears of a computation. */
-interface Heard {
-  /** Kind and value of the id: an anonymousId may be the userId of somebody else. */
-  readonly who: string;
-  readonly computation: number;
-  readonly value: Json;
-  readonly isAudience: boolean;
-  readonly sequence: number;
-  readonly at: Time;
-}
-
-/**
- * What happens beside that: users are deleted; a computation that was disabled, or is connected to the destination, begins with every
- * member; or the destination may not get what was on its way, and hears of it once more later.
- */
-type Between =
-  | { readonly deleted: readonly string[] }
-  | { readonly enabled: number }
-  | { readonly uncertain: readonly string[] };
-
-/** An event of a computation, as far as the model reads it. */
-interface Notification {
-  readonly userId?: string;
-  readonly anonymousId?: string;
-  readonly traits: JsonObject;
-  readonly context: {
-    readonly personas: {
-      readonly computation_id: string;
-      readonly computation_key: string;
-      readonly sequence: number;
-    };
-  };
-  readonly integrations: Readonly<Record<string, boolean>>;
-  readonly timestamp: string;
-}
 
 /** A log, its profiles in memory, and the naive model beside them. */
 class World {
@@ -194,6 +164,7 @@ class World {
       { enabled: id },
       names.filter((name) => !destinations.includes(name)),
     );
+    this.#note({ waived: id });
     this.#computations = this.#computations.with(nth, { ...computation, destinations: names });
     await this.#configure();
   }
@@ -204,6 +175,7 @@ class World {
       DESTINATIONS.filter((name) => names.includes(name) !== this.#hearing.includes(name)),
     );
     this.#hearing = names;
+    this.#note({ waived: 'all' }, this.#deaf());
     await this.#configure();
   }
 
@@ -237,6 +209,8 @@ class World {
         return this.#hear(step.names as DestinationName[]);
       case 'switch':
         return this.#switch(step.nth);
+      case 'repeat':
+        return this.#repeat(step.nth, step.name);
       case 'delete':
         return this.#delete(step.userId);
       case 'rebuild':
@@ -260,6 +234,18 @@ class World {
     this.#computations = this.#computations.with(nth, { ...computation, enabled: !enabled });
     if (!enabled) this.#note({ enabled: id });
     await this.#configure();
+  }
+
+  /** A destination is told every member again. */
+  async #repeat(nth: number, name: DestinationName): Promise<void> {
+    const computation = this.#computations[nth];
+    if (computation === undefined) return;
+    await this.#publishAll();
+    await this.#retried(async () => {
+      if (await this.#processor.repeat(computation.id, name)) this.#note({ asked: computation.id }, [name]);
+    });
+    // Who is disabled when the walk comes to a profile hears nothing of it.
+    this.#note({ waived: 'all' }, this.#deaf());
   }
 
   /** Deletes a user as a regulation does. The user may come back with the next call. */
@@ -296,6 +282,7 @@ class World {
 
   /** Makes all profiles anew from the calls that are still stored. New ones come while that is done. */
   async #rebuild(): Promise<void> {
+    this.#note({ waived: 'all' });
     await this.#retried(() => this.#processor.rebuild({ dryRun: false }));
     this.#naive = new NaivePeople();
     for (const call of this.#calls.values()) this.#naive.take(call);
@@ -330,11 +317,19 @@ class World {
     this.#store = store;
     const reader = openMemoryLogReader(this.#contents);
     const commit = store.commit.bind(store);
-    store.commit = async (changes) => {
+    const erase = store.erase.bind(store);
+    const mayFail = () => {
       const fails = this.#failCommit;
       this.#failCommit = false;
       if (fails) throw new StorageError('the disk is full');
+    };
+    store.commit = async (changes) => {
+      mayFail();
       await commit(changes);
+    };
+    store.erase = async (...erased) => {
+      mayFail();
+      await erase(...erased);
     };
     this.#processor = createProcessor({
       reader,
@@ -384,6 +379,10 @@ class World {
       );
       this.#compare(person, state!);
     }
+    const statuses = await this.#processor.computations();
+    const members = new Map(statuses.map(({ id, members }) => [id, members]));
+    const expected = this.#computations.map((one) => [one.name, this.#membersOf(one)]);
+    expect(this.#computations.map(({ id, name }) => [name, members.get(id)])).toEqual(expected);
   }
 
   #compare(person: NaivePerson, state: ProfileState): void {
@@ -398,9 +397,20 @@ class World {
     expect(values).toEqual(this.#computations.map(({ id }) => expected.get(id)));
   }
 
+  #membersOf(computation: Computation): number {
+    const { id, kind } = computation;
+    const takesAnonymous = kind === 'audience' && computation.includeAnonymous;
+    const isMember = (person: NaivePerson) => {
+      if (person.userId === undefined && !takesAnonymous) return false;
+      const value = this.#valuesOf(person, this.#clock.now()).get(id);
+      return kind === 'audience' ? value === true : value !== null;
+    };
+    return this.#naive.people.filter(isMember).length;
+  }
+
   /** Expects that the events tell a destination every member and every value, and never the same one twice. */
   #compareHeard(name: DestinationName): void {
-    const { last, unsure } = lastHeard(this.#heard[name]);
+    const { last, unsure, owed } = lastHeard(this.#heard[name]);
     if (!this.#hearing.includes(name)) return;
     const computations = this.#computations.filter(
       ({ enabled, destinations }) => enabled && destinations.includes(name),
@@ -413,6 +423,7 @@ class World {
       for (const { id, kind } of computations) {
         const told = addresseesOf(person).map((who) => `${who} ${id}`);
         for (const key of told) members.add(key);
+        expect(told.filter((key) => owed.has(key))).toEqual([]);
         const values = told.flatMap((key) => (last.has(key) ? [{ value: last.get(key)! }] : []));
         const isAudience = kind === 'audience';
         const heard = isAudience ? values.filter(({ value }) => value === true) : values;
@@ -516,83 +527,10 @@ class World {
   #certain: number | undefined;
 }
 
-/**
- * What was heard last of whom, by id and computation. `unsure`: nothing since the computation was enabled again. An id that was
- * merged into another while it was disabled hears nothing any more.
- */
-function lastHeard(all: readonly (Heard | Between)[]): {
-  readonly last: ReadonlyMap<string, Json>;
-  readonly unsure: ReadonlySet<string>;
-} {
-  const last = new Map<string, Json>();
-  const newest = new Map<string, Pick<Heard, 'sequence' | 'at'>>();
-  const unsure = new Set<string>();
-  /** What may be heard once more, because the computation was enabled again. */
-  const repeated = new Map<string, number>();
-  /** What may be heard once more, whatever it is, because nobody knows whether it came. */
-  const uncertain = new Map<string, number>();
-  for (const one of all) {
-    if ('enabled' in one) {
-      for (const key of last.keys()) {
-        if (!key.endsWith(` ${one.enabled}`)) continue;
-        repeated.set(key, (repeated.get(key) ?? 0) + 1);
-        unsure.add(key);
-      }
-    } else if ('uncertain' in one)
-      for (const key of one.uncertain) uncertain.set(key, (uncertain.get(key) ?? 1) + 1);
-    else if ('deleted' in one) {
-      for (const key of last.keys())
-        if (one.deleted.some((who) => key.startsWith(`${who} `))) last.delete(key);
-    } else {
-      const key = keyOf(one);
-      const { value, isAudience, sequence, at } = one;
-      const before = newest.get(key) ?? { sequence: 0, at: 0 };
-      expect([key, sequence]).toEqual([key, Math.max(sequence, before.sequence + 1)]);
-      expect([key, at]).toEqual([key, Math.max(at, before.at)]);
-      newest.set(key, one);
-      const left = repeated.get(key) ?? 0;
-      const isRepeated = isDeepStrictEqual(last.get(key) ?? (isAudience ? false : null), value);
-      const doubts = uncertain.get(key) ?? 0;
-      if (isRepeated && doubts > 0) {
-        uncertain.set(key, doubts - 1);
-        continue;
-      }
-      if (isRepeated && left > 0 && value !== false && value !== null) repeated.set(key, left - 1);
-      else expect([key, value, isRepeated]).toEqual([key, value, false]);
-      last.set(key, value);
-      unsure.delete(key);
-    }
-  }
-  return { last, unsure };
-}
-
-function keyOf({ who, computation }: Pick<Heard, 'who' | 'computation'>): string {
-  return `${who} ${computation}`;
-}
-
-function readNotification(json: string): Heard & { readonly to: readonly string[] | undefined } {
-  const { userId, anonymousId, traits, context, integrations, timestamp } = JSON.parse(json) as Notification;
-  const { computation_id, computation_key, sequence } = context.personas;
-  const { All: all = true, ...named } = integrations;
-  return {
-    who: userId === undefined ? anonymousKey(anonymousId!) : `user ${userId}`,
-    computation: Number(computation_id.replace(/^[a-z]+_/, '')),
-    value: traits[computation_key]!,
-    isAudience: computation_id.startsWith('aud_'),
-    sequence,
-    at: Date.parse(timestamp),
-    to: all ? undefined : Object.keys(named),
-  };
-}
-
 /** Ids that may hear of a person: the userId, or any of the ids of someone who has none. */
 function addresseesOf({ userId, ids }: NaivePerson): string[] {
   if (userId !== undefined) return [`user ${userId}`];
   return [...ids].filter((id) => id.startsWith(anonymousKey('')));
-}
-
-function anonymousKey(id: string): string {
-  return `anonymous ${id}`;
 }
 
 /** A place where profiles survive the process that wrote them. */

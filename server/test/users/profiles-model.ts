@@ -282,7 +282,6 @@ class World {
 
   /** Makes all profiles anew from the calls that are still stored. New ones come while that is done. */
   async #rebuild(): Promise<void> {
-    this.#note({ waived: 'all' });
     await this.#retried(() => this.#processor.rebuild({ dryRun: false }));
     this.#naive = new NaivePeople();
     for (const call of this.#calls.values()) this.#naive.take(call);

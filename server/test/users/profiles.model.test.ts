@@ -78,6 +78,35 @@ describe('as in the naive model', () => {
       }),
   );
 
+  test('a destination that is told every member again is told so though a rebuild begins meanwhile', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED, ANYBODY],
+      steps: [
+        order(U1),
+        { op: 'check' },
+        { op: 'repeat', nth: 0, name: 'crm' },
+        { op: 'repeat', nth: 1, name: 'erp' },
+        { op: 'rebuild' },
+      ],
+    }));
+
+  test.each([
+    { begins: 'once', again: [] },
+    { begins: 'twice', again: [{ op: 'slice' }, { op: 'rebuild' }] as const },
+  ])('a destination that is connected as a rebuild begins $begins is told every member', ({ again }) =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED],
+      steps: [
+        { op: 'connect', nth: 0, names: ['erp'] },
+        order(U1),
+        { op: 'check' },
+        { op: 'rebuild' },
+        { op: 'connect', nth: 0, names: ['crm', 'erp'] },
+        ...again,
+      ],
+    }),
+  );
+
   test('a user stays whose id an alias has given to somebody else who is deleted', () =>
     compareSteps(memoryPlace(), {
       definitions: [COUNTED],

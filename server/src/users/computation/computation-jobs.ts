@@ -85,8 +85,8 @@ export interface PlanTerms {
   readonly hearing: readonly string[];
   /** Names of those that have begun or ceased to since the record was stored, also where they have done both. */
   readonly switched?: readonly string[];
-  /** Ids of computations that were in force before all profiles were made anew. */
-  readonly rebuilt?: readonly number[];
+  /** Computations that were in force before all profiles were made anew, with their destinations then, where they are known. */
+  readonly rebuilt?: ReadonlyMap<number, readonly string[] | undefined>;
   /** Keys of the slots of a definition. */
   readonly slotKeysOf: (computation: Computation) => readonly string[];
   /** Whether a slot lacks events, so that a new definition must not go on with it. */
@@ -119,12 +119,24 @@ export function planComputations(
   }
   for (const now of wanted) {
     if (active.some(({ id }) => id === now.id) || isPrepared(waiting, now)) continue;
-    targets.push({ id: now.id, kind: terms.rebuilt?.includes(now.id) ? 'rebuilt' : 'new' });
+    targets.push(
+      terms.rebuilt?.has(now.id) ? rebuiltTarget(now, terms.rebuilt) : { id: now.id, kind: 'new' },
+    );
     preparing.push(now);
   }
   const slots = collectedSlots(record, terms);
   const now = { ...record, ...noteHearing(record, terms), active, jobs: waiting, slots };
   return withSlots(now, { targets, preparing }, terms);
+}
+
+/** Destinations that were connected since know nothing of what was sent before. */
+function rebuiltTarget(
+  { id, destinations }: Computation,
+  rebuilt: PlanTerms['rebuilt'] & object,
+): SyncTarget {
+  const before = rebuilt.get(id) ?? destinations;
+  const fresh = destinations.filter((name) => !before.includes(name));
+  return { id, kind: 'rebuilt', ...(fresh.length === 0 ? {} : { only: fresh }) };
 }
 
 /** What has changed in who hears of computations. */
@@ -280,6 +292,15 @@ export function newDestinations(
     for (const target of targets) if (target.id === id) names.push(...(target.only ?? []));
   }
   return names;
+}
+
+/** Destinations that somebody has asked to be told every member again, and whose walk has not come to a profile. */
+export function repeatedTo({ jobs }: ComputationRecord, id: number, profile: ProfileId): readonly string[] {
+  return jobs.flatMap(({ targets, walkedTo }) =>
+    walkedTo !== NOT_WALKED && profile <= walkedTo
+      ? []
+      : targets.flatMap((target) => (target.id === id ? (target.repeat ?? []) : [])),
+  );
 }
 
 function isPrepared(jobs: readonly ComputationJob[], now: Computation): boolean {

@@ -31,6 +31,7 @@ import {
   nextPass,
   planComputations,
   progressOf,
+  repeatedTo,
   startWalk,
   withHearing,
   withRepeat,
@@ -148,7 +149,7 @@ export class Computations implements ProfileComputations {
     });
     const oldestAt = await this.#arrivalOfOldest(bounds.first);
     this.#sentBefore = await SentBefore.read(store);
-    const rebuilt = this.#sentBefore?.computations ?? [];
+    const rebuilt = this.#sentBefore?.computations ?? new Map();
     const failures = new ComputationFailures(await store.document(FAILURES_DOCUMENT));
     const isBroken = (slot: number) => failures.hasSlot(slot);
     const terms = {
@@ -190,10 +191,10 @@ export class Computations implements ProfileComputations {
   async forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>> {
     const record = this.#record;
     // A walk that has not come to a profile is lost with the record of it.
-    const documents = await SentBefore.collect(store, definitions, (id, profile) => [
-      ...newDestinations(record, id, profile),
-      ...record.unknown,
-    ]);
+    const documents = await SentBefore.collect(store, definitions, (id, profile) => ({
+      fresh: [...newDestinations(record, id, profile), ...record.unknown],
+      repeated: repeatedTo(record, id, profile),
+    }));
     const floor = await store.document(FLOOR_DOCUMENT);
     const { jobs: _, ...none } = NO_COMPUTATIONS;
     const { hearing, switched, nextSlot } = record;

@@ -280,20 +280,24 @@ describe('a first sync', () => {
     expect(slice(sync, members[0]!, NOW + 5000)).toEqual([]);
   });
 
-  it('tells a new destination alone what the others know, with another messageId', () => {
-    const sync = syncOf([VIPS]);
-    const state = told(sync, user(5, 'u1'), { 12: true });
-    sync.configure([{ ...VIPS, destinations: ['crm', 'warehouse'] }]);
-    sync.visit(5, [{ id: 12, kind: 'destinations', only: ['warehouse'] }]);
-    expect(slice(sync, state, NOW)).toEqual([
-      expect.objectContaining({
-        messageId: `aud_12_v3_1.5.${NOW}`,
-        traits: { vip_users: true },
-        integrations: { All: false, warehouse: true },
-      }),
-    ]);
-    expect(slice(sync, state, NOW + 5000)).toEqual([]);
-  });
+  // Also one that was connected with another definition, or while all profiles are made anew.
+  it.each(['destinations', 'edited', 'rebuilt'] as const)(
+    'tells a new destination alone what the others know, with another messageId (%s)',
+    (kind) => {
+      const sync = syncOf([VIPS]);
+      const state = told(sync, user(5, 'u1'), { 12: true });
+      sync.configure([{ ...VIPS, destinations: ['crm', 'warehouse'] }]);
+      sync.visit(5, [{ id: 12, kind, only: ['warehouse'] }]);
+      expect(slice(sync, state, NOW)).toEqual([
+        expect.objectContaining({
+          messageId: `aud_12_v3_1.5.${NOW}`,
+          traits: { vip_users: true },
+          integrations: { All: false, warehouse: true },
+        }),
+      ]);
+      expect(slice(sync, state, NOW + 5000)).toEqual([]);
+    },
+  );
 });
 
 describe('a destination that hears nothing for a while', () => {

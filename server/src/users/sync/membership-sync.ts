@@ -323,7 +323,7 @@ export class MembershipSync {
     const recipient = this.#recipientOf(state, computation, computed.sent);
     if (recipient === undefined) return notifications;
     const { value } = computed;
-    const sent = kind === 'destinations' ? withNew(computed.sent, only) : computed.sent;
+    const sent = only.length === 0 ? computed.sent : withNew(computed.sent, only);
     if (differs(sent, value, computation)) {
       computed.sent = sent;
       return [...notifications, ...this.#tellChange(state, computation, { recipient, computed, now })];

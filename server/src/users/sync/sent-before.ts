@@ -13,7 +13,16 @@ import { walkProfiles } from '../identity/walk.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from './membership-sync.ts';
 import { everyRecipientOf, identityIn, keyOf, type Recipient, recipientIn } from './recipient.ts';
-import { behind, isNothing, NOTHING_SENT, type Sent, withNew, withOwed, withUnsure } from './sent.ts';
+import {
+  behind,
+  isMember,
+  isNothing,
+  NOTHING_SENT,
+  type Sent,
+  withNew,
+  withOwed,
+  withUnsure,
+} from './sent.ts';
 
 /** The document that says how many parts there are and of which computations. */
 const HEAD = 'told-before';
@@ -22,9 +31,20 @@ const PART = 1000;
 
 interface Head {
   readonly computations: readonly number[];
+  /** Names of their destinations then, by id; absent in documents of earlier programs. Any other knows nothing of what was sent. */
+  readonly destinations?: Readonly<Record<string, readonly string[]>>;
   readonly parts: number;
   /** Absent in documents of earlier programs, which kept the values alone. */
   readonly format?: 2;
+}
+
+/** Names of destinations, by id of the computation; undefined where they are not known. */
+export type RebuiltComputations = ReadonlyMap<number, readonly string[] | undefined>;
+
+/** Destinations that a walk has still to tell of a profile: those that know nothing, and those that are to hear once more of members. */
+interface Waiting {
+  readonly fresh: readonly string[];
+  readonly repeated: readonly string[];
 }
 
 /** What was sent of one recipient, by id of the computation. */
@@ -39,16 +59,18 @@ type SentOf = Readonly<Record<string, Sent>>;
  * moves there when the walk comes to the profile, and is stored there with the same slice.
  */
 export class SentBefore {
-  /** Ids of computations that were in force before. */
-  readonly computations: readonly number[];
+  readonly #head: Omit<Head, 'parts' | 'format'>;
   readonly #parts: Map<string, SentOf>[];
   /** The number of the part of each recipient. */
   readonly #partOf = new Map<string, number>();
   /** Parts that are to be stored with the slice at work. */
   readonly #changed = new Set<number>();
 
-  private constructor(computations: readonly number[], parts: Map<string, SentOf>[]) {
-    this.computations = computations;
+  private constructor(
+    { computations, destinations }: Omit<Head, 'parts' | 'format'>,
+    parts: Map<string, SentOf>[],
+  ) {
+    this.#head = { computations, ...(destinations === undefined ? {} : { destinations }) };
     this.#parts = parts;
     for (const [nth, part] of parts.entries()) for (const key of part.keys()) this.#partOf.set(key, nth);
   }
@@ -62,35 +84,59 @@ export class SentBefore {
       const part = (await store.document(nameOf(nth))) as Readonly<Record<string, unknown>> | undefined;
       parts.push(new Map(Object.entries(part ?? {}).map(([key, sent]) => [key, sentIn(sent, head)])));
     }
-    return new SentBefore(head.computations, parts);
+    return new SentBefore(head, parts);
+  }
+
+  /** The computations that were in force before, with the names of those that were their destinations, where that is known. */
+  get computations(): RebuiltComputations {
+    const { computations, destinations = {} } = this.#head;
+    return new Map(computations.map((id) => [id, destinations[id]]));
   }
 
   /**
-   * What destinations were sent by what profiles know of it, as the documents for a store that is cleared. `newOnes`: those that count as new
-   * for a computation and a profile.
+   * What destinations were sent by what profiles know of it, as the documents for a store that is cleared. `awaited`: those that count as new
+   * for a computation and a profile, and those that are to be told once more who is a member.
    */
   static async collect(
     store: ProfileStore,
     computations: readonly Computation[],
-    newOnes: (computation: number, profile: ProfileId) => readonly string[],
+    awaited: (computation: number, profile: ProfileId) => Waiting,
   ): Promise<Record<string, Json>> {
     const before = await SentBefore.read(store);
     // A rebuild that has not come to its end has told only a part of them.
-    const all = new Map(before === undefined ? [] : before.#parts.flatMap((part) => [...part]));
+    const all = new Map(before?.awaiting(computations, (id) => awaited(id, Number.POSITIVE_INFINITY)));
     const add = (key: string, id: number, sent: Sent) => all.set(key, { ...all.get(key), [id]: sent });
     for await (const profile of walkProfiles(store)) {
       for (const computation of computations) {
         const sent = profile.computed.get(computation.id)?.sent ?? NOTHING_SENT;
         const { owed = [], ...known } = sent;
-        const fresh = newOnes(computation.id, profile.id);
-        const current = fresh.length === 0 || isNothing(known) ? known : withNew(known, fresh);
+        const current = withAwaited(known, computation, awaited(computation.id, profile.id));
         for (const { to, destinations } of owed)
           add(to, computation.id, { ...current, value: undefined, known: knownAsMember(destinations) });
         const recipient = everyRecipientOf(profile, computation);
         if (recipient !== undefined && !isNothing(current)) add(keyOf(recipient), computation.id, current);
       }
     }
-    return documentsOf({ computations: computations.map(({ id }) => id) }, [...all]);
+    const destinations = Object.fromEntries(computations.map(({ id, destinations }) => [id, destinations]));
+    return documentsOf({ computations: computations.map(({ id }) => id), destinations }, [...all]);
+  }
+
+  /** What was sent of everybody to whom no walk has come, with what destinations wait for. */
+  awaiting(
+    computations: readonly Computation[],
+    awaited: (computation: number) => Waiting,
+  ): [string, SentOf][] {
+    const all = this.#parts.flatMap((part) => [...part]);
+    for (const computation of computations) {
+      const { id } = computation;
+      const by = awaited(id);
+      if (by.fresh.length + by.repeated.length === 0) continue;
+      for (const entry of all) {
+        const { [id]: sent } = entry[1];
+        if (sent !== undefined) entry[1] = { ...entry[1], [id]: withAwaited(sent, computation, by) };
+      }
+    }
+    return all;
   }
 
   /**
@@ -173,7 +219,7 @@ export class SentBefore {
     }
     this.#parts.pop();
     slice.document(nameOf(nth), null);
-    const head: Head = { computations: this.computations, parts: nth, format: 2 };
+    const head: Head = { ...this.#head, parts: nth, format: 2 };
     slice.document(HEAD, head as unknown as Json);
     return true;
   }
@@ -183,7 +229,7 @@ export class SentBefore {
     const all = this.#parts.flatMap((part) => [...part]);
     const rest = all.filter(([key]) => !gone.has(key));
     if (rest.length === all.length) return undefined;
-    const documents = documentsOf({ computations: this.computations }, rest);
+    const documents = documentsOf(this.#head, rest);
     for (let nth = 0; nth < this.#parts.length; nth++) documents[nameOf(nth)] ??= null;
     return documents;
   }
@@ -205,7 +251,7 @@ export class SentBefore {
 }
 
 function documentsOf(
-  head: Pick<Head, 'computations'>,
+  head: Omit<Head, 'parts' | 'format'>,
   entries: readonly (readonly [string, SentOf])[],
 ): Record<string, Json> {
   const documents: Record<string, Json> = {};
@@ -214,6 +260,14 @@ function documentsOf(
     documents[nameOf(nth)] = jsonOf(new Map(entries.slice(nth * PART, (nth + 1) * PART)));
   documents[HEAD] = { ...head, parts, format: 2 } as unknown as Json;
   return documents;
+}
+
+/** What was sent, where some destinations count as new and others are to be told once more who is a member. */
+function withAwaited(known: Sent, computation: Computation, { fresh, repeated }: Waiting): Sent {
+  const sent = fresh.length === 0 || isNothing(known) ? known : withNew(known, fresh);
+  const others = repeated.filter((name) => !fresh.includes(name));
+  const isTold = sent.value !== undefined && isMember(computation, sent.value);
+  return isTold && others.length > 0 ? withUnsure(sent, others) : sent;
 }
 
 function jsonOf(part: ReadonlyMap<string, SentOf>): Json {

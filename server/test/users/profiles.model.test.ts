@@ -19,6 +19,8 @@ const RECENT: Computation = { ...COUNTED, definition: { ...ORDERS, within: DAY }
 /** Nobody who has ordered is a member of the second one, nor is anybody who has no userId. */
 const ANYBODY = audience({ op: '>=', value: ORDERS, to: 0 }, true);
 const NOBODY = audience({ op: '<', value: ORDERS, to: 0 }, false);
+/** Whoever has ordered twice is no member of this one. */
+const FEW = audience({ op: '<', value: ORDERS, to: 2 }, false);
 
 const A1 = { anonymousId: 'a1' } as const;
 const U1 = { userId: 'u1' } as const;
@@ -105,6 +107,26 @@ describe('as in the naive model', () => {
         ...again,
       ],
     }),
+  );
+
+  test.each([
+    { meanwhile: 'nothing', steps: [] },
+    { meanwhile: 'a rebuild', steps: [{ op: 'rebuild' }] as const },
+  ])(
+    'a destination that is connected again hears of who is no member any more ($meanwhile meanwhile)',
+    ({ steps }) =>
+      compareSteps(memoryPlace(), {
+        definitions: [COUNTED, FEW],
+        steps: [
+          order(U1),
+          { op: 'check' },
+          { op: 'connect', nth: 1, names: [] },
+          ...several(3),
+          ...steps,
+          { op: 'connect', nth: 1, names: ['erp'] },
+          order(U1),
+        ],
+      }),
   );
 
   test('a user stays whose id an alias has given to somebody else who is deleted', () =>

@@ -323,7 +323,10 @@ export class MembershipSync {
     const recipient = this.#recipientOf(state, computation, computed.sent);
     if (recipient === undefined) return notifications;
     const { value } = computed;
-    const sent = only.length === 0 ? computed.sent : withNew(computed.sent, only);
+    // One that was connected before may have heard of a member: it hears so too when that is over by now.
+    const mayKnow = computed.sent.value !== undefined && isMember(computation, computed.sent.value);
+    const asNew = mayKnow ? withUnsure : withNew;
+    const sent = only.length === 0 ? computed.sent : asNew(computed.sent, only);
     if (differs(sent, value, computation)) {
       computed.sent = sent;
       return [...notifications, ...this.#tellChange(state, computation, { recipient, computed, now })];

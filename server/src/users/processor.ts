@@ -306,6 +306,8 @@ export class Processor implements UsersProcessor {
       const { store, computations } = this.#options;
       // Settings that have just changed are noted first.
       await this.#slice().catch(() => {});
+      // What is in memory may be ahead of the store where that failed.
+      await this.#current();
       await store.clear(await computations.forRebuild(store, this.#settings.computations));
       this.#forget();
     }

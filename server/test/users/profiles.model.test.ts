@@ -92,6 +92,18 @@ describe('as in the naive model', () => {
       ],
     }));
 
+  test('a walk whose commit failed counts for nothing in the rebuild behind it', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED],
+      steps: [
+        order(U1),
+        { op: 'check' },
+        { op: 'repeat', nth: 0, name: 'crm' },
+        { op: 'failing commit' },
+        { op: 'rebuild' },
+      ],
+    }));
+
   test.each([
     { begins: 'once', again: [] },
     { begins: 'twice', again: [{ op: 'slice' }, { op: 'rebuild' }] as const },

@@ -24,6 +24,7 @@ export type Between =
   | { readonly enabled: number }
   | { readonly uncertain: readonly string[] }
   | { readonly asked: number }
+  | { readonly disconnected: number }
   | { readonly waived: number | 'all' };
 
 /** An event of a computation, as far as the model reads it. */
@@ -44,12 +45,14 @@ interface Notification {
 
 /**
  * What was heard last of whom, by id and computation. `unsure`: nothing since the computation was enabled again. An id that was
- * merged into another while it was disabled hears nothing any more. `owed`: members whom nothing was heard of since it was asked for.
+ * merged into another while it was disabled hears nothing any more. `owed`: members whom nothing was heard of since it was asked for. `stale`:
+ * nothing since the destination was disconnected, and nobody knows later what it heard before.
  */
 export function lastHeard(all: readonly (Heard | Between)[]): {
   readonly last: ReadonlyMap<string, Json>;
   readonly unsure: ReadonlySet<string>;
   readonly owed: ReadonlySet<string>;
+  readonly stale: ReadonlySet<string>;
 } {
   const last = new Map<string, Json>();
   const newest = new Map<string, Pick<Heard, 'sequence' | 'at'>>();
@@ -62,6 +65,7 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
   const asked = new Map<number, number>();
   const answered = new Map<string, number>();
   const owed = new Set<string>();
+  const stale = new Set<string>();
   for (const one of all) {
     if ('enabled' in one) {
       for (const key of last.keys()) {
@@ -76,6 +80,8 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
       asked.set(one.asked, (asked.get(one.asked) ?? 0) + 1);
       for (const [key, value] of last)
         if (key.endsWith(` ${one.asked}`) && value !== false && value !== null) owed.add(key);
+    } else if ('disconnected' in one) {
+      for (const key of last.keys()) if (key.endsWith(` ${one.disconnected}`)) stale.add(key);
     } else if ('waived' in one) {
       for (const key of owed) if (one.waived === 'all' || key.endsWith(` ${one.waived}`)) owed.delete(key);
     } else if ('deleted' in one) {
@@ -92,6 +98,7 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
       expect([key, at]).toEqual([key, Math.max(at, before.at)]);
       newest.set(key, one);
       owed.delete(key);
+      stale.delete(key);
       const left = repeated.get(key) ?? 0;
       const isRepeated = isDeepStrictEqual(last.get(key) ?? (isAudience ? false : null), value);
       const doubts = uncertain.get(key) ?? 0;
@@ -108,7 +115,7 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
       unsure.delete(key);
     }
   }
-  return { last, unsure, owed };
+  return { last, unsure, owed, stale };
 }
 
 export function keyOf({ who, computation }: Pick<Heard, 'who' | 'computation'>): string {

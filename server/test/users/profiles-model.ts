@@ -165,6 +165,10 @@ class World {
       names.filter((name) => !destinations.includes(name)),
     );
     this.#note({ waived: id });
+    this.#note(
+      { disconnected: id },
+      DESTINATIONS.filter((name) => !names.includes(name)),
+    );
     this.#computations = this.#computations.with(nth, { ...computation, destinations: names });
     await this.#configure();
   }
@@ -409,7 +413,7 @@ class World {
 
   /** Expects that the events tell a destination every member and every value, and never the same one twice. */
   #compareHeard(name: DestinationName): void {
-    const { last, unsure, owed } = lastHeard(this.#heard[name]);
+    const { last, unsure, owed, stale } = lastHeard(this.#heard[name]);
     if (!this.#hearing.includes(name)) return;
     const computations = this.#computations.filter(
       ({ enabled, destinations }) => enabled && destinations.includes(name),
@@ -429,7 +433,8 @@ class World {
         expect(heard.length).toBeLessThanOrEqual(1);
         const known = heard[0]?.value ?? (isAudience ? false : null);
         const isAddressed = person.userId !== undefined || (isAudience && after!.get(id) === true);
-        if (isAddressed && !isDeepStrictEqual(known, before!.get(id))) {
+        const isOver = after!.get(id) === (isAudience ? false : null) && told.some((key) => stale.has(key));
+        if (isAddressed && !isOver && !isDeepStrictEqual(known, before!.get(id))) {
           expect([told, known]).toEqual([told, after!.get(id)]);
         }
       }

@@ -43,7 +43,7 @@ export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
   whenDisabled: 'While disabled, calls are',
   dedupeWindow: 'A repeated messageId is a duplicate within',
   rateLimit: 'Calls a second',
-  rateLimitPerAddress: 'Calls a second from one address',
+  rateLimitPerAddress: 'Limit for one address',
   ip: 'The address of a caller, context.ip, is',
   trust: 'Its write keys are',
 };

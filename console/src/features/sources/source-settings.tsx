@@ -41,7 +41,7 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
       <dt>Calls a second</dt>
       <dd>{rateLimit ?? 'no limit'}</dd>
       <dt>{SOURCE_LABELS.rateLimitPerAddress}</dt>
-      <dd>{rateLimitPerAddress === 0 ? 'no limit' : rateLimitPerAddress}</dd>
+      <dd>{rateLimitPerAddress === 0 ? 'no limit' : `${rateLimitPerAddress} calls a second`}</dd>
       <dt>Address of the caller</dt>
       <dd>{ADDRESS_RULES.find(({ value }) => value === ip)?.label ?? ip}</dd>
       <dt>Its write keys are</dt>
@@ -146,7 +146,7 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
         />
         <TextField
           label={SOURCE_LABELS.rateLimitPerAddress}
-          hint="0: no limit. Empty: 200 for public write keys, no limit for secret ones."
+          hint="Calls a second, 0: no limit. Empty: 200 for public keys, no limit for secret ones."
           error={faultOf(faults, 'rateLimitPerAddress')}
           inputMode="numeric"
           value={draft.rateLimitPerAddress}

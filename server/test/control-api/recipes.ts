@@ -187,14 +187,20 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
       return { names: { id: (await world.api<{ id: string }>('POST', 'regulations', wish)).id } };
     },
   },
+  postAudiencesNameSync: { done: () => ({ names: { name: 'buyers' }, body: { destination: 'crm' } }) },
+  postTraitsNameSync: { done: () => ({ names: { name: 'orders' }, body: { destination: 'crm' } }) },
   postSplits: {
-    done: (world) => ({ body: { ids: [{ userId: 'profiled' }, { userId: world.fresh('user') }] } }),
-    '200': () => ({ body: { ids: [{ userId: 'profiled' }, { userId: 'nobody' }], dryRun: true } }),
+    done: async (world) => ({
+      body: { ids: [{ userId: await world.profile() }, { userId: world.fresh('user') }] },
+    }),
+    '200': async (world) => ({
+      body: { ids: [{ userId: await world.profile() }, { userId: 'nobody' }], dryRun: true },
+    }),
     unknown_user: () => ({ body: { ids: [{ userId: 'nobody' }, { anonymousId: 'nobody' }] } }),
   },
   deleteSplitsId: {
     done: async (world) => {
-      const ids = [{ userId: 'profiled' }, { userId: world.fresh('user') }];
+      const ids = [{ userId: await world.profile() }, { userId: world.fresh('user') }];
       return { names: { id: (await world.api<{ id: string }>('POST', 'splits', { ids })).id } };
     },
   },

@@ -53,7 +53,7 @@ function recordsFor({ receiver, refusing, down }: Pick<Started, 'receiver' | 're
       { name: 'buyers', definition: "event('Order Placed')", destinations: ['crm'] },
       { name: 'loyal', definition: "audience('buyers') and computed('orders') >= 3" },
     ],
-    traits: [{ name: 'orders', definition: "event('Order Placed').count()" }],
+    traits: [{ name: 'orders', definition: "event('Order Placed').count()", destinations: ['crm'] }],
   };
 }
 

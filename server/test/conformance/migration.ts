@@ -271,8 +271,8 @@ function movesEverything(way: Way): void {
       sources: [{ ...SOURCE, name: 'new' }],
       destinations: [],
     });
-    // A removed source and a token have the two between.
-    expect(sources.map(({ id }) => id).sort()).toEqual([1, 4]);
+    // A removed source, a token and a split have the three between.
+    expect(sources.map(({ id }) => id).sort()).toEqual([1, 5]);
     // A duplicate within its window, an id that is new behind its window, and a new event.
     const at = START + 41 * HOUR;
     const again = [event('many0'), event('late'), event('brand new')];

@@ -74,7 +74,7 @@ function requestOf({ user, other, anonymousId = false, external }: SplitOptions,
   return { path: 'splits', method: 'POST', body: { ids: [{ userId: user }, second], ...more } };
 }
 
-/** What comes of a split, as lines. */
+/** Lines that say which profiles a split makes, and what destinations hear. */
 export function splitReport({ profiles, told, poorer }: ShownSplit): string {
   const none = ['They are ids of two profiles already, and stay so.'];
   const lines = profiles.map(({ userId, formerUserIds, anonymousIds, externalIds, events }) => {

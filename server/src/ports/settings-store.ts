@@ -10,10 +10,10 @@ import type {
   RecordName,
   Source,
   SourceRecord,
+  SplitRecord,
   TokenRecord,
   TraitRecord,
 } from '../model/settings.ts';
-import type { SplitRecord } from '../model/split.ts';
 import type { Time } from '../model/time.ts';
 import { StorageError } from './event-log.ts';
 

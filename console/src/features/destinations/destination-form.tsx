@@ -30,7 +30,7 @@ interface DestinationFormProps {
   /** The word on the button that saves it. */
   readonly action: string;
   readonly isNew?: boolean;
-  /** That of a stored destination with a public signature. */
+  /** Present for a stored destination with a public signature. */
   readonly publicKey?: PublicKey | undefined;
   readonly onChange: (draft: DestinationDraft) => void;
   /** Rejects with what the server finds wrong. */

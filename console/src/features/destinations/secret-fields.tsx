@@ -12,7 +12,7 @@ export type PublicKey = NonNullable<DestinationStatus['publicKey']>;
 
 interface SecretFieldsProps {
   readonly draft: DestinationDraft;
-  /** What is stored. */
+  /** The draft of the stored destination. */
   readonly initial: DestinationDraft;
   /** Absent while there is none. */
   readonly publicKey: PublicKey | undefined;

@@ -10,7 +10,7 @@ type Regulation = Answer<'/api/v1/regulations/{id}', 'get'>;
 
 const RULES = { identify: 'an event with both ids', alias: 'an alias', external: 'a shared external id' };
 
-/** What joined an id, in words: "an alias from website, event m2". */
+/** The event that joined an id, in words: "an alias from website, event m2". */
 export function joinText({ rule, source, messageId }: Join): string {
   if (rule === null) return 'an event that is not stored any more';
   const from = source === null ? '' : ` from ${source}`;

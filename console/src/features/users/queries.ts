@@ -163,16 +163,19 @@ export const suppressionsQuery = infiniteQueryOptions({
   getNextPageParam: ({ next }) => next,
 });
 
+interface RegulationBody {
+  readonly type: RegulationType;
+  readonly subjectIds?: string[];
+  readonly anonymousIds?: string[];
+  readonly confirm?: boolean;
+}
+
 /** Deletes or suppresses users, or ends their suppression. */
 export function useRegulate() {
   const refresh = useRefresh('regulations', 'suppressions', 'profiles', 'events');
   return useMutation({
-    mutationFn: async (body: {
-      readonly type: RegulationType;
-      readonly subjectIds?: string[];
-      readonly anonymousIds?: string[];
-      readonly confirm?: boolean;
-    }) => (await answer(api.POST('/api/v1/regulations', { body }))) as { readonly id: string },
+    mutationFn: async (body: RegulationBody) =>
+      (await answer(api.POST('/api/v1/regulations', { body }))) as { readonly id: string },
     onSuccess: refresh,
   });
 }
@@ -180,12 +183,7 @@ export function useRegulate() {
 /** Whom a regulation would take, with what joined each id. Nothing is done. */
 export function useForesee() {
   return useMutation({
-    mutationFn: async (body: {
-      readonly type: RegulationType;
-      readonly subjectIds?: string[];
-      readonly anonymousIds?: string[];
-      readonly confirm?: boolean;
-    }) =>
+    mutationFn: async (body: RegulationBody) =>
       (await answer(api.POST('/api/v1/regulations', { body: { ...body, dryRun: true } }))) as {
         readonly found: Subject[];
       },

@@ -125,7 +125,7 @@ export function RegulationDialog(props: RegulationDialogProps) {
         <JsonSwitch isJson={draft.isJson} onChange={(isJson) => put({ ...draft, isJson })} />
         {type !== 'UNSUPPRESS' && ids.length > 0 && (
           <Foreseen
-            // What was shown is of another request.
+            // A changed request is asked anew.
             key={JSON.stringify(requestOf(draft))}
             draft={draft}
             onConfirm={(wanted) => put({ ...draft, confirm: wanted })}

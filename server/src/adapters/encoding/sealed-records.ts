@@ -86,7 +86,7 @@ function openSecret(seal: SecretSeal, value: SealedText, { kind, name, path }: S
   );
 }
 
-/** What somebody reads whose process has not been given the key. */
+/** The message for a process that was not given the key. */
 export function unknownKey(needed: string, seal: SecretSeal): string {
   const given =
     seal.current === undefined ? 'and secrets.key is not set' : `and secrets.key is ${seal.current}`;

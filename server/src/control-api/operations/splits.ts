@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { SplitRecord } from '../../model/split.ts';
+import type { SplitRecord } from '../../model/settings.ts';
 import { isoTime } from '../../model/time.ts';
 import type { SplitId, SplitReport, Users } from '../../ports/users.ts';
 import { idInBody } from '../ids.ts';

@@ -88,7 +88,7 @@ export async function adoptKey(
   return records;
 }
 
-/** What was there before stays as deleted rows until their file is written anew, and so do the samples that statistics are made of. */
+/** Deleted rows keep earlier texts until their file is written anew, and so do the samples that statistics are made of. */
 async function removeRemnants({ query }: Session): Promise<void> {
   for (const statement of ['vacuum full record', 'analyze record', 'vacuum full pg_statistic'])
     await query(statement);

@@ -160,7 +160,7 @@ export class PostgresSettings implements SettingsStore {
 
   async #change(transaction: Transaction, changes: SettingsChanges): Promise<void> {
     const { removed = [], audit = [] } = changes;
-    // That of the store and not of this node: while a key is replaced, they differ.
+    // The key of the store counts, not that of this node: they differ while a key is replaced.
     const secretKey = await storedKeyName(transaction);
     if (secretKey !== undefined && !this.#seal.has(secretKey))
       throw new StorageError(unknownKey(secretKey, this.#seal));

@@ -72,6 +72,7 @@ function usersSettings(
     computations,
     identities,
     serverSources,
+    newestSource: Math.max(0, ...[...sources, ...gone.sources].map(({ id }) => id)),
     hearing,
     retention: { ...profileRetention(config, isBounded), protectedSources },
     apart: splits.map(({ keys }) => keys),

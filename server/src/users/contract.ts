@@ -48,6 +48,8 @@ export interface UsersSettings {
   readonly identities: IdentitySettings;
   /** Ids of the sources whose calls may join users. Those of any other, also of one that was removed, join anonymous ids to a user alone. */
   readonly serverSources: readonly number[];
+  /** The highest id of a source so far. Another node may have stored events of a newer one, whose trust is not known here yet. Absent: all are known. */
+  readonly newestSource?: number;
   /** Names of the destinations that hear of computations: enabled, and with a filter that lets their events through. */
   readonly hearing: readonly string[];
   readonly retention: ProfileRetention;

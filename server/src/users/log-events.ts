@@ -45,6 +45,20 @@ export function readEvents(page: LogPage, reader: IdentityReader, settings: Read
   return { events, unreadable };
 }
 
+/** A page up to its first event of a source that is newer than this one. */
+export function upToNewer(page: LogPage, newestSource: number): LogPage {
+  const lines = page.sources.findIndex((source) => source > newestSource);
+  if (lines < 0) return page;
+  const { starts, sources, times } = page;
+  return {
+    ...page,
+    starts: starts.subarray(0, lines + 1),
+    sources: sources.subarray(0, lines),
+    times: times.subarray(0, lines),
+    next: page.first + lines,
+  };
+}
+
 /** The events of a page that have one of these texts as their userId, anonymousId or previousId. What cannot be read is left out. */
 export function readEventsOf(
   ids: ReadonlySet<string>,

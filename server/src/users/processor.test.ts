@@ -58,6 +58,8 @@ class World {
   /** Called before and after each erasure of the store; may throw. */
   onErase: () => void = () => {};
   onErased: () => void = () => {};
+  /** Called before each page of the log is read. */
+  onPage: () => void = () => {};
 
   constructor(computations: readonly Computation[] = []) {
     this.computations = computations;
@@ -65,8 +67,15 @@ class World {
 
   async restart(): Promise<this> {
     const store = openMemoryProfiles(this.profiles);
+    const reader = openMemoryLogReader(this.contents);
     this.processor = createProcessor({
-      reader: openMemoryLogReader(this.contents),
+      reader: {
+        ...reader,
+        page: (...asked) => {
+          this.onPage();
+          return reader.page(...asked);
+        },
+      },
       store: {
         ...store,
         commit: async (changes) => {
@@ -241,12 +250,15 @@ describe('the processor', () => {
   test('an event that is newer than settings that wait counts by these', async () => {
     const world = await new World().restart();
     // The slice has begun when a source is added and sends its first calls.
-    const begun = world.processor.slice();
-    world.processor.settingsWait();
     const added = 2;
-    world.store('track', { userId: 'bob', event: 'Order' }, added);
-    world.store('alias', { previousId: 'bob', userId: 'ann' }, added);
-    expect(await begun).toMatchObject({ hasMore: true });
+    world.onPage = () => {
+      world.onPage = () => {};
+      // The message is on its way when the page is read.
+      setImmediate(() => world.processor.settingsWait());
+      world.store('track', { userId: 'bob', event: 'Order' }, added);
+      world.store('alias', { previousId: 'bob', userId: 'ann' }, added);
+    };
+    expect(await world.processor.slice()).toMatchObject({ hasMore: true });
     expect(world.profiles.states.size).toBe(0);
     await world.processor.configure({
       computations: [],
@@ -258,6 +270,40 @@ describe('the processor', () => {
     });
     await world.catchUp();
     expect(await world.processor.profile({ userId: 'ann' })).toMatchObject({ formerUserIds: ['bob'] });
+  });
+
+  test('events of a source that another node has added wait until it is known here, and not for ever', async () => {
+    const world = await new World().restart();
+    const settings = {
+      computations: [],
+      identities: DEFAULT_IDENTITY_SETTINGS,
+      hearing: [],
+      retention: KEEP_PROFILES,
+    };
+    await world.processor.configure({ ...settings, serverSources: [SITE], newestSource: SITE });
+    world.store('track', { userId: 'first', event: 'Order' });
+    world.store('track', { userId: 'bob', event: 'Order' }, 2);
+    world.store('alias', { previousId: 'bob', userId: 'ann' }, 2);
+    world.store('track', { userId: 'last', event: 'Order' });
+    expect(await world.processor.slice()).toMatchObject({ done: 1, hasMore: false });
+    // A question is answered with what is known.
+    expect(await world.profile('bob')).toBeUndefined();
+    expect(await world.profile('first')).toBeDefined();
+    await world.processor.configure({ ...settings, serverSources: [SITE, 2], newestSource: 2 });
+    await world.catchUp();
+    expect(await world.profile('ann')).toMatchObject({ formerUserIds: ['bob'] });
+    expect(await world.profile('last')).toBeDefined();
+
+    world.store('track', { userId: 'carl', event: 'Order' }, 7);
+    world.store('alias', { previousId: 'carl', userId: 'dora' }, 7);
+    await world.catchUp();
+    expect(await world.profile('carl')).toBeUndefined();
+    await world.clock.pass(30 * SECOND);
+    await world.catchUp();
+    expect(await world.profile('carl')).toMatchObject({ userId: 'carl', formerUserIds: [] });
+    world.store('track', { userId: 'emma', event: 'Order' }, 7);
+    await world.catchUp();
+    expect(await world.profile('emma')).toBeDefined();
   });
 
   test('a time in the future counts as the time of arrival', async () => {

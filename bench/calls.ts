@@ -17,9 +17,7 @@ export class CallTemplate {
   constructor(events: readonly object[], writeKey = 'bench') {
     const isBatch = events.length !== 1;
     const body = JSON.stringify(isBatch ? { batch: events, sentAt: new Date().toISOString() } : events[0]);
-    const text =
-      `POST /v1/${isBatch ? 'batch' : 'track'} HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic ${btoa(`${writeKey}:`)}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+    const text = requestOf(isBatch ? 'batch' : 'track', body, writeKey);
     this.#bytes = Buffer.from(text);
     this.#idsAt = [...text.matchAll(new RegExp(PLACEHOLDER, 'g'))].map(({ index }) => index);
   }
@@ -30,6 +28,18 @@ export class CallTemplate {
       request.write(generator + (nextId++).toString(16).padStart(36 - generator.length, '0'), at, 'latin1');
     return request;
   }
+}
+
+/** A request of the receiving API that is sent once. */
+export function writeRequest(path: string, body: object, writeKey: string): Buffer {
+  return Buffer.from(requestOf(path, JSON.stringify(body), writeKey));
+}
+
+function requestOf(path: string, body: string, writeKey: string): string {
+  return (
+    `POST /v1/${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic ${btoa(`${writeKey}:`)}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  );
 }
 
 /** 600 bytes of JSON, give or take a digit: a track call as a server-side library sends it. */

@@ -176,6 +176,27 @@ describe('the service of the users thread', () => {
     expect(reports.at(-1)).toMatchObject({ behind: 0, applied: 60 });
   });
 
+  it('does not rest while a processor is free, however fast the log grows', async () => {
+    const clock = handClock(START);
+    const stored = events(60);
+    const append = (from: number) => log.log.append(batch(stored.slice(from, from + 20)));
+    await append(0);
+    const later = [20, 40];
+    let processorTime = 0;
+    faults.meanwhile = async () => {
+      await new Promise<void>((resolve) => clock.after(100, resolve));
+      processorTime += 100;
+      const from = later.shift();
+      if (from !== undefined) await append(from);
+    };
+    start({ clock, processorTime: () => processorTime });
+    for (let nth = 1; nth <= 6; nth++) {
+      await clock.passUntil(() => reports.length === nth, 100);
+      expect(reports.at(-1)).toMatchObject({ applied: 10 * nth });
+    }
+    expect(reports.at(-1)).toMatchObject({ behind: 0 });
+  });
+
   it('rests nineteen times as long after a slice that shared its processor with a busy main thread, until that is free', async () => {
     const clock = handClock(START);
     await log.log.append(batch(events(60)));

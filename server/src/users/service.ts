@@ -25,8 +25,8 @@ interface Rest {
 }
 
 /**
- * While the log grows faster than profiles can follow they lag in any case, and what they would do costs calls and deliveries, which
- * share the processor's caches and the disk with the thread of the lowest priority too.
+ * While the log grows faster than profiles can follow on a processor that they share, they lag in any case, and what they would do costs calls
+ * and deliveries, which share the processor's caches and the disk with the thread of the lowest priority too.
  */
 const BEHIND_THE_LOG: Rest = { perSlice: 2, longest: 2000 };
 
@@ -318,7 +318,7 @@ export class UsersService {
     const isCrowded = processorTime - begun.processorTime < CROWDED * took;
     let rest: Rest | undefined;
     if (this.#isMainThreadBusy && isCrowded) rest = BESIDE_FULL_LOAD;
-    else if (hasLogOutgrown) rest = BEHIND_THE_LOG;
+    else if (hasLogOutgrown && isCrowded) rest = BEHIND_THE_LOG;
     const pause = rest === undefined ? 0 : Math.min(rest.longest, rest.perSlice * took);
     this.#restsUntil = at + pause;
     return pause;

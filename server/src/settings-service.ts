@@ -1,3 +1,4 @@
+import { sourceNames } from './model/settings.ts';
 import { type PublicKey, publicKeyOf } from './model/signing-key.ts';
 import {
   type SettingsChanges,
@@ -73,11 +74,11 @@ export class SettingsService {
 
 /** Returns the name of a source by its id, also of a removed one: its events are still delivered. */
 export function sourceNameLookup(settings: SettingsService): (id: number) => string {
-  let names = new Map<number, string>();
-  settings.follow(({ sources, gone }) => {
-    names = new Map([...gone.sources, ...sources].map(({ id, name }) => [id, name]));
+  let nameOf = sourceNames(settings.now());
+  settings.follow((now) => {
+    nameOf = sourceNames(now);
   });
-  return (id) => names.get(id) ?? `#${id}`;
+  return (id) => nameOf(id);
 }
 
 /** Returns the public key of a destination by the id of the key; undefined for ids of no key that is in use. */

@@ -75,6 +75,18 @@ export function rateLimitPerAddressOf(source: Pick<Source, 'trust' | 'rateLimitP
 
 const CLIENT_RATE_PER_ADDRESS = 200;
 
+/** Tells the name of a source by its id, also of one that was removed; `#7` for one that nobody knows. */
+export function sourceNames({
+  sources,
+  gone,
+}: {
+  readonly sources: readonly Source[];
+  readonly gone: { readonly sources: readonly Source[] };
+}): (id: number) => string {
+  const names = new Map([...gone.sources, ...sources].map(({ id, name }) => [id, name]));
+  return (id) => names.get(id) ?? `#${id}`;
+}
+
 /** The source of the events of audiences and computed traits. No other source may have this name. */
 export const AUDIENCES_SOURCE: SourceRecord = {
   name: 'audiences',

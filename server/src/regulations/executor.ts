@@ -1,7 +1,7 @@
 import type { Destination, Plan } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { isDeleting, isSuppressing, type RegulationSubject, userIdsOf } from '../model/regulation.ts';
-import type { Source } from '../model/settings.ts';
+import { type Source, sourceNames } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { DeliveryHistories } from '../ports/delivery-queue.ts';
@@ -269,7 +269,7 @@ export class RegulationExecutor {
       : ({ step: 'clean' } as const);
     await regulations.advance(id, {
       ...{ ...next, overallStatus: 'RUNNING', subjects: found, unknown },
-      joined: countJoined(found, this.#sourceName()),
+      joined: countJoined(found, sourceNames(this.#dependencies.settings())),
       ...(leftOut === 0 ? {} : { leftOut }),
       ...(belongToUsers === 0 ? {} : { belongToUsers }),
     });
@@ -432,7 +432,7 @@ export class RegulationExecutor {
 
   async #historiesOf({ notifications, positions, ended }: Awaited): Promise<NotificationHistory[]> {
     const { history, clock } = this.#dependencies;
-    const sourceName = this.#sourceName();
+    const sourceName = sourceNames(this.#dependencies.settings());
     const open = notifications.map((_, place) => place).filter((place) => ended[place] === undefined);
     const histories = [...ended];
     for (let from = 0; from < open.length; from += HISTORIES_AT_ONCE) {
@@ -503,12 +503,7 @@ export class RegulationExecutor {
     regulation: StoredRegulation,
     subjects: readonly RegulationSubject[],
   ): DeleteNotification[] {
-    return notificationsOf(regulation, subjects, this.#sourceName());
-  }
-
-  #sourceName(): (id: number) => string {
-    const names = new Map(this.#allSources().map(({ id, name }) => [id, name]));
-    return (id) => names.get(id) ?? String(id);
+    return notificationsOf(regulation, subjects, sourceNames(this.#dependencies.settings()));
   }
 
   #allSources(): readonly Source[] {

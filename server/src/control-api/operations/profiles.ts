@@ -1,11 +1,11 @@
 import * as z from 'zod';
+import { sourceNames } from '../../model/settings.ts';
 import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { Profile, UserIdentity, Users } from '../../ports/users.ts';
 import { faultOf, idAsJson, idInQuery } from '../ids.ts';
 import { type ApiOperation, DryRunResult, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { sourceNames } from '../source-names.ts';
 
 export interface ProfileOperationDependencies {
   readonly users: Pick<Users, 'profile' | 'rebuild'>;

@@ -8,6 +8,7 @@ import {
   type RegulationSubject,
   type Suppression,
 } from '../../model/regulation.ts';
+import { sourceNames } from '../../model/settings.ts';
 import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { RegulationRequest, RegulationRequests } from '../../regulations/contract.ts';
@@ -21,7 +22,6 @@ import {
 } from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import { Problem } from '../problem.ts';
-import { sourceNames } from '../source-names.ts';
 
 export interface RegulationOperationDependencies {
   readonly regulations: RegulationRequests;

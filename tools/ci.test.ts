@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { durationsOf, filesOf, GATE, LONG, type Summary, secondsOf, tableOf } from './ci.ts';
+import { durationsOf, failuresOf, filesOf, GATE, LONG, type Summary, secondsOf, tableOf } from './ci.ts';
 import { leftBehind } from './left-behind.ts';
 
 const step = { isReportOnly: false, code: 0, seconds: 61.4, processorSeconds: 80, left: [], files: {} };
@@ -58,6 +58,29 @@ describe('a summary', () => {
       ['e2e c.test.ts', 9000],
       ['unit tools/a.test.ts', 1500],
     ]);
+  });
+
+  it('names the tests that failed, each once and with its error', () => {
+    const output = [
+      ' ✓ |e2e| server/test/e2e/sync.test.ts (3 tests) 900ms',
+      ' FAIL  |e2e| server/test/e2e/tail.test.ts > the tail > follows',
+      'Error: waited 240 s until it follows; the last look: false',
+      ' ❯ until server/test/support/until.ts:33:13',
+      ' FAIL  |unit| server/src/one.test.ts > adds',
+      'AssertionError: expected 1 to be 2',
+      ' FAIL  |e2e| server/test/e2e/tail.test.ts > the tail > follows',
+      'Error: waited 240 s until it follows; the last look: false',
+      '--- FAIL: TestFlush (0.01s)',
+      '    client_test.go:7: got 1',
+      '    --- FAIL: TestFlush/twice (0.00s)',
+    ].join('\n');
+    expect(failuresOf(output)).toEqual([
+      '|e2e| server/test/e2e/tail.test.ts > the tail > follows: Error: waited 240 s until it follows; the last look: false',
+      '|unit| server/src/one.test.ts > adds: AssertionError: expected 1 to be 2',
+      'FAIL: TestFlush',
+      'FAIL: TestFlush/twice',
+    ]);
+    expect(failuresOf('all is well')).toEqual([]);
   });
 });
 

@@ -260,6 +260,21 @@ const say = (text: string) => process.stdout.write(`${text}\n`);
 /** The last lines of a failed step are printed again at the end: whoever reads a log of thousands of lines starts there. */
 const REPEATED_LINES = 80;
 
+/** Tests that are named at the end of all, for each failed step. */
+const NAMED_FAILURES = 10;
+
+/** The tests that failed, each with the first line of its error, as vitest and Go tell of them. */
+export function failuresOf(output: string): string[] {
+  const lines = output.split('\n');
+  const named = lines.flatMap((line, nth) => {
+    const test = /(?<=^ FAIL {2}).+|(?<=^\s*--- )FAIL: \S+/.exec(line)?.[0];
+    if (test === undefined) return [];
+    const error = lines.slice(nth + 1, nth + 4).find((after) => /^\w*Error\b/.test(after));
+    return error === undefined ? test : `${test}: ${error}`;
+  });
+  return [...new Set(named)];
+}
+
 interface Options {
   readonly seed?: string | undefined;
   readonly only?: string | undefined;
@@ -296,6 +311,9 @@ async function runList(list: 'gate' | 'long', { seed, only, summary }: Options):
   for (const { name, output } of failed)
     say(`\n== what ${name} said last\n${output.trimEnd().split('\n').slice(-REPEATED_LINES).join('\n')}`);
   say(`\n${tableOf(written)}`);
+  // A record of a run may keep its end alone.
+  for (const { name, output } of failed)
+    for (const failure of failuresOf(output).slice(0, NAMED_FAILURES)) say(`${name}: ${failure}`);
   if (list === 'long') say(`again: npm run test:long -- --seed ${drawn}`);
   const changed = statusOf();
   if (changed !== before) say(`the tests changed the work tree:\n${changed}`);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { receiptLines, type ShownRegulation, subjectLines } from './receipt.ts';
+import { foreseenLines, receiptLines, type ShownRegulation, subjectLines } from './receipt.ts';
 
 const regulation: ShownRegulation = {
   ...{ id: 'r1', type: 'DELETE_ONLY', overallStatus: 'FINISHED', by: 'admin', subjects: 1, streamStatus: [] },
@@ -55,4 +55,11 @@ it('names whom a regulation would take, with what joined each id', () => {
     'anonymous d2: belongs to a user, so nothing is done of it',
     'eve: names nobody',
   ]);
+});
+
+it('says what a deletion would erase and tell, where the server says it', () => {
+  const foreseen = { found: [], events: 3, profiles: 1, destinations: ['crm', 'lake'] };
+  expect(foreseenLines(foreseen)).toEqual(['would erase 3 events and 1 profile', 'would tell crm, lake']);
+  expect(foreseenLines({ ...foreseen, destinations: [] }).at(-1)).toBe('would tell no destination');
+  expect(foreseenLines({ found: [] })).toEqual([]);
 });

@@ -115,6 +115,33 @@ export function subjectLines(subjects: readonly ShownSubject[]): string[] {
   });
 }
 
+/** What the dry run of a deletion says that it would do. Earlier servers do not say it. */
+export interface ShownForeseen {
+  readonly found?: readonly ShownSubject[];
+  readonly events?: number;
+  readonly profiles?: number;
+  readonly destinations?: readonly string[];
+}
+
+/** Whom a regulation would take, and what it would erase and tell. */
+export function foreseenLines({
+  found = [],
+  events,
+  profiles = 0,
+  destinations = [],
+}: ShownForeseen): string[] {
+  const names = destinations.map(printable).join(', ');
+  return [
+    ...subjectLines(found),
+    ...(events === undefined
+      ? []
+      : [
+          `would erase ${counted(events, 'event')} and ${counted(profiles, 'profile')}`,
+          `would tell ${destinations.length === 0 ? 'no destination' : names}`,
+        ]),
+  ];
+}
+
 function joinText({ kind, value, rule, source, messageId, at }: ShownJoin): string {
   const by = rule === null ? 'joined by an event that is gone' : `joined by ${rule}`;
   const from = source === null ? '' : ` of ${printable(source)}`;

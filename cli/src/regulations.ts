@@ -3,9 +3,11 @@ import { type AskedFor, answered } from './answered.ts';
 import type { ControlFlags } from './control-api.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
 import {
+  foreseenLines,
   isIncomplete,
   isRegulation,
   receiptLines,
+  type ShownForeseen,
   type ShownRegulation,
   type ShownSubject,
   subjectLines,
@@ -75,8 +77,9 @@ async function foreseen(
 ): Promise<ExitCode> {
   const reply = await answered(options, place, { ...request, body: { ...(body as object), dryRun: true } });
   if (typeof reply === 'number') return reply;
-  const { found = [] } = reply.value as { readonly found?: readonly ShownSubject[] };
-  place.out.write(options.json === true ? `${reply.text}\n` : linesOf(subjectLines(found)));
+  const isErasing = options.type === 'DELETE_ONLY' || options.type === 'SUPPRESS_WITH_DELETE';
+  const lines = isErasing ? foreseenLines : ({ found = [] }: ShownForeseen) => subjectLines(found);
+  place.out.write(options.json === true ? `${reply.text}\n` : linesOf(lines(reply.value as ShownForeseen)));
   return 0;
 }
 

@@ -6986,6 +6986,12 @@ export interface operations {
                             /** @description Whether it names nobody; null until that is known. */
                             unknown: boolean | null;
                         }[];
+                        /** @description Stored events that it would erase. */
+                        events: number;
+                        /** @description Profiles that it would erase. */
+                        profiles: number;
+                        /** @description Names of the destinations that it would tell. */
+                        destinations: string[];
                     };
                 };
             };

@@ -51,6 +51,12 @@ export interface Foreseen {
   readonly belongToUsers: readonly string[];
   /** Everybody with the ids that are joined to them, and with what joined each; empty where a suppression is to end. */
   readonly found: readonly RegulationSubject[];
+  /** Stored events that it would erase. */
+  readonly events: number;
+  /** Profiles that it would erase. */
+  readonly profiles: number;
+  /** Names of the destinations that would be told. */
+  readonly destinations: readonly string[];
 }
 
 /** How regulations do, for metrics. */

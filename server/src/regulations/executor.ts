@@ -14,7 +14,13 @@ import type { RegulationHealth } from './contract.ts';
 import { IdRedactor } from './id-redactor.ts';
 import { countJoined } from './joins.ts';
 import { redactKeptAnswers } from './kept-answers.ts';
-import { batchOf, type DeleteNotification, findNotifications, notificationsOf } from './notifications.ts';
+import {
+  batchOf,
+  type DeleteNotification,
+  findNotifications,
+  notificationsOf,
+  notifiedBy,
+} from './notifications.ts';
 import {
   idsOfSubjects,
   isEnded,
@@ -276,11 +282,10 @@ export class RegulationExecutor {
     if (isSuppressing(type)) suppressJoined(found);
   }
 
-  /** Whether a source that has seen a user feeds an enabled destination. spec/specification.md, "Deletion". */
+  /** Whether a source that has seen a user feeds an enabled destination. */
   readonly #isAffected = (source: number): boolean => {
-    const { sources } = this.#dependencies.settings();
-    const found = sources.find(({ id }) => id === source);
-    return found !== undefined && this.#dependencies.plan(SAMPLE, found).owed.length > 0;
+    const { settings, plan } = this.#dependencies;
+    return notifiedBy(source, { sources: settings().sources, plan }).length > 0;
   };
 
   async #erase(
@@ -535,14 +540,3 @@ const DONE: Duration = Number.POSITIVE_INFINITY;
 
 /** A position that no event has. */
 const NOWHERE: Position = Number.MAX_SAFE_INTEGER;
-
-/** Stands for any notification where only its destinations are asked for. */
-const SAMPLE: Event = {
-  messageId: '',
-  type: 'delete',
-  channel: 'server',
-  context: {},
-  integrations: {},
-  timestamp: '',
-  receivedAt: '',
-};

@@ -1,4 +1,4 @@
-import { EMPTY_PLAN, groupByPlan, type Plan } from '../model/destination.ts';
+import { type Destination, EMPTY_PLAN, groupByPlan, type Plan } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { type RegulationSubject, userIdsOf } from '../model/regulation.ts';
 import type { Source } from '../model/settings.ts';
@@ -61,6 +61,29 @@ export async function findNotifications(
     }
   }
   return { notifications, positions };
+}
+
+/** Stands for any notification where only its destinations are asked for. */
+const SAMPLE: Event = {
+  messageId: '',
+  type: 'delete',
+  channel: 'server',
+  context: {},
+  integrations: {},
+  timestamp: '',
+  receivedAt: '',
+};
+
+/** The destinations that a source feeds with delete notifications, a lane each: the enabled ones. spec/specification.md, "Deletion". */
+export function notifiedBy(
+  source: number,
+  {
+    sources,
+    plan,
+  }: { readonly sources: readonly Source[]; readonly plan: (event: Event, source: Source) => Plan },
+): readonly Destination[] {
+  const found = sources.find(({ id }) => id === source);
+  return found === undefined ? [] : plan(SAMPLE, found).owed;
 }
 
 /** The producer of notifications, for `Batch.producer`. */

@@ -1,5 +1,12 @@
 import type { Position } from '../model/event.ts';
-import type { Regulation, RegulationSubject, RequestHashes, Suppression } from '../model/regulation.ts';
+import {
+  isDeleting,
+  type Regulation,
+  type RegulationSubject,
+  type RequestHashes,
+  type Suppression,
+  userIdsOf,
+} from '../model/regulation.ts';
 import { DAY, type Duration } from '../model/time.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
 import type {
@@ -10,8 +17,9 @@ import type {
   RepeatableRequest,
 } from './contract.ts';
 import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
+import { notifiedBy } from './notifications.ts';
 import type { SuppressionFilter } from './suppression-filter.ts';
-import { type SurveyDependencies, surveyUsers, trustedSources } from './survey.ts';
+import { lookAt, type SurveyDependencies, surveyUsers, trustedSources } from './survey.ts';
 import { surveyVisitors } from './visitors.ts';
 
 export interface RegulationServiceDependencies
@@ -126,7 +134,9 @@ export class RegulationService implements RegulationRequests {
 
   async foresee(request: Omit<RegulationRequest, 'by'>): Promise<Foreseen> {
     const { userIds, anonymousIds, type, confirm = false } = request;
-    if (type === 'UNSUPPRESS') return { unknown: await this.unknown(request), belongToUsers: [], found: [] };
+    const nothing = { events: 0, profiles: 0, destinations: [] };
+    if (type === 'UNSUPPRESS')
+      return { unknown: await this.unknown(request), belongToUsers: [], found: [], ...nothing };
     const users = await surveyUsers(userIds, { ...this.#terms(), confirm });
     const visitors = await surveyVisitors(anonymousIds, this.#terms());
     const found = [...users.subjects, ...visitors.subjects].map((one) => ({
@@ -141,7 +151,35 @@ export class RegulationService implements RegulationRequests {
         belongsToUser === true ? (anonymousId ?? []) : [],
       ),
       found,
+      ...nothing,
+      ...(isDeleting(type)
+        ? {
+            events: await this.#countEvents(found),
+            profiles: users.profiles + visitors.profiles,
+            destinations: this.#toldOf(users.subjects),
+          }
+        : {}),
     };
+  }
+
+  async #countEvents(subjects: readonly RegulationSubject[]): Promise<number> {
+    let events = 0;
+    const ids = {
+      userIds: [...new Set(subjects.flatMap(userIdsOf))],
+      anonymousIds: [...new Set(subjects.flatMap(({ anonymousIds }) => anonymousIds))],
+    };
+    await lookAt(ids, this.#terms(), () => {
+      events++;
+    });
+    return events;
+  }
+
+  /** The names of the destinations that hear that these users are deleted. */
+  #toldOf(subjects: readonly RegulationSubject[]): string[] {
+    const { settings, plan } = this.#dependencies;
+    const seenBy = [...new Set(subjects.flatMap(({ sources }) => sources))];
+    const told = seenBy.flatMap((source) => notifiedBy(source, { sources: settings().sources, plan }));
+    return [...new Set(told.map(({ name }) => name))].sort();
   }
 
   #terms(): Omit<SurveyDependencies, 'confirm' | 'users'> & Pick<RegulationServiceDependencies, 'users'> {

@@ -376,6 +376,7 @@ describe('the ids that are joined to a user, where profiles are kept,', () => {
       const bob = { kind: 'user', value: 'stays-bob', rule: 'alias', source: scene.website };
       expect(foreseen).toEqual({
         ...{ type: 'DELETE_ONLY', subjects: 1, unknown: [], belongToUsers: [] },
+        ...{ events: 2, profiles: 1, destinations: [scene.destination(0)] },
         found: [
           {
             ...{ userId: 'goes-ann', formerUserIds: [], anonymousIds: ['phone-of-ann'], unknown: false },

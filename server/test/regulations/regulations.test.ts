@@ -339,6 +339,7 @@ describe('a regulation', () => {
     expect(await lives.service.foresee(request)).toMatchObject({
       unknown: ['nobody'],
       belongToUsers: ['device', 'known'],
+      ...{ events: 2, profiles: 1, destinations: [] },
     });
     const id = await lives.regulateVisitors('SUPPRESS_WITH_DELETE', ...ids);
     await lives.finish(id);

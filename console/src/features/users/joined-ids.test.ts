@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { joinedText, joinText, leftOutIn, type Subject, subjectTitle } from './joined-ids.ts';
+import { foreseenText, joinedText, joinText, leftOutIn, type Subject, subjectTitle } from './joined-ids.ts';
 
 const join = {
   kind: 'anonymous',
@@ -37,4 +37,10 @@ it('counts the joined ids of a receipt by what joined them', () => {
     '1,200 by an event with both ids from website, 1 by an event that is not stored any more',
   );
   expect(joinedText({})).toBe('');
+});
+
+it('says what a deletion would erase, and who would be told', () => {
+  const foreseen = { found: [], events: 1200, profiles: 1, destinations: ['crm', 'lake'] };
+  expect(foreseenText(foreseen)).toBe('1,200 stored events and 1 profile would be erased. Told: crm, lake.');
+  expect(foreseenText({ ...foreseen, destinations: [] })).toContain('No destination is told.');
 });

@@ -39,3 +39,17 @@ export function subjectTitle({ userId, anonymousId, joins, outcome, unknown }: S
   if (unknown === true) return `${name}: names nobody`;
   return joins.length === 0 ? name : `${name}, with ${plural(joins.length, 'joined id')}`;
 }
+
+/** What the dry run of a deletion says that it would do. */
+export interface Foreseen {
+  readonly found: readonly Subject[];
+  readonly events: number;
+  readonly profiles: number;
+  readonly destinations: readonly string[];
+}
+
+/** What a deletion would erase, and who would be told, in words. */
+export function foreseenText({ events, profiles, destinations }: Foreseen): string {
+  const told = destinations.length === 0 ? 'No destination is told.' : `Told: ${destinations.join(', ')}.`;
+  return `${plural(events, 'stored event')} and ${plural(profiles, 'profile')} would be erased. ${told}`;
+}

@@ -5,7 +5,7 @@ import { allOf, REFRESH } from '../../api/queries.ts';
 import { type RecordOf, type RecordPatch, useRefresh } from '../../api/records.ts';
 import type { paths } from '../../api/schema.d.ts';
 import type { SeenEvent } from './builder/known-events.ts';
-import type { Subject } from './joined-ids.ts';
+import type { Foreseen } from './joined-ids.ts';
 
 export type Profile = Answer<'/api/v1/profiles/{userId}', 'get'>;
 /** An audience or a computed trait. */
@@ -184,9 +184,7 @@ export function useRegulate() {
 export function useForesee() {
   return useMutation({
     mutationFn: async (body: RegulationBody) =>
-      (await answer(api.POST('/api/v1/regulations', { body: { ...body, dryRun: true } }))) as {
-        readonly found: Subject[];
-      },
+      (await answer(api.POST('/api/v1/regulations', { body: { ...body, dryRun: true } }))) as Foreseen,
   });
 }
 

@@ -8,7 +8,7 @@ import { Check } from '../../ui/form-fields.tsx';
 import { plural } from '../../ui/format.ts';
 import { JsonSwitch } from '../../ui/json-switch.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { leftOutIn } from './joined-ids.ts';
+import { foreseenText, leftOutIn } from './joined-ids.ts';
 import { type RegulationType, useForesee, useRegulate } from './queries.ts';
 import { isErasing, titleOf } from './receipt.ts';
 import { confirmationOf, type SubjectText, subjectsOf, textOf } from './subjects.ts';
@@ -164,6 +164,7 @@ function Foreseen({
       </Button>
       {error !== null && <Failure error={error} />}
       {data !== undefined && <SubjectsList subjects={data.found} />}
+      {data !== undefined && isErasing(draft.type) && <p>{foreseenText(data)}</p>}
       {(leftOut > 0 || isConfirmed) && (
         <Check isChecked={isConfirmed} onChange={onConfirm}>
           also userIds that client sources alone have joined to these

@@ -205,6 +205,11 @@ function requestOperations(dependencies: RegulationOperationDependencies): ApiOp
         found: z
           .array(subjectSchema)
           .meta({ description: 'Whom it would take, as `regulations/{id}/subjects` shows it.' }),
+        events: z.int().meta({ description: 'Stored events that it would erase.' }),
+        profiles: z.int().meta({ description: 'Profiles that it would erase.' }),
+        destinations: z
+          .array(z.string())
+          .meta({ description: 'Names of the destinations that it would tell.' }),
       }),
       run: async ({ body, ...input }) => await createRegulation(body, input, dependencies),
     }),
@@ -344,7 +349,10 @@ async function createRegulation(
     const { found, ...foreseen } = await regulations.foresee(request);
     const nameOf = sourceNames(settings.now());
     const views = found.map((one) => subjectView(one, nameOf));
-    return new DryRunResult({ type, subjects, ...foreseen, found: views });
+    return new DryRunResult({
+      ...{ type, subjects, ...foreseen, found: views },
+      destinations: [...foreseen.destinations],
+    });
   }
   if (repeat === undefined) return regulationView(await regulations.create({ ...request, by }), erasedFrom);
   const known = await regulations.repeated(repeat);

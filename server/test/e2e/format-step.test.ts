@@ -1,19 +1,12 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { FORMAT } from '../../src/adapters/sqlite/schema.ts';
 import { send, track } from '../support/calls.ts';
-import {
-  adminTokenOf,
-  makePlace,
-  type Place,
-  ROOT,
-  startArguments,
-  startServer,
-} from '../support/program.ts';
+import { checkedOut, knows } from '../support/earlier-program.ts';
+import { adminTokenOf, makePlace, type Place, startArguments, startServer } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 /** The last commit that writes the format before this one. Whoever adds a format names the commit before it here. */
@@ -56,30 +49,6 @@ describe.skipIf(!hasHistory)('an earlier program', () => {
     await second.stop();
   });
 });
-
-function knows(commit: string): boolean {
-  try {
-    execFileSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: ROOT, stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The program of a commit in a folder of its own, beside the packages of this one. */
-function checkedOut(commit: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-earlier-'));
-  const parts = ['cli', 'server', 'clients/typescript', 'spec', 'package.json'];
-  const archive = execFileSync('git', ['archive', commit, ...parts], { cwd: ROOT, maxBuffer: 2 ** 28 });
-  execFileSync('tar', ['x', '-C', folder], { input: archive });
-  const packages = join(folder, 'node_modules');
-  mkdirSync(join(packages, '@millrace'), { recursive: true });
-  for (const name of readdirSync(join(ROOT, 'node_modules')))
-    if (name !== '@millrace') symlinkSync(join(ROOT, 'node_modules', name), join(packages, name));
-  symlinkSync(join(folder, 'server'), join(packages, '@millrace/server'));
-  symlinkSync(join(folder, 'clients/typescript'), join(packages, '@millrace/client'));
-  return folder;
-}
 
 /** Runs `millrace` of a folder to its end. */
 async function ended(

@@ -47,6 +47,8 @@ export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A program that runs ours, such as `strace` with its options. */
   readonly under?: readonly string[];
+  /** The file of another version of the program (earlier-program.ts). */
+  readonly millrace?: string;
 }
 
 /** Starts `millrace` and waits for its ready line; rejects with the output if it ends before. */
@@ -98,8 +100,8 @@ export function failuresOf(stderr: string): string[] {
   return logOf(stderr).flatMap(({ event, msg }) => (events.includes(event) ? [msg] : []));
 }
 
-function launch({ args, env, under = [] }: ProgramOptions) {
-  const [command, ...rest] = [...under, process.execPath, ...OPTIONS, MILLRACE, ...args];
+function launch({ args, env, under = [], millrace = MILLRACE }: ProgramOptions) {
+  const [command, ...rest] = [...under, process.execPath, ...OPTIONS, millrace, ...args];
   const child = spawn(command!, rest, {
     cwd: ROOT,
     env: { ...cleanEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...databaseOf(args), ...env },

@@ -37,7 +37,6 @@ export function databaseOf(args: readonly string[]): Readonly<Record<string, str
   return { MILLRACE_DATABASE: addressOf(folder, data!) };
 }
 
-/** Tests start programs without waiting, so this is a command that is waited for. */
 function makeDatabase(folder: string, name: string): void {
   // Stores tell each other apart by their ids.
   const identify = `update installation set value = replace(gen_random_uuid()::text, '-', '') where name = 'id'`;
@@ -45,13 +44,45 @@ function makeDatabase(folder: string, name: string): void {
   const statements = isEmpty
     ? [`create database ${name} strategy file_copy`]
     : [`create database ${name} template ${TABLES} strategy file_copy`, `\\c ${name}`, identify];
-  const args = ['-X', '-q', '-h', folder, '-U', 'millrace', '-d', 'postgres', '-v', 'ON_ERROR_STOP=1'];
-  const { status, stderr } = spawnSync(
-    join(findPostgres()!, 'psql'),
-    [...args, ...statements.flatMap((one) => ['-c', one])],
-    { encoding: 'utf8' },
+  psql(
+    folder,
+    'postgres',
+    statements.flatMap((one) => ['-c', one]),
   );
+}
+
+/** Tests start programs without waiting, so this is a command that is waited for. */
+function psql(folder: string, database: string, args: readonly string[], input = ''): void {
+  run('psql', [...accessTo(folder, database), '-X', '-q', '-v', 'ON_ERROR_STOP=1', ...args], input);
+}
+
+const accessTo = (folder: string, database: string) => ['-h', folder, '-U', 'millrace', '-d', database];
+
+function run(program: string, args: readonly string[], input = ''): string {
+  const options = { encoding: 'utf8', input, maxBuffer: 2 ** 28 } as const;
+  const { status, stdout, stderr } = spawnSync(join(findPostgres()!, program), args, options);
   if (status !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+/** Gives a data folder that has no database yet one with what `dumpStore` has said, or an empty one. Nothing in runs on the embedded engine. */
+export function loadStore(data: string, dump = ''): void {
+  const folder = serverFolder();
+  if (folder === undefined) return;
+  const name = databaseFor(data);
+  psql(folder, 'postgres', ['-c', `create database ${name} strategy file_copy`]);
+  made.add(name);
+  if (dump !== '') psql(folder, name, ['-f', '-'], dump);
+}
+
+/** The database of a data folder as statements; undefined in runs on the embedded engine. */
+export function dumpStore(data: string): string | undefined {
+  const folder = serverFolder();
+  if (folder === undefined) return undefined;
+  const options = ['--no-owner', '--no-privileges', '--no-comments'];
+  const dump = run('pg_dump', [...options, ...accessTo(folder, databaseFor(data))]);
+  // Lines for psql itself, of newer versions of pg_dump: earlier ones of psql do not know them.
+  return dump.replaceAll(/^\\(un)?restrict .*\n/gm, '');
 }
 
 const databaseFor = (data: string) => `t${createHash('sha1').update(data).digest('hex').slice(0, 20)}`;

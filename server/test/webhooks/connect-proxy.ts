@@ -10,6 +10,8 @@ export interface ConnectProxyOptions {
   readonly refuse?: (target: string) => string | undefined;
   /** Resets a tunnel when the client has sent so many bytes through it. */
   readonly cutAfter?: number;
+  /** A port of this machine that every tunnel leads to, whatever its target; without it tunnels lead to their targets. */
+  readonly to?: number;
 }
 
 /** A proxy on real sockets that knows CONNECT only. */
@@ -23,6 +25,7 @@ export async function startConnectProxy({
   tls,
   refuse,
   cutAfter = Number.POSITIVE_INFINITY,
+  to,
 }: ConnectProxyOptions = {}): Promise<ConnectProxy> {
   const asked: { target: string; authorization: string | undefined }[] = [];
   const sockets = new Set<Socket>();
@@ -39,9 +42,9 @@ export async function startConnectProxy({
       socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\n\r\n`);
       return;
     }
-    const port = Number(/:(\d+)$/.exec(target)?.[1]);
+    const port = to ?? Number(/:(\d+)$/.exec(target)?.[1]);
     const host = target.slice(0, target.lastIndexOf(':')).replace(/^\[|\]$/g, '');
-    const beyond = connect({ host, port }, () => {
+    const beyond = connect({ host: to === undefined ? host : '127.0.0.1', port }, () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       socket.pipe(beyond).pipe(socket);
       let passed = 0;

@@ -14,11 +14,12 @@ export class SettableClock {
   readonly #control: number;
   #ahead: Duration = 0;
 
-  constructor() {
+  /** `shim`: the compiled clock.c, where the run has not compiled it. */
+  constructor(shim: string = inject('clockShim')) {
     const path = join(this.#folder, 'control');
     writeFileSync(path, Buffer.alloc(2 * WORD));
     this.#control = openSync(path, 'r+');
-    this.env = { LD_PRELOAD: inject('clockShim'), MILLRACE_CLOCK_CONTROL: path };
+    this.env = { LD_PRELOAD: shim, MILLRACE_CLOCK_CONTROL: path };
   }
 
   /** The number of programs that have loaded the shim; at 0 the clock has no effect. */

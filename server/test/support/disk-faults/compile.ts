@@ -33,7 +33,8 @@ export function setup({ provide }: TestProject): (() => void) | undefined {
   return remove;
 }
 
-function compiled(compiler: string, source: string, library: string): string {
+/** Compiles a source beside this file into a shared object; returns its path. */
+export function compiled(compiler: string, source: string, library: string): string {
   const path = fileURLToPath(new URL(source, import.meta.url));
   const args = ['-O2', '-Wall', '-Wextra', '-Werror', '-fPIC', '-shared', '-pthread', '-o', library, path];
   const { status, stderr } = spawnSync(compiler, args, { encoding: 'utf8' });

@@ -27,8 +27,8 @@ export interface ComposeFile {
   readonly volumes: Readonly<Record<string, unknown>>;
 }
 
-export function readCompose(): ComposeFile {
-  return parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge: true }) as ComposeFile;
+export function readCompose(file: string = join(ROOT, 'compose.yaml')): ComposeFile {
+  return parse(readFileSync(file, 'utf8'), { merge: true }) as ComposeFile;
 }
 
 /** Whether nginx is installed: `.ci/run` installs it. */
@@ -44,15 +44,15 @@ export interface TestNginx {
 
 /**
  * Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there, for calls and operators. With `goesOnAsking` a node
- * that has failed is asked again at once.
+ * that has failed is asked again at once. `compose`: another file than compose.yaml.
  */
 export async function startNginx(
   ports: Readonly<Record<string, number>>,
-  { goesOnAsking = false } = {},
+  { goesOnAsking = false, compose = readCompose() } = {},
 ): Promise<TestNginx> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-nginx-'));
   const [port, adminPort] = [await freePort(), await freePort()];
-  let server = readCompose().configs.proxy.content.replaceAll('$$', '$');
+  let server = compose.configs.proxy.content.replaceAll('$$', '$');
   server = server.replace('listen 8080;', `listen 127.0.0.1:${port};`);
   server = server.replace('listen 8081;', `listen 127.0.0.1:${adminPort};`);
   for (const [node, at] of Object.entries(ports))

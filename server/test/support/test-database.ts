@@ -79,7 +79,8 @@ export function loadStore(data: string, dump = ''): void {
 export function dumpStore(data: string): string | undefined {
   const folder = serverFolder();
   if (folder === undefined) return undefined;
-  const options = ['--no-owner', '--no-privileges', '--no-comments'];
+  // Inserts are statements that a client of the database can run too.
+  const options = ['--inserts', '--rows-per-insert=100', '--no-owner', '--no-privileges', '--no-comments'];
   const dump = run('pg_dump', [...options, ...accessTo(folder, databaseFor(data))]);
   // Lines for psql itself, of newer versions of pg_dump: earlier ones of psql do not know them.
   return dump.replaceAll(/^\\(un)?restrict .*\n/gm, '');

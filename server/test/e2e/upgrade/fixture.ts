@@ -18,8 +18,9 @@ const BEFORE = '1e7473d4539e153394bd80119f5ab479fb7f2842';
 /** The program ran so long before it ended. */
 const AGE = 400 * DAY;
 
+const ENGINE = process.env['MILLRACE_TEST_DATABASE'] ?? 'sqlite';
 /** The data folder that the earlier version left, with what is known of the version and, with PostgreSQL, the database beside its files. */
-const ARCHIVE = join(import.meta.dirname, `${process.env['MILLRACE_TEST_DATABASE'] ?? 'sqlite'}.tar.gz`);
+const archiveOf = (engine: string) => join(import.meta.dirname, `${engine}.tar.gz`);
 const BEFORE_JSON = 'before.json';
 const DUMP = 'database.sql';
 
@@ -36,13 +37,23 @@ interface Before {
 /** The data folder and the database that the earlier version left, in a place of their own. */
 export function openFixture(): { readonly place: Place; readonly before: Before } {
   const place = makePlace(CONFIG);
-  mkdirSync(place.data, { mode: 0o700 });
-  execFileSync('tar', ['xzf', ARCHIVE, '-C', place.data]);
-  const [json, dump] = [BEFORE_JSON, DUMP].map((name) => join(place.data, name)) as [string, string];
-  if (existsSync(dump)) loadStore(place.data, readFileSync(dump, 'utf8'));
-  const before = JSON.parse(readFileSync(json, 'utf8')) as Before;
-  for (const file of [json, dump]) rmSync(file, { force: true });
+  const { dump, before } = unpackFixture(place.data, ENGINE);
+  if (dump !== undefined) loadStore(place.data, dump);
   return { place, before };
+}
+
+/** Makes the data folder that the earlier version left; `dump`: the statements that make its database, where it had one. */
+export function unpackFixture(
+  data: string,
+  engine: string,
+): { readonly dump?: string; readonly before: Before } {
+  mkdirSync(data, { mode: 0o700 });
+  execFileSync('tar', ['xzf', archiveOf(engine), '-C', data]);
+  const [json, sql] = [BEFORE_JSON, DUMP].map((name) => join(data, name)) as [string, string];
+  const before = JSON.parse(readFileSync(json, 'utf8')) as Before;
+  const dump = existsSync(sql) ? { dump: readFileSync(sql, 'utf8') } : {};
+  for (const file of [json, sql]) rmSync(file, { force: true });
+  return { ...dump, before };
 }
 
 /** Makes the fixture anew, by the program of the commit: it wants the history of git, and a compiler for the clock. */
@@ -72,7 +83,7 @@ export async function writeFixture(receiver: TestReceiver, proxy: string): Promi
     writeFileSync(join(place.data, BEFORE_JSON), JSON.stringify(before));
     const dump = dumpStore(place.data);
     if (dump !== undefined) writeFileSync(join(place.data, DUMP), dump);
-    execFileSync('tar', ['czf', ARCHIVE, '--owner=0', '--group=0', '-C', place.data, '.']);
+    execFileSync('tar', ['czf', archiveOf(ENGINE), '--owner=0', '--group=0', '-C', place.data, '.']);
   } finally {
     await program?.kill();
     clock.remove();

@@ -13,7 +13,7 @@ import { alterStore, dumpStore, loadStore } from '../../support/test-database.ts
 import { ADMIN_TOKEN, CONFIG, Life, PROXY } from './life.ts';
 
 /** The last commit before sources had a trust, profiles and records a retention, and destinations a memory of what they were told. */
-const BEFORE = '1e7473d4539e153394bd80119f5ab479fb7f2842';
+export const BEFORE = '1e7473d4539e153394bd80119f5ab479fb7f2842';
 
 /** The program ran so long before it ended. */
 const AGE = 400 * DAY;

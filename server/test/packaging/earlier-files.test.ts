@@ -3,12 +3,31 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { runVerb } from '../../../cli/test/program.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { unpackFixture } from '../e2e/upgrade/fixture.ts';
 import { CONFIG, PROXY } from '../e2e/upgrade/life.ts';
 import { send, track } from '../support/calls.ts';
 import { logOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 
 const FILE = readFileSync(join(import.meta.dirname, 'earlier/millrace.yaml'), 'utf8');
+
+it('the example of the version before sources had a trust is a configuration that this program takes', () => {
+  const path = 'millrace.example.yaml';
+  const text = readFileSync(join(import.meta.dirname, 'earlier', path), 'utf8');
+  const everything = text.replace(/^( *)#((?: {2})*[a-zA-Z]+:)/gm, '$1$2');
+  for (const all of [text, everything]) {
+    const env = {
+      ...{ CRM_SECRET: 'a secret of the crm', CRM_TOKEN: 't', MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin' },
+      ...{ ALERT_SECRET: `whsec_${'c2VjcmV0'.repeat(4)}`, SMTP_PASSWORD: 'password of the mail server' },
+    };
+    const file = { path, text: all };
+    const { config } = loadConfig({ file, env, flags: {}, defaults: { host: '0.0.0.0' } });
+    // Of `limit: 1000`.
+    expect(config.identities.limits).toEqual({ anonymousIds: 900, externalIds: 100 });
+    // Nobody has asked for a time.
+    expect(config.retention.audit).toBeUndefined();
+  }
+});
 
 /** The configuration of the production guide as it was before sources had a trust, over a data folder of that version. */
 describe('the production guide of the version before sources had a trust', () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
-import type { Destination } from './model/destination.ts';
+import { hearsOfComputations } from './model/destination.ts';
 import { retentionPeriods } from './model/retention.ts';
 import { AUDIENCES_SOURCE, type Source, trustOf } from './model/settings.ts';
 import type { Clock, ClockMark } from './ports/clock.ts';
@@ -67,13 +67,14 @@ function usersSettings(
     those.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
   const serverSources = trusted(sources);
   const protectedSources = [...serverSources, ...trusted(gone.sources)];
-  const hearing = destinations.filter(takesIdentify).map(({ name }) => name);
+  const hearing = destinations.filter(hearsOfComputations).map(({ name }) => name);
   return {
     computations,
     identities,
     serverSources,
     newestSource: Math.max(0, ...[...sources, ...gone.sources].map(({ id }) => id)),
     hearing,
+    destinations: destinations.map(({ name }) => name),
     retention: { ...profileRetention(config, isBounded), protectedSources },
     apart: splits.map(({ keys }) => keys),
     ...(own === undefined ? {} : { ownSource: own.id }),
@@ -95,11 +96,6 @@ function profileRetention(
     ...(advised.anonymous === undefined ? {} : { advised: { anonymous: advised.anonymous } }),
     ...(limits.disk === undefined ? {} : { bytes: PROFILE_SHARE * limits.disk }),
   };
-}
-
-/** Changes of audiences and computed traits are identify events. */
-function takesIdentify({ enabled, settings }: Destination): boolean {
-  return enabled && settings.filter?.types?.includes('identify') !== false;
 }
 
 interface PublisherParts extends UsersParts {

@@ -235,6 +235,7 @@ describe.each(tried)('the $name client', (library) => {
       'A changed definition sends those who enter and leave.',
       'A destination that is added to an audience or trait gets every member, and so does each destination of an audience or trait that is enabled again.',
       'A destination that was itself disabled, or whose filter let these events not through, gets what differs from what it was told: what was told is known for each destination.',
+      'One that is added again hears `false` for those it was told who left meanwhile.',
       'Disabled and removed audiences and traits send nothing.',
     ),
     async () => {
@@ -288,6 +289,23 @@ describe.each(tried)('the $name client', (library) => {
         await scene.settle(website);
         expect(toldCrm().slice(before)).toMatchObject([{ userId: user, traits: { paying: true } }]);
       }
+
+      const before = toldCrm().length;
+      await scene.api('PATCH', 'audiences/Paying', { destinations: ['marketing'] });
+      await scene.send(website, did('Paid', 'nia'));
+      await scene.api('PATCH', 'audiences/Paying', { definition: atLeast(3) });
+      await scene.untilTold('paying', ['oli', false]);
+      await scene.settle(website);
+      expect(toldCrm()).toHaveLength(before);
+      await scene.api('PATCH', 'audiences/Paying', { destinations: ['marketing', 'crm'] });
+      await scene.crm.until(() => toldCrm().length === before + 4);
+      const last = toldCrm().slice(before) as { userId: string; traits: { paying: boolean } }[];
+      expect(last.map(({ userId, traits }) => [userId, traits.paying]).sort()).toEqual([
+        ['lea', false],
+        ['mia', false],
+        ['nia', true],
+        ['oli', false],
+      ]);
     },
   );
 

@@ -60,6 +60,14 @@ export interface Destination {
   readonly version: number;
 }
 
+/** Whether changes of audiences and computed traits, which are identify events, come to a destination that these name. */
+export function hearsOfComputations({
+  enabled,
+  settings,
+}: Pick<Destination, 'enabled' | 'settings'>): boolean {
+  return enabled && settings.filter?.types?.includes('identify') !== false;
+}
+
 /** The states of a destination. It is in the first that holds. spec/specification.md, "State of a destination". */
 export const DESTINATION_STATES = [
   'disabled',

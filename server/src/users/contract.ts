@@ -52,6 +52,8 @@ export interface UsersSettings {
   readonly newestSource?: number;
   /** Names of the destinations that hear of computations: enabled, and with a filter that lets their events through. */
   readonly hearing: readonly string[];
+  /** Names of all destinations. Absent: each that a computation has ever named is still there. */
+  readonly destinations?: readonly string[];
   readonly retention: ProfileRetention;
   /** Keys of ids that are never ids of one profile. */
   readonly apart?: readonly (readonly [IdentityKey, IdentityKey])[];

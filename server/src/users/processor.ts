@@ -8,6 +8,7 @@ import { type LogPage, type LogReader, StorageError } from '../ports/event-log.t
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
+import { movedIn, type NamesById } from './computation/computation-jobs.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
@@ -105,6 +106,8 @@ export class Processor implements UsersProcessor {
   #areSettingsWaiting = false;
   /** Destinations that have begun or ceased to hear since the last slice, also those that did both. */
   readonly #switched = new Set<string>();
+  /** Destinations that were added to a computation or taken away since then, by its id, also those with both. */
+  #moved: NamesById = {};
   #counts: ProcessorCounts = NO_COUNTS;
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
@@ -144,8 +147,7 @@ export class Processor implements UsersProcessor {
 
   async configure(settings: UsersSettings): Promise<void> {
     this.#areSettingsWaiting = false;
-    if (this.#isConfigured)
-      for (const name of changedIn(this.#settings.hearing, settings.hearing)) this.#switched.add(name);
+    if (this.#isConfigured) this.#noteChanged(settings);
     if (!isDeepStrictEqual(this.#settings.retention, settings.retention)) this.#sweep.restart();
     this.#isConfigured = true;
     this.#settings = settings;
@@ -153,6 +155,13 @@ export class Processor implements UsersProcessor {
     this.#certainTo ??= this.#sentTo ?? 0;
     // The next slice begins with what is stored and with these settings.
     this.#forget();
+  }
+
+  /** What may have been decided with the settings that are to be replaced. */
+  #noteChanged({ hearing, computations }: UsersSettings): void {
+    for (const name of changedIn(this.#settings.hearing, hearing)) this.#switched.add(name);
+    for (const [id, names] of Object.entries(movedIn(this.#settings.computations, computations)))
+      this.#moved = { ...this.#moved, [id]: [...(this.#moved[id] ?? []), ...names] };
   }
 
   async slice(): Promise<SliceOutcome> {
@@ -380,6 +389,7 @@ export class Processor implements UsersProcessor {
         bounds: await reader.bounds(),
         certainTo: this.#certainTo ?? 0,
         switched: [...this.#switched],
+        moved: this.#moved,
       });
       this.#cursor = { ...cursor, nextOutbox };
     }
@@ -405,6 +415,7 @@ export class Processor implements UsersProcessor {
     this.#cursor = result.changes.cursor;
     this.#certainTo = undefined;
     this.#switched.clear();
+    this.#moved = {};
     if (this.#sentTo === sentTo) this.#sentTo = undefined;
     this.#count(result, gathered);
     this.#soon.expect(result.soon);

@@ -375,6 +375,71 @@ describe('a changed audience', () => {
     await ask('DELETE', 'audiences/Asked%20For');
   });
 
+  it('a destination "whose filter let these events not through, gets what differs from what it was told"', async () => {
+    const condition = "event('Filtered').count() = 1";
+    await ask('POST', 'audiences', { name: 'Filtered', definition: condition, destinations: ['crm', 'erp'] });
+    const filtered = (userId: string) => ({ type: 'track', userId, event: 'Filtered' });
+    const toldOf = (receiver: TestReceiver) =>
+      receiver.arrivals
+        .map(noticeOf)
+        .filter(({ traits }) => 'filtered' in traits)
+        .map(({ userId, traits }) => [userId, traits['filtered']]);
+    const everybody = (count: number, ...receivers: TestReceiver[]) =>
+      Promise.all(receivers.map((one) => one.until(() => toldOf(one).length === count)));
+    await call(filtered('leo'), filtered('mia'));
+    await everybody(2, crm, erp);
+    const { settings } = (await ask('GET', 'destinations/erp')) as { readonly settings: JsonObject };
+    const filter = (value: JsonObject) =>
+      ask('PATCH', 'destinations/erp', { settings: { ...settings, filter: value } });
+    // A name of track calls holds no identify back.
+    await filter({ events: ['Other'] });
+    await call(filtered('nia'));
+    await everybody(3, crm, erp);
+    await filter({ types: ['track'] });
+    await call(filtered('leo'), filtered('oli'), filtered('pia'));
+    await everybody(6, crm);
+    await call(filtered('pia'));
+    await everybody(7, crm);
+    expect(toldOf(erp).length).toBe(3);
+    await filter({ types: ['identify', 'track'] });
+    await everybody(5, erp);
+    await settle();
+    expect(toldOf(erp).slice(3).sort()).toEqual([
+      ['leo', false],
+      ['oli', true],
+    ]);
+    await ask('PATCH', 'destinations/erp', { settings });
+    await ask('DELETE', 'audiences/Filtered');
+  });
+
+  it('"One that is added again hears `false` for those it was told who left meanwhile.", also over a restart', async () => {
+    const definition = "event('Added').count() = 1";
+    await ask('POST', 'audiences', { name: 'Added', definition, destinations: ['crm', 'erp'] });
+    const added = (userId: string) => ({ type: 'track', userId, event: 'Added' });
+    // What was under way when the server was killed may come twice.
+    const toldOf = (receiver: TestReceiver) => {
+      const notices = receiver.arrivals.map(noticeOf).filter(({ traits }) => 'added' in traits);
+      const byMessage = new Map(notices.map((one) => [one.messageId, one]));
+      return [...byMessage.values()].map(({ userId, traits }) => [userId, traits['added']]);
+    };
+    await call(added('quin'), added('rob'));
+    await Promise.all([crm, erp].map((one) => one.until(() => toldOf(one).length === 2)));
+    await ask('PATCH', 'audiences/Added', { destinations: ['crm'] });
+    await call(added('quin'), added('sue'));
+    await crm.until(() => toldOf(crm).length === 4);
+    await restart();
+    await ask('PATCH', 'audiences/Added', { destinations: ['crm', 'erp'] });
+    await erp.until(() => toldOf(erp).length === 5);
+    await settle();
+    expect(toldOf(erp).slice(2).sort()).toEqual([
+      ['quin', false],
+      ['rob', true],
+      ['sue', true],
+    ]);
+    expect(toldOf(crm).length).toBe(4);
+    await ask('DELETE', 'audiences/Added');
+  });
+
   it('says of each audience by itself how many of its events a destination is still owed', async () => {
     interface Shown {
       readonly sync: readonly { destination: string; pending: number }[];

@@ -52,7 +52,6 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
   readonly last: ReadonlyMap<string, Json>;
   readonly unsure: ReadonlySet<string>;
   readonly owed: ReadonlySet<string>;
-  readonly stale: ReadonlySet<string>;
 } {
   const last = new Map<string, Json>();
   const newest = new Map<string, Pick<Heard, 'sequence' | 'at'>>();
@@ -65,7 +64,6 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
   const asked = new Map<number, number>();
   const answered = new Map<string, number>();
   const owed = new Set<string>();
-  const stale = new Set<string>();
   for (const one of all) {
     if ('enabled' in one) {
       for (const key of last.keys()) {
@@ -81,7 +79,7 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
       for (const [key, value] of last)
         if (key.endsWith(` ${one.asked}`) && value !== false && value !== null) owed.add(key);
     } else if ('disconnected' in one) {
-      for (const key of last.keys()) if (key.endsWith(` ${one.disconnected}`)) stale.add(key);
+      for (const key of owed) if (key.endsWith(` ${one.disconnected}`)) owed.delete(key);
     } else if ('waived' in one) {
       for (const key of owed) if (one.waived === 'all' || key.endsWith(` ${one.waived}`)) owed.delete(key);
     } else if ('deleted' in one) {
@@ -98,7 +96,6 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
       expect([key, at]).toEqual([key, Math.max(at, before.at)]);
       newest.set(key, one);
       owed.delete(key);
-      stale.delete(key);
       const left = repeated.get(key) ?? 0;
       const isRepeated = isDeepStrictEqual(last.get(key) ?? (isAudience ? false : null), value);
       const doubts = uncertain.get(key) ?? 0;
@@ -115,7 +112,7 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
       unsure.delete(key);
     }
   }
-  return { last, unsure, owed, stale };
+  return { last, unsure, owed };
 }
 
 export function keyOf({ who, computation }: Pick<Heard, 'who' | 'computation'>): string {

@@ -3,7 +3,8 @@ import type { Computation, EventAggregate } from '../../src/model/definition.ts'
 import { DAY, HOUR } from '../../src/model/time.ts';
 import { amountOf } from '../support/runs.ts';
 import { diskPlace, memoryPlace } from './profile-places.ts';
-import { compareSteps, compareWithModel, type Step } from './profiles-model.ts';
+import type { Step } from './profile-steps.ts';
+import { compareSteps, compareWithModel } from './profiles-model.ts';
 
 const runs = amountOf({ gate: 120, long: 4000 });
 
@@ -137,6 +138,68 @@ describe('as in the naive model', () => {
           ...steps,
           { op: 'connect', nth: 1, names: ['erp'] },
           order(U1),
+        ],
+      }),
+  );
+
+  test.each([
+    { meanwhile: 'a member leaves', before: [order(U1)], steps: [order(U1)] },
+    {
+      meanwhile: 'a member leaves and comes again',
+      before: [order(U1)],
+      steps: [order(U1), define(COUNTED, FEW)],
+    },
+    { meanwhile: 'a rebuild begins', before: [order(U1)], steps: [order(U1), { op: 'rebuild' }] as const },
+    {
+      meanwhile: 'somebody comes and goes',
+      before: [],
+      steps: [order(U1), { op: 'check' }, order(U1)] as const,
+    },
+    {
+      meanwhile: 'a member is merged into another one',
+      before: [order(U1), order(U2)],
+      steps: [{ op: 'call', type: 'alias', previousId: 'u1', age: 0, ...U2 }] as const,
+    },
+    {
+      meanwhile: 'an anonymous member says who it is',
+      before: [order(A1)],
+      steps: [order({ ...U1, ...A1 })],
+    },
+  ])(
+    'a destination that is connected again hears what others heard ($meanwhile meanwhile)',
+    ({ before, steps }) =>
+      compareSteps(memoryPlace(), {
+        definitions: [COUNTED, FEW],
+        steps: [
+          ...before,
+          { op: 'check' },
+          { op: 'connect', nth: 1, names: ['crm'] },
+          ...steps,
+          { op: 'check' },
+          { op: 'connect', nth: 1, names: ['crm', 'erp'] },
+        ],
+      }),
+  );
+
+  test.each([
+    { names: ['crm'], again: ['crm', 'erp'] },
+    { names: ['crm', 'erp'], again: ['crm'] },
+  ] as const)(
+    'a destination that gets or loses an audience while events are on their way hears what is so',
+    ({ names, again }) =>
+      compareSteps(memoryPlace(), {
+        definitions: [COUNTED, FEW],
+        steps: [
+          { op: 'connect', nth: 1, names: [...names] },
+          order(U1),
+          { op: 'check' },
+          order(U1),
+          { op: 'pass', time: 2000 },
+          ...several(2),
+          { op: 'connect', nth: 1, names: [...again] },
+          { op: 'publish', crashes: false },
+          { op: 'check' },
+          { op: 'connect', nth: 1, names: ['crm', 'erp'] },
         ],
       }),
   );

@@ -3,10 +3,10 @@ import type { AudienceDefinition, Condition } from '../../model/definition.ts';
 import {
   afterEvents,
   afterWalk,
+  awaitingWalk,
   type ComputationRecord,
   isSynced,
   NO_COMPUTATIONS,
-  newDestinations,
   nextPass,
   planComputations,
   progressOf,
@@ -178,10 +178,63 @@ describe('a destination', () => {
 
   it('that is new is told nothing else of a profile before the walk has come to it', () => {
     const added = plan(live, [definitions[0]!, audience(2, 'View', { destinations: ['crm', 'erp'] })]);
-    expect(newDestinations(added, 2, 5)).toEqual(['erp']);
-    expect(newDestinations(added, 1, 5)).toEqual([]);
+    expect(awaitingWalk(added, 2, 5).fresh).toEqual(['erp']);
+    expect(awaitingWalk(added, 1, 5).fresh).toEqual([]);
     const walking = afterWalk(startWalk(added), 5);
-    expect([newDestinations(walking, 2, 5), newDestinations(walking, 2, 6)]).toEqual([[], ['erp']]);
+    expect([awaitingWalk(walking, 2, 5).fresh, awaitingWalk(walking, 2, 6).fresh]).toEqual([[], ['erp']]);
+  });
+
+  describe('that is named again', () => {
+    const both = ['crm', 'erp'];
+    const named = (...destinations: string[]) => [definitions[0]!, audience(2, 'View', { destinations })];
+    const connected = { ...settled(plan(live, named(...both))), moved: {} };
+    const without = plan(connected, named('crm'));
+
+    it('gets every member, and what it knows is noted until then', () => {
+      expect(without).toMatchObject({ jobs: [], former: { 2: ['erp'] }, moved: { 2: ['erp'] } });
+      const again = plan({ ...without, moved: {} }, named(...both));
+      expect(again).toMatchObject({ former: {}, moved: { 2: ['erp'] } });
+      expect(again.jobs.map(({ targets }) => targets)).toEqual([
+        [{ id: 2, kind: 'destinations', back: ['erp'] }],
+      ]);
+      expect([awaitingWalk(again, 2, 5).back, awaitingWalk(again, 2, 5).fresh]).toEqual([['erp'], []]);
+    });
+
+    it('between two slices, gets them too', () => {
+      const terms = { position: 200, bounds: BOUNDS, hearing: both, slotKeysOf: () => [] };
+      const again = planComputations(connected, named(...both), { ...terms, moved: { 2: ['erp'] } });
+      expect(again.jobs.map(({ targets }) => targets)).toEqual([
+        [{ id: 2, kind: 'destinations', back: ['erp'] }],
+      ]);
+    });
+
+    it('is new when it was removed meanwhile, and when ten others were taken away since', () => {
+      const terms = { position: 200, bounds: BOUNDS, hearing: both, slotKeysOf: () => [] };
+      const removed = planComputations(without, named('crm'), { ...terms, destinations: ['crm'] });
+      expect(removed.former).toEqual({});
+      const others = Array.from({ length: 10 }, (_, nth) => `other-${nth}`);
+      const many = plan(plan(without, named('crm', ...others)), named('crm'));
+      expect(many.former).toEqual({ 2: others });
+      expect(plan(many, named(...both)).jobs.at(-1)!.targets).toEqual([
+        { id: 2, kind: 'destinations', only: ['erp'] },
+      ]);
+    });
+  });
+
+  it('that is added while all profiles are made anew is told every member too, and one that is taken away is remembered', () => {
+    const terms = { position: 200, bounds: BOUNDS, hearing: ['crm', 'erp'], slotKeysOf: () => [] };
+    const rebuilt = new Map([[2, ['crm']]]);
+    const begun = planComputations(NO_COMPUTATIONS, [audience(2, 'View')], { ...terms, rebuilt });
+    const named = (...destinations: string[]) => [audience(2, 'View', { destinations })];
+    const added = planComputations(begun, named('crm', 'erp'), { ...terms, rebuilt });
+    expect(added.jobs.map(({ targets }) => targets)).toEqual([[{ id: 2, kind: 'rebuilt', only: ['erp'] }]]);
+    const moved = planComputations(added, named('erp'), { ...terms, rebuilt });
+    expect(moved).toMatchObject({ former: { 2: ['crm'] }, jobs: [{ targets: [{ only: ['erp'] }] }] });
+    const edited = [audience(2, 'Visit', { version: 2, destinations: ['erp', 'crm'] })];
+    const last = planComputations(moved, edited, { ...terms, rebuilt });
+    expect(last.jobs.map(({ targets }) => targets)).toEqual([
+      [{ id: 2, kind: 'rebuilt', only: ['erp'], back: ['crm'] }],
+    ]);
   });
 
   it('that is added while another definition is prepared is told every member too', () => {

@@ -27,7 +27,20 @@ export interface ComputationRecord {
   readonly switched: readonly string[];
   /** Those that heard nothing when a program first noted who does: what they know is not known. */
   readonly unknown: readonly string[];
+  /** Destinations that a computation named before and does not now, by its id: what they know is still noted, because they may come back. */
+  readonly former: NamesById;
+  /** Those that were just added to a computation or taken away, by its id: they may or may not get what is in the outbox. */
+  readonly moved: NamesById;
 }
+
+/** Names of destinations, by id of the computation. */
+export type NamesById = Readonly<Record<string, readonly string[]>>;
+
+/**
+ * Former destinations of one computation whose knowledge is noted, at most. Those that were taken away first go beyond it: they count as new
+ * when they come back.
+ */
+const MAX_FORMER = 10;
 
 export interface ComputationJob {
   readonly targets: readonly SyncTarget[];
@@ -57,6 +70,11 @@ export interface SyncTarget {
   readonly kind: 'new' | 'enabled' | 'edited' | 'destinations' | 'missed' | 'rebuilt';
   /** Names of the destinations that are new to the computation: they know nothing, and get nothing before the walk has come to a profile. */
   readonly only?: readonly string[];
+  /**
+   * Names of those that the computation names again: they get nothing before the walk has come to a profile, and then every member, and whatever
+   * else differs from what they know.
+   */
+  readonly back?: readonly string[];
   /** Names of destinations that are told every member again, because somebody has asked for it. */
   readonly repeat?: readonly string[];
 }
@@ -70,6 +88,8 @@ export const NO_COMPUTATIONS: ComputationRecord = {
   hearing: [],
   switched: [],
   unknown: [],
+  former: {},
+  moved: {},
 };
 
 const NOT_WALKED: ProfileId = -1;
@@ -85,6 +105,10 @@ export interface PlanTerms {
   readonly hearing: readonly string[];
   /** Names of those that have begun or ceased to since the record was stored, also where they have done both. */
   readonly switched?: readonly string[];
+  /** Destinations that were added to a computation or taken away since the record was stored, also those with both. */
+  readonly moved?: NamesById;
+  /** Names of all destinations. Absent: each that was ever named is still there. */
+  readonly destinations?: readonly string[] | undefined;
   /** Computations that were in force before all profiles were made anew, with their destinations then, where they are known. */
   readonly rebuilt?: ReadonlyMap<number, readonly string[] | undefined>;
   /** Keys of the slots of a definition. */
@@ -103,40 +127,148 @@ export function planComputations(
   const news = hearingNews(record, terms);
   const targets: SyncTarget[] = [];
   const preparing: Computation[] = [];
-  const waiting = record.jobs.map((job) => withoutChanged(job, byId));
+  const connections = new Map(wanted.map((one) => [one.id, connectionsOf(record, one, terms)]));
+  const waiting = record.jobs.map((job) => withConnections(withoutChanged(job, byId), connections));
   const active: Computation[] = [];
   for (const old of record.active) {
     const now = byId.get(old.id);
     if (now === undefined) continue;
     active.push(isSameDefinition(old, now) ? now : ({ ...now, ...definitionOf(old) } as Computation));
-    const target = targetOf(old, now, news);
+    const added = addedIn(now, connections.get(now.id)!, news);
+    const target = targetOf(old, now, { added, again: news.again });
     if (target === undefined) continue;
-    const { only } = target;
     // What the definition means is under way already.
     if (!isPrepared(waiting, now)) targets.push(target);
-    else if (only !== undefined) targets.push({ id: now.id, kind: 'destinations', only });
+    else if (Object.keys(added).length > 0) targets.push({ id: now.id, kind: 'destinations', ...added });
     if (!isSameDefinition(old, now) && !isPrepared(waiting, now)) preparing.push(now);
   }
   for (const now of wanted) {
     if (active.some(({ id }) => id === now.id) || isPrepared(waiting, now)) continue;
-    targets.push(
-      terms.rebuilt?.has(now.id) ? rebuiltTarget(now, terms.rebuilt) : { id: now.id, kind: 'new' },
-    );
+    const { id } = now;
+    const added = addedIn(now, connections.get(id)!, NO_NEWS);
+    targets.push(terms.rebuilt?.has(id) ? { id, kind: 'rebuilt', ...added } : { id, kind: 'new' });
     preparing.push(now);
   }
   const slots = collectedSlots(record, terms);
-  const now = { ...record, ...noteHearing(record, terms), active, jobs: waiting, slots };
+  const { former, moved } = noteConnections(record, connections);
+  const now = { ...record, ...noteHearing(record, terms), active, jobs: waiting, slots, former, moved };
   return withSlots(now, { targets, preparing }, terms);
 }
 
-/** Destinations that were connected since know nothing of what was sent before. */
-function rebuiltTarget(
+/** What has changed in whom a computation names. */
+interface Connections {
+  /** Named now and never before, as far as anybody knows; in a rebuild, since its begin. */
+  readonly fresh: readonly string[];
+  /** Named again, likewise. */
+  readonly back: readonly string[];
+  /** Named once and not any more. */
+  readonly former: readonly string[];
+  /** Added or taken away. */
+  readonly moved: readonly string[];
+}
+
+function connectionsOf(
+  record: ComputationRecord,
   { id, destinations }: Computation,
-  rebuilt: PlanTerms['rebuilt'] & object,
-): SyncTarget {
-  const before = rebuilt.get(id) ?? destinations;
-  const fresh = destinations.filter((name) => !before.includes(name));
-  return { id, kind: 'rebuilt', ...(fresh.length === 0 ? {} : { only: fresh }) };
+  { rebuilt, moved = {}, destinations: all }: PlanTerms,
+): Connections {
+  const prepared = record.jobs.flatMap((job) => job.preparing).find((one) => one.id === id);
+  const isTold = rebuilt?.has(id) || record.active.some((one) => one.id === id);
+  // Nobody was told anything of one that was never in force.
+  if (!isTold) return { fresh: [], back: [], former: [], moved: [] };
+  const last = record.active.find((one) => one.id === id) ?? prepared;
+  const before = last?.destinations ?? rebuilt?.get(id) ?? destinations;
+  const known = record.former[id] ?? [];
+  const added = destinations.filter((name) => !before.includes(name) || moved[id]?.includes(name));
+  const back = added.filter((name) => known.includes(name) || before.includes(name));
+  const gone = before.filter((name) => !destinations.includes(name));
+  const isFormer = (name: string) => !destinations.includes(name) && (all?.includes(name) ?? true);
+  const awaited = record.jobs.flatMap(({ targets }) => targets).filter((one) => one.id === id);
+  const rebuilding = awaited.filter(({ kind }) => kind === 'rebuilt' && prepared !== undefined);
+  const fresh = added.filter((name) => !back.includes(name));
+  return {
+    fresh: union(
+      rebuilding.flatMap(({ only = [] }) => only),
+      fresh,
+    ),
+    back: union(
+      rebuilding.flatMap(({ back: earlier = [] }) => earlier),
+      back,
+    ),
+    former: union(known, gone).filter(isFormer).slice(-MAX_FORMER),
+    moved: [...added, ...gone],
+  };
+}
+
+type Added = Pick<SyncTarget, 'only' | 'back'>;
+
+const NONE_ADDED = { fresh: [], back: [] };
+
+/** The destinations of a target that have to learn of every member. */
+function addedIn(
+  { destinations }: Computation,
+  { fresh, back }: Pick<Connections, 'fresh' | 'back'>,
+  { unknown }: Pick<HearingNews, 'unknown'>,
+): Added {
+  const isUnknown = (name: string) => unknown.includes(name);
+  return addedOf({ fresh: union(fresh, destinations.filter(isUnknown)), back });
+}
+
+function addedOf({ fresh, back }: Pick<Connections, 'fresh' | 'back'>): Added {
+  const known = back.filter((name) => !fresh.includes(name));
+  return {
+    ...(fresh.length === 0 ? {} : { only: fresh }),
+    ...(known.length === 0 ? {} : { back: known }),
+  };
+}
+
+/** The job where destinations were added to computations that it makes anew with all profiles. */
+function withConnections(job: ComputationJob, all: ReadonlyMap<number, Connections>): ComputationJob {
+  const isPreparing = (id: number) => job.preparing.some((one) => one.id === id);
+  const targets = job.targets.map((target): SyncTarget => {
+    const added = addedOf(all.get(target.id) ?? NONE_ADDED);
+    return target.kind === 'rebuilt' && isPreparing(target.id) ? { ...target, ...added } : target;
+  });
+  return { ...job, targets };
+}
+
+function noteConnections(
+  record: ComputationRecord,
+  all: ReadonlyMap<number, Connections>,
+): Pick<ComputationRecord, 'former' | 'moved'> {
+  const former: Record<string, readonly string[]> = {};
+  const moved: Record<string, readonly string[]> = {};
+  for (const [id, one] of all) {
+    if (one.former.length > 0) former[id] = one.former;
+    const both = union(record.moved[id] ?? [], one.moved);
+    if (both.length > 0) moved[id] = both;
+  }
+  // What is as it was is not stored again.
+  return {
+    former: isSameNames(former, record.former) ? record.former : former,
+    moved: isSameNames(moved, record.moved) ? record.moved : moved,
+  };
+}
+
+function union(a: readonly string[], b: readonly string[]): string[] {
+  return [...new Set([...a, ...b])];
+}
+
+function isSameNames(a: NamesById, b: NamesById): boolean {
+  return canonical(a) === canonical(b);
+}
+
+/** The destinations that were added to computations or taken away, by their ids. */
+export function movedIn(before: readonly Computation[], after: readonly Computation[]): NamesById {
+  const moved: Record<string, readonly string[]> = {};
+  for (const { id, destinations } of after) {
+    const old = before.find((one) => one.id === id)?.destinations ?? destinations;
+    const names = union(old, destinations).filter(
+      (name) => !(old.includes(name) && destinations.includes(name)),
+    );
+    if (names.length > 0) moved[id] = names;
+  }
+  return moved;
 }
 
 /** What has changed in who hears of computations. */
@@ -146,6 +278,8 @@ interface HearingNews {
   /** Of these nobody knows what they have heard. */
   readonly unknown: readonly string[];
 }
+
+const NO_NEWS: HearingNews = { again: [], unknown: [] };
 
 type HearingTerms = Pick<PlanTerms, 'hearing' | 'switched'>;
 
@@ -182,12 +316,13 @@ function switchedIn(
  * destination that does now.
  */
 export function withHearing(
-  stored: Omit<ComputationRecord, 'hearing' | 'switched' | 'unknown'> & Partial<ComputationRecord>,
+  stored: Omit<ComputationRecord, 'hearing' | 'switched' | 'unknown' | 'former' | 'moved'> &
+    Partial<ComputationRecord>,
   now: readonly string[],
 ): ComputationRecord {
   const connected = new Set(stored.active.flatMap(({ destinations }) => destinations));
   const silent = [...connected].filter((name) => !now.includes(name));
-  return { hearing: now, switched: [], unknown: silent, ...stored };
+  return { hearing: now, switched: [], unknown: silent, former: {}, moved: {}, ...stored };
 }
 
 /** Slots that have got every event since their birth: those of definitions that were in force or prepared until now. */
@@ -232,8 +367,7 @@ function withSlots(
     const since = preparing.some((one) => one.id === id) ? oldestAt : record.eventsSince[id];
     if (since !== undefined) eventsSince[id] = since;
   }
-  const { active, hearing, switched, unknown } = record;
-  return { active, jobs, slots, nextSlot, eventsSince, hearing, switched, unknown };
+  return { ...record, jobs, slots, nextSlot, eventsSince };
 }
 
 /** The job without computations that are gone or have another definition now. */
@@ -251,15 +385,12 @@ function withoutChanged(job: ComputationJob, wanted: ReadonlyMap<number, Computa
 function targetOf(
   old: Computation,
   now: Computation,
-  { again, unknown }: HearingNews,
+  { added, again }: { readonly added: Added; readonly again: readonly string[] },
 ): SyncTarget | undefined {
   const { id, destinations } = now;
-  const isNew = (name: string) => !old.destinations.includes(name) || unknown.includes(name);
-  const fresh = destinations.filter(isNew);
-  const only = fresh.length === 0 ? {} : { only: fresh };
-  if (now.enabled && !old.enabled) return { id, kind: 'enabled', ...only };
-  if (!isSameDefinition(old, now)) return { id, kind: 'edited', ...only };
-  if (fresh.length > 0) return { id, kind: 'destinations', ...only };
+  if (now.enabled && !old.enabled) return { id, kind: 'enabled', ...added };
+  if (!isSameDefinition(old, now)) return { id, kind: 'edited', ...added };
+  if (Object.keys(added).length > 0) return { id, kind: 'destinations', ...added };
   return destinations.some((name) => again.includes(name)) ? { id, kind: 'missed' } : undefined;
 }
 
@@ -280,28 +411,33 @@ export function withRepeat(
   return { ...record, jobs: [...record.jobs, { targets, preparing: [], slots: [], ...passes }] };
 }
 
-/** Destinations that are new to a computation, and whose walk has not come to a profile. */
-export function newDestinations(
-  { jobs }: ComputationRecord,
-  id: number,
-  profile: ProfileId,
-): readonly string[] {
-  const names: string[] = [];
-  for (const { targets, walkedTo } of jobs) {
-    if (walkedTo !== NOT_WALKED && profile <= walkedTo) continue;
-    for (const target of targets) if (target.id === id) names.push(...(target.only ?? []));
-  }
-  return names;
+/** Names of destinations that wait for a walk which has not come to a profile. */
+interface Awaiting {
+  /** New to the computation. */
+  readonly fresh: readonly string[];
+  /** The computation names them again. */
+  readonly back: readonly string[];
+  /** Somebody has asked that they are told every member again. */
+  readonly repeat: readonly string[];
 }
 
-/** Destinations that somebody has asked to be told every member again, and whose walk has not come to a profile. */
-export function repeatedTo({ jobs }: ComputationRecord, id: number, profile: ProfileId): readonly string[] {
-  return jobs.flatMap(({ targets, walkedTo }) =>
-    walkedTo !== NOT_WALKED && profile <= walkedTo
-      ? []
-      : targets.flatMap((target) => (target.id === id ? (target.repeat ?? []) : [])),
-  );
+export function awaitingWalk({ jobs }: ComputationRecord, id: number, profile: ProfileId): Awaiting {
+  let found = NOBODY_AWAITS;
+  for (const { targets, walkedTo } of jobs) {
+    if (walkedTo !== NOT_WALKED && profile <= walkedTo) continue;
+    for (const { id: other, only = [], back = [], repeat = [] } of targets) {
+      if (other !== id || only.length + back.length + repeat.length === 0) continue;
+      found = {
+        fresh: [...found.fresh, ...only],
+        back: [...found.back, ...back],
+        repeat: [...found.repeat, ...repeat],
+      };
+    }
+  }
+  return found;
 }
+
+const NOBODY_AWAITS: Awaiting = { fresh: [], back: [], repeat: [] };
 
 function isPrepared(jobs: readonly ComputationJob[], now: Computation): boolean {
   return jobs.some((job) => job.preparing.some(({ id }) => id === now.id));

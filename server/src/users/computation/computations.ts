@@ -22,16 +22,15 @@ import {
   addsToOthers,
   afterEvents,
   afterWalk,
+  awaitingWalk,
   type ComputationJob,
   type ComputationRecord,
   isRecalled,
   isSynced,
   NO_COMPUTATIONS,
-  newDestinations,
   nextPass,
   planComputations,
   progressOf,
-  repeatedTo,
   startWalk,
   withHearing,
   withRepeat,
@@ -119,8 +118,8 @@ export class Computations implements ProfileComputations {
 
   /** Reads what is stored, and plans the work that these definitions ask for. */
   async restore(
-    { computations: definitions, hearing }: ComputationSettings,
-    { store, position, bounds, certainTo, switched }: RestoreTerms,
+    { computations: definitions, hearing, destinations }: ComputationSettings,
+    { store, position, bounds, certainTo, switched, moved }: RestoreTerms,
   ): Promise<void> {
     this.#store = store;
     this.#certainTo = certainTo;
@@ -156,7 +155,9 @@ export class Computations implements ProfileComputations {
       position,
       bounds,
       hearing,
+      destinations,
       switched,
+      moved,
       rebuilt,
       ...(oldestAt === undefined ? {} : { oldestAt }),
       slotKeysOf,
@@ -176,7 +177,8 @@ export class Computations implements ProfileComputations {
     position: Position,
     isPast: (profile: ProfileState) => boolean,
   ): Promise<WorkDone> {
-    if (this.#record.switched.length > 0) await this.#noteUncertain(slice, this.#record.switched);
+    const { switched, moved } = this.#record;
+    if (switched.length + Object.keys(moved).length > 0) await this.#noteUncertain(slice);
     const pass = nextPass(this.#record, position);
     const work =
       pass === 'events'
@@ -191,17 +193,17 @@ export class Computations implements ProfileComputations {
   async forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>> {
     const record = this.#record;
     // A walk that has not come to a profile is lost with the record of it.
-    const documents = await SentBefore.collect(store, definitions, (id, profile) => ({
-      fresh: [...newDestinations(record, id, profile), ...record.unknown],
-      repeated: repeatedTo(record, id, profile),
-    }));
+    const documents = await SentBefore.collect(store, definitions, (id, profile) => {
+      const { fresh, back, repeat } = awaitingWalk(record, id, profile);
+      return { fresh: [...fresh, ...record.unknown], repeated: [...back, ...repeat] };
+    });
     const floor = await store.document(FLOOR_DOCUMENT);
     const { jobs: _, ...none } = NO_COMPUTATIONS;
-    const { hearing, switched, nextSlot } = record;
+    const { hearing, switched, former, moved, nextSlot } = record;
     return {
       ...documents,
       // What is in the outbox was planned for those who hear.
-      [RECORD]: { ...none, hearing, switched, nextSlot } as unknown as Json,
+      [RECORD]: { ...none, hearing, switched, former, moved, nextSlot } as unknown as Json,
       ...(floor === undefined ? {} : { [FLOOR_DOCUMENT]: floor }),
     };
   }
@@ -341,24 +343,37 @@ export class Computations implements ProfileComputations {
   }
 
   #listenersOf(computation: Computation, profile: ProfileId): Listeners {
-    const fresh = newDestinations(this.#record, computation.id, profile);
-    const names = computation.destinations;
-    if (fresh.length > 0) return this.#amongHearing(names.filter((name) => !fresh.includes(name)));
-    const listeners = this.#listeners.get(computation) ?? this.#amongHearing(names);
+    const { fresh, back } = awaitingWalk(this.#record, computation.id, profile);
+    if (fresh.length + back.length > 0) return this.#listenersWithout(computation, { fresh, back });
+    const listeners = this.#listeners.get(computation) ?? this.#listenersWithout(computation, NOBODY_WAITS);
     this.#listeners.set(computation, listeners);
     return listeners;
   }
 
-  #amongHearing(connected: readonly string[]): Listeners {
+  #listenersWithout(
+    computation: Computation,
+    { fresh, back }: { readonly fresh: readonly string[]; readonly back: readonly string[] },
+  ): Listeners {
     const { hearing } = this.#record;
-    return { connected, hearing: connected.filter((name) => hearing.includes(name)) };
+    const waiting = [...fresh, ...back];
+    return {
+      connected: this.#everyListener(computation).filter((name) => !fresh.includes(name)),
+      hearing: computation.destinations.filter((name) => hearing.includes(name) && !waiting.includes(name)),
+      waiting,
+    };
+  }
+
+  /** The destinations that a computation names, and those that it named before. */
+  #everyListener({ id, destinations }: Computation): readonly string[] {
+    return [...destinations, ...(this.#record.former[id] ?? [])];
   }
 
   /**
-   * Whether destinations that have just begun or ceased to hear get what is in the outbox depends on when the log takes it: as soon as they hear,
-   * they are told what is so.
+   * Whether destinations that have just begun or ceased to hear, of all or of one computation, get what is in the outbox depends on when the log
+   * takes it: as soon as they hear, they are told what is so.
    */
-  async #noteUncertain(slice: Slice, names: readonly string[]): Promise<void> {
+  async #noteUncertain(slice: Slice): Promise<void> {
+    const { switched, moved } = this.#record;
     // Also those that are prepared: while all profiles are made anew, none is in force.
     const definitions = new Map(this.#everyDefinition().map((one) => [one.id, one]));
     for (let after = this.#certainTo; ; ) {
@@ -369,8 +384,9 @@ export class Computations implements ProfileComputations {
         const { ids, key, to } = change;
         const computation = definitions.get(change.computation);
         if (computation === undefined) continue;
-        const unsure = names.filter(
-          (name) => computation.destinations.includes(name) && (to?.includes(name) ?? true),
+        const names = new Set([...switched, ...(moved[computation.id] ?? [])]);
+        const unsure = this.#everyListener(computation).filter(
+          (name) => names.has(name) && (to?.includes(name) ?? true),
         );
         const isBefore = this.#sentBefore?.uncertain(key, computation.id, unsure) ?? false;
         const known = slice.ownerOf(ids);
@@ -383,7 +399,7 @@ export class Computations implements ProfileComputations {
       if (entries.length < PAGE) break;
       after = entries.at(-1)!.sequence;
     }
-    this.#record = { ...this.#record, switched: [] };
+    this.#record = { ...this.#record, switched: [], moved: {} };
   }
 
   #recall(profile: ProfileState): void {
@@ -446,6 +462,8 @@ function isShallowEqual(a: object, b: Readonly<Record<string, unknown>>): boolea
 }
 
 const IDLE: WorkDone = { done: 0, hasMore: false };
+
+const NOBODY_WAITS = { fresh: [], back: [] };
 
 const CIRCULAR =
   'its definition mentions itself through others: change one of the definitions that mention each other';

@@ -8,6 +8,7 @@ import type { IdentityReader } from '../identity/identity-reader.ts';
 import type { ProfileState } from '../identity/profile-state.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from '../sync/membership-sync.ts';
+import type { NamesById } from './computation-jobs.ts';
 import type { TraitEngine } from './trait-engine.ts';
 
 /** Audiences and computed traits, and the work that they need beside the events that arrive. */
@@ -66,7 +67,7 @@ export interface ProfileComputations {
   ): Promise<Omit<Preview, 'eventsBehind'>>;
 }
 
-export type ComputationSettings = Pick<UsersSettings, 'computations' | 'hearing'>;
+export type ComputationSettings = Pick<UsersSettings, 'computations' | 'hearing' | 'destinations'>;
 
 export interface RestoreTerms {
   readonly store: ProfileStore;
@@ -78,4 +79,6 @@ export interface RestoreTerms {
   readonly certainTo: number;
   /** Destinations that have begun or ceased to hear since the last commit of this process, also those that did both. */
   readonly switched: readonly string[];
+  /** Destinations that were added to a computation or taken away since then, by its id, also those with both. */
+  readonly moved: NamesById;
 }

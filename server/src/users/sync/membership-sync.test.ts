@@ -300,6 +300,72 @@ describe('a first sync', () => {
   );
 });
 
+describe('a destination that is new to an audience', () => {
+  it('hears nothing of those who have left, whatever the others were told and though the audience was disabled', () => {
+    const sync = syncOf([VIPS]);
+    const [left, leaving] = [
+      told(sync, user(5, 'u1'), { 12: true }),
+      told(sync, user(6, 'u2'), { 12: true }),
+    ];
+    const both = { ...VIPS, destinations: ['crm', 'warehouse'] };
+    sync.configure([{ ...both, enabled: false }]);
+    for (const { id } of [left, leaving])
+      sync.visit(id, [{ id: 12, kind: 'destinations', only: ['warehouse'] }]);
+    expect(slice(sync, left, NOW, { 12: false })).toEqual([]);
+    expect(slice(sync, leaving, NOW)).toEqual([]);
+    sync.configure([both]);
+    sync.visit(left.id, [{ id: 12, kind: 'enabled' }]);
+    const toCrm = { traits: { vip_users: false }, integrations: { All: false, crm: true } };
+    expect(slice(sync, left, NOW + 1000)).toMatchObject([toCrm]);
+    setValue(leaving, 12, false);
+    sync.visit(leaving.id, [{ id: 12, kind: 'enabled' }]);
+    expect(slice(sync, leaving, NOW + 1000)).toMatchObject([toCrm]);
+  });
+});
+
+describe('a destination that an audience names again', () => {
+  const BOTH = { ...VIPS, destinations: ['crm', 'erp'] };
+
+  it('hears every member and who left, and counts as knowing what it was told until then', () => {
+    const connected = ['crm', 'erp'];
+    let hearing = ['crm', 'erp'];
+    const sync = new MembershipSync({
+      ...{ lineage: '1', isSynced: () => true },
+      listenersOf: () => ({ connected, hearing }),
+    });
+    sync.configure([BOTH]);
+    const ids = ['stays', 'leaves', 'comes', 'comes and goes'];
+    const [stays, leaves, comes, goes] = ids.map((id, nth) => user(5 + nth, id)) as [
+      ProfileState,
+      ProfileState,
+      ProfileState,
+      ProfileState,
+    ];
+    for (const state of [stays, leaves]) told(sync, state, { 12: true });
+    sync.configure([{ ...BOTH, destinations: ['crm'] }]);
+    hearing = ['crm'];
+    for (const state of [comes, goes]) told(sync, state, { 12: true });
+    for (const state of [leaves, goes]) {
+      slice(sync, state, NOW, { 12: false });
+      slice(sync, state, NOW + 2000);
+    }
+    sync.configure([BOTH]);
+    hearing = ['crm', 'erp'];
+    const heard = [stays, leaves, comes, goes].flatMap((state) => {
+      sync.visit(state.id, [{ id: 12, kind: 'destinations', back: ['erp'] }]);
+      return slice(sync, state, NOW + 3000).map(({ userId, traits, integrations }) => [
+        ...[userId, traits!['vip_users'], integrations],
+      ]);
+    });
+    const toErp = { All: false, erp: true };
+    expect(heard).toEqual([
+      ['stays', true, toErp],
+      ['leaves', false, toErp],
+      ['comes', true, toErp],
+    ]);
+  });
+});
+
 describe('a destination that hears nothing for a while', () => {
   const BOTH = { ...VIPS, destinations: ['crm', 'erp'] };
   const MISSED = [{ id: 12, kind: 'missed' }] as const;

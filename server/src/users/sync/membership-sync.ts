@@ -10,6 +10,7 @@ import {
   behind,
   differs,
   isMember,
+  isNothing,
   isSame,
   type Listeners,
   NOTHING_SENT,
@@ -19,6 +20,7 @@ import {
   withNew,
   withOwed,
   withoutOwed,
+  withRepeated,
   withSent,
   withUnsure,
 } from './sent.ts';
@@ -214,10 +216,13 @@ export class MembershipSync {
   /** Whether a destination has to hear of a profile that it is no member, and cannot now. */
   #isAwaited(state: ProfileState, computation: Computation, sent: Sent): boolean {
     const listeners = this.#options.listenersOf(computation, state.id);
-    const isConnected = (name: string) => listeners.connected.includes(name);
+    // Nobody stays because of one that may never be connected again.
+    const isNamed = (name: string) => computation.destinations.includes(name);
+    const isConnected = (name: string) => listeners.connected.includes(name) && isNamed(name);
     if (sent.owed?.some(({ destinations }) => destinations.some(isConnected))) return true;
     const { connected, hearing } = whoNeeds(sent, false, { computation, listeners });
-    return computation.enabled ? connected.length > hearing.length : connected.length > 0;
+    const named = connected.filter(isNamed);
+    return computation.enabled ? named.length > hearing.length : named.length > 0;
   }
 
   /** A profile is gone, and was not merged into another: it is a member no more, and nobody is told. */
@@ -259,9 +264,8 @@ export class MembershipSync {
     const value = computation.kind === 'audience' ? false : null;
     const one = computed.get(computation.id) ?? { value, since: 0, sent: NOTHING_SENT };
     computed.set(computation.id, one);
-    const names = to.filter((name) => computation.destinations.includes(name));
-    if (optionalKeyOf(idOf(state)) === key) one.sent = withUnsure(one.sent, names);
-    else one.sent = withOwed(one.sent, [{ to: key, destinations: names }]);
+    if (optionalKeyOf(idOf(state)) === key) one.sent = withUnsure(one.sent, to);
+    else one.sent = withOwed(one.sent, [{ to: key, destinations: to }]);
   }
 
   /** Profiles with a change that is to be told by now. Each is named once; `finish` then tells it. */
@@ -313,34 +317,30 @@ export class MembershipSync {
   /** The step of a walk: a change is told at once, and to whom it matters also what was told before. */
   #visitFor(
     state: ProfileState,
-    { id, kind, only = [], repeat = [] }: SyncTarget,
+    { id, kind, only = [], back = [], repeat = [] }: SyncTarget,
     now: Time,
   ): Notification[] {
     const computed = state.computed.get(id);
     const computation = this.#computations.get(id);
     if (computed === undefined || computation === undefined) return [];
+    // Nobody knows anything of most profiles, and nothing is noted of them.
+    if (only.length > 0 && !isNothing(computed.sent)) computed.sent = withNew(computed.sent, only);
     const notifications = this.#tellOwed(state, id, now);
     const recipient = this.#recipientOf(state, computation, computed.sent);
     if (recipient === undefined) return notifications;
     const { value } = computed;
-    // One that was connected before may have heard of a member: it hears so too when that is over by now.
-    const mayKnow = computed.sent.value !== undefined && isMember(computation, computed.sent.value);
-    const asNew = mayKnow ? withUnsure : withNew;
-    const sent = only.length === 0 ? computed.sent : asNew(computed.sent, only);
-    if (differs(sent, value, computation)) {
-      computed.sent = sent;
-      return [...notifications, ...this.#tellChange(state, computation, { recipient, computed, now })];
-    }
-    // Nobody knows anything of most profiles, nor has to.
-    if (sent.value === undefined && sent.known === undefined && !isMember(computation, value))
-      return notifications;
     const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
-    const isRepeatedToAll = kind === 'new' || kind === 'enabled';
-    const needs = whoNeeds(sent, value, terms).hearing;
-    const isRepeatedTo = (name: string) =>
-      isMember(computation, value) && (isRepeatedToAll || repeat.includes(name));
-    const to = terms.listeners.hearing.filter((name) => needs.includes(name) || isRepeatedTo(name));
-    // Nobody has heard of nearly all others, and nothing is noted of them.
+    const { hearing } = terms.listeners;
+    if (isMember(computation, value)) {
+      const isRepeatedToAll = kind === 'new' || kind === 'enabled';
+      const repeated = hearing.filter((name) => isRepeatedToAll || repeat.includes(name));
+      computed.sent = withRepeated(computed.sent, [...repeated, ...back], computation);
+    }
+    const { sent } = computed;
+    if (differs(sent, value, computation))
+      return [...notifications, ...this.#tellChange(state, computation, { recipient, computed, now })];
+    if (isNothing(sent) && !isMember(computation, value)) return notifications;
+    const to = whoNeeds(sent, value, terms).hearing;
     if (sent.value !== undefined || to.length > 0) computed.sent = withSent(sent, value, to, terms);
     return [...notifications, ...this.#send(state, computation, { recipient, value, now, to })];
   }
@@ -413,8 +413,8 @@ export class MembershipSync {
 
   /** Destinations that hear nothing need not be left out: the log notes why each of them was skipped. */
   #isEveryone(to: readonly string[], computation: Computation, profile: ProfileId): boolean {
-    const { connected, hearing } = this.#options.listenersOf(computation, profile);
-    return to.length === hearing.length && connected.length === computation.destinations.length;
+    const { hearing, waiting = [] } = this.#options.listenersOf(computation, profile);
+    return to.length === hearing.length && waiting.length === 0;
   }
 
   /** Whether there is a change that has to be told. */

@@ -15,12 +15,12 @@ import type { MembershipSync } from './membership-sync.ts';
 import { everyRecipientOf, identityIn, keyOf, type Recipient, recipientIn } from './recipient.ts';
 import {
   behind,
-  isMember,
   isNothing,
   NOTHING_SENT,
   type Sent,
   withNew,
   withOwed,
+  withRepeated,
   withUnsure,
 } from './sent.ts';
 
@@ -266,8 +266,7 @@ function documentsOf(
 function withAwaited(known: Sent, computation: Computation, { fresh, repeated }: Waiting): Sent {
   const sent = fresh.length === 0 || isNothing(known) ? known : withNew(known, fresh);
   const others = repeated.filter((name) => !fresh.includes(name));
-  const isTold = sent.value !== undefined && isMember(computation, sent.value);
-  return isTold && others.length > 0 ? withUnsure(sent, others) : sent;
+  return withRepeated(sent, others, computation);
 }
 
 function jsonOf(part: ReadonlyMap<string, SentOf>): Json {

@@ -29,10 +29,12 @@ export interface Owed {
 
 /** The destinations of a computation that count for a profile, by name. */
 export interface Listeners {
-  /** They know what was sent, apart from `known`. */
+  /** They know what was sent, apart from `known`; also those that the computation named before. */
   readonly connected: readonly string[];
-  /** Those of them that are enabled and whose filter lets the events through. */
+  /** Those of them that it names, that are enabled, and whose filter lets the events through. */
   readonly hearing: readonly string[];
+  /** Those that it names and that get nothing before a walk has come to the profile. */
+  readonly waiting?: readonly string[];
 }
 
 export const NOTHING_SENT: Sent = { value: undefined, at: 0, sequence: 0 };
@@ -52,7 +54,7 @@ export function whoNeeds(
   sent: Sent,
   value: Json,
   { computation, listeners }: { readonly computation: Computation; readonly listeners: Listeners },
-): Listeners {
+): Pick<Listeners, 'connected' | 'hearing'> {
   // Nearly always all of them know the same.
   if (sent.known === undefined) return differs(sent, value, computation) ? listeners : NOBODY;
   const isNeeded = (name: string) => needs(knownTo(sent, name), value, computation);
@@ -77,9 +79,19 @@ export function withSent(
   return withKnown({ ...sent, value }, known);
 }
 
-/** What was sent when these destinations count as new: they know nothing. */
+/** What was sent when these destinations count as new: they know nothing, apart from what may have been on its way to them. */
 export function withNew(sent: Sent, names: readonly string[]): Sent {
-  return withKnown(sent, [...Object.entries(sent.known ?? {}), ...names.map((name) => [name, []] as const)]);
+  const sure = names.filter((name) => knownTo(sent, name) !== null);
+  return withKnown(sent, [...Object.entries(sent.known ?? {}), ...sure.map((name) => [name, []] as const)]);
+}
+
+/** What was sent when these destinations are to hear once more of a member: as if they might not have got what they know of it. */
+export function withRepeated(sent: Sent, names: readonly string[], computation: Computation): Sent {
+  const again = names.filter((name) => {
+    const known = knownTo(sent, name);
+    return known !== null && known.length > 0 && isMember(computation, known[0]!);
+  });
+  return again.length === 0 ? sent : withUnsure(sent, again);
 }
 
 /** What was sent when these destinations may or may not have got what was on its way. */

@@ -132,7 +132,8 @@ export class Processor implements UsersProcessor {
     this.#splitter = new Splitter({
       ...options,
       settings: () => this.#settings,
-      newSlice: async (apart) => this.#newSlice(await this.#current(), apart),
+      newSlice: (apart) => this.#sliceBetween(apart),
+      commit: (slice) => this.#commitBetween(slice),
       forget: () => this.#forget(),
     });
   }
@@ -413,9 +414,7 @@ export class Processor implements UsersProcessor {
     const result = { ...finished, changes: { ...finished.changes, documents } };
     if (!isEmpty(result, cursor)) await store.commit(result.changes);
     this.#cursor = result.changes.cursor;
-    this.#certainTo = undefined;
-    this.#switched.clear();
-    this.#moved = {};
+    this.#noteStored();
     if (this.#sentTo === sentTo) this.#sentTo = undefined;
     this.#count(result, gathered);
     this.#soon.expect(result.soon);
@@ -428,6 +427,27 @@ export class Processor implements UsersProcessor {
       counts: this.#counts,
       failed: computations.failed(),
     };
+  }
+
+  /** A slice that applies no events. It notes settings that have just changed, because it may tell destinations something by them. */
+  async #sliceBetween(apart?: UsersSettings['apart']): Promise<Slice> {
+    const slice = this.#newSlice(await this.#current(), apart);
+    await this.#options.computations.noteSettings(slice);
+    return slice;
+  }
+
+  async #commitBetween(slice: Slice): Promise<void> {
+    const { store, computations } = this.#options;
+    const { changes } = slice.finish(slice.cursor.position, undefined);
+    await store.commit({ ...changes, documents: { ...changes.documents, ...computations.documents() } });
+    this.#noteStored();
+  }
+
+  /** A commit has noted the settings of now. */
+  #noteStored(): void {
+    this.#certainTo = undefined;
+    this.#switched.clear();
+    this.#moved = {};
   }
 
   /** `apart`: ids that are kept apart beside those of the settings. */

@@ -26,6 +26,8 @@ export interface SplitterDependencies {
   readonly settings: () => UsersSettings;
   /** `apart`: ids that are kept apart beside those of the settings. */
   readonly newSlice: (apart?: Pairs) => Promise<Slice>;
+  /** Stores what a slice comes to. */
+  readonly commit: (slice: Slice) => Promise<void>;
   /** What is kept in memory does not count any more. */
   readonly forget: () => void;
 }
@@ -60,13 +62,13 @@ export class Splitter {
    * process has left of the profiles.
    */
   async apply(apart: Pairs): Promise<void> {
-    const { store, newSlice, forget, logger } = this.#dependencies;
+    const { store, newSlice, commit, forget, logger } = this.#dependencies;
     const profiles = await profilesApart(apart, store);
     if (profiles.length === 0) return;
     try {
       const slice = await newSlice();
       await splitProfiles(slice, profiles, this.#remaking(slice));
-      await store.commit(slice.finish(slice.cursor.position, undefined).changes);
+      await commit(slice);
       logger.info({ profiles: profiles.length }, 'profiles.split');
     } catch (error) {
       // A fault in Millrace must not stop all other profiles.
@@ -79,12 +81,12 @@ export class Splitter {
 
   /** Makes the profiles of users anew who were left out when others were erased from the profile that they shared. */
   async remakeLeft(): Promise<void> {
-    const { store, newSlice, forget } = this.#dependencies;
+    const { store, newSlice, commit, forget } = this.#dependencies;
     const left = (await store.document(LEFT_DOCUMENT)) as unknown as readonly LeftOver[] | undefined;
     if (left === undefined) return;
     const slice = await newSlice();
     await remakeLeft(slice, left, this.#remaking(slice));
-    await store.commit(slice.finish(slice.cursor.position, undefined).changes);
+    await commit(slice);
     forget();
   }
 

@@ -20,6 +20,9 @@ export interface NaiveCall {
   readonly isPublic?: boolean;
 }
 
+/** Two ids, each with its kind. */
+export type ApartPair = readonly [string, string];
+
 /** One person with everything that it did. */
 export interface NaivePerson {
   userId: string | undefined;
@@ -33,10 +36,15 @@ export interface NaivePerson {
 
 /**
  * The specification's "Identities" said a second time: people in a list, searched from its beginning, calls taken in the order of the log.
- * The trait `email` is an external id.
+ * The trait `email` is an external id. `apart`: pairs of ids that are never ids of one person.
  */
 export class NaivePeople {
   people: NaivePerson[] = [];
+  readonly #apart: readonly ApartPair[];
+
+  constructor(apart: readonly ApartPair[] = []) {
+    this.#apart = apart;
+  }
 
   take(call: NaiveCall): void {
     const person = this.#personOf(call);
@@ -63,7 +71,7 @@ export class NaivePeople {
     let person = userId === undefined ? undefined : this.#user(userId);
     if (person !== undefined && anonymousId !== undefined) {
       const other = this.#find(`anonymous ${anonymousId}`);
-      if (other === undefined) person.ids.add(`anonymous ${anonymousId}`);
+      if (other === undefined) this.#bind(person, `anonymous ${anonymousId}`);
       else if (other.userId === undefined) person = this.#join(person, other);
     }
     if (person === undefined && anonymousId !== undefined) {
@@ -78,8 +86,8 @@ export class NaivePeople {
 
   #external(person: NaivePerson, id: string): NaivePerson {
     const owner = this.#find(id);
-    if (owner === undefined) person.ids.add(id);
-    else if (person.userId === undefined) return this.#join(owner, person);
+    if (owner === undefined) this.#bind(person, id);
+    else if (person.userId === undefined) return this.#join(owner, person, person);
     else if (owner.userId === undefined) return this.#join(person, owner);
     return person;
   }
@@ -99,7 +107,7 @@ export class NaivePeople {
   /** The previousId is an anonymous id of the person, unless another user had it first. */
   #device(person: NaivePerson, previousId: string): NaivePerson {
     const owner = this.#find(`anonymous ${previousId}`);
-    if (owner === undefined) person.ids.add(`anonymous ${previousId}`);
+    if (owner === undefined) this.#bind(person, `anonymous ${previousId}`);
     else if (owner.userId === undefined) return this.#join(person, owner);
     return person;
   }
@@ -127,8 +135,18 @@ export class NaivePeople {
     return person;
   }
 
-  #join(winner: NaivePerson, loser: NaivePerson): NaivePerson {
+  #bind({ ids }: NaivePerson, id: string): void {
+    if (!this.#areApart(ids, new Set([id]))) ids.add(id);
+  }
+
+  #areApart(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+    return this.#apart.some(([one, other]) => (a.has(one) && b.has(other)) || (a.has(other) && b.has(one)));
+  }
+
+  /** Whose the event is afterwards: it was `of` before. */
+  #join(winner: NaivePerson, loser: NaivePerson, of = winner): NaivePerson {
     if (winner === loser) return winner;
+    if (this.#areApart(winner.ids, loser.ids)) return of;
     winner.userId ??= loser.userId;
     for (const id of loser.ids) winner.ids.add(id);
     for (const group of loser.groups) winner.groups.add(group);

@@ -99,6 +99,11 @@ export const step = fc.oneof(
     name: fc.constantFrom(...DESTINATIONS),
   }),
   fc.record({ op: fc.constant('delete' as const), userId: fc.constantFrom('u1', 'u2', 'u3', 'p1') }),
+  fc.record({
+    op: fc.constant('split' as const),
+    userId: fc.constantFrom('u1', 'u2', 'u3', 'p1'),
+    other: fc.constantFrom('user u1', 'user u2', 'anonymous a1', 'anonymous a2', 'anonymous p1'),
+  }),
   fc.record({ op: fc.constant('rebuild' as const) }),
   fc.record({ op: fc.constant('crash' as const) }),
   { weight: 2, arbitrary: fc.record({ op: fc.constant('check' as const) }) },

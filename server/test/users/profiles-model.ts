@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import type { Computation } from '../../src/model/definition.ts';
 import { type Destination, type EventFilter, hearsOfComputations } from '../../src/model/destination.ts';
 import type { Event, Position } from '../../src/model/event.ts';
-import type { Json, JsonObject } from '../../src/model/json.ts';
+import type { Json } from '../../src/model/json.ts';
 import { AUDIENCES_SOURCE, type Source } from '../../src/model/settings.ts';
 import { isoTime, MINUTE, SECOND, type Time } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
@@ -23,7 +23,7 @@ import { handClock } from '../support/clock.ts';
 import { computations } from './computations.ts';
 import { anonymousKey, type Between, type Heard, keyOf, lastHeard, readNotification } from './heard.ts';
 import { computeNaively } from './naive-computation.ts';
-import { type NaiveCall, NaivePeople, type NaivePerson } from './naive-people.ts';
+import { type ApartPair, type NaiveCall, NaivePeople, type NaivePerson } from './naive-people.ts';
 import {
   DESTINATIONS,
   type DestinationName,
@@ -37,7 +37,13 @@ const START: Time = Date.parse('2026-11-22T12:00:00.000Z');
 const OWN_SOURCE = 9;
 const IDENTITIES = { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] };
 const AUDIENCES: Source = { ...AUDIENCES_SOURCE, id: OWN_SOURCE };
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+/** Whatever is given up after an error fails the test. */
+const LOGGER = {
+  ...{ debug() {}, info() {}, warn() {} },
+  error(fields: object, event: string) {
+    throw new Error(event, { cause: fields });
+  },
+};
 
 const hash: IdentityHash = (kind, value) =>
   Number.parseInt(digest('sha256', `${kind} ${value}`).slice(0, 13), 16);
@@ -129,6 +135,13 @@ class World {
     this.#isChanged = true;
   }
 
+  /** These are disabled or enabled. */
+  async #noteSwitched(computations: readonly Computation[]): Promise<void> {
+    if (computations.length === 0) return;
+    await this.#noteChange();
+    for (const { id } of computations) await this.#noteUncertain(DESTINATIONS, id);
+  }
+
   /** Nobody knows whether these destinations get what is in the outbox, of one computation or of all. */
   async #noteUncertain(names: readonly DestinationName[], computation?: number): Promise<void> {
     const onTheirWay = await this.#processor.outbox(0, 1000);
@@ -152,8 +165,8 @@ class World {
         this.#failCommit = true;
         return;
       case 'define':
-        // What is told before one is enabled again counts as told before, though it may still be in the outbox.
-        if (this.#computations.some(({ enabled }) => !enabled)) await this.#publishAll();
+        // A changed definition is enabled.
+        await this.#noteSwitched(this.#computations.filter(({ enabled }) => !enabled));
         this.define(step.definitions, step.kept);
         return this.#configure();
       case 'connect':
@@ -168,6 +181,8 @@ class World {
         return this.#repeat(step.nth, step.name);
       case 'delete':
         return this.#delete(step.userId);
+      case 'split':
+        return this.#split(`user ${step.userId}`, step.other);
       case 'rebuild':
         return this.#rebuild();
       case 'crash':
@@ -185,7 +200,7 @@ class World {
     const computation = this.#computations[nth];
     if (computation === undefined) return;
     const { id, enabled } = computation;
-    if (!enabled) await this.#publishAll();
+    await this.#noteSwitched([computation]);
     this.#computations = this.#computations.with(nth, { ...computation, enabled: !enabled });
     if (!enabled) this.#note({ enabled: id });
     await this.#configure();
@@ -227,6 +242,7 @@ class World {
     const ofProfile = [...anonymousIds, ...(joined?.anonymousIds ?? [])];
     await log.erase({ userIds, anonymousIds: ofProfile, below });
     await this.#retried(() => this.#processor.erase(userIds, anonymousIds));
+    this.#isAsMadeAnew = false;
     this.#naive.remove(userIds, anonymousIds);
     this.#note({ deleted: [...userIds.map((id) => `user ${id}`), ...anonymousIds.map(anonymousKey)] });
     // What destinations that hear nothing have to be told of former ids is deleted with the profile.
@@ -238,8 +254,25 @@ class World {
   /** Makes all profiles anew from the calls that are still stored. New ones come while that is done. */
   async #rebuild(): Promise<void> {
     await this.#retried(() => this.#processor.rebuild({ dryRun: false }));
-    this.#naive = new NaivePeople();
+    this.#makeNaiveAnew();
+  }
+
+  #makeNaiveAnew(): void {
+    this.#naive = new NaivePeople(this.#apart);
     for (const call of this.#calls.values()) this.#naive.take(call);
+    this.#isAsMadeAnew = true;
+  }
+
+  /** Keeps two ids apart. */
+  async #split(one: string, other: string): Promise<void> {
+    if (one === other) return;
+    this.#apart = [...this.#apart, [one, other]];
+    await this.#configure();
+    await this.#retried(() => this.#processor.applySplits());
+    // Whoever is beside the profile stays as it is: what was deleted once may have joined others, and an earlier split parted them.
+    if (!this.#isAsMadeAnew) await this.#rebuild();
+    this.#makeNaiveAnew();
+    this.#isAsMadeAnew = false;
   }
 
   /** The next commit may fail; the caller of the processor then asks again. */
@@ -289,7 +322,7 @@ class World {
       reader,
       store,
       clock: this.#clock,
-      logger: SILENT,
+      logger: LOGGER,
       hash,
       computations: new Computations({ reader, clock: this.#clock }),
     });
@@ -306,6 +339,7 @@ class World {
       hearing: this.#hearing(),
       retention: KEEP_PROFILES,
       ownSource: OWN_SOURCE,
+      apart: this.#apart.map(([one, other]) => [keyOfId(one), keyOfId(other)] as const),
     });
   }
 
@@ -412,15 +446,20 @@ class World {
     const taken = { ...rest, source, isPublic, at: Math.min(now, now - age), messageId } as NaiveCall;
     this.#naive.take(taken);
     this.#calls.set(position, taken);
-    const { name, ...fields } = { name: undefined, ...rest } as JsonObject;
-    const named = rest.type === 'track' ? { event: name } : { name };
+    const { name, type, userId, anonymousId, previousId, ...fields } = {
+      name: undefined,
+      ...rest,
+    } as NaiveCall;
+    const named = type === 'track' ? { event: name } : { name };
+    // Lines begin as the log's do: they are searched without being parsed.
+    const head = { messageId, type, userId, anonymousId, previousId };
     const times = { timestamp: isoTime(now - age), receivedAt: isoTime(now) };
     this.#contents.events.set(position, {
       source,
       messageId,
       userId: rest.userId,
       receivedAt: this.#clock.monotonic(),
-      json: JSON.stringify({ messageId, context: {}, ...fields, ...named, ...times }),
+      json: JSON.stringify({ ...head, context: {}, ...fields, ...named, ...times }),
       owed: [],
       skipped: [],
     });
@@ -478,12 +517,22 @@ class World {
   }
 
   #acknowledged = 0;
+  /** Pairs of ids that are kept apart. */
+  #apart: readonly ApartPair[] = [];
+  /** All calls that are stored, taken in their order, make the people of now. */
+  #isAsMadeAnew = true;
   /** Who hears has changed since the last slice. */
   #isChanged = false;
   /** What the process at work knows to be in the log. */
   #told = 0;
   /** What it knew when the settings changed that the next slice begins with. */
   #certain: number | undefined;
+}
+
+/** Of a kind and a value with a blank in between. */
+function keyOfId(id: string): number {
+  const [kind, value] = id.split(' ') as [string, string];
+  return hash(kind, value);
 }
 
 function destinationOf(name: DestinationName, nth: number): Destination {

@@ -177,8 +177,7 @@ export class Computations implements ProfileComputations {
     position: Position,
     isPast: (profile: ProfileState) => boolean,
   ): Promise<WorkDone> {
-    const { switched, moved } = this.#record;
-    if (switched.length + Object.keys(moved).length > 0) await this.#noteUncertain(slice);
+    await this.noteSettings(slice);
     const pass = nextPass(this.#record, position);
     const work =
       pass === 'events'
@@ -188,6 +187,12 @@ export class Computations implements ProfileComputations {
           : await this.#tellMissing(slice);
     this.#document(slice);
     return work;
+  }
+
+  async noteSettings(slice: Slice): Promise<void> {
+    const { switched, moved } = this.#record;
+    if (switched.length + Object.keys(moved).length > 0) await this.#noteUncertain(slice);
+    this.#document(slice);
   }
 
   async forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>> {

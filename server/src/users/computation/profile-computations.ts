@@ -24,6 +24,12 @@ export interface ProfileComputations {
   restore(settings: ComputationSettings, terms: RestoreTerms): Promise<void>;
 
   /**
+   * Notes in a slice what follows from settings that have just changed: who may or may not get what is in the outbox. `step` does it too; to be
+   * called for a slice without it, before the slice tells anybody something.
+   */
+  noteSettings(slice: Slice): Promise<void>;
+
+  /**
    * Does a part of what is left to do, such as adding stored events to a new definition, and puts its progress into the slice.
    * Called once a slice, after the events and timers. `position` is the next one that live slices apply. `isPast`: a profile that is to be let
    * go rather than told of.

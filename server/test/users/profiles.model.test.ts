@@ -194,12 +194,35 @@ describe('as in the naive model', () => {
           order(U1),
           { op: 'check' },
           order(U1),
+          ...several(2),
           { op: 'pass', time: 2000 },
           ...several(2),
           { op: 'connect', nth: 1, names: [...again] },
           { op: 'publish', crashes: false },
           { op: 'check' },
           { op: 'connect', nth: 1, names: ['crm', 'erp'] },
+        ],
+      }),
+  );
+
+  test.each([
+    { event: 'a leave', before: [order(U1), { op: 'check' }], after: [] },
+    { event: 'an entry', before: [], after: [order(U1), { op: 'check' }] },
+  ] as const)(
+    '$event that is on its way when an audience is disabled is told when it is enabled again',
+    ({ before, after }) =>
+      compareSteps(memoryPlace(), {
+        definitions: [COUNTED, FEW],
+        steps: [
+          ...before,
+          order(U1),
+          ...several(2),
+          { op: 'pass', time: 2000 },
+          ...several(2),
+          { op: 'switch', nth: 1 },
+          { op: 'publish', crashes: false },
+          ...after,
+          { op: 'switch', nth: 1 },
         ],
       }),
   );

@@ -6,6 +6,7 @@ import {
   awaitingWalk,
   type ComputationRecord,
   isSynced,
+  movedIn,
   NO_COMPUTATIONS,
   nextPass,
   planComputations,
@@ -152,6 +153,15 @@ describe('a changed computation', () => {
     ]);
     expect(isSynced(on, 1, 5)).toBe(false);
     expect(isSynced(on, 2, 5)).toBe(true);
+  });
+
+  it('that is disabled or enabled makes uncertain what is on its way to its destinations', () => {
+    const off = plan({ ...live, moved: {} }, [audience(1, 'Order', { enabled: false }), audience(2, 'View')]);
+    expect(off.moved).toEqual({ 1: ['crm'] });
+    const on = plan({ ...off, moved: {} }, [audience(1, 'Order'), audience(2, 'View')]);
+    expect(on.moved).toEqual({ 1: ['crm'] });
+    const [before, after] = [[audience(1, 'Order')], [audience(1, 'Order', { enabled: false })]];
+    expect([movedIn(before, after), movedIn(after, after)]).toEqual([{ 1: ['crm'] }, {}]);
   });
 
   it('that is written in another way, or not changed at all, makes no work', () => {

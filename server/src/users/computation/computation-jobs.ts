@@ -29,7 +29,10 @@ export interface ComputationRecord {
   readonly unknown: readonly string[];
   /** Destinations that a computation named before and does not now, by its id: what they know is still noted, because they may come back. */
   readonly former: NamesById;
-  /** Those that were just added to a computation or taken away, by its id: they may or may not get what is in the outbox. */
+  /**
+   * Those that were just added to a computation or taken away, by its id, and all of one that was just enabled or disabled: they may or may not
+   * get what is in the outbox.
+   */
   readonly moved: NamesById;
 }
 
@@ -105,7 +108,7 @@ export interface PlanTerms {
   readonly hearing: readonly string[];
   /** Names of those that have begun or ceased to since the record was stored, also where they have done both. */
   readonly switched?: readonly string[];
-  /** Destinations that were added to a computation or taken away since the record was stored, also those with both. */
+  /** As in the record, since it was stored; also those that were added and taken away. */
   readonly moved?: NamesById;
   /** Names of all destinations. Absent: each that was ever named is still there. */
   readonly destinations?: readonly string[] | undefined;
@@ -163,14 +166,14 @@ interface Connections {
   readonly back: readonly string[];
   /** Named once and not any more. */
   readonly former: readonly string[];
-  /** Added or taken away. */
+  /** Added or taken away, or all. */
   readonly moved: readonly string[];
 }
 
 function connectionsOf(
   record: ComputationRecord,
-  { id, destinations }: Computation,
-  { rebuilt, moved = {}, destinations: all }: PlanTerms,
+  { id, destinations, enabled }: Computation,
+  { rebuilt, moved: { [id]: moved = [] } = {}, destinations: all }: PlanTerms,
 ): Connections {
   const prepared = record.jobs.flatMap((job) => job.preparing).find((one) => one.id === id);
   const isTold = rebuilt?.has(id) || record.active.some((one) => one.id === id);
@@ -179,7 +182,9 @@ function connectionsOf(
   const last = record.active.find((one) => one.id === id) ?? prepared;
   const before = last?.destinations ?? rebuilt?.get(id) ?? destinations;
   const known = record.former[id] ?? [];
-  const added = destinations.filter((name) => !before.includes(name) || moved[id]?.includes(name));
+  const wasEnabled = last?.enabled ?? enabled;
+  const isBack = (name: string) => enabled && wasEnabled && moved.includes(name);
+  const added = destinations.filter((name) => !before.includes(name) || isBack(name));
   const back = added.filter((name) => known.includes(name) || before.includes(name));
   const gone = before.filter((name) => !destinations.includes(name));
   const isFormer = (name: string) => !destinations.includes(name) && (all?.includes(name) ?? true);
@@ -196,7 +201,7 @@ function connectionsOf(
       back,
     ),
     former: union(known, gone).filter(isFormer).slice(-MAX_FORMER),
-    moved: [...added, ...gone],
+    moved: [...added, ...gone, ...moved, ...(enabled === wasEnabled ? [] : destinations)],
   };
 }
 
@@ -258,14 +263,15 @@ function isSameNames(a: NamesById, b: NamesById): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** The destinations that were added to computations or taken away, by their ids. */
+/** The destinations that were added to computations or taken away, by their ids, and all of those that were enabled or disabled. */
 export function movedIn(before: readonly Computation[], after: readonly Computation[]): NamesById {
   const moved: Record<string, readonly string[]> = {};
-  for (const { id, destinations } of after) {
-    const old = before.find((one) => one.id === id)?.destinations ?? destinations;
-    const names = union(old, destinations).filter(
-      (name) => !(old.includes(name) && destinations.includes(name)),
-    );
+  for (const now of after) {
+    const { id, destinations } = now;
+    const old = before.find((one) => one.id === id) ?? now;
+    const isSame = (name: string) =>
+      old.enabled === now.enabled && old.destinations.includes(name) && destinations.includes(name);
+    const names = union(old.destinations, destinations).filter((name) => !isSame(name));
     if (names.length > 0) moved[id] = names;
   }
   return moved;

@@ -38,6 +38,16 @@ const BUYERS: AudienceDefinition = {
   },
 };
 
+/** Of the last thirty days. */
+const LATELY: AudienceDefinition = {
+  ...BUYERS,
+  definition: {
+    op: '>=',
+    value: { op: 'event', type: 'track', name: 'Order', within: 30 * DAY, reduce: { op: 'count' } },
+    to: 1,
+  },
+};
+
 const QUARTER: Partial<ProfileRetention> = { anonymous: 90 * DAY };
 
 /** What a destination got. */
@@ -119,7 +129,9 @@ class World {
 
   /** The log takes what is in the outbox, and plans it for the destinations that hear now. */
   async publish(): Promise<void> {
-    const { hearing } = this.#settings;
+    const { computations } = this.#settings;
+    const isNamed = (name: string) => computations.some(({ destinations }) => destinations.includes(name));
+    const hearing = this.#settings.hearing.filter(isNamed);
     for (const { sequence, json } of this.profiles.outbox.values()) {
       if (sequence <= this.#published) continue;
       this.#published = sequence;
@@ -373,6 +385,11 @@ const step = fc.oneof(
   fc.record({ op: fc.constant('login' as const), anonymousId: id, userId: fc.constantFrom('u', 'v') }),
   { weight: 3, arbitrary: fc.record({ op: fc.constant('days' as const), days: fc.constantFrom(1, 40, 95) }) },
   fc.record({ op: fc.constant('hearing' as const), hearing: fc.subarray(['crm', 'erp']) }),
+  fc.record({
+    op: fc.constant('connect' as const),
+    destinations: fc.constantFrom<readonly string[]>(['crm'], ['crm', 'erp']),
+  }),
+  fc.record({ op: fc.constant('room' as const), bytes: fc.constantFrom(1, 300, 1000, undefined) }),
   fc.record({ op: fc.constant('slices' as const), slices: fc.integer({ min: 1, max: 3 }) }),
   { weight: 4, arbitrary: fc.record({ op: fc.constant('settle' as const) }) },
   fc.record({
@@ -382,48 +399,60 @@ const step = fc.oneof(
 
 test('destinations have exactly those as members who have profiles that are, whoever went in whatever history', () =>
   fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 25, size: 'max' }), async (steps) => {
-      const terms = { ...QUARTER, known: 200 * DAY };
-      const world = await new World().start(terms, {
-        computations: [{ ...BUYERS, destinations: ['crm', 'erp'] }],
-        hearing: ['crm', 'erp'],
-      });
-      for (const one of steps) {
-        if (one.op === 'order') world.order({ anonymousId: one.anonymousId });
-        else if (one.op === 'login')
-          world.store('identify', { userId: one.userId, anonymousId: one.anonymousId });
-        else if (one.op === 'days') await world.clock.pass(one.days * DAY);
-        else if (one.op === 'hearing') await world.configure({ hearing: one.hearing });
-        else if (one.op === 'slices') for (let n = 0; n < one.slices; n++) await world.processor.slice();
-        else if (one.op === 'publish') await world.publish();
-        else if (one.op === 'settle') {
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 25, size: 'max' }),
+      fc.boolean(),
+      async (steps, isWindow) => {
+        let terms: Partial<ProfileRetention> = { ...QUARTER, known: 200 * DAY };
+        const buyers = { ...(isWindow ? LATELY : BUYERS), destinations: ['crm', 'erp'] };
+        const world = await new World().start(terms, { computations: [buyers], hearing: ['crm', 'erp'] });
+        for (const one of steps) {
+          if (one.op === 'order') world.order({ anonymousId: one.anonymousId });
+          else if (one.op === 'login')
+            world.store('identify', { userId: one.userId, anonymousId: one.anonymousId });
+          else if (one.op === 'days') await world.clock.pass(one.days * DAY);
+          else if (one.op === 'hearing') await world.configure({ hearing: one.hearing });
+          else if (one.op === 'connect')
+            await world.configure({ computations: [{ ...buyers, destinations: one.destinations }] });
+          else if (one.op === 'room') {
+            terms = one.bytes === undefined ? QUARTER : { ...terms, bytes: one.bytes };
+            await world.configure({ retention: { protectedSources: [SERVER], ...terms } });
+          } else if (one.op === 'slices') for (let n = 0; n < one.slices; n++) await world.processor.slice();
+          else if (one.op === 'publish') await world.publish();
+          else if (one.op === 'settle') {
+            await world.settle();
+            await world.publish();
+          } else if (one.op === 'restart') await world.start(terms);
+          else if (one.op === 'rebuild') await world.processor.rebuild({ dryRun: false });
+          else {
+            world.beforeCommit = () => {
+              world.beforeCommit = () => {};
+              throw new StorageError('the disk is full');
+            };
+            await world.processor.slice().catch(() => {});
+            world.beforeCommit = () => {};
+          }
+        }
+        await world.publish();
+        await world.configure({ hearing: ['crm', 'erp'], computations: [buyers] });
+        for (let round = 0; round < 6; round++) {
           await world.settle();
           await world.publish();
-        } else if (one.op === 'restart') await world.start(terms);
-        else if (one.op === 'rebuild') await world.processor.rebuild({ dryRun: false });
-        else {
-          world.beforeCommit = () => {
-            world.beforeCommit = () => {};
-            throw new StorageError('the disk is full');
-          };
-          await world.processor.slice().catch(() => {});
-          world.beforeCommit = () => {};
+          if (round === 2) await world.clock.pass(2 * DAY);
         }
-      }
-      await world.publish();
-      await world.configure({ hearing: ['crm', 'erp'] });
-      for (let round = 0; round < 6; round++) {
-        await world.settle();
-        await world.publish();
-        if (round === 2) await world.clock.pass(2 * DAY);
-      }
-      const members = (await world.processor.members(BUYERS.id, 100)).members;
-      const names = members.map(({ userId, anonymousId }) => userId ?? anonymousId).sort();
-      for (const destination of ['crm', 'erp']) expect(world.held(destination)).toEqual(names);
-      expect((await world.processor.computations())[0]!.members).toBe(names.length);
-      for (const owner of world.profiles.identities.values())
-        expect(world.profiles.states.has(owner)).toBe(true);
-    }),
+        const members = (await world.processor.members(BUYERS.id, 100)).members;
+        const names = members.map(({ userId, anonymousId }) => userId ?? anonymousId).sort();
+        expect(world.held('crm')).toEqual(names);
+        // Nobody stays because of a destination that is not connected, and so it does not hear of whoever went meanwhile.
+        const wasApart = steps.some((one) => one.op === 'connect' && !one.destinations.includes('erp'));
+        const hasGone = world.logged.some(([event]) => event === 'profiles.forgotten');
+        if (wasApart && hasGone) expect(world.held('erp')).toEqual(expect.arrayContaining(names));
+        else expect(world.held('erp')).toEqual(names);
+        expect((await world.processor.computations())[0]!.members).toBe(names.length);
+        for (const owner of world.profiles.identities.values())
+          expect(world.profiles.states.has(owner)).toBe(true);
+      },
+    ),
     { numRuns: amountOf({ gate: 150, long: 5000 }) },
   ));
 

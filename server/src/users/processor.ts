@@ -8,7 +8,6 @@ import { type LogPage, type LogReader, StorageError } from '../ports/event-log.t
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
-import { movedIn, type NamesById } from './computation/computation-jobs.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
@@ -22,6 +21,7 @@ import {
   type UsersSettings,
 } from './contract.ts';
 import { doubtfulMerges } from './doubtful-merges.ts';
+import { HearingNews } from './hearing-news.ts';
 import { apartIds } from './identity/identity-graph.ts';
 import { IdentityReader } from './identity/identity-reader.ts';
 import type { ProfileState } from './identity/profile-state.ts';
@@ -104,10 +104,7 @@ export class Processor implements UsersProcessor {
   #isConfigured = false;
   /** Newer settings wait for the end of the slice under way. */
   #areSettingsWaiting = false;
-  /** Destinations that have begun or ceased to hear since the last slice, also those that did both. */
-  readonly #switched = new Set<string>();
-  /** Destinations that were added to a computation or taken away since then, by its id, also those with both. */
-  #moved: NamesById = {};
+  readonly #news = new HearingNews();
   #counts: ProcessorCounts = NO_COUNTS;
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
@@ -148,7 +145,7 @@ export class Processor implements UsersProcessor {
 
   async configure(settings: UsersSettings): Promise<void> {
     this.#areSettingsWaiting = false;
-    if (this.#isConfigured) this.#noteChanged(settings);
+    if (this.#isConfigured) this.#news.note(this.#settings, settings);
     if (!isDeepStrictEqual(this.#settings.retention, settings.retention)) this.#sweep.restart();
     this.#isConfigured = true;
     this.#settings = settings;
@@ -156,13 +153,6 @@ export class Processor implements UsersProcessor {
     this.#certainTo ??= this.#sentTo ?? 0;
     // The next slice begins with what is stored and with these settings.
     this.#forget();
-  }
-
-  /** What may have been decided with the settings that are to be replaced. */
-  #noteChanged({ hearing, computations }: UsersSettings): void {
-    for (const name of changedIn(this.#settings.hearing, hearing)) this.#switched.add(name);
-    for (const [id, names] of Object.entries(movedIn(this.#settings.computations, computations)))
-      this.#moved = { ...this.#moved, [id]: [...(this.#moved[id] ?? []), ...names] };
   }
 
   async slice(): Promise<SliceOutcome> {
@@ -389,8 +379,7 @@ export class Processor implements UsersProcessor {
         position: cursor.position,
         bounds: await reader.bounds(),
         certainTo: this.#certainTo ?? 0,
-        switched: [...this.#switched],
-        moved: this.#moved,
+        ...this.#news.terms,
       });
       this.#cursor = { ...cursor, nextOutbox };
     }
@@ -446,8 +435,7 @@ export class Processor implements UsersProcessor {
   /** A commit has noted the settings of now. */
   #noteStored(): void {
     this.#certainTo = undefined;
-    this.#switched.clear();
-    this.#moved = {};
+    this.#news.clear();
   }
 
   /** `apart`: ids that are kept apart beside those of the settings. */
@@ -577,11 +565,6 @@ export class Processor implements UsersProcessor {
         'profiles.unreadable',
       );
   }
-}
-
-/** Names that are in one of the lists. */
-function changedIn(a: readonly string[], b: readonly string[]): string[] {
-  return [...a.filter((name) => !b.includes(name)), ...b.filter((name) => !a.includes(name))];
 }
 
 /** What a slice has applied. */

@@ -13,7 +13,7 @@ import type { Slice } from './slice.ts';
 import { noticeIn } from './sync/computation-event.ts';
 import type { ProfileBefore } from './sync/membership-sync.ts';
 import { keyOf } from './sync/recipient.ts';
-import { NOTHING_SENT, type Sent } from './sync/sent.ts';
+import { behind, NOTHING_SENT, type Sent } from './sync/sent.ts';
 import { knownAsMember } from './sync/sent-before.ts';
 
 /** Events that are read at once. */
@@ -272,7 +272,7 @@ function succeed(
     for (const [computation, { sent }] of state.computed) {
       const owed = (sent.owed ?? []).filter(({ to }) => to === key).flatMap((one) => one.destinations);
       if (owed.length > 0)
-        know(other, computation, { ...NOTHING_SENT, sequence: sent.sequence, known: knownAsMember(owed) });
+        know(other, computation, { ...behind(NOTHING_SENT, sent), known: knownAsMember(owed) });
     }
   }
   for (const [computation, { sent }] of state.computed) {

@@ -227,6 +227,22 @@ describe('as in the naive model', () => {
       }),
   );
 
+  test('what is told of a former id that a split has freed is never older than what was told of it before', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED, audience({ op: '=', value: ORDERS, to: 1 }, true)],
+      steps: [
+        order(A1),
+        { op: 'check' },
+        { op: 'delete', userId: 'u3' },
+        { op: 'hear', names: [] },
+        order({ ...U2, ...A1 }),
+        { op: 'check' },
+        order({ ...U1, ...A1 }),
+        { op: 'split', userId: 'u2', other: 'anonymous a1' },
+        { op: 'hear', names: ['erp'] },
+      ],
+    }));
+
   test('a user stays whose id an alias has given to somebody else who is deleted', () =>
     compareSteps(memoryPlace(), {
       definitions: [COUNTED],

@@ -64,6 +64,7 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
   const asked = new Map<number, number>();
   const answered = new Map<string, number>();
   const owed = new Set<string>();
+  const audiences = new Set<string>();
   for (const one of all) {
     if ('enabled' in one) {
       for (const key of last.keys()) {
@@ -77,7 +78,8 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
     else if ('asked' in one) {
       asked.set(one.asked, (asked.get(one.asked) ?? 0) + 1);
       for (const [key, value] of last)
-        if (key.endsWith(` ${one.asked}`) && value !== false && value !== null) owed.add(key);
+        if (key.endsWith(` ${one.asked}`) && isOfMember({ value, isAudience: audiences.has(key) }))
+          owed.add(key);
     } else if ('disconnected' in one) {
       for (const key of owed) if (key.endsWith(` ${one.disconnected}`)) owed.delete(key);
     } else if ('waived' in one) {
@@ -95,6 +97,7 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
       expect([key, sequence]).toEqual([key, Math.max(sequence, before.sequence + 1)]);
       expect([key, at]).toEqual([key, Math.max(at, before.at)]);
       newest.set(key, one);
+      if (isAudience) audiences.add(key);
       owed.delete(key);
       const left = repeated.get(key) ?? 0;
       const isRepeated = isDeepStrictEqual(last.get(key) ?? (isAudience ? false : null), value);
@@ -104,15 +107,20 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
         continue;
       }
       const answers = answered.get(key) ?? 0;
-      if (isRepeated && answers < (asked.get(one.computation) ?? 0) && value !== false && value !== null)
+      if (isRepeated && answers < (asked.get(one.computation) ?? 0) && isOfMember(one))
         answered.set(key, answers + 1);
-      else if (isRepeated && left > 0 && value !== false && value !== null) repeated.set(key, left - 1);
+      else if (isRepeated && left > 0 && isOfMember(one)) repeated.set(key, left - 1);
       else expect([key, value, isRepeated]).toEqual([key, value, false]);
       last.set(key, value);
       unsure.delete(key);
     }
   }
   return { last, unsure, owed };
+}
+
+/** Whether a value is told to a destination that hears every member. `false` may be the value of a computed trait. */
+function isOfMember({ value, isAudience }: Pick<Heard, 'value' | 'isAudience'>): boolean {
+  return isAudience ? value === true : value !== null;
 }
 
 export function keyOf({ who, computation }: Pick<Heard, 'who' | 'computation'>): string {

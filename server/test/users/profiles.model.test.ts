@@ -243,6 +243,21 @@ describe('as in the naive model', () => {
       ],
     }));
 
+  test('what is told of a former id after two rebuilds is not older than what was told of it before', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED, ANYBODY],
+      steps: [
+        order(U2),
+        { op: 'check' },
+        { op: 'hear', names: [] },
+        { op: 'call', type: 'alias', previousId: 'u2', age: 0, ...U1 },
+        { op: 'rebuild' },
+        { op: 'check' },
+        { op: 'rebuild' },
+        { op: 'hear', names: ['erp'] },
+      ],
+    }));
+
   test('a user stays whose id an alias has given to somebody else who is deleted', () =>
     compareSteps(memoryPlace(), {
       definitions: [COUNTED],

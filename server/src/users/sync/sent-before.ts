@@ -213,7 +213,7 @@ export class SentBefore {
         slice.notify(taken.notifications);
         if (owner === undefined || taken.owed.length === 0) continue;
         const known = computedOf(owner, computation);
-        known.sent = withOwed(known.sent, taken.owed);
+        known.sent = withOwed(behind(known.sent, sent), taken.owed);
         slice.change(owner);
       }
     }

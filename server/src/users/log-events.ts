@@ -1,8 +1,10 @@
 import { type CallType, isCallType, type Position } from '../model/event.ts';
 import { isObject, type JsonObject } from '../model/json.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
-import type { Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { LogPage, LogReader } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { UsersSettings } from './contract.ts';
 import type { EventCause } from './identity/identity-graph.ts';
 import type { EventIdentities, IdentityReader } from './identity/identity-reader.ts';
@@ -45,8 +47,43 @@ export function readEvents(page: LogPage, reader: IdentityReader, settings: Read
   return { events, unreadable };
 }
 
+/** How long events of a source wait that the settings do not know. A node hears of the settings of others within 8 seconds. */
+const UNKNOWN_WAIT: Duration = 30 * SECOND;
+
+/**
+ * Makes the events of a source wait that another node has added, and whose trust this one will know in seconds. After half a minute, when
+ * somebody would miss them, they count as those of a client source.
+ */
+export class UnknownSources {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #logger: Logger;
+  /** The event that waits, and since when. */
+  #waiting: { readonly position: Position; readonly since: Monotonic } | undefined;
+  /** The highest id of a source that was waited for in vain. */
+  #givenUpTo = 0;
+
+  constructor({ clock, logger }: { readonly clock: Pick<Clock, 'monotonic'>; readonly logger: Logger }) {
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  /** The page up to the first event that has to wait. */
+  before(page: LogPage, settings: Pick<UsersSettings, 'newestSource'>): LogPage {
+    const { newestSource = Number.POSITIVE_INFINITY } = settings;
+    const known = upToNewer(page, Math.max(newestSource, this.#givenUpTo));
+    if (known === page) return page;
+    const now = this.#clock.monotonic();
+    if (this.#waiting?.position !== known.next) this.#waiting = { position: known.next, since: now };
+    if (now - this.#waiting.since < UNKNOWN_WAIT) return known;
+    const source = page.sources[known.sources.length]!;
+    this.#logger.warn({ source }, 'profiles.unknown_source');
+    this.#givenUpTo = source;
+    return this.before(page, settings);
+  }
+}
+
 /** A page up to its first event of a source that is newer than this one. */
-export function upToNewer(page: LogPage, newestSource: number): LogPage {
+function upToNewer(page: LogPage, newestSource: number): LogPage {
   const lines = page.sources.findIndex((source) => source > newestSource);
   if (lines < 0) return page;
   const { starts, sources, times } = page;

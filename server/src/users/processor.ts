@@ -2,9 +2,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
-import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import { type LogPage, type LogReader, StorageError } from '../ports/event-log.ts';
+import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
@@ -26,7 +26,7 @@ import { apartIds } from './identity/identity-graph.ts';
 import { IdentityReader } from './identity/identity-reader.ts';
 import type { ProfileState } from './identity/profile-state.ts';
 import { addLeftOut } from './identity/traits.ts';
-import { type LogEvent, readEvents, upToNewer } from './log-events.ts';
+import { type LogEvent, readEvents, UnknownSources } from './log-events.ts';
 import { ProfileSweep } from './profile-sweep.ts';
 import { ProfileView } from './profile-view.ts';
 import { LEFT_DOCUMENT } from './remaking.ts';
@@ -68,9 +68,6 @@ const PREVIEW_ADVICE =
 /** An event whose processing throws this many times is left out. */
 const TRIES = 3;
 
-/** How long events of a source wait that the settings do not know. A node hears of the settings of others within 8 seconds. */
-const STRANGER_WAIT: Duration = 30 * SECOND;
-
 /** Owners of ids that are kept between slices. */
 const KNOWN_OWNERS = 300_000;
 
@@ -108,10 +105,7 @@ export class Processor implements UsersProcessor {
   #counts: ProcessorCounts = NO_COUNTS;
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
-  /** The event that waits for its source to be known, and since when. */
-  #stranger: { readonly position: Position; readonly since: Monotonic } | undefined;
-  /** The highest id of a source that was waited for in vain. */
-  #strangersTo = 0;
+  readonly #unknownSources: UnknownSources;
   #isPreviewCancelled = false;
   #isClosing = false;
   /** What was done before answers that want to be up to date, and no slice has told of yet. */
@@ -126,6 +120,7 @@ export class Processor implements UsersProcessor {
   constructor(options: ProcessorOptions) {
     this.#options = options;
     this.#sweep = new ProfileSweep(options);
+    this.#unknownSources = new UnknownSources(options);
     this.#splitter = new Splitter({
       ...options,
       settings: () => this.#settings,
@@ -465,7 +460,7 @@ export class Processor implements UsersProcessor {
     let unreadable = 0;
     let skipped = 0;
     for (;;) {
-      const page = this.#ofKnownSources(await reader.page(position, PAGE_EVENTS));
+      const page = this.#unknownSources.before(await reader.page(position, PAGE_EVENTS), this.#settings);
       // Settings are posted before the first event that was taken with them: those of this page have come by now.
       await nextTurn();
       if (this.#areSettingsWaiting) return { position, events, unreadable, skipped, hasMore: true };
@@ -479,24 +474,6 @@ export class Processor implements UsersProcessor {
       if (events >= SLICE_EVENTS || slice.loadedBytes >= SLICE_BYTES || clock.monotonic() >= until)
         return { position, events, unreadable, skipped, hasMore: true };
     }
-  }
-
-  /**
-   * A page up to the first event of a source that another node has added, and of which this one will hear in seconds. It is waited for
-   * until somebody would miss the events; the source counts as a client's then.
-   */
-  #ofKnownSources(page: LogPage): LogPage {
-    const { newestSource = Number.POSITIVE_INFINITY } = this.#settings;
-    const known = upToNewer(page, Math.max(newestSource, this.#strangersTo));
-    if (known === page) return page;
-    const { clock, logger } = this.#options;
-    const now = clock.monotonic();
-    if (this.#stranger?.position !== known.next) this.#stranger = { position: known.next, since: now };
-    if (now - this.#stranger.since < STRANGER_WAIT) return known;
-    const source = page.sources[known.sources.length]!;
-    logger.warn({ source }, 'profiles.unknown_source');
-    this.#strangersTo = source;
-    return this.#ofKnownSources(page);
   }
 
   /** Returns the number of events that are left out. */

@@ -8,6 +8,7 @@ import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
+import { HearingNews } from './computation/hearing-news.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
@@ -20,8 +21,6 @@ import {
   type UsersProcessor,
   type UsersSettings,
 } from './contract.ts';
-import { doubtfulMerges } from './doubtful-merges.ts';
-import { HearingNews } from './hearing-news.ts';
 import { apartIds } from './identity/identity-graph.ts';
 import { IdentityReader } from './identity/identity-reader.ts';
 import type { ProfileState } from './identity/profile-state.ts';
@@ -29,11 +28,12 @@ import { addLeftOut } from './identity/traits.ts';
 import { type LogEvent, readEvents, UnknownSources } from './log-events.ts';
 import { ProfileSweep } from './profile-sweep.ts';
 import { ProfileView } from './profile-view.ts';
-import { LEFT_DOCUMENT } from './remaking.ts';
 import { isPast } from './retention.ts';
 import { Slice, type SliceResult } from './slice.ts';
 import { SoonChanges } from './soon-changes.ts';
-import { Splitter } from './splitter.ts';
+import { doubtfulMerges } from './splits/doubtful-merges.ts';
+import { LEFT_DOCUMENT } from './splits/remaking.ts';
+import { Splitter } from './splits/splitter.ts';
 import { SentBefore } from './sync/sent-before.ts';
 
 export interface ProcessorOptions {

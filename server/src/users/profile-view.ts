@@ -21,7 +21,7 @@ import { idsByKind, valuesOf } from './identity/ids-by-kind.ts';
 import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './identity/profile-state.ts';
 import { walkProfiles } from './identity/walk.ts';
 import { readEventAt } from './log-events.ts';
-import { type LeftOver, leftOver } from './remaking.ts';
+import { type LeftOver, leftOver } from './splits/remaking.ts';
 import { readComputationEvent } from './sync/computation-event.ts';
 import { keyOf, recipientOf } from './sync/recipient.ts';
 import { isMember } from './sync/sent.ts';

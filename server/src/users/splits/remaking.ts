@@ -1,20 +1,20 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Position } from '../model/event.ts';
-import type { LogReader } from '../ports/event-log.ts';
-import type { IdentityKey, OutboxEntry, ProfileId, ProfileStore } from '../ports/profile-store.ts';
-import type { SplitReport } from '../ports/users.ts';
-import type { ProfileComputations } from './computation/profile-computations.ts';
-import type { UsersSettings } from './contract.ts';
-import type { IdentityReader, KeyedIdentity } from './identity/identity-reader.ts';
-import { idsByKind } from './identity/ids-by-kind.ts';
-import { ANONYMOUS, type ProfileIdentity, type ProfileState, USER } from './identity/profile-state.ts';
-import { type LogEvent, readEventsOf } from './log-events.ts';
-import type { Slice } from './slice.ts';
-import { noticeIn } from './sync/computation-event.ts';
-import type { ProfileBefore } from './sync/membership-sync.ts';
-import { keyOf } from './sync/recipient.ts';
-import { behind, NOTHING_SENT, type Sent } from './sync/sent.ts';
-import { knownAsMember } from './sync/sent-before.ts';
+import type { Position } from '../../model/event.ts';
+import type { LogReader } from '../../ports/event-log.ts';
+import type { IdentityKey, OutboxEntry, ProfileId, ProfileStore } from '../../ports/profile-store.ts';
+import type { SplitReport } from '../../ports/users.ts';
+import type { ProfileComputations } from '../computation/profile-computations.ts';
+import type { UsersSettings } from '../contract.ts';
+import type { IdentityReader, KeyedIdentity } from '../identity/identity-reader.ts';
+import { idsByKind } from '../identity/ids-by-kind.ts';
+import { ANONYMOUS, type ProfileIdentity, type ProfileState, USER } from '../identity/profile-state.ts';
+import { type LogEvent, readEventsOf } from '../log-events.ts';
+import type { Slice } from '../slice.ts';
+import { noticeIn } from '../sync/computation-event.ts';
+import type { ProfileBefore } from '../sync/membership-sync.ts';
+import { keyOf } from '../sync/recipient.ts';
+import { behind, NOTHING_SENT, type Sent } from '../sync/sent.ts';
+import { knownAsMember } from '../sync/sent-before.ts';
 
 /** Events that are read at once. */
 const PAGE = 2000;

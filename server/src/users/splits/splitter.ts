@@ -1,9 +1,10 @@
-import { type LogReader, StorageError } from '../ports/event-log.ts';
-import type { Logger } from '../ports/logger.ts';
-import type { IdentityKey, ProfileStore } from '../ports/profile-store.ts';
-import type { SplitId, SplitReport } from '../ports/users.ts';
-import type { ProfileComputations } from './computation/profile-computations.ts';
-import type { IdentityHash, UsersSettings } from './contract.ts';
+import { type LogReader, StorageError } from '../../ports/event-log.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { IdentityKey, ProfileStore } from '../../ports/profile-store.ts';
+import type { SplitId, SplitReport } from '../../ports/users.ts';
+import type { ProfileComputations } from '../computation/profile-computations.ts';
+import type { IdentityHash, UsersSettings } from '../contract.ts';
+import type { Slice } from '../slice.ts';
 import {
   LEFT_DOCUMENT,
   type LeftOver,
@@ -13,7 +14,6 @@ import {
   reportOf,
   splitProfiles,
 } from './remaking.ts';
-import type { Slice } from './slice.ts';
 
 type Pairs = readonly (readonly [IdentityKey, IdentityKey])[];
 

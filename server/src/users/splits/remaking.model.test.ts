@@ -1,15 +1,15 @@
 import { hash as digest } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { emptyContents } from '../../test/memory-store/contents.ts';
-import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
-import { openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
-import { handClock } from '../../test/support/clock.ts';
-import { amountOf } from '../../test/support/runs.ts';
-import { isoTime } from '../model/time.ts';
-import { Computations } from './computation/computations.ts';
-import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from './contract.ts';
-import { createProcessor } from './processor.ts';
+import { emptyContents } from '../../../test/memory-store/contents.ts';
+import { openMemoryLogReader } from '../../../test/memory-store/log-reader.ts';
+import { openMemoryProfiles } from '../../../test/memory-store/profile-store.ts';
+import { handClock } from '../../../test/support/clock.ts';
+import { amountOf } from '../../../test/support/runs.ts';
+import { isoTime } from '../../model/time.ts';
+import { Computations } from '../computation/computations.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../contract.ts';
+import { createProcessor } from '../processor.ts';
 
 const START = Date.parse('2026-11-22T12:00:00.000Z');
 const [SERVER, WEBSITE] = [1, 2];

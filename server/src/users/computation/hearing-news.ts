@@ -1,6 +1,6 @@
-import { movedIn, type NamesById } from './computation/computation-jobs.ts';
-import type { RestoreTerms } from './computation/profile-computations.ts';
-import type { UsersSettings } from './contract.ts';
+import type { UsersSettings } from '../contract.ts';
+import { movedIn, type NamesById } from './computation-jobs.ts';
+import type { RestoreTerms } from './profile-computations.ts';
 
 type Hearing = Pick<UsersSettings, 'hearing' | 'computations'>;
 

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Position } from '../model/event.ts';
-import type { LogReader } from '../ports/event-log.ts';
-import type { MergeRecord, ProfileStore } from '../ports/profile-store.ts';
-import type { DoubtfulMerge, DoubtfulMerges } from '../ports/users.ts';
-import type { IdentityHash, UsersSettings } from './contract.ts';
-import { apartIds, IdentityGraph } from './identity/identity-graph.ts';
-import type { IdentityReader } from './identity/identity-reader.ts';
-import { ANONYMOUS, type ProfileState, USER } from './identity/profile-state.ts';
-import { walkProfiles } from './identity/walk.ts';
-import { readEventsOf } from './log-events.ts';
+import type { Position } from '../../model/event.ts';
+import type { LogReader } from '../../ports/event-log.ts';
+import type { MergeRecord, ProfileStore } from '../../ports/profile-store.ts';
+import type { DoubtfulMerge, DoubtfulMerges } from '../../ports/users.ts';
+import type { IdentityHash, UsersSettings } from '../contract.ts';
+import { apartIds, IdentityGraph } from '../identity/identity-graph.ts';
+import type { IdentityReader } from '../identity/identity-reader.ts';
+import { ANONYMOUS, type ProfileState, USER } from '../identity/profile-state.ts';
+import { walkProfiles } from '../identity/walk.ts';
+import { readEventsOf } from '../log-events.ts';
 
 export interface DoubtfulMergesDependencies {
   readonly store: Pick<ProfileStore, 'scan' | 'merges'>;

@@ -320,8 +320,15 @@ describe('settings', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     await page.setViewportSize({ width: 390, height: 844 });
     await button('More about on-call').click();
+    // Somebody who is quicker than the answer.
+    const pressed = Promise.withResolvers<void>();
+    await page.route('**/api/v1/alerts/on-call', async (route) => {
+      if (route.request().method() === 'GET') await pressed.promise;
+      await route.continue();
+    });
     await page.getByRole('menuitem', { name: 'Remove…' }).click();
     await button('Remove alert').click();
+    pressed.resolve();
     await page.getByText('Nobody is told yet').waitFor();
   });
 

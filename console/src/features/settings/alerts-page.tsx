@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
@@ -100,7 +100,9 @@ function AlertList({ alerts, mayChange, onAct }: AlertListProps) {
 }
 
 function RemoveDialog({ alert: { name }, onClose }: { readonly alert: Alert; readonly onClose: () => void }) {
-  const { data: stored } = useQuery(recordQuery('alerts', name));
+  const record = recordQuery('alerts', name);
+  useQuery(record);
+  const client = useQueryClient();
   const { remove } = useRecordChanges('alerts', name);
   return (
     <ConfirmDialog
@@ -108,8 +110,9 @@ function RemoveDialog({ alert: { name }, onClose }: { readonly alert: Alert; rea
       action="Remove alert"
       isDangerous
       onConfirm={async () => {
-        if (stored === undefined) throw new Error('The alert is being read. Press again in a moment.');
-        await remove(stored.tag);
+        // Whoever is quicker than the answer waits for it.
+        const { tag } = await client.ensureQueryData(record);
+        await remove(tag);
         toast(`The alert ${name} is removed.`);
       }}
       onClose={onClose}

@@ -3,10 +3,11 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { chanceOf } from '../support/disk-faults/random.ts';
-import { makePlace, oneDestination, type Place, runProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, oneDestination, type Place, runProgram } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
 import { amountOf, roundsOf, SEED } from '../support/runs.ts';
 import { openStore } from '../support/shared-writer.ts';
+import { until } from '../support/until.ts';
 import { audit, auditCopy, deadOf, lost, releaseAll } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint } from './endpoint.ts';
@@ -141,19 +142,6 @@ describe('a backup of a server at work', () => {
     }
   }
 
-  async function backUp(url: string, { data }: Place, folder: string): Promise<Made> {
-    const args = ['backup', folder, '--json', '--url', url, '--data', data];
-    const { code, stdout, stderr } = await runProgram({ args });
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    return JSON.parse(stdout) as Made;
-  }
-
-  async function restore(folder: string, { data }: Place): Promise<void> {
-    const { code, stdout, stderr } = await runProgram({ args: ['restore', folder, '--data', data] });
-    expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stdout).toContain('everything in it can be read');
-  }
-
   /** A first start of the restored folder as it is, and a second one that need not wait for what is to be tried later. */
   async function deliverTheRest(ids: ReadonlySet<string>): Promise<void> {
     await endpoint.be('up');
@@ -166,3 +154,61 @@ describe('a backup of a server at work', () => {
     expect(await second.stop()).toMatchObject({ code: 0 });
   }
 });
+
+it('a server restored from a backup keeps a split: the profiles that it makes again stay apart', async () => {
+  const config = 'profiles: on\nsources: [{ name: website, writeKeys: [wk], trust: server }]\n';
+  const place = makePlace(config);
+  try {
+    const original = await start(place);
+    const call = (body: object) =>
+      fetch(`${original.url}/v1/batch`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${btoa('wk:')}` },
+        body: JSON.stringify({ batch: [body] }),
+      });
+    const profileAt = async (url: string, userId: string) => {
+      const answer = await fetch(`${url}/api/v1/profiles/${userId}`, {
+        headers: { authorization: `Bearer ${adminTokenOf(place)}` },
+      });
+      return (await answer.json()) as { userId: string; formerUserIds: string[]; traits: object };
+    };
+    for (const userId of ['ann', 'bob'])
+      expect((await call({ type: 'identify', userId, traits: { name: userId } })).status).toBe(200);
+    await call({ type: 'alias', previousId: 'ann', userId: 'bob' });
+    await until('they are one', async () =>
+      expect((await profileAt(original.url, 'ann')).formerUserIds).toEqual(['ann']),
+    );
+    const split = ['profiles', 'split', 'bob', 'ann', '--yes', '--url', original.url, '--data', place.data];
+    expect(await runProgram({ args: split })).toMatchObject({ code: 0 });
+    const folder = join(place.folder, 'backup');
+    await backUp(original.url, place, folder);
+    expect(await original.stop()).toMatchObject({ code: 0 });
+
+    rmSync(place.data, { recursive: true });
+    await restore(folder, place);
+    const restored = await start(place);
+    for (const userId of ['ann', 'bob'])
+      await until(`${userId} is a user of its own`, async () =>
+        expect(await profileAt(restored.url, userId)).toMatchObject({
+          ...{ userId, formerUserIds: [], traits: { name: userId } },
+        }),
+      );
+    expect(await restored.stop()).toMatchObject({ code: 0 });
+  } finally {
+    await endAll();
+    place.remove();
+  }
+});
+
+async function backUp(url: string, { data }: Place, folder: string): Promise<Made> {
+  const args = ['backup', folder, '--json', '--url', url, '--data', data];
+  const { code, stdout, stderr } = await runProgram({ args });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout) as Made;
+}
+
+async function restore(folder: string, { data }: Place): Promise<void> {
+  const { code, stdout, stderr } = await runProgram({ args: ['restore', folder, '--data', data] });
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(stdout).toContain('everything in it can be read');
+}

@@ -115,7 +115,7 @@ export function subjectLines(subjects: readonly ShownSubject[]): string[] {
   });
 }
 
-/** What the dry run of a deletion says that it would do. Earlier servers do not say it. */
+/** The answer to the dry run of a deletion. Earlier servers leave the counts out. */
 export interface ShownForeseen {
   readonly found?: readonly ShownSubject[];
   readonly events?: number;

@@ -8,7 +8,7 @@ import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
-import { HearingNews } from './computation/hearing-news.ts';
+import { ConnectionNews } from './computation/computation-jobs.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
@@ -101,7 +101,7 @@ export class Processor implements UsersProcessor {
   #isConfigured = false;
   /** Newer settings wait for the end of the slice under way. */
   #areSettingsWaiting = false;
-  readonly #news = new HearingNews();
+  readonly #news = new ConnectionNews();
   #counts: ProcessorCounts = NO_COUNTS;
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;

@@ -110,7 +110,7 @@ function RemoveDialog({ alert: { name }, onClose }: { readonly alert: Alert; rea
       action="Remove alert"
       isDangerous
       onConfirm={async () => {
-        // Whoever is quicker than the answer waits for it.
+        // The button can be pressed before the server has answered: the removal then waits for the tag.
         const { tag } = await client.ensureQueryData(record);
         await remove(tag);
         toast(`The alert ${name} is removed.`);

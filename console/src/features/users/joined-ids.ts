@@ -40,7 +40,7 @@ export function subjectTitle({ userId, anonymousId, joins, outcome, unknown }: S
   return joins.length === 0 ? name : `${name}, with ${plural(joins.length, 'joined id')}`;
 }
 
-/** What the dry run of a deletion says that it would do. */
+/** The answer to the dry run of a deletion. */
 export interface Foreseen {
   readonly found: readonly Subject[];
   readonly events: number;
@@ -48,7 +48,7 @@ export interface Foreseen {
   readonly destinations: readonly string[];
 }
 
-/** What a deletion would erase, and who would be told, in words. */
+/** Says in words how much a deletion would erase, and which destinations it would tell. */
 export function foreseenText({ events, profiles, destinations }: Foreseen): string {
   const told = destinations.length === 0 ? 'No destination is told.' : `Told: ${destinations.join(', ')}.`;
   return `${plural(events, 'stored event')} and ${plural(profiles, 'profile')} would be erased. ${told}`;

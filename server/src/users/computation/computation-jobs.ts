@@ -30,8 +30,8 @@ export interface ComputationRecord {
   /** Destinations that a computation named before and does not now, by its id: what they know is still noted, because they may come back. */
   readonly former: NamesById;
   /**
-   * Those that were just added to a computation or taken away, by its id, and all of one that was just enabled or disabled: they may or may not
-   * get what is in the outbox.
+   * Destinations that were just added to a computation or taken away, by its id, and all destinations of one that was just enabled or disabled:
+   * the outbox may or may not reach them.
    */
   readonly moved: NamesById;
 }
@@ -158,7 +158,7 @@ export function planComputations(
   return withSlots(now, { targets, preparing }, terms);
 }
 
-/** What has changed in whom a computation names. */
+/** Changes of the destinations that a computation names. */
 interface Connections {
   /** Named now and never before, as far as anybody knows; in a rebuild, since its begin. */
   readonly fresh: readonly string[];
@@ -177,7 +177,7 @@ function connectionsOf(
 ): Connections {
   const prepared = record.jobs.flatMap((job) => job.preparing).find((one) => one.id === id);
   const isTold = rebuilt?.has(id) || record.active.some((one) => one.id === id);
-  // Nobody was told anything of one that was never in force.
+  // A computation that was never in force has told nobody anything.
   if (!isTold) return { fresh: [], back: [], former: [], moved: [] };
   const last = record.active.find((one) => one.id === id) ?? prepared;
   const before = last?.destinations ?? rebuilt?.get(id) ?? destinations;
@@ -275,6 +275,38 @@ export function movedIn(before: readonly Computation[], after: readonly Computat
     if (names.length > 0) moved[id] = names;
   }
   return moved;
+}
+
+/** Changes of who hears of computations since the last commit of this process, also those that were taken back. */
+export class ConnectionNews {
+  readonly #switched = new Set<string>();
+  #moved: NamesById = {};
+
+  get terms(): { readonly switched: readonly string[]; readonly moved: NamesById } {
+    return { switched: [...this.#switched], moved: this.#moved };
+  }
+
+  note(before: ConnectionSettings, after: ConnectionSettings): void {
+    for (const name of difference(before.hearing, after.hearing)) this.#switched.add(name);
+    for (const [id, names] of Object.entries(movedIn(before.computations, after.computations)))
+      this.#moved = { ...this.#moved, [id]: union(this.#moved[id] ?? [], names) };
+  }
+
+  /** A commit has noted them. */
+  clear(): void {
+    this.#switched.clear();
+    this.#moved = {};
+  }
+}
+
+interface ConnectionSettings {
+  readonly hearing: readonly string[];
+  readonly computations: readonly Computation[];
+}
+
+/** Names that are in one of the lists. */
+function difference(a: readonly string[], b: readonly string[]): string[] {
+  return [...a.filter((name) => !b.includes(name)), ...b.filter((name) => !a.includes(name))];
 }
 
 /** What has changed in who hears of computations. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { chanceOf } from '../support/disk-faults/random.ts';
@@ -107,6 +107,7 @@ describe('a backup of a server at work', () => {
       ...{ method: 'POST', headers, body: JSON.stringify({ folder }) },
     });
     expect(await begun.json()).toMatchObject({ state: 'running' });
+    await until('the copy is begun', () => existsSync(join(folder, 'millrace.db.unfinished')), { pause: 1 });
     await server.kill();
     expect(readdirSync(folder)).not.toContain('millrace.db');
     const restored = await runProgram({ args: ['restore', folder, '--data', join(place.folder, 'new')] });

@@ -71,8 +71,9 @@ export async function profile(options: ProfileOptions, place: Surroundings): Pro
   const { user, anonymousId = false } = options;
   const reply = await answered(options, place, {
     method: 'GET',
-    path: anonymousId ? 'profiles' : `profiles/${encodeURIComponent(user)}`,
-    query: anonymousId ? { anonymousId: user } : {},
+    // By query, because a path cannot carry `..`.
+    path: 'profiles',
+    query: anonymousId ? { anonymousId: user } : { userId: user },
   });
   if (typeof reply === 'number') return reply;
   if (options.json) place.out.write(`${reply.text}\n`);

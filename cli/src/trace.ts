@@ -23,7 +23,8 @@ export async function trace(options: TraceOptions, place: Surroundings): Promise
     place.err.write(`millrace: ${address}.\n`);
     return 2;
   }
-  const reply = await readControl(address, `events/${encodeURIComponent(messageId)}`, { source });
+  const { path, query } = eventRequest(messageId, source);
+  const reply = await readControl(address, path, query);
   if (reply.kind === 'failed') {
     place.err.write(`millrace: ${reply.message}.\n`);
     return exitCodeOf(reply);
@@ -45,6 +46,12 @@ export async function trace(options: TraceOptions, place: Surroundings): Promise
       'accepted here, or is older than retention.events, or was erased. millrace status shows what was discarded and why.\n',
   );
   return 1;
+}
+
+/** What is asked for the history of an event. A path cannot carry an id of dots: stored events are searched for it. */
+export function eventRequest(messageId: string, source: string | undefined) {
+  if (/^\.\.?$/.test(messageId)) return { path: 'events', query: { messageId, source } };
+  return { path: `events/${encodeURIComponent(messageId)}`, query: { source } };
 }
 
 export function isTrace(value: unknown): value is Trace {

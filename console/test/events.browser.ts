@@ -136,6 +136,21 @@ describe('events', () => {
     await page.getByText('The endpoint does not accept the key or signature of the request.').waitFor();
   });
 
+  it('are opened from their rows whatever their messageId is', async () => {
+    const ids = ['..', '.', '~"x"', 'a/b?c#d%41', ' e '];
+    for (const messageId of ids) await server.call('track', { userId: 'odd-ids', event: 'Odd', messageId });
+    await signIn(page, server, '/events?userId=odd-ids');
+    for (const [nth] of ids.entries()) {
+      const row = page.getByRole('row').filter({ hasText: 'Odd' }).nth(nth);
+      await row.click();
+      await page.getByRole('heading', { level: 1, name: 'Odd' }).waitFor();
+      const id = ids.at(-1 - nth)!;
+      await page.getByText(id.trim(), { exact: true }).first().waitFor();
+      await page.getByText('delivered to 1 of 2').waitFor();
+      await page.goBack();
+    }
+  });
+
   it('say how the call came, as far as it is kept', async () => {
     const context = { ip: '203.0.113.9', library: { name: 'analytics.js', version: '2.11.1' } };
     await server.call('track', { messageId: 'direct-1', userId: 'ü1', event: 'Came Directly', context });

@@ -2,7 +2,7 @@ import type { Trace } from '@millrace/server';
 import { printable } from '../column.ts';
 import { paintFor } from '../paint.ts';
 import type { ExitCode, Surroundings } from '../surroundings.ts';
-import { isTrace } from '../trace.ts';
+import { eventRequest, isTrace } from '../trace.ts';
 import { traceReport } from '../trace-report.ts';
 import { type CellReply, type CellsFlags, isUnanswered, reportUnanswered } from './cells.ts';
 import { askReached, reachCells } from './reached.ts';
@@ -33,8 +33,7 @@ export async function cellsTrace(options: CellsTraceOptions, place: Surroundings
     isTrace(answer) ? { data: answer.data, report: traceReport(answer, { now, paint }) } : undefined;
   const replies = await Promise.all(
     cells.map(async (cell) => {
-      const path = `events/${encodeURIComponent(messageId)}`;
-      const asked = { path, method: 'GET', query: { source } } as const;
+      const asked = { method: 'GET', ...eventRequest(messageId, source) } as const;
       return knownSource(await askReached(cell, asked, { what: 'events', read }));
     }),
   );

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { fitsLine, idOfJson, parametersOf, parametersOfTyped, typedOf } from './ids.ts';
+import {
+  fitsLine,
+  idOfJson,
+  idOfPathStep,
+  parametersOf,
+  parametersOfTyped,
+  pathStepOf,
+  typedOf,
+} from './ids.ts';
 
 describe('an id in an address', () => {
   it('stands as it is, with blanks and controls, and as JSON only where no address can carry it', () => {
@@ -26,6 +34,27 @@ it.each([
   ['""', undefined],
 ])('%s as JSON text is the id %j', (text, id) => {
   expect(idOfJson(text)).toBe(id);
+});
+
+it('an id in a path is itself, and JSON text where a path cannot carry it', () => {
+  const ids = ['ann', 'a/b ~', '~', '"', '~"', '~"x"', '.', '..', '...', 'mia-\ud83d', ''];
+  const steps = ids.map(pathStepOf);
+  expect(steps).toEqual([
+    'ann',
+    'a/b ~',
+    '~',
+    '"',
+    '~"~\\""',
+    '~"~\\"x\\""',
+    '~"."',
+    '~".."',
+    '...',
+    '~"mia-\\ud83d"',
+    '',
+  ]);
+  expect(steps.map(idOfPathStep)).toEqual(ids);
+  // By hand, or of an earlier version.
+  expect(idOfPathStep('~"x')).toBe('~"x');
 });
 
 it('an id with a line end, a control or a half does not fit into a line', () => {

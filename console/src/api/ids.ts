@@ -60,6 +60,21 @@ export function idOfJson(text: string): string | undefined {
   }
 }
 
+/** Dots alone lead to another page, and half of a surrogate pair has no form in a path. */
+export function fitsPath(id: string): boolean {
+  return !/^\.\.?$/.test(id) && id.isWellFormed();
+}
+
+/** An id as a step of an address of the console, before its escapes: JSON text behind a tilde where a path cannot carry it. */
+export function pathStepOf(id: string): string {
+  return fitsPath(id) && !id.startsWith('~"') ? id : `~${JSON.stringify(id)}`;
+}
+
+/** The id that such a step stands for. */
+export function idOfPathStep(step: string): string {
+  return (step.startsWith('~"') ? idOfJson(step.slice(1)) : undefined) ?? step;
+}
+
 /** Whether a line of a field can carry an id as it is. */
 export function fitsLine(id: string): boolean {
   return id.isWellFormed() && !/[\p{Cc}\u2028\u2029]/u.test(id);

@@ -54,7 +54,7 @@ describe('the palette', () => {
         .map(({ href }) => new URL(href, 'http://a/'))
         .map(({ pathname, searchParams }) => [pathname, ...searchParams.values()]);
     expect(leads(' ann ')).toEqual([['/users', ' ann '], ['/events', ' ann *'], ['/events/%20ann%20']]);
-    expect(leads('..').at(-1)).toEqual(['/events', '..']);
+    expect(leads('..').at(-1)).toEqual(['/events/~%22..%22']);
     expect(leads('mia-\ud83d')[0]).toEqual(['/users', '"mia-\\ud83d"']);
     expect(choices('  ', RECORDS).some(({ group }) => group === 'Find')).toBe(false);
   });

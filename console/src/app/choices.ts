@@ -1,4 +1,4 @@
-import { parametersOf } from '../api/ids.ts';
+import { parametersOf, pathStepOf } from '../api/ids.ts';
 import type { IconName } from '../ui/icons.tsx';
 import type { State } from '../ui/state-mark.tsx';
 
@@ -145,14 +145,8 @@ function findingsOf(id: string): Choice[] {
   return [
     find('users', `User with the id “${id}”`, `/users?${inQuery(parametersOf('userId', id))}`),
     find('events', `Events named “${id}…”`, `/events?${inQuery({ event: `${id}*` })}`),
-    find('search', `messageId “${id}”`, messagePath(id)),
+    find('search', `messageId “${id}”`, `/events/${encodeURIComponent(pathStepOf(id))}`),
   ];
-}
-
-/** Dots alone would lead elsewhere, and half of a surrogate pair has no form in a path: the list of events can be asked for both. */
-function messagePath(id: string): string {
-  if (/^\.\.?$/.test(id) || !id.isWellFormed()) return `/events?${new URLSearchParams({ messageId: id })}`;
-  return `/events/${encodeURIComponent(id)}`;
 }
 
 /** A label in three pieces, of which the middle one is what was typed; all of it before where it has it not. */

@@ -494,6 +494,23 @@ describe('a connection that is never idle', () => {
     expect(moved.requests.length).toBe(1);
   });
 
+  test('sends nothing more to a name that has moved to a refused address', async () => {
+    const server = await receiver((socket) => socket.write(http('200 OK')));
+    let asked = 0;
+    const lookup: DnsLookup = (_name, _options, callback) =>
+      callback(null, [{ address: asked++ === 0 ? '127.0.0.1' : '10.0.0.5', family: 4 }]);
+    const transport = transportWith({ maxConnectionAge: 2 * SECOND, lookup });
+    const url = `http://moves.test:${server.port}/`;
+    let answer = await post(transport, url);
+    while ('status' in answer) {
+      expect(server.requests.length).toBeLessThan(40);
+      await pass(50);
+      answer = await post(transport, url);
+    }
+    expect(answer).toMatchObject({ kind: 'failed', reason: 'egress_refused' });
+    expect(server.sockets).toHaveLength(1);
+  });
+
   test('ends at another time than those that were opened with it', async () => {
     const server = await receiver((socket) => socket.write(http('200 OK')));
     const transport = transportWith({ maxConnectionAge: 40 * SECOND, idleTimeout: 3600 * SECOND });

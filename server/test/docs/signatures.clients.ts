@@ -77,6 +77,23 @@ describe.each(RECEIVERS.filter(isHere))('%s', (name, command, args) => {
       }
     }
   });
+
+  it('takes one id once from each of two sources, told apart by the path', async () => {
+    const { secret, body, signature, webhookId } = fixtures[0]!;
+    const receiver = await started(secret, command, [...args, name]);
+    try {
+      for (const path of ['website', 'website', 'app', 'app']) {
+        const headers = { 'webhook-id': webhookId, 'x-signature': signature };
+        const { status } = await fetch(`${receiver.url}${path}`, { method: 'POST', headers, body });
+        expect(status).toBe(200);
+      }
+      const taken = () => receiver.said().match(new RegExp(`/(website|app) ${webhookId}`, 'g'));
+      await until('both are taken', () => taken()?.length === 2);
+      expect(taken()?.sort()).toEqual([`/app ${webhookId}`, `/website ${webhookId}`]);
+    } finally {
+      await receiver.stop();
+    }
+  });
 });
 
 describe('standard.mjs', () => {
@@ -142,13 +159,14 @@ async function started(secret: string, command: string, args: readonly string[])
   const port = await freePort();
   const path = `${dirname(process.execPath)}${delimiter}${process.env['PATH']}`;
   const child = spawn(command, args, {
-    ...{ cwd: scratch, detached: true, stdio: ['ignore', 'ignore', 'pipe'] },
-    env: { ...process.env, PATH: path, PORT: String(port), SECRET: secret },
+    ...{ cwd: scratch, detached: true, stdio: ['ignore', 'pipe', 'pipe'] },
+    env: { ...process.env, PATH: path, PORT: String(port), SECRET: secret, PYTHONUNBUFFERED: '1' },
   });
   let said = '';
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-  });
+  for (const stream of [child.stdout!, child.stderr!])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
   const ended = once(child, 'close');
   await until(`${args.join(' ')} listens`, async () => {
     if (child.exitCode !== null) return true;
@@ -157,6 +175,7 @@ async function started(secret: string, command: string, args: readonly string[])
   if (child.exitCode !== null) throw new Error(`${args.join(' ')} ended:\n${said}`);
   return {
     url: `http://127.0.0.1:${port}/`,
+    said: () => said,
     // The group: `go run` is not the receiver itself.
     stop: async () => {
       process.kill(-child.pid!, 'SIGKILL');

@@ -8,6 +8,7 @@ import {
   oneDestination,
   type Place,
   type Program,
+  runProgram,
   startServer,
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -215,6 +216,22 @@ describe('an id of any characters', () => {
       for (const { answer } of asked) expect(JSON.stringify(answer)).toMatch(reasons[nth]!);
     });
   }
+});
+
+describe('an id of dots', () => {
+  it.each(['.', '..'])('%s is found at the command line, although no path can carry it', async (id) => {
+    const call = { userId: id, messageId: id, event: 'Dots', traits: { dots: id.length } };
+    expect((await send(program.url, '/v1/identify', call)).status).toBe(200);
+    await receiver.until(() => receiver.arrivals.some(({ headers }) => headers['webhook-id'] === id));
+    const flags = ['--json', '--url', program.url, '--token', adminTokenOf(place)];
+    const traced = await runProgram({ args: ['trace', id, ...flags] });
+    expect(traced).toMatchObject({ code: 0 });
+    const { data } = JSON.parse(traced.stdout);
+    expect(data).toMatchObject([{ event: { messageId: id }, deliveries: [{ state: 'delivered' }] }]);
+    const shown = await runProgram({ args: ['profile', id, ...flags] });
+    expect(shown).toMatchObject({ code: 0 });
+    expect(JSON.parse(shown.stdout)).toMatchObject({ userId: id, traits: { dots: id.length } });
+  });
 });
 
 describe('half of a surrogate pair', () => {

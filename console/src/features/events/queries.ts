@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
-import type { IdParameters } from '../../api/ids.ts';
+import { fitsPath, type IdParameters } from '../../api/ids.ts';
 
 /** One time a source used a messageId: an accepted event, a discarded call, or one that cannot be read any more. */
 export type TraceEntry = Answer<'/api/v1/events/{messageId}', 'get'>['data'][number];
@@ -16,8 +16,13 @@ export function traceQuery(messageId: string, source?: string) {
   return queryOptions({
     queryKey: ['events', messageId, source ?? ''],
     queryFn: async ({ signal }) => {
-      const params = { path: { messageId }, query: source === undefined ? {} : { source } };
-      return (await answer(api.GET('/api/v1/events/{messageId}', { params, signal }))).data;
+      const query = source === undefined ? {} : { source };
+      if (fitsPath(messageId)) {
+        const params = { path: { messageId }, query };
+        return (await answer(api.GET('/api/v1/events/{messageId}', { params, signal }))).data;
+      }
+      const params = { query: { ...query, messageId } };
+      return (await answer(api.GET('/api/v1/events', { params, signal }))).data;
     },
     refetchInterval: ({ state }) => (state.data?.some(isUnsettled) ? SOON : false),
   });

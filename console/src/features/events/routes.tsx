@@ -1,5 +1,5 @@
 import { createRoute } from '@tanstack/react-router';
-import { ID_PARAMETERS } from '../../api/ids.ts';
+import { ID_PARAMETERS, idOfPathStep, pathStepOf } from '../../api/ids.ts';
 import { lazyPage } from '../../app/lazy-page.ts';
 import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
@@ -14,6 +14,10 @@ const listRoute = createRoute({
 const eventRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events/$messageId',
+  params: {
+    parse: ({ messageId }) => ({ messageId: idOfPathStep(messageId) }),
+    stringify: ({ messageId }) => ({ messageId: pathStepOf(messageId) }),
+  },
   validateSearch: textParameters('source', 'tab', 'attempt'),
   component: lazyPage(() => import('./event-page.tsx'), 'EventPage'),
 });

@@ -158,8 +158,6 @@ export interface IdJoin {
   readonly at?: Time;
   /** Where the event is in the log. */
   readonly position?: Position;
-  /** The userId to which it was joined. */
-  readonly into?: string;
 }
 
 /** A subject of which nothing is known but its id: before the survey, and where no profile is kept. */

@@ -1,4 +1,5 @@
 import type { Computation, Condition, EventAggregate } from '../model/definition.ts';
+import type { Position } from '../model/event.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import type { IdJoin, JoinRule } from '../model/regulation.ts';
 import type { Duration, Time } from '../model/time.ts';
@@ -178,6 +179,19 @@ export interface JoinedIds {
   readonly sources: readonly number[];
   /** What joined each of its ids, as far as the profile says; absent where there is no profile. */
   readonly joins?: readonly IdJoin[];
+  /** Every alias that has merged profiles into this one; absent where there is none. */
+  readonly aliases?: readonly AliasMerge[];
+}
+
+/** A merge of profiles by an alias. */
+export interface AliasMerge {
+  readonly previousId: string;
+  /** The userId that then stood for both; absent in merges of earlier versions. */
+  readonly userId?: string;
+  /** The source of the alias; absent in merges of earlier versions. */
+  readonly source?: number;
+  readonly messageId: string;
+  readonly position: Position;
 }
 
 /** The profile that has an anonymous id. */

@@ -56,10 +56,7 @@ function isMergeOf(known: IdJoin | undefined, { position }: Evidence): boolean {
 }
 
 /** Merges of earlier versions do not say of which source their event was. */
-function knownJoin(
-  { position, into: _, ...join }: IdJoin,
-  events: ReadonlyMap<Position, StoredEvent>,
-): IdJoin {
+function knownJoin({ position, ...join }: IdJoin, events: ReadonlyMap<Position, StoredEvent>): IdJoin {
   const stored = position === undefined ? undefined : events.get(position);
   if (stored === undefined || stored.event.messageId !== join.messageId) return join;
   return { ...join, source: stored.source };
@@ -76,25 +73,30 @@ function timeOf({ timestamp, receivedAt }: Event): Time {
 
 /** The aliases among the ids of a user, each with the sources that have sent it. */
 export class AliasGraph {
-  readonly #edges = new Map<string, Map<string, Set<number>>>();
+  readonly #edges = new Map<string, Map<string, Set<number | undefined>>>();
 
-  add(userId: string, previousId: string, source: number): void {
+  /** @param source undefined where nothing that is stored says it */
+  add(userId: string, previousId: string, source: number | undefined): void {
     this.#addOneWay(userId, previousId, source);
     this.#addOneWay(previousId, userId, source);
   }
 
-  #addOneWay(from: string, to: string, source: number): void {
-    const edges = this.#edges.get(from) ?? new Map<string, Set<number>>();
+  #addOneWay(from: string, to: string, source: number | undefined): void {
+    const edges = this.#edges.get(from) ?? new Map<string, Set<number | undefined>>();
     this.#edges.set(from, edges);
-    edges.set(to, (edges.get(to) ?? new Set<number>()).add(source));
+    edges.set(to, (edges.get(to) ?? new Set<number | undefined>()).add(source));
   }
 
-  /** These ids, and all that aliases lead to from them, in both directions. `sources`: those whose aliases count; all when absent. */
+  /**
+   * These ids, and all that aliases lead to from them, in both directions. `sources`: those whose aliases count, beside those of unknown
+   * sources; all when absent.
+   */
   joinedTo(ids: readonly string[], sources?: readonly number[]): ReadonlySet<string> {
     const joined = new Set(ids);
+    const counts = (those: ReadonlySet<number | undefined>) =>
+      sources === undefined || those.has(undefined) || sources.some((source) => those.has(source));
     for (const id of joined)
-      for (const [other, those] of this.#edges.get(id) ?? [])
-        if (sources?.some((source) => those.has(source)) ?? true) joined.add(other);
+      for (const [other, those] of this.#edges.get(id) ?? []) if (counts(those)) joined.add(other);
     return joined;
   }
 }

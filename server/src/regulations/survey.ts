@@ -5,7 +5,7 @@ import type { IdJoin, RegulationSubject } from '../model/regulation.ts';
 import { trustOf } from '../model/settings.ts';
 import { type EventLog, ownerQueries, type StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import type { JoinedIds, Users } from '../ports/users.ts';
+import type { AliasMerge, JoinedIds, Users } from '../ports/users.ts';
 import { AliasGraph, JoinEvidence } from './joins.ts';
 
 export interface SurveyDependencies {
@@ -90,7 +90,10 @@ export async function surveyUsers(
     };
   });
   await followUsers(subjects, dependencies);
-  if (!dependencies.confirm) await followUsers(leaveOut(subjects, dependencies.trusted), dependencies);
+  if (!dependencies.confirm) {
+    await followMerges(subjects, dependencies);
+    await followUsers(leaveOut(subjects, dependencies.trusted), dependencies);
+  }
   const shared = await sharedAmong(subjects, dependencies);
   const blocked = new BlockedIds(dependencies.identities.blocked);
   for (const { anonymousIds, previousIds } of subjects)
@@ -155,16 +158,34 @@ async function followUsers(subjects: readonly Surveyed[], dependencies: SurveyDe
 }
 
 /**
+ * The aliases that have merged profiles: they outlast their events. Of a merge that nothing stored explains, no later call can say what it was,
+ * so it counts as one of a server source.
+ */
+async function followMerges(subjects: readonly Surveyed[], dependencies: SurveyDependencies): Promise<void> {
+  const isWhole = ({ source, userId }: AliasMerge) => source !== undefined && userId !== undefined;
+  const older = subjects.flatMap(({ known }) => known?.aliases?.filter((one) => !isWhole(one)) ?? []);
+  const events = await readJoining(
+    older.map(({ position }) => position),
+    dependencies,
+  );
+  for (const { known, aliases } of subjects) {
+    for (const { previousId, messageId, position, ...merge } of known?.aliases ?? []) {
+      const stored = events.get(position);
+      const of = stored?.event.messageId === messageId ? stored : undefined;
+      const userId = merge.userId ?? of?.event.userId ?? known!.userId;
+      aliases.add(userId, previousId, merge.source ?? of?.source);
+    }
+  }
+}
+
+/**
  * Leaves out the userIds of a profile that client sources alone have joined to those that were asked for, as earlier versions let them do.
  * Returns the subjects without them: their events are to be looked at again.
  */
 function leaveOut(subjects: readonly Surveyed[], trusted: readonly number[]): Surveyed[] {
   const asked = new Set(subjects.map(({ userId }) => userId));
-  for (const { userId, known, formerUserIds, leftOut, aliases } of subjects) {
+  for (const { userId, formerUserIds, leftOut, aliases } of subjects) {
     const all = [userId, ...formerUserIds];
-    // Merges outlast the events that made them.
-    for (const { kind, value, source, into } of known?.joins ?? [])
-      if (kind === 'user' && source !== undefined && into !== undefined) aliases.add(into, value, source);
     const named = all.filter((id) => asked.has(id));
     const joined = aliases.joinedTo(named);
     const kept = aliases.joinedTo(named, trusted);

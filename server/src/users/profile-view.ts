@@ -6,6 +6,7 @@ import type { Time } from '../model/time.ts';
 import type { LogReader } from '../ports/event-log.ts';
 import type { MergeRecord, ProfileId, ProfileStore } from '../ports/profile-store.ts';
 import type {
+  AliasMerge,
   JoinedIds,
   MembersPage,
   Profile,
@@ -90,17 +91,19 @@ export class ProfileView {
   /** All ids joined to each of these users. A user without a profile has only itself. */
   async joinedIds(userIds: readonly string[]): Promise<JoinedIds[]> {
     const states = await this.#statesOf(userIds.map((userId) => [USER, userId] as const));
-    const joins = await this.#joinsOf(states);
+    const merges = await this.#mergesOf(states);
     return userIds.map((userId, nth) => {
       const state = states[nth];
       if (state === undefined) return newSubject(userId);
+      const aliases = aliasesOf(merges[nth]!);
       return {
         userId: state.userId ?? userId,
         formerUserIds: state.formerUserIds,
         anonymousIds: valuesOf(state, ANONYMOUS),
         ...externalIdsOf(state),
         sources: [...state.sources].sort((a, b) => a - b),
-        joins: joins[nth]!,
+        joins: joinsOf(state, merges[nth]!),
+        ...(aliases.length === 0 ? {} : { aliases }),
       };
     });
   }
@@ -114,7 +117,7 @@ export class ProfileView {
   /** What is known of each anonymous id. */
   async visitors(anonymousIds: readonly string[]): Promise<(Visitor | undefined)[]> {
     const states = await this.#statesOf(anonymousIds.map((id) => [ANONYMOUS, id] as const));
-    const joins = await this.#joinsOf(states);
+    const merges = await this.#mergesOf(states);
     return states.map(
       (state, nth) =>
         state && {
@@ -123,17 +126,17 @@ export class ProfileView {
           anonymousIds: valuesOf(state, ANONYMOUS),
           ...externalIdsOf(state),
           sources: [...state.sources].sort((a, b) => a - b),
-          joins: joins[nth]!,
+          joins: joinsOf(state, merges[nth]!),
         },
     );
   }
 
-  /** What joined the ids of each of these profiles. One with a single id was joined to nobody. */
-  async #joinsOf(states: readonly (ProfileState | undefined)[]): Promise<IdJoin[][]> {
-    const known = new Map<ProfileId, IdJoin[]>();
+  /** The merges that made each of these profiles. One with a single id was joined to nobody. */
+  async #mergesOf(states: readonly (ProfileState | undefined)[]): Promise<(readonly MergeRecord[])[]> {
+    const known = new Map<ProfileId, readonly MergeRecord[]>();
     for (const state of states) {
       if (state === undefined || known.has(state.id) || state.identities.length < 2) continue;
-      known.set(state.id, joinsOf(state, await this.#options.store.merges(state.id, JOINING_MERGES)));
+      known.set(state.id, await this.#options.store.merges(state.id, JOINING_MERGES));
     }
     return states.map((state) => (state && known.get(state.id)) ?? []);
   }
@@ -307,6 +310,8 @@ function externalIdsOf(state: ProfileState): { readonly externalIds?: readonly s
  * none; the log has that event. An external id says nothing of the ids that it joined, so the first merge by one since the id was there counts.
  */
 function joinsOf({ identities }: ProfileState, merges: readonly MergeRecord[]): IdJoin[] {
+  // A single id was joined to nobody.
+  if (identities.length < 2) return [];
   const oldestFirst = merges.toReversed();
   const byId = new Map(oldestFirst.map((merge) => [`${merge.identity.kind} ${merge.identity.value}`, merge]));
   const external = oldestFirst.filter(({ rule }) => rule === 'external');
@@ -314,12 +319,22 @@ function joinsOf({ identities }: ProfileState, merges: readonly MergeRecord[]): 
     if (!isOwnKind(kind)) return [];
     const merge = byId.get(`${kind} ${value}`) ?? external.find((one) => one.at >= at);
     if (merge === undefined) return [{ kind, value, at }];
-    const { rule, messageId, position, source, userId: into } = merge;
+    const { rule, messageId, position, source } = merge;
+    const join = { kind, value, rule, messageId, at: merge.at, position };
+    return [source === undefined ? join : { ...join, source }];
+  });
+}
+
+/** The aliases among the merges of a profile. */
+function aliasesOf(merges: readonly MergeRecord[]): AliasMerge[] {
+  return merges.flatMap(({ rule, identity, messageId, position, source, userId }) => {
+    if (rule !== 'alias') return [];
+    const alias = { previousId: identity.value, messageId, position };
     return [
       {
-        ...{ kind, value, rule, messageId, at: merge.at, position },
+        ...alias,
         ...(source === undefined ? {} : { source }),
-        ...(into === undefined ? {} : { into }),
+        ...(userId === undefined ? {} : { userId }),
       },
     ];
   });

@@ -143,8 +143,9 @@ describe('a userId that client sources alone have joined', () => {
 
   it('is recognised by the merge where the event is gone, and taken along where nothing says who joined it', async () => {
     const merge = { rule: 'alias', messageId: 'bob to ann', at: START, position: 5, source: CLIENT } as const;
-    const joins: IdJoin[] = [{ kind: 'user', value: 'bob', into: 'ann', ...merge }];
-    const known = { ...joined, ann: { ...joined['ann']!, joins } };
+    const joins: IdJoin[] = [{ kind: 'user', value: 'bob', ...merge }];
+    const aliases = [{ previousId: 'bob', userId: 'ann', ...merge }];
+    const known = { ...joined, ann: { ...joined['ann']!, joins, aliases } };
     const [ann] = await survey(['ann'], events, { joined: known, erased: [5] });
     expect(ann?.leftOut).toMatchObject([
       { value: 'bob', source: CLIENT, messageId: 'bob to ann', at: START },
@@ -155,10 +156,32 @@ describe('a userId that client sources alone have joined', () => {
 
   it('is taken along where a server source has joined it by an alias without a userId', async () => {
     const merge = { rule: 'alias', messageId: 'm', at: START, position: 5, source: SERVER } as const;
-    const joins: IdJoin[] = [{ kind: 'user', value: 'bob', into: 'ann', ...merge }];
-    const known = { ...joined, ann: { ...joined['ann']!, joins } };
+    const aliases = [{ previousId: 'bob', userId: 'ann', ...merge }];
+    const known = { ...joined, ann: { ...joined['ann']!, aliases } };
     const [ann] = await survey(['ann'], events, { joined: known });
     expect(ann).not.toHaveProperty('leftOut');
+  });
+
+  it('is taken along although a client source says later what servers have joined, or nobody knows who', async () => {
+    const said = [of('ann', 'a'), of('bob', 'b'), of('cleo', 'c'), alias('bob', 'ann', CLIENT)];
+    const merge = { messageId: 'm', position: 0, previousId: 'bob' };
+    const byServers = [
+      { ...merge, userId: 'ann', source: SERVER },
+      { ...merge, userId: 'cleo', source: SERVER },
+    ];
+    for (const aliases of [byServers, [merge]]) {
+      const known = { ...joined, ann: { ...joined['ann']!, aliases } };
+      const [ann] = await survey(['ann'], said, { joined: known });
+      expect(ann?.formerUserIds.toSorted()).toEqual(['bob', 'cleo']);
+      expect(ann).not.toHaveProperty('leftOut');
+    }
+  });
+
+  it('is left out by the event of a merge that does not say its source', async () => {
+    const aliases = [{ previousId: 'bob', messageId: 'bob to ann', position: 5 }];
+    const known = { ...joined, ann: { ...joined['ann']!, aliases } };
+    const [ann] = await survey(['ann'], events, { joined: known });
+    expect(ann?.leftOut?.map(({ value }) => value)).toEqual(['bob']);
   });
 
   it('is left out through an id that was only ever an anonymous one', async () => {

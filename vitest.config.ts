@@ -24,9 +24,9 @@ const END_TO_END = [
 
 /**
  * Tests of the whole program that the long run alone does. In the gate their promises are held by smaller tests: audiences by
- * clients/e2e/sentences and profiles-kill.faults.ts, cells by cli/test/cells.test.ts, threads that send by adapters/http-client.test.ts.
+ * clients/e2e/sentences and profiles-kill.faults.ts, threads that send by adapters/http-client.test.ts.
  */
-const LONG_ALONE = ['audiences', 'cells', 'sender-threads'].map((name) => `server/test/e2e/${name}.test.ts`);
+const LONG_ALONE = ['audiences', 'sender-threads'].map((name) => `server/test/e2e/${name}.test.ts`);
 
 /**
  * Tests of the whole program that the gate runs on the embedded engine alone, and the long run on PostgreSQL too. Most are about what stands
@@ -37,7 +37,6 @@ const LONG_ON_POSTGRES = [
   'alerts',
   'audiences',
   'bad-input',
-  'cells',
   'changing-settings',
   'client',
   'client-address',

@@ -13,7 +13,6 @@ Durations are written \`5s\`, \`10m\`, \`4h\`, sizes \`32KB\`. \`millrace help V
 
 Verbs that ask a running server find it by \`--url\` or \`MILLRACE_URL\`. Their token is \`--token\`, \`MILLRACE_ADMIN_TOKEN\`, or what is in
 the file \`admin-token\` of the data folder, named by \`--data\` or \`MILLRACE_DATA\`.
-Those below \`millrace cells\` find all servers of an installation, with their tokens, in the [file of cells](../operations/cells.md#what-works-over-all-cells).
 `;
 
 /** `docs/reference/cli.md`, made from the program's own grammar: the two cannot differ. */

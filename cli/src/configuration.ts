@@ -53,7 +53,7 @@ export function readConfiguration(
 }
 
 /** Reads the text of a file. Says why it cannot be read, and returns `undefined` then. */
-export function readSettingsFile(
+function readSettingsFile(
   { path, namedBy }: NamedFile,
   what: string,
   notices: Notices,

@@ -52,7 +52,7 @@ const TOKEN_FILE = 'admin-token';
 const PATIENCE_MS = 10_000;
 
 /** Where the token of a server is. */
-export const WHERE_TOKENS_ARE =
+const WHERE_TOKENS_ARE =
   "the server's token is admin.token of its configuration, its MILLRACE_ADMIN_TOKEN, or in the file admin-token of " +
   'its data folder';
 
@@ -92,7 +92,7 @@ function givenToken(
 }
 
 /** Why the token in a file may be that of somebody else. Root may take what any user has written. Throws where there is no file. */
-export function distrustOfToken(file: string): string | undefined {
+function distrustOfToken(file: string): string | undefined {
   const user = process.getuid?.();
   const { uid, mode } = statSync(file);
   return distrustOf({ uid: user === 0 ? 0 : uid, mode }, user);

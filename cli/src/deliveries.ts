@@ -1,13 +1,13 @@
 import type { DeliverySummary } from '@millrace/server';
 import { count, remaining } from './column.ts';
-import { find, type SearchFilters, type SearchOptions, type Sought } from './found.ts';
+import { find, type SearchOptions, type Sought } from './found.ts';
 import { paintFor } from './paint.ts';
 import { stateDraw } from './state-draw.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
 import { beginningOf } from './time-range.ts';
 
-export interface DeliveryFilters extends SearchFilters {
+interface DeliveryOptions extends SearchOptions {
   readonly destination?: string;
   readonly state?: string;
   readonly reason?: string;
@@ -33,14 +33,11 @@ const HEADINGS = [
  * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead letters by the time they died.
  * spec/contract.md, "Verbs that ask".
  */
-export async function deliveries(
-  options: DeliveryFilters & SearchOptions,
-  place: Surroundings,
-): Promise<ExitCode> {
+export async function deliveries(options: DeliveryOptions, place: Surroundings): Promise<ExitCode> {
   return await find(options, place, soughtDeliveries(options, place));
 }
 
-export function soughtDeliveries(filters: DeliveryFilters, place: Surroundings): Sought<DeliverySummary> {
+function soughtDeliveries(filters: DeliveryOptions, place: Surroundings): Sought<DeliverySummary> {
   const { destination, state, reason, source, type, userId, anonymousId, to } = filters;
   const draw = stateDraw(paintFor(place.out, place.env));
   return {
@@ -52,7 +49,6 @@ export function soughtDeliveries(filters: DeliveryFilters, place: Surroundings):
     what: 'delivery',
     headings: HEADINGS,
     row: (found) => rowOf(found, draw),
-    time: ({ diedAt, receivedAt }) => diedAt ?? receivedAt ?? '',
   };
 }
 

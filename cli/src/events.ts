@@ -1,12 +1,12 @@
 import type { Trace } from '@millrace/server';
-import { find, type SearchFilters, type SearchOptions, type Sought } from './found.ts';
+import { find, type SearchOptions, type Sought } from './found.ts';
 import { paintFor } from './paint.ts';
 import { stateDraw } from './state-draw.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
 import { beginningOf } from './time-range.ts';
 
-export interface EventFilters extends SearchFilters {
+interface EventOptions extends SearchOptions {
   readonly event?: string;
 }
 
@@ -24,11 +24,11 @@ const HEADINGS = [
 ] as const;
 
 /** `millrace events`: lists stored events, newest first. spec/contract.md, "Verbs that ask". */
-export async function events(options: EventFilters & SearchOptions, place: Surroundings): Promise<ExitCode> {
+export async function events(options: EventOptions, place: Surroundings): Promise<ExitCode> {
   return await find(options, place, soughtEvents(options, place));
 }
 
-export function soughtEvents(filters: EventFilters, place: Surroundings): Sought<Accepted> {
+function soughtEvents(filters: EventOptions, place: Surroundings): Sought<Accepted> {
   const { source, type, userId, anonymousId, event, to } = filters;
   const draw = stateDraw(paintFor(place.out, place.env));
   return {
@@ -37,7 +37,6 @@ export function soughtEvents(filters: EventFilters, place: Surroundings): Sought
     what: 'event',
     headings: HEADINGS,
     row: (found) => rowOf(found, draw),
-    time: ({ receivedAt }) => receivedAt,
   };
 }
 

@@ -13,8 +13,8 @@ import type { ExitCode, Surroundings } from './surroundings.ts';
 import { type Cell, type Heading, table } from './table.ts';
 import type { TimeRange } from './time-range.ts';
 
-/** Filters of both verbs that search. */
-export interface SearchFilters extends TimeRange {
+/** Options of both verbs that search. */
+export interface SearchOptions extends ControlFlags, TimeRange {
   readonly source?: string;
   readonly type?: string;
   readonly userId?: string;
@@ -22,9 +22,6 @@ export interface SearchFilters extends TimeRange {
   readonly limit: number;
   readonly json?: boolean;
 }
-
-/** Options of both verbs that search one server. */
-export interface SearchOptions extends ControlFlags, SearchFilters {}
 
 export interface Sought<Entry> {
   /** The path below `/api/v1/`. */
@@ -34,12 +31,10 @@ export interface Sought<Entry> {
   readonly what: string;
   readonly headings: readonly Heading[];
   readonly row: (entry: Entry) => readonly Cell[];
-  /** The time that entries are ordered by, the latest first. */
-  readonly time: (entry: Entry) => string;
 }
 
 /** Maximum entries of a page. spec/contract.md, "Conventions". */
-export const PAGE = 500;
+const PAGE = 500;
 
 /**
  * Requests pages until it has enough entries, or all. The server searches about a second at a time: an empty page need not
@@ -90,7 +85,7 @@ export async function find<Entry>(
   return 0;
 }
 
-export interface FoundPage<Entry> {
+interface FoundPage<Entry> {
   readonly data: readonly Entry[];
   readonly next: string | null;
   /** Absent in the answer of an older server. */
@@ -111,7 +106,7 @@ async function pageOf<Entry>(
   return { message, code: 1 };
 }
 
-export function isPage<Entry>(value: unknown): value is FoundPage<Entry> {
+function isPage<Entry>(value: unknown): value is FoundPage<Entry> {
   return (
     typeof value === 'object' &&
     value !== null &&

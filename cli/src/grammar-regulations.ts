@@ -2,17 +2,16 @@ import type { Command } from 'commander';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import type { RegulateOptions, RegulationOptions } from './regulations.ts';
 
-/** A verb about users below `parent`, with the options that name them; `add` adds those that name where to ask. */
-export function addUsersVerb(
-  parent: Command,
+/** A verb about users, with the options that name them. */
+function addUsersVerb(
+  program: Command,
   {
     name,
     description,
     examples,
   }: Readonly<{ name: string; description: string; examples: readonly string[] }>,
-  add: (command: Command) => Command,
 ): Command {
-  const command = parent
+  const command = program
     .command(name)
     .description(description)
     .argument('[ids...]', 'userIds')
@@ -21,7 +20,7 @@ export function addUsersVerb(
     .option('--json-ids', 'each id is JSON text in its quotes, for characters that a line cannot hold')
     .option('--confirm', 'takes along userIds that calls of client sources alone have joined to these')
     .option('--yes', 'goes on where ids name nobody and look as if something stood around them');
-  return add(command)
+  return addControlOptions(command)
     .option('--wait', 'wait for the end, and show the receipt')
     .addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
 }
@@ -29,7 +28,7 @@ export function addUsersVerb(
 /** Verbs that delete and suppress users. */
 export function addRegulations(program: Command, run: Run): void {
   const verb = (name: string, description: string, examples: readonly string[]) =>
-    addUsersVerb(program, { name, description, examples }, addControlOptions).option(
+    addUsersVerb(program, { name, description, examples }).option(
       '--dry-run',
       'only show whom it would take: each joined id, with what joined it',
     );

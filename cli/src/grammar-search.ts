@@ -6,13 +6,12 @@ import { addTimeRange } from './time-range.ts';
 const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 const STATES = ['pending', 'retrying', 'delivered', 'dead'];
 
-/** A verb that searches, below `parent`; `add` adds the options that name where to ask. */
+/** A verb that searches. */
 function addSearchVerb(
-  parent: Command,
+  program: Command,
   { name, description, filters }: Readonly<{ name: string; description: string; filters: readonly Option[] }>,
-  add: (command: Command) => Command,
 ): Command {
-  const command = parent.command(name).description(description);
+  const command = program.command(name).description(description);
   for (const filter of filters) command.addOption(filter);
   command
     .option('--source <name>', 'only of this source')
@@ -21,21 +20,21 @@ function addSearchVerb(
     .option('--anonymous-id <id>', 'only of whoever has this anonymousId');
   const range = { from: 'only from this time on: 2026-03-04T05:06:07Z', to: 'only before this time' };
   addTimeRange(command, range).option('--limit <number>', 'so many at most', entries, 100);
-  const whole = add(command);
+  const whole = addControlOptions(command);
   for (const option of whole.options)
     if (option.long === '--json')
       option.description = 'print each as a line of JSON, as the control API gives it';
   return whole;
 }
 
-export function addEventsVerb(parent: Command, add: (command: Command) => Command): Command {
+function addEventsVerb(program: Command): Command {
   const description = 'stored events, the newest first, each with what became of it';
   const named = 'only of this name: what was tracked, page, screen; a * at the end for any rest';
   const filters = [new Option('--event <name>', named)];
-  return addSearchVerb(parent, { name: 'events', description, filters }, add);
+  return addSearchVerb(program, { name: 'events', description, filters });
 }
 
-export function addDeliveriesVerb(parent: Command, add: (command: Command) => Command): Command {
+function addDeliveriesVerb(program: Command): Command {
   const description = 'deliveries, those of the newest events first: pending, retrying, delivered, dead';
   const reasons = 'why dead, or what the last request came to (with --state dead or retrying)';
   const filters = [
@@ -43,12 +42,12 @@ export function addDeliveriesVerb(parent: Command, add: (command: Command) => Co
     new Option('--state <state>', 'only in this state').choices(STATES),
     new Option('--reason <reason>', reasons),
   ];
-  return addSearchVerb(parent, { name: 'deliveries', description, filters }, add);
+  return addSearchVerb(program, { name: 'deliveries', description, filters });
 }
 
 /** The verbs that search stored events and deliveries. */
 export function addSearch(program: Command, run: Run): void {
-  addEventsVerb(program, addControlOptions)
+  addEventsVerb(program)
     .addHelpText(
       'after',
       `
@@ -58,7 +57,7 @@ Examples:
   millrace events --source website --json | jq .event.properties`,
     )
     .action(run(async () => (await import('./events.ts')).events));
-  addDeliveriesVerb(program, addControlOptions)
+  addDeliveriesVerb(program)
     .addHelpText(
       'after',
       `

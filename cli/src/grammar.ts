@@ -1,6 +1,6 @@
 import { Command, type OutputConfiguration } from 'commander';
 import { addBackup } from './grammar-backup.ts';
-import { addCells } from './grammar-cells.ts';
+
 import { addCompletion } from './grammar-completion.ts';
 import { addComputations } from './grammar-computations.ts';
 import { addConfiguration, addToken } from './grammar-configuration.ts';
@@ -9,6 +9,7 @@ import { addDoctor } from './grammar-doctor.ts';
 import type { Run } from './grammar-options.ts';
 import { addProfiles } from './grammar-profiles.ts';
 import { addRegulations } from './grammar-regulations.ts';
+import { addRemovedVerbs } from './grammar-removed.ts';
 import { addReplay } from './grammar-replay.ts';
 import { addSearch } from './grammar-search.ts';
 import { addSend } from './grammar-send.ts';
@@ -41,12 +42,13 @@ export function grammar(run: Run, programVersion: string, output: OutputConfigur
   addRepairVerbs(program, run);
   addReplay(program, run);
   addRegulations(program, run);
-  addCells(program, run);
+
   addAlerts(program, run);
   addBackup(program, run);
   addConfiguration(program, run);
   addToken(program, run);
   addDoctor(program, run);
   addCompletion(program, run);
+  addRemovedVerbs(program, run);
   return program;
 }

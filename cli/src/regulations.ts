@@ -37,17 +37,14 @@ export interface RegulationOptions extends WaitingFlags {
 }
 
 /** Milliseconds between two requests for the receipt. */
-export const EVERY = 250;
+const EVERY = 250;
 
 /** `millrace delete-user`, `suppress` and `unsuppress`: make a regulation, of as many as the server takes at once. */
 export async function regulate(options: RegulateOptions, place: Surroundings): Promise<ExitCode> {
   const request = await regulationRequest(options, place);
   if (request === undefined) return 2;
   if (options.dryRun === true) return await foreseen(options, place, request);
-  const code = await asksAboutDoubts(options, place, request, async (dryRun) => {
-    const reply = await answered(options, place, dryRun);
-    return typeof reply === 'number' ? reply : unknownIn(reply.value);
-  });
+  const code = await askAboutDoubts(options, place, request);
   if (code !== undefined) return code;
   const made = await asked(options, place, request);
   if (typeof made === 'number') return made;
@@ -55,7 +52,7 @@ export async function regulate(options: RegulateOptions, place: Surroundings): P
 }
 
 /** The request that makes a regulation. Undefined, with the reason on stderr, where the options name no users. */
-export async function regulationRequest(
+async function regulationRequest(
   options: Pick<RegulateOptions, 'type' | 'confirm'> & UserIdOptions,
   place: Surroundings,
 ): Promise<AskedFor | undefined> {
@@ -93,20 +90,18 @@ interface NamedIds {
 }
 
 /**
- * Asks where ids that name nobody look as if something stood around them. `unknown` says which name nobody, by the dry run of the regulation. A
- * code ends the command; undefined goes on.
+ * Asks where ids look as if something stood around them and, by a dry run, name nobody. A code ends the command; undefined goes on.
  */
-export async function asksAboutDoubts(
-  { yes }: Pick<RegulateOptions, 'yes'>,
+async function askAboutDoubts(
+  options: RegulateOptions,
   place: Surroundings,
   { body, ...request }: AskedFor,
-  unknown: (dryRun: AskedFor) => Promise<readonly string[] | ExitCode>,
 ): Promise<ExitCode | undefined> {
   const { subjectIds = [], anonymousIds = [] } = body as NamedIds;
-  if (yes === true || doubtAbout([...subjectIds, ...anonymousIds]) === undefined) return undefined;
-  const found = await unknown({ ...request, body: { ...(body as object), dryRun: true } });
-  if (typeof found === 'number') return found;
-  const doubt = doubtAbout(found);
+  if (options.yes === true || doubtAbout([...subjectIds, ...anonymousIds]) === undefined) return undefined;
+  const reply = await answered(options, place, { ...request, body: { ...(body as object), dryRun: true } });
+  if (typeof reply === 'number') return reply;
+  const doubt = doubtAbout(unknownIn(reply.value));
   if (doubt === undefined) return undefined;
   if (!canBeAsked(place)) {
     place.err.write(`millrace: ${doubt}. Nothing was done; --yes goes on all the same.\n`);
@@ -116,7 +111,7 @@ export async function asksAboutDoubts(
 }
 
 /** The ids that name nobody, by the answer to a dry run. Earlier servers do not say. */
-export function unknownIn(answer: unknown): readonly string[] {
+function unknownIn(answer: unknown): readonly string[] {
   const { unknown = [] } = answer as { readonly unknown?: readonly string[] };
   return unknown;
 }
@@ -145,7 +140,7 @@ interface Reply {
 }
 
 /** The request for a receipt. */
-export function receiptOf(id: string): AskedFor {
+function receiptOf(id: string): AskedFor {
   return { path: `regulations/${encodeURIComponent(id)}`, method: 'GET' };
 }
 

@@ -330,7 +330,7 @@ function discardLines({ discards }: Overview, now: number, paint: Paint): string
 }
 
 /** `destination crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, erased 0`. */
-export function differenceText(given: Difference): string {
+function differenceText(given: Difference): string {
   const { difference, ...terms } = given;
   const [[kind, name], ...numbers] = Object.entries(terms) as [[string, string], ...[string, number][]];
   const what = difference > 0 ? `${count(difference)} lost` : `${count(-difference)} counted twice`;

@@ -44,7 +44,7 @@ export async function status(options: StatusOptions, place: Surroundings): Promi
 }
 
 /** Checks only enough to recognise another program or version. */
-export function isOverview(value: unknown): value is Overview {
+function isOverview(value: unknown): value is Overview {
   if (typeof value !== 'object' || value === null) return false;
   const found = new Map(Object.entries(value));
   return (

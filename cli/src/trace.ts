@@ -49,11 +49,11 @@ export async function trace(options: TraceOptions, place: Surroundings): Promise
 }
 
 /** What is asked for the history of an event. A path cannot carry an id of dots: stored events are searched for it. */
-export function eventRequest(messageId: string, source: string | undefined) {
+function eventRequest(messageId: string, source: string | undefined) {
   if (/^\.\.?$/.test(messageId)) return { path: 'events', query: { messageId, source } };
   return { path: `events/${encodeURIComponent(messageId)}`, query: { source } };
 }
 
-export function isTrace(value: unknown): value is Trace {
+function isTrace(value: unknown): value is Trace {
   return typeof value === 'object' && value !== null && 'data' in value && Array.isArray(value.data);
 }

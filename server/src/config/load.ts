@@ -18,7 +18,6 @@ import { type configFileSchema, SHARED_KEYS } from './schema.ts';
 import { type KnownRecords, validateDocument } from './validation.ts';
 import { type ConfigFile, type ConfigProblem, type Environment, readConfigFile } from './yaml-source.ts';
 
-export { type CellsFile, readCells } from './cells.ts';
 export { ConfigError } from './errors.ts';
 export { type ExportedRecords, formatConfig } from './export.ts';
 export { type FileRecords, readRecords } from './records.ts';
@@ -68,7 +67,7 @@ const ENVIRONMENT_VARIABLES = {
 const PREFIX = 'MILLRACE_';
 
 /** Variables that `millrace` reads elsewhere. */
-const OTHER_VARIABLES = ['CELLS', 'CONFIG', 'DATABASE_PASSWORD_FILE', 'URL'];
+const OTHER_VARIABLES = ['CONFIG', 'DATABASE_PASSWORD_FILE', 'URL'];
 
 type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
 

@@ -26,7 +26,7 @@ const listenHost = () => textMatching(/^[^\s/]+$/, 'must be an address or a host
 
 const flag = () => z.boolean('must be true or false');
 
-export const filePath = () =>
+const filePath = () =>
   textMatching(new RegExp(`^[^${CONTROL}]+$`), 'must be text: the path of a file or folder');
 
 const RANGE_RULE = 'must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { grammar } from '../../../cli/src/grammar.ts';
 import type { Run } from '../../../cli/src/grammar-options.ts';
-import { loadConfig, readCells } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ROOT } from '../support/program.ts';
 import { blocksOf, GENERATED, PAGES, textOf, whereOf } from './pages.ts';
 
@@ -20,7 +20,6 @@ const SHOWN = ['', 'html', 'nginx', 'text'];
 const ENV = {
   CRM_SECRET: 'a secret of the crm',
   CRM_TOKEN: 't',
-  EAST_TOKEN: 'token-of-a-cell',
   MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin',
 };
 
@@ -46,10 +45,6 @@ describe('the documentation', () => {
     'has a configuration at %s that the server takes without a warning',
     (_, { text }) => {
       const name = /^# (\S+)\n/.exec(text)?.[1] ?? 'millrace.yaml';
-      if (name === 'cells.yaml') {
-        expect(readCells({ path: name, text }, ENV).cells).not.toEqual([]);
-        return;
-      }
       if (!name.startsWith('millrace')) {
         // The configuration of another program; that it is YAML is all that can be said here.
         expect(parse(text)).toBeTypeOf('object');

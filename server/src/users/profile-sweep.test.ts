@@ -397,6 +397,15 @@ const step = fc.oneof(
   }),
 );
 
+/** What was told to one destination is on its way when another is connected, and the profile goes before that one is looked at. */
+const CONNECTED_AND_GONE: (typeof step extends fc.Arbitrary<infer One> ? One : never)[] = [
+  { op: 'connect', destinations: ['crm'] },
+  { op: 'order', anonymousId: 'a' },
+  { op: 'slices', slices: 2 },
+  { op: 'days', days: 95 },
+  { op: 'connect', destinations: ['crm', 'erp'] },
+];
+
 test('destinations have exactly those as members who have profiles that are, whoever went in whatever history', () =>
   fc.assert(
     fc.asyncProperty(
@@ -457,7 +466,7 @@ test('destinations have exactly those as members who have profiles that are, who
           expect(world.profiles.states.has(owner)).toBe(true);
       },
     ),
-    { numRuns: amountOf({ gate: 150, long: 5000 }) },
+    { numRuns: amountOf({ gate: 150, long: 5000 }), examples: [[CONNECTED_AND_GONE, false]] },
   ));
 
 describe('profiles that are too much for the disk', () => {

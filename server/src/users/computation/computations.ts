@@ -365,6 +365,7 @@ export class Computations implements ProfileComputations {
       connected: this.#everyListener(computation).filter((name) => !fresh.includes(name)),
       hearing: computation.destinations.filter((name) => hearing.includes(name) && !waiting.includes(name)),
       waiting,
+      ready: waiting.filter((name) => hearing.includes(name)),
     };
   }
 

@@ -323,6 +323,41 @@ describe('a destination that is new to an audience', () => {
   });
 });
 
+describe('a new destination to which an event was on its way', () => {
+  const BOTH = { ...VIPS, destinations: ['crm', 'erp'] };
+  /** No walk has come to anybody: `erp` waits. */
+  const waiting = new MembershipSync({
+    ...{ lineage: '1', isSynced: () => true },
+    listenersOf: () => ({ connected: ['crm'], hearing: ['crm'], waiting: ['erp'], ready: ['erp'] }),
+  });
+  waiting.configure([BOTH]);
+  const uncertain = (state: ProfileState) =>
+    waiting.uncertain(state, BOTH, { key: `user ${state.userId}`, to: ['erp'] });
+
+  it('is told of a change that comes before the walk does', () => {
+    const state = told(syncOf([VIPS]), user(5, 'u1'), { 12: true });
+    uncertain(state);
+    slice(waiting, state, NOW, { 12: false });
+    expect(slice(waiting, state, NOW + 1000)).toMatchObject([{ integrations: { All: false, crm: true } }]);
+    const sync = syncOf([BOTH]);
+    sync.visit(5, [{ id: 12, kind: 'destinations', only: ['erp'] }]);
+    expect(slice(sync, state, NOW + 2000)).toMatchObject([
+      { traits: { vip_users: false }, integrations: { All: false, erp: true } },
+    ]);
+  });
+
+  it('is told of somebody who goes, or becomes somebody else, before the walk comes', () => {
+    const toBoth = { traits: { vip_users: false }, integrations: { All: false, crm: true, erp: true } };
+    const gone = told(syncOf([VIPS]), user(5, 'u1'), { 12: true });
+    uncertain(gone);
+    expect(eventsOf(waiting.leave(gone, [waiting.before(gone)], NOW)!)).toMatchObject([toBoth]);
+    const old = told(syncOf([VIPS]), user(6, 'old'), { 12: true });
+    uncertain(old);
+    const { events } = merge(waiting, [user(7, 'new', 'a1'), old], NOW);
+    expect(events).toMatchObject([{ userId: 'old', ...toBoth }]);
+  });
+});
+
 describe('a destination that an audience names again', () => {
   const BOTH = { ...VIPS, destinations: ['crm', 'erp'] };
 

@@ -23,6 +23,7 @@ import {
   withRepeated,
   withSent,
   withUnsure,
+  withUnsureListeners,
 } from './sent.ts';
 import { Throttle } from './throttle.ts';
 
@@ -215,7 +216,7 @@ export class MembershipSync {
 
   /** Whether a destination has to hear of a profile that it is no member, and cannot now. */
   #isAwaited(state: ProfileState, computation: Computation, sent: Sent): boolean {
-    const listeners = this.#options.listenersOf(computation, state.id);
+    const listeners = withUnsureListeners(sent, this.#options.listenersOf(computation, state.id));
     // Nobody stays because of one that may never be connected again.
     const isNamed = (name: string) => computation.destinations.includes(name);
     const isConnected = (name: string) => listeners.connected.includes(name) && isNamed(name);
@@ -247,7 +248,7 @@ export class MembershipSync {
   ): { readonly notifications: Notification[]; readonly owed: readonly Owed[] } {
     const computation = this.#computations.get(id);
     if (computation?.kind !== 'audience' || !computation.enabled) return { notifications: [], owed: [] };
-    const listeners = this.#options.listenersOf(computation, state.id);
+    const listeners = withUnsureListeners(sent, this.#options.listenersOf(computation, state.id));
     const { connected, hearing } = whoNeeds(sent, false, { computation, listeners });
     const late = connected.filter((name) => !hearing.includes(name));
     const notifications = this.#send(state, computation, { recipient: to, value: false, now, to: hearing });

@@ -35,6 +35,8 @@ export interface Listeners {
   readonly hearing: readonly string[];
   /** Those that it names and that get nothing before a walk has come to the profile. */
   readonly waiting?: readonly string[];
+  /** Those of them that could hear. */
+  readonly ready?: readonly string[];
 }
 
 export const NOTHING_SENT: Sent = { value: undefined, at: 0, sequence: 0 };
@@ -71,12 +73,35 @@ export function withSent(
   to: readonly string[],
   { computation, listeners }: { readonly computation: Computation; readonly listeners: Listeners },
 ): Sent {
-  if (to.length === listeners.connected.length) return withKnown({ ...sent, value }, []);
+  const unsure = unsureAmong(sent, listeners).flatMap((name): [string, Known][] =>
+    to.includes(name) ? [] : [[name, null]],
+  );
+  if (to.length === listeners.connected.length) return withKnown({ ...sent, value }, unsure);
   const known = listeners.connected.flatMap((name): [string, Known][] => {
     const before = knownTo(sent, name);
     return to.includes(name) || !needs(before, value, computation) ? [] : [[name, before]];
   });
-  return withKnown({ ...sent, value }, known);
+  return withKnown({ ...sent, value }, [...known, ...unsure]);
+}
+
+/**
+ * The listeners of a recipient to whom no walk will come any more: also those that wait for one, where something may have been on its way to
+ * them.
+ */
+export function withUnsureListeners(sent: Sent, listeners: Listeners): Listeners {
+  const unsure = unsureAmong(sent, listeners);
+  if (unsure.length === 0) return listeners;
+  const { connected, hearing, ready = [] } = listeners;
+  return {
+    ...listeners,
+    connected: [...connected, ...unsure],
+    hearing: [...hearing, ...unsure.filter((name) => ready.includes(name))],
+  };
+}
+
+/** New destinations that wait for a walk and may or may not have got the last events. */
+function unsureAmong({ known = {} }: Sent, { connected, waiting = [] }: Listeners): string[] {
+  return waiting.filter((name) => known[name] === null && !connected.includes(name));
 }
 
 /** What was sent when these destinations count as new: they know nothing, apart from what may have been on its way to them. */

@@ -41,16 +41,15 @@ export function addBackup(program: Command, run: Run): void {
   program
     .command('migrate')
     .description(
-      'moves an installation from a data folder into a PostgreSQL database, or back; no server runs on either',
+      'moves an installation from a data folder into a PostgreSQL database; no server runs on either',
     )
-    .requiredOption('--from <place>', 'data folder, or postgres:// address of a database')
-    .requiredOption('--to <place>', 'the other kind; a new folder, or a database that holds nothing')
+    .requiredOption('--from <folder>', 'data folder')
+    .requiredOption('--to <address>', 'postgres:// address of a database that holds nothing')
     .option('--dry-run', 'only say what would be moved, and how long it takes')
     .option('--json', 'print it as JSON')
     .addHelpText(
       'after',
-      '\nExamples:\n  millrace migrate --from ./data --to postgres://millrace@db.internal/millrace --dry-run\n' +
-        '  millrace migrate --from postgres://millrace@db.internal/millrace --to /var/lib/millrace',
+      '\nExample:\n  millrace migrate --from ./data --to postgres://millrace@db.internal/millrace --dry-run',
     )
     .action((options: MigrateOptions) => run(async () => (await import('./migrate.ts')).migrate)(options));
 }

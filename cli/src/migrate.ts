@@ -25,17 +25,14 @@ const ON_A_TERMINAL = 200;
 const IN_A_LOG = 10_000;
 
 /**
- * `millrace migrate --from … --to …`: moves everything of an installation from a data folder into a database, or back. Needs no
- * server. spec/contract.md, "Verbs that change".
+ * `millrace migrate --from … --to …`: moves everything of an installation from a data folder into a database. Needs no server.
+ * spec/contract.md, "Verbs that change".
  */
 export async function migrate(options: MigrateOptions, place: Surroundings): Promise<ExitCode> {
   const { from, to, dryRun = false } = options;
-  if (isDatabase(from) === isDatabase(to)) {
-    place.err.write(
-      isDatabase(from)
-        ? 'millrace: both places are databases: copy one with the tools of PostgreSQL (pg_dump, pg_basebackup).\n'
-        : 'millrace: both places are folders: copy one with millrace backup and millrace restore.\n',
-    );
+  const refusal = refusalOf(options);
+  if (refusal !== undefined) {
+    place.err.write(`millrace: ${refusal}.\n`);
     return 2;
   }
   try {
@@ -47,6 +44,21 @@ export async function migrate(options: MigrateOptions, place: Surroundings): Pro
     place.err.write(`millrace: ${error.reason}.\n`);
     return 1;
   }
+}
+
+/** Why nothing moves from the one place to the other; undefined from a folder into a database. */
+function refusalOf({ from, to }: MigrateOptions): string | undefined {
+  if (!isDatabase(from))
+    return isDatabase(to)
+      ? undefined
+      : 'both places are folders: copy one with millrace backup and millrace restore';
+  if (isDatabase(to))
+    return 'both places are databases: copy one with the tools of PostgreSQL (pg_dump, pg_basebackup)';
+  return (
+    'an installation moves into a database and not out of it any more: start on the old folder again while nothing was delivered from the ' +
+    'database, and copy the events otherwise (millrace events --json, millrace send --file); "The way back" in docs/guide/from-one-machine-to-three.md ' +
+    'says what repeats then'
+  );
 }
 
 function preview(found: MovePreview, { json }: MigrateOptions, place: Surroundings): void {
@@ -108,7 +120,7 @@ async function move({ from, to, json }: MigrateOptions, place: Surroundings): Pr
     if (json) place.out.write(`${JSON.stringify(moved)}\n`);
     else place.out.write(endText(moved));
     place.err.write(
-      `${moved.from} is as it was, and no start takes it any more. Start Millrace with ${isDatabase(to) ? 'that address under "database"' : `--data ${moved.to}`}.\n`,
+      `${moved.from} is as it was, and no start takes it any more. Start Millrace with that address under "database".\n`,
     );
   } finally {
     progress.end();

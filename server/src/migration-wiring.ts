@@ -1,20 +1,19 @@
 import { resolve } from 'node:path';
 import { openFolderSource } from './adapters/sqlite/migration/source.ts';
-import { openFolderTarget } from './adapters/sqlite/migration/target.ts';
 import { createSystemClock } from './adapters/system/clock.ts';
 import type { MigrationMoment, MigrationReport } from './migration/contract.ts';
 import { migrate } from './migration/migration.ts';
 import { StorageError } from './ports/event-log.ts';
-import type { InstallationSize, InstallationSource, InstallationTarget } from './ports/installation.ts';
+import type { InstallationSize, InstallationSource } from './ports/installation.ts';
 
 export { isBeingFilled, movedTo } from './adapters/sqlite/data-folder/moved.ts';
 export type { MigrationMoment } from './migration/contract.ts';
 export { StorageError } from './ports/event-log.ts';
 
 export interface InstallationMove {
-  /** A data folder, or the postgres:// address of a database. */
+  /** A data folder. */
   readonly from: string;
-  /** The other kind. */
+  /** The postgres:// address of a database. */
   readonly to: string;
 }
 
@@ -36,15 +35,19 @@ export function isDatabase(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
 
-/** Moves the installation of a data folder into a database, or back. Rejects with a `StorageError`. */
+// The driver of PostgreSQL is loaded here only, as in storage.ts.
+
+/** Moves the installation of a data folder into a database. Rejects with a `StorageError`. */
 export async function moveInstallation({
   from,
   to,
   begin,
   ...options
 }: MoveOptions): Promise<MigrationReport & { readonly from: string; readonly to: string }> {
-  return await withSource({ from, to }, async (source) => {
-    const target = await openTarget(to);
+  const source = openFolderSource(resolve(from));
+  try {
+    const { openDatabaseTarget } = await import('./adapters/postgres/migration/target.ts');
+    const target = await openDatabaseTarget(to);
     try {
       const preview = await previewOf(source, target.place);
       begin?.(preview);
@@ -54,16 +57,23 @@ export async function moveInstallation({
     } finally {
       await target.stop();
     }
-  });
+  } finally {
+    await source.stop();
+  }
 }
 
 /** Says what a move would do. Only looks, also whether the source could be moved now. Rejects with a `StorageError`. */
-export async function previewMove(move: InstallationMove): Promise<MovePreview> {
-  return await withSource(move, async (source) => {
+export async function previewMove({ from, to }: InstallationMove): Promise<MovePreview> {
+  const source = openFolderSource(resolve(from));
+  try {
     const movedTo = await source.movedTo();
     if (movedTo !== undefined) throw new StorageError(`${source.place} was moved to ${movedTo} before`);
-    return await previewOf(source, await placeOf(move.to));
-  });
+    // An address may hold a password.
+    const { placeOf } = await import('./adapters/postgres/connection.ts');
+    return await previewOf(source, placeOf(to));
+  } finally {
+    await source.stop();
+  }
 }
 
 async function previewOf(source: InstallationSource, to: string): Promise<MovePreview> {
@@ -73,41 +83,3 @@ async function previewOf(source: InstallationSource, to: string): Promise<MovePr
 
 const IN_MEMORY =
   'sign-ins at the console, samples of discarded calls and counters of metrics are in the memory of a server, and end with it as at every restart';
-
-/** A place for people: an address may hold a password. */
-async function placeOf(place: string): Promise<string> {
-  if (!isDatabase(place)) return resolve(place);
-  return (await import('./adapters/postgres/connection.ts')).placeOf(place);
-}
-
-async function withSource<Answer>(
-  { from, to }: InstallationMove,
-  work: (source: InstallationSource) => Promise<Answer>,
-): Promise<Answer> {
-  if (isDatabase(from) === isDatabase(to))
-    throw new StorageError(
-      isDatabase(from)
-        ? 'both places are databases: copy one with the tools of PostgreSQL (pg_dump, pg_basebackup)'
-        : 'both places are folders: copy one with millrace backup and restore',
-    );
-  const source = await openSource(from);
-  try {
-    return await work(source);
-  } finally {
-    await source.stop();
-  }
-}
-
-// The driver of PostgreSQL is loaded here only, as in storage.ts.
-
-async function openSource(place: string): Promise<InstallationSource> {
-  if (!isDatabase(place)) return openFolderSource(resolve(place));
-  const { openDatabaseSource } = await import('./adapters/postgres/migration/source.ts');
-  return await openDatabaseSource(place);
-}
-
-async function openTarget(place: string): Promise<InstallationTarget> {
-  if (!isDatabase(place)) return openFolderTarget(resolve(place));
-  const { openDatabaseTarget } = await import('./adapters/postgres/migration/target.ts');
-  return await openDatabaseTarget(place);
-}

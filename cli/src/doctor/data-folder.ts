@@ -50,8 +50,9 @@ export function dataFolder(facts: FolderFacts): Finding {
     return { check, verdict: 'fail', found: `${path} was moved to ${moved.to} at ${moved.at}`, advice };
   }
   if (facts.isBeingFilled) {
-    const advice = 'run millrace migrate again, and it goes on: a start ends with 1';
-    return { check, verdict: 'fail', found: `${path} holds a migration that has not ended`, advice };
+    const advice = 'go on with the database, which is as it was, and remove the folder: a start ends with 1';
+    const found = `${path} holds a part of what an earlier version was moving out of a database`;
+    return { check, verdict: 'fail', found, advice };
   }
   if (isStoreGone) {
     const advice = 'bring millrace.db back, or restore a backup into another folder: a start ends with 1';

@@ -60,7 +60,7 @@ describe('the doctor', () => {
       /^fail: \/d was moved to postgres:.* at 2026.* → name that under "database"/,
     );
     expect(said(dataFolder({ ...good, isBeingFilled: true }))).toMatch(
-      /^fail: .*not ended → run millrace migrate/,
+      /^fail: .*moving out of a database → go on with the database/,
     );
     const missing: FolderFacts = {
       ...{ path: '/d/e', kind: 'missing', isWritable: true, isStoreGone: false, isBeingFilled: false },

@@ -4,7 +4,6 @@ import {
   type EventRow,
   INSTALLATION_PARTS,
   type InstallationPart,
-  type InstallationReader,
   type InstallationRow,
   type InstallationSource,
   type InstallationTables,
@@ -32,7 +31,7 @@ export interface MigrationOptions {
 class MigrationStoppedError extends StorageError {}
 
 /**
- * Moves an installation from one engine into the other.
+ * Moves an installation from the embedded engine into a database.
  *
  * ```
  *   copying ──all rows written──▶ copied ──read again, the same──▶ verified ──source marked──▶ complete
@@ -72,7 +71,7 @@ function movedError(place: string, to: string): StorageError {
 
 function reportOf(
   { phase, rows, messageIds, unreadable, leftOut }: MigrationProgress,
-  source: InstallationReader,
+  source: InstallationSource,
   sums: DeliverySums,
 ): MigrationReport {
   const leftBehind = source.leftBehind();

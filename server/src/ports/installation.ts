@@ -235,17 +235,27 @@ export interface InstallationSize {
   readonly profiles: number;
 }
 
-/**
- * Reads an installation that nobody uses, and changes nothing in it. Nobody can begin to use it before `stop`. Calls reject with a
- * `StorageError`.
- */
+/** Reads the rows of an installation that nobody uses. Calls reject with a `StorageError`. */
 export interface InstallationReader {
-  /** Which data folder or database it is, for people; without a password. */
+  /** Resolves to the rows of a part behind a cursor, about as many as fit into a few megabytes. */
+  page<Part extends InstallationPart>(
+    part: Part,
+    after?: PartCursor,
+  ): Promise<PartPage<InstallationTables[Part]>>;
+
+  stop(): Promise<void>;
+}
+
+/** An installation that is moved away. Nothing but its mark is changed in it, and nobody can begin to use it before `stop`. */
+export interface InstallationSource extends InstallationReader {
+  /** Which data folder it is, for people. */
   readonly place: string;
   /** Tells this installation from every other, and the secret of its hashes. */
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** The clock that its times are of, as it was read last; absent when it never was. */
   readonly lastClockMark?: ClockMark;
+  /** How many rows `page` has left out because they cannot be read, and nothing stands for them. */
+  readonly unreadableRows: number;
 
   /** Resolves to a text that is another one whenever the installation was used since: as long as it is the same, nothing has changed. */
   state(): Promise<string>;
@@ -254,23 +264,9 @@ export interface InstallationReader {
 
   marks(): Promise<LogMarks>;
 
-  /** Resolves to the rows of a part behind a cursor, about as many as fit into a few megabytes. */
-  page<Part extends InstallationPart>(
-    part: Part,
-    after?: PartCursor,
-  ): Promise<PartPage<InstallationTables[Part]>>;
-
-  /** How many rows `page` has left out because they cannot be read, and nothing stands for them. */
-  readonly unreadableRows: number;
-
   /** What stays behind and a person may want to know of, as sentences. */
   leftBehind(): readonly string[];
 
-  stop(): Promise<void>;
-}
-
-/** An installation that is moved away. */
-export interface InstallationSource extends InstallationReader {
   /** Resolves to where the installation was moved to; undefined while it is at home here. */
   movedTo(): Promise<string | undefined>;
 
@@ -283,7 +279,7 @@ export interface MigrationOrigin {
   readonly id: string;
   readonly keySecret: Uint8Array;
   readonly place: string;
-  /** See `InstallationReader.state`. */
+  /** See `InstallationSource.state`. */
   readonly state: string;
   /** The clock that its times are of, as it stands now. */
   readonly clock: ClockMark;
@@ -314,7 +310,7 @@ export interface MigrationProgress {
  * then nothing of the call is written; the next migration goes on from there.
  */
 export interface InstallationTarget {
-  /** As in `InstallationReader`. */
+  /** Which database it is, for people; without a password. */
   readonly place: string;
 
   /**

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import { openDatabaseSource } from '../../src/adapters/postgres/migration/source.ts';
 import { openDatabaseTarget } from '../../src/adapters/postgres/migration/target.ts';
 import {
   openPostgresStore,
@@ -11,21 +10,19 @@ import {
   type PostgresStore,
 } from '../../src/adapters/postgres/store.ts';
 import { openFolderSource } from '../../src/adapters/sqlite/migration/source.ts';
-import { openFolderTarget } from '../../src/adapters/sqlite/migration/target.ts';
 import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { migrate } from '../../src/migration/migration.ts';
 import { HOUR, SECOND } from '../../src/model/time.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { type MigrationEngine, migrationConformance } from '../conformance/migration.ts';
+import { migrationConformance, type SourceEngine, type TargetEngine } from '../conformance/migration.ts';
 import { connectTo } from '../support/postgres.ts';
 import { HAS_POSTGRES, type PostgresFixture, usePostgres } from '../support/postgres-fixture.ts';
 import { openStore } from '../support/shared-writer.ts';
-import { until } from '../support/until.ts';
 
 const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
-function folders(): MigrationEngine {
+function folders(): SourceEngine {
   const opened = new WeakMap<Store, { folder: string; store: SqliteStore }>();
   const made: string[] = [];
   return {
@@ -44,7 +41,6 @@ function folders(): MigrationEngine {
       return openProfileStore({ folder, log: of.identity.id });
     },
     openSource: async (folder) => openFolderSource(folder),
-    openTarget: async (folder) => openFolderTarget(folder),
     damageFirstChunk: async (folder) => {
       const database = new DatabaseSync(join(folder, 'millrace.db'));
       database.exec(`update chunk set body = zeroblob(length(body)) where first = 0`);
@@ -56,20 +52,10 @@ function folders(): MigrationEngine {
   };
 }
 
-/** `role`: what is moved to is empty, and what is moved from has its tables and an id of its own before it is opened. */
-function databases(postgres: PostgresFixture, role: 'source' | 'target'): MigrationEngine {
+function databases(postgres: PostgresFixture): TargetEngine {
   const opened = new WeakMap<Store, { url: string; store: PostgresStore }>();
   return {
-    makePlace: async () => {
-      if (role === 'target') return await postgres.makeDatabase();
-      const url = await postgres.makeDatabaseWithTables();
-      const client = await connectTo(url);
-      await client.query(
-        `update installation set value = replace(gen_random_uuid()::text, '-', '') where name = 'id'`,
-      );
-      await client.end();
-      return url;
-    },
+    makePlace: () => postgres.makeDatabase(),
     open: async (url) => {
       const store = await openPostgresStore({ url, node: 'a' });
       opened.set(store, { url, store });
@@ -84,13 +70,7 @@ function databases(postgres: PostgresFixture, role: 'source' | 'target'): Migrat
       await reader.stop();
       return openProfiles();
     },
-    openSource: openDatabaseSource,
     openTarget: openDatabaseTarget,
-    damageFirstChunk: async (url) => {
-      const client = await connectTo(url);
-      await client.query(`update chunk set body = decode(repeat('00', length(body)), 'hex') where first = 0`);
-      await client.end();
-    },
     removeAll: async () => {},
   };
 }
@@ -98,13 +78,9 @@ function databases(postgres: PostgresFixture, role: 'source' | 'target'): Migrat
 describe.runIf(HAS_POSTGRES)('an installation', () => {
   const postgres = usePostgres();
 
-  it('keeps what it was never asked about, in either place and back', async () => {
-    const [folder, database] = [folders(), databases(postgres, 'target')];
-    const [place, url, back] = [
-      await folder.makePlace(),
-      await database.makePlace(),
-      await folder.makePlace(),
-    ];
+  it('keeps what it was never asked about', async () => {
+    const [folder, database] = [folders(), databases(postgres)];
+    const [place, url] = [await folder.makePlace(), await database.makePlace()];
     await (await folder.open(place)).stop();
     const file = new DatabaseSync(join(place, 'millrace.db'));
     file.exec("delete from installation where name = 'bounded'");
@@ -117,22 +93,11 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
     const store = await openPostgresStore({ url, node: 'a' });
     expect(store.isBounded).toBe(false);
     await store.stop();
-    const [again, last] = [await openDatabaseSource(url), openFolderTarget(back)];
-    await migrate({ source: again, target: last, ofEvents: 0, clock: again.lastClockMark! });
-    await last.stop();
-    await again.stop();
-    const moved = await folder.open(back);
-    expect(moved.isBounded).toBe(false);
-    await moved.stop();
   });
 
   it('keeps the time of its folder, whatever the clock of the database shows', async () => {
-    const [folder, database] = [folders(), databases(postgres, 'target')];
-    const [place, url, back] = [
-      await folder.makePlace(),
-      await database.makePlace(),
-      await folder.makePlace(),
-    ];
+    const [folder, database] = [folders(), databases(postgres)];
+    const [place, url] = [await folder.makePlace(), await database.makePlace()];
     await (await folder.open(place)).stop();
     const now = Date.now();
     const steps = [
@@ -156,47 +121,24 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
     expect(sharedClock.monotonic).toBeLessThan(Date.now() + 2 * HOUR + SECOND);
     expect(sharedClock.steps.slice(0, 2)).toEqual(steps);
     await store.stop();
-    const again = await openDatabaseSource(url);
-    const last = openFolderTarget(back);
-    await migrate({ source: again, target: last, ofEvents: 0, clock: again.lastClockMark! });
-    await last.stop();
-    await again.stop();
-    const { lastClockMark, ...moved } = await openStore({ folder: back });
-    expect(lastClockMark!.steps.slice(0, 2)).toEqual(steps);
-    await moved.stop();
     await folder.removeAll();
   });
 
-  it('is not taken up again by a node that stood still while it was moved away', async () => {
-    const [folder, database] = [folders(), databases(postgres, 'source')];
-    const [url, place] = [await database.makePlace(), await folder.makePlace()];
-    const reasons: unknown[] = [];
-    const note = (facts: { reason?: unknown }, name: string) => {
-      if (name === 'database.not_joined') reasons.push(facts.reason);
-    };
-    const logger = { info: () => {}, warn: note, error: () => {} };
-    const frozen = await openPostgresStore({ url, node: 'frozen', logger });
+  it('that an earlier version has moved out of the database is started by no node', async () => {
+    const url = await postgres.makeDatabaseWithTables();
     const client = await connectTo(url);
-    await client.query(`update process set expires = clock_timestamp() - interval '1 second'`);
-    const source = await openDatabaseSource(url);
-    const target = openFolderTarget(place);
-    await migrate({ source, target, ofEvents: 0, clock: source.lastClockMark! });
-    await target.stop();
-    await source.stop();
-    await until('the node says why it cannot join', () => expect(reasons[0]).toMatch(/was moved to/));
-    expect(frozen.problems()).not.toEqual([]);
-    expect((await client.query('select from process where expires > clock_timestamp()')).rows).toEqual([]);
+    const mark = { to: '/var/lib/millrace/data', at: '2026-11-01T08:00:00Z' };
+    await client.query(`insert into installation(name, value) values ('moved_to', $1)`, [
+      JSON.stringify(mark),
+    ]);
     await client.end();
-    await frozen.stop();
-    await folder.removeAll();
+    await expect(openPostgresStore({ url, node: 'a' })).rejects.toThrow(
+      /was moved to \/var\/lib\/millrace\/data at 2026-11-01T08:00:00Z, and is delivered from there/,
+    );
   });
 
   migrationConformance('moved from a folder to a database', {
     from: folders(),
-    to: databases(postgres, 'target'),
-  });
-  migrationConformance('moved from a database to a folder', {
-    from: databases(postgres, 'source'),
-    to: folders(),
+    to: databases(postgres),
   });
 });

@@ -60,7 +60,7 @@ export interface InstallationIdentity {
 
 const BOUNDED = 'bounded';
 
-export function markBounded(facts: InstallationFacts): void {
+function markBounded(facts: InstallationFacts): void {
   facts.put(BOUNDED, 1);
 }
 

@@ -152,7 +152,7 @@ export async function volumeOf(
 }
 
 /** Chunks below this position are merged. */
-export async function mergedTo(read: Transaction): Promise<Position> {
+async function mergedTo(read: Transaction): Promise<Position> {
   const [mark] = await read.rows<{ position: Position }>(MERGED_TO);
   return mark!.position;
 }

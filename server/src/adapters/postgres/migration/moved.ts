@@ -1,12 +1,12 @@
 import { StorageError } from '../../../ports/event-log.ts';
-import type { MigrationRecord } from '../../encoding/migration-record.ts';
 import type { Database, Statement } from '../database.ts';
 import { LOCKS } from '../schema.ts';
+import type { MigrationRecord } from './record.ts';
 
 /** The fact that holds the record of the migration into this database. */
 export const RECORD = 'migration';
 
-/** The fact that says where the installation was moved to. */
+/** The fact that says where an earlier version has moved the installation. */
 const MOVED = 'moved_to';
 
 /** Whether the program that moves an installation is at work is told by its lock, which goes with its connection. */
@@ -16,11 +16,6 @@ const STANDING: Statement = {
       (select value from installation where name = '${MOVED}') as moved,
       exists (select from pg_locks where locktype = 'advisory' and classid = 0 and objid = ${LOCKS.migration} and objsubid = 1 and granted
         and database = (select oid from pg_database where datname = current_database())) as moving`,
-};
-
-const MARK: Statement = {
-  name: 'migration.mark',
-  text: `insert into installation(name, value) values ('${MOVED}', $1) on conflict (name) do nothing`,
 };
 
 interface StandingRow {
@@ -36,7 +31,7 @@ interface Move {
 }
 
 /** The record of the migration into this database, and where its installation was moved to. */
-export async function standingOf(database: Database): Promise<{
+async function standingOf(database: Database): Promise<{
   readonly record?: MigrationRecord;
   readonly moved?: Move;
   readonly isMoving: boolean;
@@ -48,10 +43,6 @@ export async function standingOf(database: Database): Promise<{
     ...(moved === null ? {} : { moved: JSON.parse(moved) as Move }),
     isMoving: moving,
   };
-}
-
-export async function markMoved(database: Database, move: Move): Promise<void> {
-  await database.read((session) => session.rows(MARK, [JSON.stringify(move)]));
 }
 
 /**
@@ -67,9 +58,9 @@ export async function refuseMoved(database: Database): Promise<void> {
     );
   if (moved !== undefined)
     throw new StorageError(
-      `what is in the database was moved to ${moved.to} at ${moved.at}, and is delivered from there: start Millrace with that, or move it ` +
-        `back with millrace migrate. Only if nothing was ever started there, delete the row '${MOVED}' of the table installation`,
+      `what is in the database was moved to ${moved.to} at ${moved.at}, and is delivered from there: start Millrace with that. ` +
+        `Only if nothing was ever started there, delete the row '${MOVED}' of the table installation`,
     );
   if (isMoving)
-    throw new StorageError('millrace migrate is moving what is in the database: wait until it has ended');
+    throw new StorageError('millrace migrate is at work on the database: wait until it has ended');
 }

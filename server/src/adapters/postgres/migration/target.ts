@@ -10,7 +10,6 @@ import type {
   MigrationOrigin,
   MigrationProgress,
 } from '../../../ports/installation.ts';
-import { type MigrationRecord, newRecord, refuseOtherOrigin } from '../../encoding/migration-record.ts';
 import { placeOf } from '../connection.ts';
 import { Database, type Session, type Statement, type Transaction } from '../database.ts';
 import { type ClockShift, databaseNow } from '../nodes.ts';
@@ -19,6 +18,7 @@ import { writeEvents } from './event-writer.ts';
 import { RECORD } from './moved.ts';
 import { type TablePart, writeRows } from './part-tables.ts';
 import { DatabaseReader } from './reader.ts';
+import { type MigrationRecord, newRecord, refuseOtherOrigin } from './record.ts';
 import { takeSoleUse } from './sole-use.ts';
 
 /** The process whose lease guards what is written: it has no other, and no node ever has this number. */
@@ -156,7 +156,7 @@ class DatabaseTarget implements InstallationTarget {
   }
 
   async openReader(): Promise<InstallationReader> {
-    return await DatabaseReader.open(new Database({ url: this.#url, connections: 2 }), this.place);
+    return new DatabaseReader(new Database({ url: this.#url, connections: 2 }), this.#origin!.keySecret);
   }
 
   async complete(progress: MigrationProgress): Promise<void> {

@@ -48,7 +48,7 @@ function makeOne(path: string): void {
 }
 
 /** Takes the rights of others from an existing empty folder, if the system allows it. */
-export function restrictToOwner(folder: string): void {
+function restrictToOwner(folder: string): void {
   try {
     chmodSync(folder, OWNER_ONLY);
   } catch {

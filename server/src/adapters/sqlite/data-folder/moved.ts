@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StorageError } from '../../../ports/event-log.ts';
 import { syncPath, writeAnew } from './files.ts';
@@ -6,7 +6,7 @@ import { syncPath, writeAnew } from './files.ts';
 /** Stands in a data folder whose installation was moved to a database. */
 const MOVED_FILE = 'moved.json';
 
-/** Stands in a data folder that an installation is being moved into. */
+/** Stands in a data folder into which an earlier version was moving an installation when it ended. */
 const MIGRATION_MARK = 'migration.unfinished';
 
 /** Where an installation was moved to, and when. */
@@ -34,33 +34,22 @@ export function markMoved(folder: string, move: Move): void {
   syncPath(folder);
 }
 
-/** Whether an installation is being moved into a folder. */
+/** Whether an earlier version has moved a part of an installation into a folder, and not all of it. */
 export function isBeingFilled(folder: string): boolean {
   return existsSync(join(folder, MIGRATION_MARK));
-}
-
-/** From now on no start takes the folder. */
-export function beginFilling(folder: string): void {
-  writeAnew(join(folder, MIGRATION_MARK), '');
-  syncPath(folder);
-}
-
-/** The folder holds everything: a start may take it. */
-export function endFilling(folder: string): void {
-  rmSync(join(folder, MIGRATION_MARK), { force: true });
-  syncPath(folder);
 }
 
 /** Throws a `StorageError` for a folder that would deliver what another place delivers too, and for one that is not filled yet. */
 export function refuseMoved(folder: string): void {
   if (isBeingFilled(folder))
     throw new StorageError(
-      `an installation is being moved into the data folder ${folder}, and not all of it is there: run millrace migrate again, and it goes on`,
+      `an earlier version was moving an installation from a database into the data folder ${folder}, and not all of it is there: the database is as ` +
+        'it was, so start Millrace with that under "database", and remove the folder',
     );
   const move = movedTo(folder);
   if (move === undefined) return;
   throw new StorageError(
     `what is in the data folder ${folder} was moved to ${move.to} at ${move.at}, and is delivered from there: start Millrace with that ` +
-      `under "database", or move it back with millrace migrate. Only if nothing was ever started there, remove ${join(folder, MOVED_FILE)}`,
+      `under "database". Only if nothing was ever started there, remove ${join(folder, MOVED_FILE)}`,
   );
 }

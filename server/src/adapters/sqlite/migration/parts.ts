@@ -24,8 +24,3 @@ export type PartReaders = {
     page(after?: PartCursor): PartPage<InstallationTables[Part]>;
   };
 };
-
-/** What rows of each part are written with. `nth` counts the rows of a part from 0. */
-export type PartWriters<Parts extends InstallationPart> = {
-  readonly [Part in Parts]: (row: InstallationTables[Part], nth: number) => void;
-};

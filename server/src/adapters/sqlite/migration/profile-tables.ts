@@ -1,10 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../../ports/event-log.ts';
 import type { RowOf } from '../../../ports/installation.ts';
-import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/hashes.ts';
-import { InstallationFacts } from '../installation.ts';
-import { decodeOwner, encodeOwner, textSum, UsersTables } from '../users/users-tables.ts';
-import type { PartReaders, PartWriters, ProfilePart } from './parts.ts';
+import { checksumOf, withoutChecksum } from '../../encoding/hashes.ts';
+import { decodeOwner, textSum, UsersTables } from '../users/users-tables.ts';
+import type { PartReaders, ProfilePart } from './parts.ts';
 import { KeyedTableReader, type LeaveOut, NumberedTableReader } from './table-reader.ts';
 
 interface ProfileReaderOptions {
@@ -112,46 +111,5 @@ function keyedReaders(
         leaveOut,
       },
     ),
-  };
-}
-
-/**
- * Writes the tables of users.db, inside the caller's transaction on that file. A row may be written again: its commit and that of the
- * progress, which stands in another file, are not one.
- */
-export function profileWriters(users: DatabaseSync, log: string): PartWriters<ProfilePart> {
-  const put = (table: string, ...columns: readonly string[]) =>
-    users.prepare(
-      `insert or replace into ${table}(${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
-    );
-  const sql = {
-    profile: put('profile', 'id', 'state'),
-    identity: put('identity', 'key', 'owner'),
-    timer: put('timer', 'minute', 'profile'),
-    outbox: put('outbox', 'sequence', 'profile', 'json', 'sum'),
-    merge: put('merge', 'winner', 'position', 'loser', 'body', 'sum'),
-    document: put('document', 'name', 'body', 'sum'),
-  };
-  const facts = new InstallationFacts(users);
-  return {
-    profileCursor: ({ position, clock, nextProfile, nextOutbox }) => {
-      facts.put('log', Buffer.from(log));
-      facts.put('position', position);
-      facts.put('clock', clock);
-      facts.put('next_profile', nextProfile);
-      facts.put('next_outbox', nextOutbox);
-      facts.put('commits', 1);
-    },
-    profiles: ({ id, state }, nth) => {
-      sql.profile.run(id, withChecksum(state, checksumOf(id)));
-      facts.put('profiles', nth + 1);
-    },
-    identities: ({ key, profile }) => void sql.identity.run(key, encodeOwner(key, profile)),
-    timers: ({ minute, profile }) => void sql.timer.run(minute, profile),
-    outbox: ({ sequence, profile, json }) =>
-      void sql.outbox.run(sequence, profile, json, textSum(json, sequence, profile)),
-    merges: ({ winner, position, loser, body }) =>
-      void sql.merge.run(winner, position, loser, body, textSum(body, winner, position, loser)),
-    profileDocuments: ({ name, body }) => void sql.document.run(name, body, textSum(name + body)),
   };
 }

@@ -7,7 +7,7 @@ import { ProducerSequences } from '../installation.ts';
 import { LedgerReader } from '../ledger-table.ts';
 import { GONE, regulationChecksum, ZEROS } from '../regulations/regulation-table.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
-import type { PartReaders, PartWriters, StorePart } from './parts.ts';
+import type { PartReaders, StorePart } from './parts.ts';
 import { KeyedTableReader, type LeaveOut, NumberedTableReader } from './table-reader.ts';
 
 /** Reads the tables of millrace.db. */
@@ -121,7 +121,7 @@ function hashBytes(high: number, low: number): Buffer {
   return bytes;
 }
 
-/** Words of this machine's order as words of the order of a network, and back. */
+/** Words of this machine's order as words of the order of a network. */
 function swapWords(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes).swap32();
 }
@@ -173,92 +173,4 @@ function acceptedReader(database: DatabaseSync, leaveOut: LeaveOut) {
     },
     leaveOut,
   );
-}
-
-/** Writes the tables of millrace.db, inside the caller's transaction. */
-export function storeWriters(database: DatabaseSync): PartWriters<StorePart> {
-  const insert = (table: string, ...columns: readonly string[]) =>
-    database.prepare(
-      `insert into ${table}(${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
-    );
-  const sql = {
-    record: insert('record', 'id', 'kind', 'name', 'version', 'gone', 'document', 'sum'),
-    audit: insert('audit', 'at', 'by', 'action', 'kind', 'name', 'before', 'after'),
-    skipSet: insert('skip_set', 'id', 'document'),
-    plan: insert('plan', 'id', 'document'),
-    endpoint: insert('endpoint', 'id', 'url'),
-    origin: insert('origin', 'id', 'cursor', 'events'),
-    ledger: insert('ledger', 'scope', 'id', 'name', 'value'),
-    health: insert('endpoint_health', 'destination', 'endpoints'),
-    regulation: insert('regulation', 'number', 'id', 'open', 'document', 'hashes', 'sum'),
-    subjects: insert('regulation_subject', 'number', 'subjects'),
-  };
-  const producers = new ProducerSequences(database);
-  return {
-    records: ({ id, kind, name, version, gone, document }) => {
-      const row = { id, kind, name, version, gone, document } as RecordRow;
-      sql.record.run(id, kind, name, version, gone, document, recordChecksum(row));
-    },
-    audit: ({ at, by, action, kind, name, before, after }) =>
-      void sql.audit.run(at, by, action, kind, name, before, after),
-    skipSets: ({ id, document }) => void sql.skipSet.run(id, document),
-    plans: ({ id, document }) => void sql.plan.run(id, document),
-    producers: ({ name, sequence }) => producers.put(name, sequence),
-    endpoints: ({ id, url }) => void sql.endpoint.run(id, url),
-    origins: ({ id, cursor, events }) => void sql.origin.run(id, cursor, events),
-    ledger: ({ scope, id, name, value }) => void sql.ledger.run(scope, id, name, value),
-    endpointHealth: ({ destination, endpoints }) => void sql.health.run(destination, endpoints),
-    regulations: ({ number, id, open, document, hashes }) => {
-      const sum = regulationChecksum(number, document);
-      sql.regulation.run(number, id, open, document, swapWords(hashes), sum);
-    },
-    regulationSubjects: ({ number, subjects }) =>
-      void sql.subjects.run(number, Buffer.concat([Buffer.alloc(ZEROS), Buffer.from(subjects)])),
-    ...deliveryWriters(database),
-  };
-}
-
-type DeliveryPart = 'acceptedRequests' | 'failedRequests' | 'pending' | 'deadLetters' | 'suppressions';
-
-function deliveryWriters(database: DatabaseSync): PartWriters<DeliveryPart> {
-  const accepted = database.prepare(
-    'insert into accepted_attempt(destination, endpoint, first, last, at, facts) values (?, ?, ?, ?, ?, ?)',
-  );
-  const failed = database.prepare(
-    `insert into failed_attempt(position, destination, started_at, latency_ms, endpoint, kind, reason, status, answer)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  // 1: due. Nobody holds anything of a store that is not open.
-  const pending = database.prepare(
-    `insert into pending(id, destination, state, owner, due, since, first, last, n, tried, origin, refs)
-     values (?, ?, 1, 0, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  const dead = database.prepare(
-    'insert into dead_letter(destination, at, reason, first, last, n, origin, refs) values (?, ?, ?, ?, ?, ?, ?, ?)',
-  );
-  const suppression = database.prepare(
-    'insert into suppression(high, low, owner_high, owner_low, id, since, regulation) values (?, ?, ?, ?, ?, ?, ?)',
-  );
-  return {
-    acceptedRequests: ({ destination, endpoint, first, last, at, facts }) =>
-      void accepted.run(destination, endpoint, first, last, at, facts),
-    failedRequests: ({ position, destination, startedAt, latencyMs, ...row }) => {
-      const { endpoint, kind, reason, status, answer } = row;
-      failed.run(position, destination, startedAt, latencyMs, endpoint, kind, reason, status, answer);
-    },
-    pending: ({ destination, due, since, first, last, n, tried, origin, refs }, nth) =>
-      void pending.run(nth + 1, destination, due, since, first, last, n, tried, origin, refs),
-    deadLetters: ({ destination, at, reason, first, last, n, origin, refs }) =>
-      void dead.run(destination, at, reason, first, last, n, origin, refs),
-    suppressions: ({ hash, owner, id, since, regulation }) =>
-      void suppression.run(...wordsOf(hash), ...wordsOf(owner), id, since, regulation),
-  };
-}
-
-function wordsOf(hash: Uint8Array): [high: number, low: number];
-function wordsOf(hash: Uint8Array | null): [high: number | null, low: number | null];
-function wordsOf(hash: Uint8Array | null): [high: number | null, low: number | null] {
-  if (hash === null) return [null, null];
-  const bytes = Buffer.from(hash.buffer, hash.byteOffset, hash.byteLength);
-  return [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];
 }

@@ -351,7 +351,7 @@ function statements(database: DatabaseSync) {
 const OWNER_SUMS = 4096;
 
 /** The column `owner` of an identity. */
-export function encodeOwner(key: IdentityKey, profile: ProfileId): number {
+function encodeOwner(key: IdentityKey, profile: ProfileId): number {
   return profile * OWNER_SUMS + ownerSum(key, profile);
 }
 

@@ -15,7 +15,7 @@ export interface Serving {
 /** Milliseconds that an interrupted start may take to end. */
 const START_GRACE = 5000;
 
-/** Runs the server until a stop is requested, then stops it in order. Says why a start fails. */
+/** Runs the server until a stop is requested or it cannot go on, then stops it in order. Says why, also why a start fails. */
 export async function serve(serving: Serving, place: Surroundings): Promise<ExitCode> {
   const starting = started(serving);
   if ((await Promise.race([starting, place.stopping.then(() => STOPPING)])) === STOPPING) {
@@ -25,9 +25,13 @@ export async function serve(serving: Serving, place: Surroundings): Promise<Exit
   if (typeof app === 'number') return app;
   keepNewObjectsTogether();
   serving.onReady(app);
-  await place.stopping;
+  const failure = await Promise.race([
+    place.stopping.then(() => undefined),
+    ...(app.failed ? [app.failed] : []),
+  ]);
+  if (failure !== undefined) serving.notices.error({ event: 'server.failed', msg: failure });
   await app.stop();
-  return 0;
+  return failure === undefined ? 0 : 1;
 }
 
 const STOPPING = Symbol('stopping');

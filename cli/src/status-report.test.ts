@@ -84,6 +84,10 @@ describe('the status of a server', () => {
       ),
     );
     expect(lines).toContain('                    fsync is off: set fsync = on');
+    const hidden = report({ database: { version: '15.6', standbys: [{ name: 's2' }], problems: [] } });
+    expect(hidden).toContainEqual(
+      expect.stringMatching(/; standby s2: hidden from the user of the database$/),
+    );
   });
 
   it('fits on one screen: sources, destinations, what belongs to no source, disk, and the ledger', () => {

@@ -269,12 +269,14 @@ function nodeLines({ nodes = [], goneNodes = [] }: Overview, now: number, paint:
 function databaseFacts({ database }: Overview, paint: Paint): [string, string][] {
   if (database === undefined) return [];
   const { version, standbys, problems } = database;
-  const copies = standbys.map(({ name, isSynchronous, behindBytes, behindMs }) => {
+  const copies = standbys.map(({ name, isSynchronous, behindBytes, behindMs = 0 }) => {
+    const standby = `standby ${printable(name)}`;
+    if (isSynchronous === undefined) return `${standby}: hidden from the user of the database`;
     const lag =
       behindBytes === undefined
         ? 'lag unknown'
         : `${size(behindBytes)} behind, confirmed in ${count(behindMs)} ms`;
-    return `standby ${printable(name)} (${isSynchronous ? 'commits wait for it' : 'not waited for'}): ${lag}`;
+    return `${standby} (${isSynchronous ? 'commits wait for it' : 'not waited for'}): ${lag}`;
   });
   return [
     ['database', [`PostgreSQL ${version}`, ...copies].join('; ')],

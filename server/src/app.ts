@@ -94,6 +94,8 @@ export interface App {
   readonly storeFormat: number;
   /** A URL that signs a browser in to the console as the admin, once and within an hour. */
   createSignInLink(): string;
+  /** Resolves to why the process has to end, for the operator; absent where nothing of the kind can happen. */
+  readonly failed?: Promise<string> | undefined;
   /** Answers received calls, settles the deliveries in flight and closes the store. Idempotent. */
   stop(): Promise<void>;
 }
@@ -130,7 +132,8 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const storage = await startStorage(config, options, started);
     const pipeline = await startPipeline({ ...storage, config, options }, started);
     const urls = await startInterfaces({ ...pipeline, config, options }, started);
-    return { ...urls, storeFormat: storage.store.format, stop: () => started.stop() };
+    const { format, failed } = storage.store;
+    return { ...urls, storeFormat: format, failed, stop: () => started.stop() };
   } catch (error) {
     await started.stop();
     throw new StartError(error instanceof Error ? error.message : String(error), { cause: error });
@@ -452,6 +455,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     newBatchId: randomUUID,
     // A database takes commits of several connections at once.
     commitsInTurn: config.database === undefined,
+    ...(store.nodes === undefined ? {} : { storeProblems: store.nodes.problems }),
     newMessageId: uuidv7,
     worked: turns.accepted,
     clock,
@@ -470,7 +474,7 @@ interface InterfaceInputs extends Pipeline {
   readonly options: AppOptions;
 }
 
-type InterfaceUrls = Omit<App, 'stop' | 'storeFormat'>;
+type InterfaceUrls = Omit<App, 'stop' | 'storeFormat' | 'failed'>;
 
 /** Starts the servers: receiving API, control API and metrics page, on one port or two. */
 async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): Promise<InterfaceUrls> {

@@ -127,7 +127,7 @@ function takeFolder(folder: string): { stop(): void } {
 export async function databaseProblem(url: string): Promise<string | undefined> {
   const [{ Database }, { refuseUnusable }] = await Promise.all([
     import('./adapters/postgres/database.ts'),
-    import('./adapters/postgres/schema.ts'),
+    import('./adapters/postgres/inspection.ts'),
   ]);
   const database = new Database({ url });
   try {

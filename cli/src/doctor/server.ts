@@ -153,6 +153,7 @@ function database({ database: at }: Overview): Finding[] {
   if (at === undefined) return [];
   const check = 'database';
   const lags = at.standbys.map(({ name, isSynchronous, behindBytes = 0 }) => {
+    if (isSynchronous === undefined) return `, standby ${name} (hidden from the user of the database)`;
     const waited = isSynchronous ? 'synchronous, ' : '';
     return `, standby ${name} (${waited}${size(behindBytes)} behind)`;
   });

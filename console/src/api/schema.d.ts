@@ -3174,12 +3174,12 @@ export interface operations {
                             version: string;
                             standbys: {
                                 name: string;
-                                /** @description Commits wait for it. */
-                                isSynchronous: boolean;
-                                /** @description Of the log, not on its disk yet; absent when the user of the database may not see it. */
+                                /** @description Commits wait for it. Absent, as the other two, when the user of the database may not see it. */
+                                isSynchronous?: boolean;
+                                /** @description Of the log, not on its disk yet. */
                                 behindBytes?: number;
                                 /** @description How long a commit took to reach its disk. */
-                                behindMs: number;
+                                behindMs?: number;
                             }[];
                             problems: {
                                 /** @description Events are in danger, or nothing is stored. */

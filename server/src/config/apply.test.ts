@@ -34,6 +34,33 @@ async function startWith(store: ReturnType<typeof openMemoryStore>, sources: rea
   return { rules, trusts, warned: warnedOf('source.ip_direct'), warnedOfTrust: warnedOf('source.trusted') };
 }
 
+describe('a write key of the file', () => {
+  test('that a source has which the file does not name is refused, and nothing is changed', async () => {
+    const store = openMemoryStore();
+    await store.settings.apply({ sources: [source('website'), source('app')], destinations: [] });
+    const second = source('second', { writeKeys: ['wk_new', 'wk_website'] });
+    await expect(startWith(store, [source('app'), second])).rejects.toThrow(
+      /sources\[1\]\.writeKeys\[1\] {2}is also a write key of the source "website", which this file does not name/,
+    );
+    expect((await store.settings.load()).sources.map(({ name }) => name)).toEqual(['website', 'app']);
+  });
+
+  test('moves where the file names both sources', async () => {
+    const store = openMemoryStore();
+    await store.settings.apply({ sources: [source('website')], destinations: [] });
+    const moved = [
+      source('website', { writeKeys: ['wk_other'] }),
+      source('second', { writeKeys: ['wk_website'] }),
+    ];
+    await startWith(store, moved);
+    const { sources } = await store.settings.load();
+    expect(sources.map(({ name, writeKeys }) => [name, writeKeys])).toEqual([
+      ['website', ['wk_other']],
+      ['second', ['wk_website']],
+    ]);
+  });
+});
+
 describe('the rule for addresses at a start', () => {
   test('is `keep` for a source that is new', async () => {
     const store = openMemoryStore();

@@ -14,7 +14,7 @@ import {
 import { computationIssues } from './computations.ts';
 import type { ProblemFormatter } from './errors.ts';
 import type { Config } from './load.ts';
-import { unknownSources } from './validation.ts';
+import { takenWriteKeys, unknownSources } from './validation.ts';
 import { type LineColumn, pathText } from './yaml-source.ts';
 
 /** The settings cannot be used on this machine or with this data folder; the message is for the operator. */
@@ -41,7 +41,8 @@ interface ApplyDependencies {
  * Applies the file at every start: records that the file names are overwritten, other records stay. A warning names each
  * record that was changed since the last start, because that change is lost. spec/contract.md, "Configuration file".
  * Rejects with a `SettingsError`, and changes nothing, when the address of an endpoint is refused, when a destination names a
- * source that neither the file nor the store has, or when an audience or computed trait does not suit what is stored.
+ * source that neither the file nor the store has, when a stored source that the file does not name has one of its write keys, or when an audience or
+ * computed trait does not suit what is stored.
  */
 export async function applyConfigFile(
   config: Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits' | 'alerts'>,
@@ -52,7 +53,10 @@ export async function applyConfigFile(
   let now = await settings.load();
   const refused: { readonly path: string; readonly message: string; readonly inText?: LineColumn }[] = [
     ...refusedEndpoints(config, refusalOf),
-    ...[...unknownSources(config, now)].map(({ path, message }) => ({ path: pathText(path), message })),
+    ...[...unknownSources(config, now), ...takenWriteKeys(config, now)].map(({ path, message }) => ({
+      path: pathText(path),
+      message,
+    })),
     ...[...computationIssues(config, now)].map(({ path, message, line, column }) => ({
       ...{ path: pathText(path), message },
       ...(line === undefined || column === undefined ? {} : { inText: { line, column } }),

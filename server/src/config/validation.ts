@@ -186,6 +186,31 @@ function* duplicateIssues(
   }
 }
 
+/**
+ * Write keys of the file that a stored source has which the file does not name: both would have them. A file that names both may move a key. The
+ * key itself is not printed: messages end up in logs.
+ */
+export function* takenWriteKeys(
+  { sources }: { readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys'>[] },
+  known: Pick<KnownRecords, 'sources'>,
+): Generator<Issue> {
+  const named = new Set(sources.map(({ name }) => name));
+  const others = known.sources.filter(({ name }) => !named.has(name));
+  const owners = new Map(
+    others.flatMap(({ name, writeKeys }) => writeKeys.map((key) => [key, name] as const)),
+  );
+  for (const [index, { writeKeys }] of sources.entries()) {
+    for (const [nth, key] of writeKeys.entries()) {
+      const owner = owners.get(key);
+      if (owner === undefined) continue;
+      yield customIssue(
+        ['sources', index, 'writeKeys', nth],
+        `is also a write key of the source ${JSON.stringify(owner)}, which this file does not name: name it here too, without the key, or remove it from the server`,
+      );
+    }
+  }
+}
+
 interface Occurrence {
   readonly text: string;
   readonly path: readonly PropertyKey[];

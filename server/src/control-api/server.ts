@@ -204,6 +204,8 @@ function handleUnknownPaths({ api, refuseLargeBody }: Routes, operations: readon
   ];
   api.setNotFoundHandler(async (request, reply) => {
     await refuseLargeBody(request);
+    if (operations.length === 0 && pathOf(request).path.startsWith(API_ROOT))
+      throw new Problem('no_control_api');
     const found = all.find(({ pattern }) => pattern.test(pathOf(request).path));
     if (found === undefined) throw new Problem('not_found', { hint: served });
     reply.header('Allow', found.allow);

@@ -59,6 +59,8 @@ export interface QueuedRequest {
   readonly traceparent?: string | undefined;
   /** Called once: with the result of the commit, or with the error when nothing is stored. */
   readonly committed: (result: CommitResult | { readonly error: unknown }) => void;
+  /** Called when the store does not answer, in place of `committed`, or before it where its commit is under way. */
+  readonly refused?: (error: unknown) => void;
 }
 
 export interface CommitResult {
@@ -78,6 +80,8 @@ export class CommitQueue {
   #waiting: QueuedRequest[] = [];
   #waitingBytes = 0;
   #waitingEvents = 0;
+  /** Those of commits under way. */
+  readonly #committing = new Set<readonly QueuedRequest[]>();
   /** At most `MAX_CONCURRENT_COMMITS`, the oldest first. */
   readonly #underWay: Promise<void>[] = [];
   #isScheduled = false;
@@ -99,6 +103,22 @@ export class CommitQueue {
     this.#waiting.push(request);
     this.#scheduleCommit();
     return true;
+  }
+
+  get isBusy(): boolean {
+    return this.#waiting.length > 0 || this.#underWay.length > 0;
+  }
+
+  /** The store does not answer: what waits is not stored, and what is under way is told that its answer may take long. */
+  refuse(error: unknown): void {
+    const waiting = this.#waiting.splice(0);
+    this.#waitingEvents = 0;
+    for (const request of waiting) {
+      this.#waitingBytes -= bytesOf(request);
+      if (request.refused === undefined) request.committed({ error });
+      else request.refused(error);
+    }
+    for (const requests of this.#committing) for (const request of requests) request.refused?.(error);
   }
 
   /** Resolves when every request taken before has its answer, those of commits under way included. */
@@ -171,6 +191,7 @@ export class CommitQueue {
   async #commitGroup(requests: readonly QueuedRequest[]): Promise<void> {
     const startedAt = performance.now();
     const group = this.#assemble(requests);
+    this.#committing.add(requests);
     this.#dependencies.onCommit?.();
     try {
       const appending = this.#dependencies.log.append(group.batch);
@@ -189,6 +210,7 @@ export class CommitQueue {
       this.#releaseRoom(group);
       for (const request of requests) request.committed({ error });
     }
+    this.#committing.delete(requests);
     for (const request of requests) this.#waitingBytes -= bytesOf(request);
   }
 

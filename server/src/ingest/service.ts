@@ -56,12 +56,17 @@ interface IngestServiceDependencies extends CommitQueueDependencies {
   readonly logsCalls?: boolean;
   /** Gives the name of a source by its id. */
   readonly sourceName: (id: number) => string;
+  /** Why the store takes no commit now, as far as it knows without one. Absent for a store that answers every commit soon. */
+  readonly storeProblems?: () => readonly string[];
 }
 
 type AcceptedRequest = Extract<ParsedRequest, { kind: 'received' }>;
 
 /** How long a failed commit makes the server not ready. */
 const FAILURE_MEMORY: Duration = 10 * SECOND;
+
+/** How often calls that wait for a commit are looked after, where the store may be silent. */
+const LOOK_EVERY: Duration = SECOND;
 
 /** Receives requests: parses their bytes, stores their events, and answers when the events are on stable storage. */
 export class IngestService {
@@ -72,6 +77,9 @@ export class IngestService {
   /** For the HTTP layer, which refuses some requests before `handle` sees them. */
   readonly ingestCounters: IngestCounters;
   #failure: { readonly reason: string; readonly at: Monotonic } | undefined;
+  /** Calls were refused because the store does not answer, and nothing was stored since. */
+  #isSilent = false;
+  #cancelLook: (() => void) | undefined;
 
   constructor(dependencies: IngestServiceDependencies) {
     this.#dependencies = dependencies;
@@ -128,6 +136,7 @@ export class IngestService {
   /** Resolves when every request taken has its answer. Stop the listener first. */
   async stop(): Promise<void> {
     await this.#commits.stop();
+    this.#cancelLook?.();
     try {
       await this.#counts.stop();
     } catch (error) {
@@ -136,24 +145,56 @@ export class IngestService {
   }
 
   #store(parsed: AcceptedRequest, request: IngestRequest, answer: (result: IngestResult) => void): void {
+    const [problem] = this.#dependencies.storeProblems?.() ?? [];
+    if (problem !== undefined) {
+      answer(this.#silent(problem));
+      return;
+    }
     const takenAt = this.#dependencies.clock.monotonic();
+    let isAnswered = false;
     const isTaken = this.#commits.add({
       events: parsed.events,
       counts: parsed.counts,
       receivedAt: request.receivedAt,
       traceparent: request.traceparent,
       committed: (result) => {
-        answer('error' in result ? this.#unavailable(result.error) : STORED);
-        if (!('error' in result)) this.#afterCommit(parsed, request, { result, takenAt });
+        const isStored = !('error' in result);
+        if (!isAnswered) answer(isStored ? STORED : this.#unavailable(result.error));
+        isAnswered = true;
+        if (isStored) this.#afterCommit(parsed, request, { result, takenAt });
+      },
+      refused: (reason) => {
+        // It may be stored yet: the client sends it again, and it is a duplicate then.
+        if (!isAnswered) answer(this.#silent(String(reason)));
+        isAnswered = true;
       },
     });
     if (!isTaken) answer({ kind: 'unavailable', code: 'overloaded', retryAfter: OVERLOAD_RETRY_AFTER });
+    else if (this.#dependencies.storeProblems !== undefined) this.#lookSoon();
+  }
+
+  /** A store that does not answer is known before a commit fails: nobody waits for that. */
+  #lookSoon(): void {
+    this.#cancelLook ??= this.#dependencies.clock.after(LOOK_EVERY, () => {
+      this.#cancelLook = undefined;
+      const [problem] = this.#dependencies.storeProblems!();
+      if (problem !== undefined) this.#commits.refuse(problem);
+      if (this.#commits.isBusy) this.#lookSoon();
+    });
+  }
+
+  /** The answer while the store does not answer. It says itself whether it is ready, so this is not remembered as a failed commit is. */
+  #silent(problem: string): IngestResult {
+    if (!this.#isSilent) this.#dependencies.logger.error({ error: problem }, 'storage.unavailable');
+    this.#isSilent = true;
+    return UNAVAILABLE;
   }
 
   #afterCommit(parsed: AcceptedRequest, request: IngestRequest, { result, takenAt }: StoredRequest): void {
     const latencyMs = this.#dependencies.clock.monotonic() - takenAt;
-    if (this.#failure !== undefined) {
+    if (this.#failure !== undefined || this.#isSilent) {
       this.#failure = undefined;
+      this.#isSilent = false;
       this.#dependencies.logger.info({}, 'storage.recovered');
     }
     if (parsed.events.length === 0) return;
@@ -193,7 +234,7 @@ export class IngestService {
     if (this.#failure === undefined) this.#dependencies.logger.error({ error }, 'storage.unavailable');
     const reason = error instanceof Error ? error.message : String(error);
     this.#failure = { reason, at: this.#dependencies.clock.monotonic() };
-    return { kind: 'unavailable', code: 'storage_unavailable', retryAfter: STORAGE_RETRY_AFTER };
+    return UNAVAILABLE;
   }
 
   #publishDiscards(parsed: ParsedRequest): void {
@@ -269,6 +310,10 @@ interface StoredRequest {
 const SUPPRESSED: DiscardReason = 'suppressed';
 
 const STORED: IngestResult = { kind: 'stored' };
+
+const UNAVAILABLE: IngestResult = {
+  ...{ kind: 'unavailable', code: 'storage_unavailable', retryAfter: STORAGE_RETRY_AFTER },
+};
 
 /** Discards that no ledger counts, by reason. A request that is refused before its source is known is one. */
 function unattributedReasons(parsed: ParsedRequest): Readonly<Record<string, number>> {

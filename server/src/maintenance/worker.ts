@@ -70,11 +70,16 @@ export class MaintenanceWorker {
       this.#dependencies.logger.error(facts, 'store.damaged');
   }
 
-  /** Starts no further slice and waits for the one under way. It can be started again. */
+  /**
+   * Starts no further slice and waits for the one under way. It can be started again. What it found no longer counts: another node may have the
+   * job now, and finds more.
+   */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelTimer?.();
     await this.#slice;
+    this.#problem = undefined;
+    this.#damage = undefined;
   }
 
   #schedule(pause: Duration): void {

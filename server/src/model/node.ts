@@ -52,15 +52,15 @@ export interface DatabaseStatus {
   readonly problems: readonly DatabaseProblem[];
 }
 
-/** A copy that follows the database. */
+/** A copy that follows the database. What the user of the database may not see of it is absent. */
 export interface StandbyStatus {
   readonly name: string;
   /** Commits wait for it, so it has every event that was answered 200. */
-  readonly isSynchronous: boolean;
-  /** Bytes of the log that are not on its disk yet; absent when the user of the database may not see them. */
+  readonly isSynchronous?: boolean;
+  /** Bytes of the log that are not on its disk yet. */
   readonly behindBytes?: number;
   /** How long a commit took to reach its disk; 0 while nothing is written. */
-  readonly behind: Duration;
+  readonly behind?: Duration;
 }
 
 export interface DatabaseProblem {

@@ -10,6 +10,9 @@ export interface Nodes extends ProbeTurns {
   /** Whether this process may send. False before any other may send what this one held, whatever the clocks of the machines show. */
   readonly maySend: () => boolean;
 
+  /** Why this process can store nothing now, as sentences: it has lost its lease, or the database does not answer. Empty otherwise. */
+  readonly problems: () => readonly string[];
+
   /** Tells of losses of the lease. Call once. */
   follow(follower: LeaseFollower): void;
 

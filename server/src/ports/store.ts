@@ -23,6 +23,8 @@ export interface Store {
   readonly regulations: Regulations;
   /** Present where several processes may share the store. */
   readonly nodes?: Nodes;
+  /** Resolves to why the process has to end, which most never do. Absent where nothing of the kind can happen. */
+  readonly failed?: Promise<string>;
 
   /** Present where the store has memory of its own that only load needs. */
   readonly memory?: StoreMemory;

@@ -160,7 +160,7 @@ export interface GoneNodeOverview extends Pick<NodeOverview, 'name' | 'roles' | 
 
 /** The database that nodes share. */
 export interface DatabaseOverview extends Omit<DatabaseStatus, 'standbys'> {
-  readonly standbys: readonly (Omit<StandbyStatus, 'behind'> & { readonly behindMs: number })[];
+  readonly standbys: readonly (Omit<StandbyStatus, 'behind'> & { readonly behindMs?: number })[];
 }
 
 /** The disk of the data folder, in bytes. */

@@ -256,7 +256,10 @@ function regulationsOverview(health: RegulationHealth): Overview['regulations'] 
 function databaseOverview({ standbys, ...database }: DatabaseStatus): DatabaseOverview {
   return {
     ...database,
-    standbys: standbys.map(({ behind, ...one }) => ({ ...one, behindMs: Math.round(behind) })),
+    standbys: standbys.map(({ behind, ...one }) => ({
+      ...one,
+      ...(behind === undefined ? {} : { behindMs: Math.round(behind) }),
+    })),
   };
 }
 

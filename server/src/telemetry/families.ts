@@ -275,7 +275,9 @@ export function nodeMetrics(
     gauge(
       'millrace_database_standby_lag_seconds',
       'How long a commit took to reach the disk of a standby.',
-      standbys.map(({ name, behind }) => ({ labels: { standby: name }, value: behind / SECOND })),
+      standbys.flatMap(({ name, behind }) =>
+        behind === undefined ? [] : [{ labels: { standby: name }, value: behind / SECOND }],
+      ),
     ),
     gauge(
       'millrace_database_problems',
@@ -405,7 +407,7 @@ function profileCounts(counts: ProcessorCounts = NO_COUNTS): MetricFamily[] {
 
 /** Deletions and suppressions of users. */
 export function regulationMetrics(
-  { open, oldestOpenAt, isFailing, suppressed }: RegulationHealth,
+  { open, oldestOpenAt, isFailing }: RegulationHealth,
   now: Time,
 ): MetricFamily[] {
   const one = (value: number) => [{ labels: {}, value }];
@@ -418,8 +420,14 @@ export function regulationMetrics(
       '1 while a step of one fails and is repeated.',
       one(isFailing ? 1 : 0),
     ),
-    gauge('millrace_suppressed_ids', 'Ids whose calls are not taken, joined ones included.', one(suppressed)),
   ];
+}
+
+/** Every node knows all suppressions, to refuse their calls. */
+export function suppressionMetric({ suppressed }: RegulationHealth): MetricFamily {
+  return gauge('millrace_suppressed_ids', 'Ids whose calls are not taken, joined ones included.', [
+    { labels: {}, value: suppressed },
+  ]);
 }
 
 export function alertMetrics(alerts: readonly AlertHealth[]): MetricFamily[] {

@@ -44,6 +44,8 @@ const NOTHING = { ...RECORDS, gone: RECORDS, alerts: [], tokens: [], replays: []
 const only = (families: ReadonlyMap<string, MetricFamily>, name: string) =>
   families.get(name)?.series.map(({ value }) => value);
 
+const document = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+
 describe('the page', () => {
   it('comes without the ledger when the store cannot be read, and says so', async () => {
     const { metrics } = page({ ledger: () => Promise.reject(new StorageError('the disk is gone')) });
@@ -58,12 +60,12 @@ describe('the page', () => {
     const regulations = () => ({ open: 0, isFailing: false, suppressed: 0 });
     const ledger = () => Promise.reject(new StorageError('the disk is gone'));
     const disk = async () => ({ used: 1, free: 1, size: 1, parts: {} }) as never;
-    const namesOf = async (more: Partial<MetricsPageDependencies>) => [
-      ...parseMetrics(await page({ nodes, regulations, disk, ...more }).metrics.text()).keys(),
-    ];
-    const whole = await namesOf({});
-    const withoutStore = new Set(await namesOf({ ledger }));
-    const reference = readFileSync(new URL('../../../docs/reference/metrics.md', import.meta.url), 'utf8');
+    const textOf = (more: Partial<MetricsPageDependencies>) =>
+      page({ nodes, regulations, disk, ...more }).metrics.text();
+    const text = await textOf({});
+    const whole = [...parseMetrics(text).keys()];
+    const withoutStore = new Set(parseMetrics(await textOf({ ledger })).keys());
+    const reference = document('docs/reference/metrics.md');
     const told = [...reference.matchAll(/^\| `(\w+)` \| \w+ \|[^|]*\| (\S+) \|/gm)].map((row) =>
       row.slice(1),
     );
@@ -74,6 +76,28 @@ describe('the page', () => {
       return /^millrace_(profiles|computations|regulations)/.test(name) ? '`users`' : 'node';
     };
     expect(told.sort()).toEqual(whole.map((name) => [name, isOf(name)]).sort());
+    const whose = { all: 'Of the installation: the same on every node.', node: 'Of this node.' };
+    for (const [, name = '', help] of text.matchAll(/^# HELP (\w+) (.*)$/gm)) {
+      const said = whose[isOf(name) as keyof typeof whose] ?? 'Of the node that has this job.';
+      expect([name, help]).toEqual([name, expect.stringMatching(new RegExp(`\\. ${said}$`))]);
+    }
+  });
+
+  it('is not added up over nodes by the rules and the dashboard, where it is of the installation', () => {
+    const rows = document('docs/reference/metrics.md').matchAll(/^\| `(\w+)` \| \w+ \|[^|]*\| all \|/gm);
+    const names = Array.from(rows, ([, name]) => name).join('|');
+    const sources = ['docs/operations/alerts.yml', 'docs/operations/dashboard.json'].map(document);
+    let checked = 0;
+    for (const text of sources) {
+      for (const [use] of text.matchAll(new RegExp(`.{0,80}\\b(${names})\\b`, 'g'))) {
+        if (!/expr|max|min|[>/]/.test(use) || /label_values/.test(use)) continue;
+        expect(use).toMatch(
+          /\b(max|min)( by \([^)]*\)| without \(instance, pod\))? ?\((rate\(|increase\(|delta\()?millrace_\w+$/,
+        );
+        checked++;
+      }
+    }
+    expect(checked).toBeGreaterThan(25);
   });
 
   it('says when the ledger does not balance and when calls cannot be accepted', async () => {

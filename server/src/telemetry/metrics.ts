@@ -22,6 +22,7 @@ import {
   ledgerMetrics,
   nodeMetrics,
   regulationMetrics,
+  suppressionMetric,
   userMetrics,
 } from './families.ts';
 import { formatMetrics, type MetricFamily } from './prometheus.ts';
@@ -141,16 +142,22 @@ export class MetricsPage {
     const [stored, disk] = await Promise.all([this.#readStore(), this.#dependencies.disk()]);
     const destinations = this.#named(this.#correctedStates());
     const now = clock.now();
-    return formatMetrics([
+    const deletions = regulations?.();
+    const ofInstallation = [
       ...(stored === undefined ? [] : this.#storeMetrics(stored)),
+      ...(deletions === undefined ? [] : [suppressionMetric(deletions)]),
+    ];
+    const ofJobs = [
+      ...userMetrics(users()),
+      ...(deletions === undefined ? [] : regulationMetrics(deletions, now)),
+      ...alertMetrics(alerts()),
+    ];
+    const ofNode = [
       ...destinationMetrics(destinations, now),
       ...endpointMetrics(destinations, now),
       ...deliveryMetrics(this.#namedMetrics()),
       ...requestMetrics(registry, callsOfNoSource()),
       ...sourceMetrics(this.#dependencies),
-      ...userMetrics(users()),
-      ...(regulations === undefined ? [] : regulationMetrics(regulations(), clock.now())),
-      ...alertMetrics(alerts()),
       singleGauge('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
       singleGauge(
         'millrace_ready',
@@ -164,6 +171,11 @@ export class MetricsPage {
       ),
       ...(disk === undefined ? [] : diskMetrics(disk)),
       ...this.#processMetrics(),
+    ];
+    return formatMetrics([
+      ...saidOf('Of the installation: the same on every node.', ofInstallation),
+      ...saidOf('Of the node that has this job.', ofJobs),
+      ...saidOf('Of this node.', ofNode),
     ]);
   }
 
@@ -350,4 +362,9 @@ function diskMetrics({ used, free, size }: DiskUse): MetricFamily[] {
 
 function singleGauge(name: string, help: string, value: number): MetricFamily {
   return gauge(name, help, [{ labels: {}, value }]);
+}
+
+/** With whose numbers they are at the end of their help: what is added up over nodes depends on it. */
+function saidOf(whose: string, families: readonly MetricFamily[]): MetricFamily[] {
+  return families.map((family) => ({ ...family, help: `${family.help} ${whose}` }));
 }

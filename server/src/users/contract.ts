@@ -39,7 +39,7 @@ export interface ProfilesPlace {
   /** The data folder of the embedded engine. */
   readonly folder?: string;
   /** The database that nodes share, and the process whose lease guards what is written. */
-  readonly database?: { readonly url: string; readonly process: number };
+  readonly database?: { readonly url: string; readonly process: number; readonly installation: string };
 }
 
 /** What operators have set, as far as it concerns profiles. */

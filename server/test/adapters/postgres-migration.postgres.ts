@@ -64,7 +64,7 @@ function databases(postgres: PostgresFixture): TargetEngine {
     openProfiles: async (store) => {
       const { url, store: of } = opened.get(store)!;
       const { reader, openProfiles } = openSharedProfiles(
-        { url, process: of.nodes.process },
+        { url, process: of.nodes.process, installation: of.identity.id },
         of.identity.keySecret,
       );
       await reader.stop();

@@ -325,6 +325,17 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
     const [one] = (await store.nodes.database()).standbys;
     expect(one).toMatchObject({ name: 'walreceiver', isSynchronous: true });
     expect(one!.behindBytes).toBeGreaterThanOrEqual(0);
+    // A user without pg_monitor sees that there is a standby, and nothing of it.
+    await own.administrate('create role plain login');
+    await own.administrate(`create database "of plain" owner plain`);
+    const plain = await open(
+      'd',
+      `postgres://plain@localhost/of%20plain?host=${encodeURIComponent(own.folder)}`,
+    );
+    const hidden = await plain.nodes.database();
+    expect(hidden.standbys).toEqual([{ name: 'walreceiver' }]);
+    expect(found(hidden)).toContain('its standbys are hidden from this user');
+    await plain.stop();
     await standby.stop();
     expect(found(await store.nodes.database())).toEqual([
       'fsync is off',

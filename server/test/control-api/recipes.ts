@@ -286,6 +286,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
     'events have to expire first, after a day at the earliest: processor.test.ts counts whom that concerns',
   split_loses: 'events have to expire first: remaking.test.ts says of whom something is lost',
   too_many_splits: 'there have to be 10,000 of them',
+  no_control_api: 'a node with other roles has to be asked: node-operator.postgres.ts',
   preview_running: 'another one has to be under way just then: preview-desk.test.ts',
   profiles_unavailable: 'the users thread has to be dead or a file of it broken',
   'getProfilesUserId 503': 'profiles are read by their own thread, which may still answer or have ended',

@@ -1,4 +1,5 @@
 import { lasting } from '../faults/waiting.ts';
+import { send, track } from '../support/calls.ts';
 import type { Postgres } from '../support/postgres.ts';
 import { type PostgresLine, startPostgresLine } from '../support/postgres-line.ts';
 import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
@@ -81,6 +82,11 @@ export class AskedNode {
   async ask(): Promise<{ readonly status: number; readonly body: string }> {
     const answer = await fetch(`${this.node.url}/readyz`);
     return { status: answer.status, body: await answer.text() };
+  }
+
+  /** Sends a call with this messageId; resolves to the status of its answer. */
+  async call(messageId: string): Promise<number> {
+    return (await send(this.node.url, '/v1/track', track(messageId))).status;
   }
 
   /** Resolves when the node answers so, to the body. */

@@ -1,8 +1,9 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
 import { lasting } from '../faults/waiting.ts';
-import { nameOf, type Postgres } from '../support/postgres.ts';
+import { connectTo, nameOf, type Postgres } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import {
   failuresOf,
@@ -73,6 +74,31 @@ describe.skipIf(!HAS_POSTGRES)('a node, as its operator sees it', () => {
     expect(code).toBe(1);
   });
 
+  it('refuses tables of another user, and a schema in which it may make none, with what to run', async () => {
+    const others = await server.makeDatabase();
+    await (await openPostgresStore({ url: others, node: 'setup' })).stop();
+    const client = await connectTo(others);
+    await client.query('create role "The App" login');
+    await client.query('grant all on all tables in schema public to "The App"');
+    await client.query('grant all on all sequences in schema public to "The App"');
+    // Those of an extension belong to whoever made that.
+    await client.query('create extension if not exists pg_stat_statements').catch(() => undefined);
+    const user = `postgres://The%20App@localhost/${nameOf(others)}?host=${encodeURIComponent(server.folder)}`;
+    const { code, stderr } = await runProgram({ args: argumentsOf(place()), env: envOf(user) });
+    const said = failuresOf(stderr).join('\n');
+    expect([code, said]).toEqual([
+      1,
+      expect.stringMatching(
+        /user "The App" of the database does not own the tables, which belong to \w+, and may make no/,
+      ),
+    ]);
+    const [, statements] = /Run as a superuser: (.*)$/.exec(said)!;
+    await client.query(statements!);
+    await client.end();
+    const program = await startProgram({ args: argumentsOf(place()), env: envOf(user) });
+    await program.kill();
+  });
+
   it('names the database that it cannot use, and a host that nobody knows', async () => {
     const database = 'postgres://guarded:p@ss@nowhere.invalid:5433/guarded';
     const { stderr } = await runProgram({ args: argumentsOf(place()), env: envOf(database) });
@@ -135,6 +161,33 @@ describe.skipIf(!HAS_POSTGRES)('a node, as its operator sees it', () => {
     expect(status.stdout + status.stderr).toMatch(/is the server running, and can this machine reach it/);
     await away.restart();
     await until('the node is ready', async () => expect(await readiness()).toBe('{"status":"ready"}'));
+  });
+
+  it('says that its roles leave out the control API, to whoever asks it for that', async () => {
+    const database = await postgres.makeDatabase();
+    const one = place(`roles: [ingest, deliver, users]\n${oneDestination(['http://127.0.0.1:9/in'])}`);
+    const program = await startProgram({ args: argumentsOf(one), env: envOf(database) });
+    ended.push(() => program.kill());
+    const { code, stderr } = await runProgram({ args: ['status', '--url', program.url, '--token', TOKEN] });
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^millrace: .*no control API.*its roles leave it out.*Ask a node/s),
+    ]);
+  });
+
+  it('refuses a file that gives a source the write key of another one that the file does not name', async () => {
+    const database = await postgres.makeDatabase();
+    const [one, other] = ['website', 'second'].map((name) =>
+      place(`sources: [{ name: ${name}, writeKeys: [wk_web_1] }]`),
+    );
+    const first = await startProgram({ args: argumentsOf(one!), env: envOf(database) });
+    ended.push(() => first.kill());
+    const { code, stderr } = await runProgram({ args: argumentsOf(other!), env: envOf(database, 'b') });
+    expect(code).toBe(2);
+    expect(failuresOf(stderr).join('')).toMatch(
+      /writeKeys.*is also a write key of the source "website", which this file does not name/,
+    );
+    expect(stderr).not.toContain('wk_web_1');
   });
 
   it('says what its file changes for all nodes, and where settings are when it has none', async () => {

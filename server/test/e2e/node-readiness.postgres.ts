@@ -13,7 +13,8 @@ describe.skipIf(!HAS_POSTGRES)('a load balancer that asks /readyz of a node', ()
   const postgres = usePostgres();
   let asked: AskedNode | undefined;
 
-  afterEach(async () => {
+  afterEach(async ({ task }) => {
+    if (task.result?.state === 'fail') console.log(asked?.node.out.stderr);
     await asked?.stop();
     asked = undefined;
   });
@@ -22,9 +23,13 @@ describe.skipIf(!HAS_POSTGRES)('a load balancer that asks /readyz of a node', ()
     asked = await AskedNode.start(await postgres.startServer());
     await asked.answers(200);
     await fault.begin(asked);
+    const early = asked.call('early');
     expect(await asked.answers(503)).toMatch(fault.said);
+    // Nobody waits for the database, neither who comes now nor who came before it was known.
+    expect([await asked.call('late'), await early]).toEqual([503, 503]);
     await fault.end(asked);
     await asked.answers(200);
+    expect([await asked.call('early'), await asked.call('late')]).toEqual([200, 200]);
   });
 
   describe('sees no difference', () => {

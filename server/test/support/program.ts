@@ -36,6 +36,8 @@ export interface Program {
   readonly out: { stdout: string; stderr: string };
   /** Resolves when the output matches. */
   saw(pattern: RegExp): Promise<RegExpMatchArray>;
+  /** Resolves to the exit code, when it ends. */
+  ended(): Promise<number | null>;
   /** SIGKILL: no goodbye. */
   kill(): Promise<void>;
   /** SIGTERM; resolves to the exit code. */
@@ -121,6 +123,7 @@ function launch({ args, env, under = [], millrace = MILLRACE }: ProgramOptions) 
     out,
     pid: child.pid!,
     saw: (pattern: RegExp) => saw(pattern, { child, out, watchers }),
+    ended: async () => (await within('millrace ends', exited))[0],
     kill: async () => {
       child.kill('SIGKILL');
       await exited;

@@ -97,7 +97,9 @@ function DatabaseNotices({ database: { problems } }: { readonly database: Databa
 }
 
 function databaseText({ version, standbys }: Database): string {
-  const copies = standbys.map(({ name, isSynchronous, behindBytes, behindMs }) => {
+  const copies = standbys.map(({ name, isSynchronous, behindBytes, behindMs = 0 }) => {
+    if (isSynchronous === undefined)
+      return `standby ${visibleLine(name, 40)}: hidden from the user of the database`;
     const lag = behindBytes === undefined ? 'lag unknown' : `${bytes(behindBytes)} behind`;
     const waits = isSynchronous ? 'commits wait for it' : 'not waited for';
     return `standby ${visibleLine(name, 40)}: ${lag}, confirms in ${duration(behindMs)}, ${waits}`;

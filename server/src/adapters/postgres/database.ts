@@ -85,6 +85,19 @@ function signOfLife(process: number): string {
  */
 const COMMIT_EARLY = `set local synchronous_commit = off; commit; select pg_logical_emit_message(true, 'millrace', '')`;
 
+/** The id of what the database holds: it stays the same for as long as its tables do. */
+const INSTALLATION = `select value as id from installation where name = 'id'`;
+
+/** The database holds another installation than the one that this process has opened. */
+export class ReplacedError extends StorageError {
+  constructor() {
+    super(
+      'the database was made anew, or another one stands in its place, while this node was running: what the node knows is of the one before, so it ends. ' +
+        'Start it again if that is meant; else bring the database back first',
+    );
+  }
+}
+
 /** A lease that guards writes. */
 interface Lease {
   readonly process: number;
@@ -103,6 +116,7 @@ export class Database {
   /** Connections whose settings are made, and the process that they are a sign of. */
   readonly #ready = new WeakMap<pg.ClientBase, number>();
   #lease: Lease | undefined;
+  #installation: string | undefined;
   #ended: Promise<void> | undefined;
   #isAbandoned = false;
   readonly #working = new Set<Promise<unknown>>();
@@ -139,6 +153,11 @@ export class Database {
   /** From now on every write is guarded by the lease of this process. `onLost` is called when a write finds it gone. */
   guardBy(process: number, onLost: () => void): void {
     this.#lease = { process, onLost };
+  }
+
+  /** From now on connections are made to this installation alone: in another one, the number of this process may be that of somebody else. */
+  belongTo(installation: string): void {
+    this.#installation = installation;
   }
 
   /** The process whose lease guards what is written from now on; 0 before it has one. */
@@ -333,6 +352,10 @@ export class Database {
         const { rows } = await client.query<{ standby: boolean }>(IS_STANDBY);
         if (rows[0]!.standby)
           throw Object.assign(new Error('a standby takes no writes'), { code: READ_ONLY });
+      }
+      if (before === undefined && this.#installation !== undefined) {
+        const { rows } = await client.query<{ id: string }>(INSTALLATION);
+        if (rows[0]?.id !== this.#installation) throw new ReplacedError();
       }
       if (before !== process) {
         await client.query(SESSION_SETTINGS + signOfLife(process));

@@ -1,6 +1,7 @@
 import type { DatabaseProblem, DatabaseStatus, StandbyStatus } from '../../model/node.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../../model/time.ts';
-import type { Database, Statement } from './database.ts';
+import { StorageError } from '../../ports/event-log.ts';
+import type { Database, Session, Statement } from './database.ts';
 
 /** Connections of one node at most: those for events, for profiles, and for the reader of the log. */
 const CONNECTIONS_OF_NODE = 12;
@@ -72,8 +73,11 @@ export async function inspectDatabase(database: Database, now: () => Time): Prom
 }
 
 function standbyStatus({ name, sync_state, behind_bytes, behind_ms }: StandbyFacts): StandbyStatus {
+  const shown = { name: name ?? 'unnamed' };
+  // Hidden from this user: `behind_ms` alone is null while nothing is written.
+  if (sync_state === null) return shown;
   return {
-    name: name ?? 'unnamed',
+    ...shown,
     isSynchronous: sync_state === 'sync' || sync_state === 'quorum',
     ...(behind_bytes === null ? {} : { behindBytes: Math.max(0, behind_bytes) }),
     behind: Math.max(0, behind_ms ?? 0),
@@ -172,4 +176,54 @@ function millisecondsOf(shown: string): Duration {
   const [, n = '0', unit = 'ms'] = /^(\d+)(ms|s|min|h|d)?$/.exec(shown) ?? [];
   const units = { ms: 1, s: SECOND, min: MINUTE, h: 60 * MINUTE, d: 24 * 60 * MINUTE };
   return Number(n) * units[unit as keyof typeof units];
+}
+
+/** Older versions have no `security_invoker` views and merge statements that this adapter may come to use, and no support. */
+const OLDEST_POSTGRES = 15;
+
+/** Refuses a database that no start can use: too old, a standby, or of an encoding that cannot hold every text. Throws a `StorageError`. */
+export async function refuseUnusable(session: Session): Promise<void> {
+  const [server] = await session.query<{ version: number; standby: boolean; encoding: string }>(
+    `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby,
+      current_setting('server_encoding') as encoding`,
+  );
+  if (server!.version < OLDEST_POSTGRES)
+    throw new StorageError(
+      `the database is PostgreSQL ${server!.version}: Millrace needs ${OLDEST_POSTGRES} or newer`,
+    );
+  if (server!.standby)
+    throw new StorageError('the database is a standby and takes no writes: name the primary in "database"');
+  if (server!.encoding !== 'UTF8') {
+    throw new StorageError(
+      `the database has the encoding ${server!.encoding}, which cannot hold every text that clients send: make one with ` +
+        "create database … encoding 'UTF8' template template0",
+    );
+  }
+  await refuseForeignTables(session);
+}
+
+/** Deletions, retention and later versions change tables, which only their owner may. Those of extensions are not ours. */
+async function refuseForeignTables(session: Session): Promise<void> {
+  const [rights] = await session.query<{ user: string; schema: string; isOpen: boolean; owners: string[] }>(
+    `select quote_ident(current_user) as "user", quote_ident(current_schema()) as schema,
+      coalesce(has_schema_privilege(current_schema(), 'create'), true) as "isOpen",
+      array(select distinct quote_ident(pg_get_userbyid(c.relowner)) from pg_class c
+        where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p', 'S') and not pg_has_role(c.relowner, 'usage')
+          and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+        order by 1) as owners`,
+  );
+  const { user, schema, isOpen, owners } = rights!;
+  const statements = [
+    ...owners.map((owner) => `grant ${owner} to ${user}`),
+    ...(isOpen ? [] : [`grant create on schema ${schema} to ${user}`]),
+  ];
+  if (statements.length === 0) return;
+  const what = [
+    ...(owners.length === 0 ? [] : [`does not own the tables, which belong to ${owners.join(' and ')}`]),
+    ...(isOpen ? [] : [`may make no tables in the schema ${schema}`]),
+  ];
+  throw new StorageError(
+    `the user ${user} of the database ${what.join(', and ')}: without that, deletions and retention would stand still. Run as a superuser: ` +
+      `${statements.join('; ')}`,
+  );
 }

@@ -6,7 +6,7 @@ import type { ClockMark, ClockStep } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Acknowledged, LeaseFollower, Nodes, NodeToWaitFor, SharedChanges } from '../../ports/nodes.ts';
 import { acknowledge, processesToWaitFor } from './acknowledgements.ts';
-import type { Database, Statement } from './database.ts';
+import { type Database, ReplacedError, type Statement } from './database.ts';
 import { inspectDatabase } from './inspection.ts';
 import { Member } from './member.ts';
 import { refuseMoved } from './migration/moved.ts';
@@ -129,6 +129,7 @@ export class PostgresNodes implements Nodes {
   #isStopped = false;
   /** Why it could not join again at the last try. */
   #reason: string | undefined;
+  readonly #failed = Promise.withResolvers<string>();
 
   private constructor(database: Database, options: NodeOptions) {
     this.#database = database;
@@ -142,6 +143,11 @@ export class PostgresNodes implements Nodes {
     return nodes;
   }
 
+  /** Resolves to why this process has to end: the database holds something else now. Most never do. */
+  get failed(): Promise<string> {
+    return this.#failed.promise;
+  }
+
   /** The number of this process in the database; another one after a loss of the lease. */
   get process(): number {
     return this.#member!.id;
@@ -150,7 +156,6 @@ export class PostgresNodes implements Nodes {
   readonly maySend = (): boolean =>
     !this.#isStopped && this.#rejoining === undefined && !this.#member!.isLost;
 
-  /** Why this node can store nothing; empty while it has its lease, and the database answers. */
   readonly problems = (): readonly string[] => {
     if (this.maySend()) return this.#member!.doubt === undefined ? [] : [this.#member!.doubt];
     const reason = this.#reason ?? 'look after the database and the way to it';
@@ -282,6 +287,11 @@ export class PostgresNodes implements Nodes {
         const reason = (error as Error).message;
         if (reason !== this.#reason) logger?.warn({ reason }, 'database.not_joined');
         this.#reason = reason;
+        if (error instanceof ReplacedError) {
+          this.#isStopped = true;
+          this.#failed.resolve(reason);
+          return;
+        }
         await delay(REJOIN_AFTER);
       }
     }

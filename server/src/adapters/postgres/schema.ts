@@ -2,9 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { KEY_TAKEN, LEASE_LOST, type Session } from './database.ts';
-
-/** Older versions have no `security_invoker` views and merge statements that this adapter may come to use, and no support. */
-const OLDEST_POSTGRES = 15;
+import { refuseUnusable } from './inspection.ts';
 
 /**
  * Advisory locks of the database. Positions: held for the microseconds in which a block is taken. Slot: shared by every append, alone
@@ -502,26 +500,6 @@ export interface Installation {
   readonly isBounded: boolean;
   /** The clocks as JSON; absent when they were never told. */
   readonly clocks?: string;
-}
-
-/** Refuses a database that no start can use: too old, a standby, or of an encoding that cannot hold every text. Throws a `StorageError`. */
-export async function refuseUnusable(session: Session): Promise<void> {
-  const [server] = await session.query<{ version: number; standby: boolean; encoding: string }>(
-    `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby,
-      current_setting('server_encoding') as encoding`,
-  );
-  if (server!.version < OLDEST_POSTGRES)
-    throw new StorageError(
-      `the database is PostgreSQL ${server!.version}: Millrace needs ${OLDEST_POSTGRES} or newer`,
-    );
-  if (server!.standby)
-    throw new StorageError('the database is a standby and takes no writes: name the primary in "database"');
-  if (server!.encoding !== 'UTF8') {
-    throw new StorageError(
-      `the database has the encoding ${server!.encoding}, which cannot hold every text that clients send: make one with ` +
-        "create database … encoding 'UTF8' template template0",
-    );
-  }
 }
 
 /**

@@ -82,6 +82,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     );
     const seal = new SecretSeal(options.secretKeys ?? NO_SECRET_KEYS);
     await database.session((session) => refuseUnknownKey(session, seal));
+    database.belongTo(id);
     const nodes = await PostgresNodes.join(database, options);
     await encryptSecrets({ database, nodes, seal }, options);
     const settings = new PostgresSettings(database, seal);
@@ -96,8 +97,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       nodes,
       database,
       hasProfiles: await hasProfiles(database),
-      profilesPlace: () => ({ database: { url: options.url, process: nodes.process } }),
+      profilesPlace: () => ({ database: { url: options.url, process: nodes.process, installation: id } }),
       problems: () => [...nodes.problems(), ...settings.problems()],
+      failed: nodes.failed,
       prepare: () => log.prepare(),
       preparing: () => log.preparing(),
       log,
@@ -145,6 +147,7 @@ async function encryptSecrets(
 /** A database, and the process whose lease guards what is written. */
 export interface SharedDatabase {
   readonly url: string;
+  readonly installation: string;
   readonly process: number;
 }
 
@@ -153,7 +156,7 @@ const PROFILE_CONNECTIONS = 2;
 
 /** Log and profiles of a database, for another thread of a process that has the store open. */
 export function openSharedProfiles(
-  { url, process }: SharedDatabase,
+  { url, process, installation }: SharedDatabase,
   keySecret: Uint8Array,
 ): { readonly reader: LogReader; openProfiles(): ProfileStore } {
   return {
@@ -162,6 +165,7 @@ export function openSharedProfiles(
       const database = new Database({ url, connections: PROFILE_CONNECTIONS });
       // The main thread notices the loss of the lease, and ends the work of this one.
       database.guardBy(process, () => undefined);
+      database.belongTo(installation);
       return new PostgresProfileStore(database);
     },
   };

@@ -252,12 +252,15 @@ const overviewSchema = z.object({
       standbys: z.array(
         z.object({
           name: z.string(),
-          isSynchronous: z.boolean().meta({ description: 'Commits wait for it.' }),
-          behindBytes: z.int().exactOptional().meta({
+          isSynchronous: z.boolean().exactOptional().meta({
             description:
-              'Of the log, not on its disk yet; absent when the user of the database may not see it.',
+              'Commits wait for it. Absent, as the other two, when the user of the database may not see it.',
           }),
-          behindMs: z.int().meta({ description: 'How long a commit took to reach its disk.' }),
+          behindBytes: z.int().exactOptional().meta({ description: 'Of the log, not on its disk yet.' }),
+          behindMs: z
+            .int()
+            .exactOptional()
+            .meta({ description: 'How long a commit took to reach its disk.' }),
         } satisfies Shape<DatabaseOverview['standbys'][number]>),
       ),
       problems: z.array(

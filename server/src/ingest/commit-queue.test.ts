@@ -4,7 +4,13 @@ import { sourceWith } from '../../test/support/sources.ts';
 import type { Destination, Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
-import { type AppendResult, type Batch, type EventLog, StorageError } from '../ports/event-log.ts';
+import {
+  type AppendResult,
+  type Batch,
+  type EventLog,
+  RefusedContentError,
+  StorageError,
+} from '../ports/event-log.ts';
 import { acceptEvent } from './calls.ts';
 import { CommitQueue, type QueuedRequest } from './commit-queue.ts';
 
@@ -24,7 +30,11 @@ const PLAN: Plan = { owed: [crm], skipped: [{ destination: 8, reason: 'destinati
 
 describe('a commit queue', () => {
   /** Appends the log was asked for and has not answered yet. */
-  let asked: { batch: Batch; answer: (appended?: Partial<AppendResult>) => void; fail: () => void }[];
+  let asked: {
+    batch: Batch;
+    answer: (appended?: Partial<AppendResult>) => void;
+    fail: (error?: Error) => void;
+  }[];
   let commits: CommitQueue;
   let said: string[];
   let room: number;
@@ -47,7 +57,8 @@ describe('a commit queue', () => {
           const positions = batch.events.map((_, index) => index);
           const held = batch.owed.map((owed) => (owed.state === 'held' ? 99 : undefined));
           const answer = (appended: Partial<AppendResult> = {}) => resolve({ positions, held, ...appended });
-          asked.push({ batch, answer, fail: () => reject(new StorageError('the disk is full')) });
+          const fail = (error: Error = new StorageError('the disk is full')) => reject(error);
+          asked.push({ batch, answer, fail });
         }),
     } as Partial<EventLog> as EventLog;
     const deliverer: LiveDelivery = {
@@ -121,6 +132,24 @@ describe('a commit queue', () => {
     asked[0]!.answer();
     await settled();
     expect(delivered.flatMap(({ deliveries }) => deliveries)).toHaveLength(2);
+  });
+
+  it('stores the other calls of a group of which the store refuses one, each by itself', async () => {
+    for (const name of ['a', 'b', 'c']) commits.add(call(name, [name]));
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual([3]);
+    asked[0]!.fail(new RefusedContentError('54000 too large'));
+    for (const nth of [1, 2, 3]) {
+      await settled();
+      if (nth === 2) asked[nth]!.fail(new RefusedContentError('54000 too large'));
+      else asked[nth]!.answer();
+    }
+    await settled();
+    expect(said).toEqual(['a stored', 'b failed', 'c stored']);
+    expect(delivered.flatMap(({ deliveries }) => deliveries)).toHaveLength(2);
+    // Whose room was given back, and whose bytes do not wait any more.
+    expect(room).toBe(998);
+    await commits.stop();
   });
 
   it('stores a lone call at once, and answers it only when the log has', async () => {

@@ -4,7 +4,14 @@ import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
-import type { AppendResult, Batch, CallCounts, EventLog, OwedEvents } from '../ports/event-log.ts';
+import {
+  type AppendResult,
+  type Batch,
+  type CallCounts,
+  type EventLog,
+  type OwedEvents,
+  RefusedContentError,
+} from '../ports/event-log.ts';
 import type { AcceptanceRecorder, TraceContexts } from '../ports/telemetry.ts';
 import type { AcceptedEvent } from './calls.ts';
 
@@ -208,10 +215,20 @@ export class CommitQueue {
       }
     } catch (error) {
       this.#releaseRoom(group);
+      if (error instanceof RefusedContentError && requests.length > 1) {
+        this.#committing.delete(requests);
+        await this.#commitSingly(requests);
+        return;
+      }
       for (const request of requests) request.committed({ error });
     }
     this.#committing.delete(requests);
     for (const request of requests) this.#waitingBytes -= bytesOf(request);
+  }
+
+  /** One of them is what the store does not take: the others must not go with it. */
+  async #commitSingly(requests: readonly QueuedRequest[]): Promise<void> {
+    for (const request of requests) await this.#commitGroup([request]);
   }
 
   /** Requests of one source each. Their clients get the answer now. */

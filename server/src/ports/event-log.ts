@@ -315,6 +315,9 @@ export class StorageError extends Error {
   }
 }
 
+/** The store is well and refuses these very contents, whatever the reason: others it would take. */
+export class RefusedContentError extends StorageError {}
+
 /**
  * Reads the log from a position on, in the order of the positions. A reader has its own connection to the store: it neither waits for
  * commits nor makes them wait.

@@ -71,11 +71,11 @@ describe.runIf(HAS_POSTGRES)('secrets in PostgreSQL', () => {
     },
   });
 
-  it('moves encrypted from a folder to a database and back, and opens with the same key alone', async () => {
+  it('moves encrypted from a folder to a database, and opens with the same key alone', async () => {
     const keys = { current: randomBytes(32), previous: [] };
     const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-secrets-'));
     try {
-      const [from, back] = [join(root, 'from'), join(root, 'back')];
+      const from = join(root, 'from');
       const source = await openStore({ folder: from, secretKeys: keys });
       await source.settings.apply({ sources: [], destinations: [destination('moved-9f31-secret')] });
       await source.stop();
@@ -90,13 +90,6 @@ describe.runIf(HAS_POSTGRES)('secrets in PostgreSQL', () => {
         settings: { sharedSecret: 'moved-9f31-secret' },
       });
       await moved.stop();
-      await moveInstallation({ from: url, to: back });
-      const keyless = await openStore({ folder: back });
-      await expect(keyless.settings.load()).rejects.toThrow(/secrets are encrypted/);
-      await keyless.stop();
-      const again = await openStore({ folder: back, secretKeys: keys });
-      expect((await again.settings.load()).destinations[0]!.settings.sharedSecret).toBe('moved-9f31-secret');
-      await again.stop();
     } finally {
       rmSync(root, { recursive: true });
     }

@@ -1,4 +1,4 @@
-import { StorageError } from '../../ports/event-log.ts';
+import { RefusedContentError, StorageError } from '../../ports/event-log.ts';
 
 export const SHARED_SESSIONS =
   'the pooler in front of the database gives each transaction another connection, which loses prepared statements and locks: ' +
@@ -47,6 +47,9 @@ const ADVICE_WITHOUT_STATE: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
+/** Data that a column cannot hold, a constraint that it breaks, a limit that it goes beyond. */
+const OF_CONTENT = /^(22|23|54)/;
+
 /** How the driver says that it has none. */
 const NO_PASSWORD = /password must be a/i;
 const PASSWORD_ADVICE =
@@ -61,7 +64,8 @@ export function asStorageError(error: unknown, place = 'the database'): StorageE
     return new StorageError(`cannot use ${place}: ${PASSWORD_ADVICE}`, { cause: error });
   const said = `${state === undefined ? '' : `${state} `}${message || String((error as { code?: string }).code)}`;
   const advice = state === undefined ? adviceWithoutState(said) : adviceOf(state);
-  return new StorageError(`cannot use ${place} (${said}): ${advice}`, { cause: error });
+  const Kind = state !== undefined && OF_CONTENT.test(state) ? RefusedContentError : StorageError;
+  return new Kind(`cannot use ${place} (${said}): ${advice}`, { cause: error });
 }
 
 function adviceOf(state: string): string {

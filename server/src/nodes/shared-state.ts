@@ -14,6 +14,10 @@ const LOOK_EVERY: Duration = 3 * SECOND;
 const ASK_SOON: Duration = 100;
 const HURRY: Duration = 5 * SECOND;
 
+/** All suppressions are read when some have changed. A reading is followed by a rest of so many times what it took, and of no more than this. */
+const REST = 4;
+const MAX_REST: Duration = SECOND;
+
 /** No number of changes. */
 const UNREAD = -1;
 
@@ -46,6 +50,8 @@ export class SharedState {
   #erased: readonly Position[] = [];
   #hurriesUntil: Monotonic = 0;
   #lookedAt: Monotonic = Number.NEGATIVE_INFINITY;
+  /** When the suppressions may be read again. */
+  #restsUntil: Monotonic = Number.NEGATIVE_INFINITY;
   /** Work under way whose end is acknowledged. */
   readonly #underWay = new Set<keyof Acknowledged>();
   /** Work that failed at the last try, so that the log says so once. */
@@ -96,7 +102,7 @@ export class SharedState {
 
   /** Resolves to why the settings could not be read, such as a key that this node was not given: suppressions and erasures do not wait for it. */
   async #ask(): Promise<{ readonly error: unknown } | undefined> {
-    const { nodes, reloadSettings, reloadSuppressions, dropErased } = this.#dependencies;
+    const { nodes, reloadSettings, dropErased } = this.#dependencies;
     const now = await nodes.changes();
     const before = this.#seen;
     const unread =
@@ -106,7 +112,7 @@ export class SharedState {
             () => undefined,
             (error: unknown) => ({ error }),
           );
-    if (now.suppressions !== before?.suppressions) await reloadSuppressions();
+    const suppressions = await this.#readSuppressions(now.suppressions);
     if (now.erasures !== before?.erasures) {
       const positions = await nodes.erasedAfter(before?.erasures ?? 0);
       if (positions.length > 0) dropErased(positions);
@@ -114,11 +120,23 @@ export class SharedState {
     }
     const isYoung = now.suppressions !== before?.suppressions || now.erasures !== before.erasures;
     if (isYoung && before !== undefined) this.hurry();
-    this.#seen = unread === undefined ? now : { ...now, settings: before?.settings ?? UNREAD };
-    if (now.acknowledged.suppressions < now.suppressions)
-      this.#do('suppressions', now, this.#knowSuppressions);
+    const seen = { ...now, suppressions };
+    this.#seen = unread === undefined ? seen : { ...seen, settings: before?.settings ?? UNREAD };
+    if (now.acknowledged.suppressions < suppressions) this.#do('suppressions', seen, this.#knowSuppressions);
     if (now.acknowledged.erasures < now.erasures) this.#do('erasures', now, this.#forgetErased);
     return unread;
+  }
+
+  /** Resolves to the number of changes up to which this node knows the suppressions. */
+  async #readSuppressions(changes: number): Promise<number> {
+    const { reloadSuppressions, clock } = this.#dependencies;
+    const known = this.#seen?.suppressions;
+    const began = clock.monotonic();
+    if (known !== undefined && (known === changes || began < this.#restsUntil)) return known;
+    await reloadSuppressions();
+    const ended = clock.monotonic();
+    this.#restsUntil = ended + Math.min(MAX_REST, REST * (ended - began));
+    return changes;
   }
 
   /** Does it beside the asking, and acknowledges it. What failed, and what came meanwhile, is found at the next question. */

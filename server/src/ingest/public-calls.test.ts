@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
+import { ingestServiceOf } from '../../test/support/ingest.ts';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { Trust } from '../model/settings.ts';
 import { DAY, SECOND } from '../model/time.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
 import { indexWriteKeys } from './calls.ts';
-import { IngestService } from './service.ts';
 
 const NOW = 1_700_000_000_000;
 
@@ -17,32 +17,26 @@ function world(trust: Trust | undefined) {
   const counted: [source: string, calls: number][] = [];
   const warned: unknown[] = [];
   const { log } = openMemoryStore();
-  let ids = 0;
   const source = sourceWith({
     name: 'backend',
     writeKeys: ['wk'],
     ...(trust === undefined ? {} : { trust }),
   });
-  const ingest = new IngestService({
+  const ingest = ingestServiceOf({
     log,
     clock: handClock(NOW),
     current: {
       writeKeys: indexWriteKeys([source], 'refuse'),
       planner: { plan: () => ({ owed: [], skipped: [] }) },
     },
-    liveDelivery: { reserve: () => 0, unreserve: ignore, deliver: ignore, parked: ignore },
-    newBatchId: () => `b${ids++}`,
-    newMessageId: () => `m${ids++}`,
     logger: {
       ...{ debug: ignore, info: ignore, error: ignore },
       warn: (facts: object, event: string) => void warned.push([event, facts]),
     },
-    currentObserver: { observer: undefined },
     ingestCounters: {
       ...{ discarded: ignore, refused: ignore, changed: ignore, rateLimited: ignore },
       publicCalls: (name, calls) => void counted.push([name, calls]),
     },
-    discardSampler: { add: ignore },
     sourceName: () => 'backend',
   });
   const send = (

@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
-import { sourceWith } from '../../test/support/sources.ts';
+import { ingestServiceOf } from '../../test/support/ingest.ts';
 import { until } from '../../test/support/until.ts';
 import { SECOND } from '../model/time.ts';
 import type { Batch } from '../ports/event-log.ts';
-import { indexWriteKeys } from './calls.ts';
-import { IngestService } from './service.ts';
 
 const NOW = 1_700_000_000_000;
 
@@ -16,13 +14,11 @@ function service() {
   let problems: string[] = [];
   let gate = Promise.withResolvers<void>();
   gate.resolve();
-  const ignore = () => {};
   const logged: string[] = [];
   const note = (_: unknown, event: string) => void logged.push(event);
   const clock = handClock(NOW);
-  let ids = 0;
   let commits = 0;
-  const ingest = new IngestService({
+  const ingest = ingestServiceOf({
     log: {
       append: async (batch: Batch) => {
         commits++;
@@ -31,20 +27,7 @@ function service() {
       },
     },
     clock,
-    current: {
-      writeKeys: indexWriteKeys([sourceWith({ writeKeys: ['wk'] })], 'refuse'),
-      planner: { plan: () => ({ owed: [], skipped: [] }) },
-    },
-    liveDelivery: { reserve: () => 0, unreserve: ignore, deliver: ignore, parked: ignore },
-    newBatchId: () => `b${ids++}`,
-    newMessageId: () => `m${ids++}`,
-    logger: { debug: ignore, info: note, warn: note, error: note },
-    currentObserver: { observer: undefined },
-    ingestCounters: {
-      ...{ discarded: ignore, refused: ignore, changed: ignore, rateLimited: ignore, publicCalls: ignore },
-    },
-    discardSampler: { add: ignore },
-    sourceName: () => 'website',
+    logger: { debug: note, info: note, warn: note, error: note },
     storeProblems: () => problems,
   });
   const answers: string[] = [];

@@ -2,11 +2,9 @@ import { expect, test } from 'vitest';
 import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
-import { sourceWith } from '../../test/support/sources.ts';
+import { ingestServiceOf } from '../../test/support/ingest.ts';
 import { until } from '../../test/support/until.ts';
 import type { Batch } from '../ports/event-log.ts';
-import { indexWriteKeys } from './calls.ts';
-import { IngestService } from './service.ts';
 
 const NOW = 1_700_000_000_000;
 
@@ -20,30 +18,9 @@ function service() {
     await gate.promise;
     return await log.append(batch);
   };
-  const ignore = () => {};
-  const clock = handClock(NOW);
-  let ids = 0;
-  const ingest = new IngestService({
+  const ingest = ingestServiceOf({
     log: { append },
-    clock,
-    current: {
-      writeKeys: indexWriteKeys([sourceWith({ writeKeys: ['wk'] })], 'refuse'),
-      planner: { plan: () => ({ owed: [], skipped: [] }) },
-    },
-    liveDelivery: { reserve: () => 0, unreserve: ignore, deliver: ignore, parked: ignore },
-    newBatchId: () => `b${ids++}`,
-    newMessageId: () => `m${ids++}`,
-    logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-    currentObserver: { observer: undefined },
-    ingestCounters: {
-      discarded: ignore,
-      refused: ignore,
-      changed: ignore,
-      rateLimited: ignore,
-      publicCalls: ignore,
-    },
-    discardSampler: { add: ignore },
-    sourceName: () => 'website',
+    clock: handClock(NOW),
     suppression: {
       isEmpty: false,
       suppresses: ({ bytes, from, to }) => bytes.toString('utf8', from, to).includes('"gone"'),

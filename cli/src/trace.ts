@@ -48,7 +48,7 @@ export async function trace(options: TraceOptions, place: Surroundings): Promise
   return 1;
 }
 
-/** What is asked for the history of an event. A path cannot carry an id of dots: stored events are searched for it. */
+/** The request for the history of an event. A path cannot carry an id of dots: stored events are searched for it. */
 function eventRequest(messageId: string, source: string | undefined) {
   if (/^\.\.?$/.test(messageId)) return { path: 'events', query: { messageId, source } };
   return { path: `events/${encodeURIComponent(messageId)}`, query: { source } };

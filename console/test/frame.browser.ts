@@ -94,7 +94,7 @@ describe('the frame of the console', () => {
     page.on('response', read);
     await signIn(page, server);
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
-    // What is loaded later is not asked for, and its page may be closed before it is there.
+    // Later responses do not count, and the page may be closed before they are read.
     page.off('response', read);
     await Promise.all(reading);
     const total = sizes.reduce((sum, size) => sum + size, 0);

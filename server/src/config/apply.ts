@@ -14,7 +14,7 @@ import {
 import { computationIssues } from './computations.ts';
 import type { ProblemFormatter } from './errors.ts';
 import type { Config } from './load.ts';
-import { takenWriteKeys, unknownSources } from './validation.ts';
+import { duplicateIssues, unknownSources } from './validation.ts';
 import { type LineColumn, pathText } from './yaml-source.ts';
 
 /** The settings cannot be used on this machine or with this data folder; the message is for the operator. */
@@ -25,6 +25,10 @@ export class SettingsError extends Error {
     this.name = 'SettingsRefused';
   }
 }
+
+/** What to do about a write key of a stored source that the file does not name: both would have it. */
+const MOVED_KEY =
+  ', which this file does not name: name it here too, without the key, or remove it from the server';
 
 /** The parts that applying the file needs. */
 interface ApplyDependencies {
@@ -53,10 +57,12 @@ export async function applyConfigFile(
   let now = await settings.load();
   const refused: { readonly path: string; readonly message: string; readonly inText?: LineColumn }[] = [
     ...refusedEndpoints(config, refusalOf),
-    ...[...unknownSources(config, now), ...takenWriteKeys(config, now)].map(({ path, message }) => ({
-      path: pathText(path),
-      message,
-    })),
+    ...[...unknownSources(config, now), ...duplicateIssues({ ...config }, now, MOVED_KEY)].map(
+      ({ path, message }) => ({
+        path: pathText(path),
+        message,
+      }),
+    ),
     ...[...computationIssues(config, now)].map(({ path, message, line, column }) => ({
       ...{ path: pathText(path), message },
       ...(line === undefined || column === undefined ? {} : { inText: { line, column } }),

@@ -147,10 +147,14 @@ function customIssue(
   return { code: 'custom', path: [...path], message, params, input: undefined };
 }
 
-/** Finds names and write keys that occur twice. Values of the wrong type are left to the schema. */
-function* duplicateIssues(
+/**
+ * Finds names and write keys that occur twice, also those of stored sources that the document does not name: one that names both may move a key.
+ * Values of the wrong type are left to the schema. `advice`: what to do about a key of a stored source.
+ */
+export function* duplicateIssues(
   document: { readonly [key: string]: unknown },
-  known?: KnownRecords,
+  known?: Pick<KnownRecords, 'sources'>,
+  advice = '',
 ): Generator<Issue> {
   const sources = asList(document['sources']);
   const destinations = asList(document['destinations']);
@@ -167,7 +171,7 @@ function* duplicateIssues(
   const named = new Set(sources.map((one) => (isObject(one) ? one['name'] : undefined)));
   for (const { name, writeKeys } of known?.sources ?? []) {
     if (named.has(name)) continue;
-    for (const key of writeKeys) taken.set(key, `the source ${JSON.stringify(name)}`);
+    for (const key of writeKeys) taken.set(key, `the source ${JSON.stringify(name)}${advice}`);
   }
   // The key itself is not printed: messages end up in logs.
   for (const [index, item] of sources.entries()) {
@@ -183,31 +187,6 @@ function* duplicateIssues(
       new Map(),
       () => 'is named twice in this list',
     );
-  }
-}
-
-/**
- * Write keys of the file that a stored source has which the file does not name: both would have them. A file that names both may move a key. The
- * key itself is not printed: messages end up in logs.
- */
-export function* takenWriteKeys(
-  { sources }: { readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys'>[] },
-  known: Pick<KnownRecords, 'sources'>,
-): Generator<Issue> {
-  const named = new Set(sources.map(({ name }) => name));
-  const others = known.sources.filter(({ name }) => !named.has(name));
-  const owners = new Map(
-    others.flatMap(({ name, writeKeys }) => writeKeys.map((key) => [key, name] as const)),
-  );
-  for (const [index, { writeKeys }] of sources.entries()) {
-    for (const [nth, key] of writeKeys.entries()) {
-      const owner = owners.get(key);
-      if (owner === undefined) continue;
-      yield customIssue(
-        ['sources', index, 'writeKeys', nth],
-        `is also a write key of the source ${JSON.stringify(owner)}, which this file does not name: name it here too, without the key, or remove it from the server`,
-      );
-    }
   }
 }
 

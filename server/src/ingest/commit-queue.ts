@@ -87,7 +87,7 @@ export class CommitQueue {
   #waiting: QueuedRequest[] = [];
   #waitingBytes = 0;
   #waitingEvents = 0;
-  /** Those of commits under way. */
+  /** Requests whose commits are under way. */
   readonly #committing = new Set<readonly QueuedRequest[]>();
   /** At most `MAX_CONCURRENT_COMMITS`, the oldest first. */
   readonly #underWay: Promise<void>[] = [];

@@ -397,7 +397,7 @@ const step = fc.oneof(
   }),
 );
 
-/** What was told to one destination is on its way when another is connected, and the profile goes before that one is looked at. */
+/** An event is on its way when a second destination is connected, and the profile goes before the walk comes to it. */
 const CONNECTED_AND_GONE: (typeof step extends fc.Arbitrary<infer One> ? One : never)[] = [
   { op: 'connect', destinations: ['crm'] },
   { op: 'order', anonymousId: 'a' },

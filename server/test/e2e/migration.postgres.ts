@@ -235,7 +235,7 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
       expect(found.data.map(({ event }) => event.messageId).sort()).toEqual(
         [...tracks('good', 10), ...tracks('later', 5)].map(({ messageId }) => messageId).sort(),
       );
-      // What was delivered before is owed to nobody, and comes a second time nowhere.
+      // Nothing is delivered a second time: the copied events are owed to nobody.
       expect(await crm(target)).toMatchObject({ owed: 0 });
       await send(target, tracks('later', 5));
       expect((await ask<Overview>(target, 'status')).sources['website']).toMatchObject({ duplicates: 5 });

@@ -81,7 +81,7 @@ describe.skipIf(!HAS_POSTGRES)('a node, as its operator sees it', () => {
     await client.query('create role "The App" login');
     await client.query('grant all on all tables in schema public to "The App"');
     await client.query('grant all on all sequences in schema public to "The App"');
-    // Those of an extension belong to whoever made that.
+    // Tables of an extension have another owner and are not ours.
     await client.query('create extension if not exists pg_stat_statements').catch(() => undefined);
     const user = `postgres://The%20App@localhost/${nameOf(others)}?host=${encodeURIComponent(server.folder)}`;
     const { code, stderr } = await runProgram({ args: argumentsOf(place()), env: envOf(user) });

@@ -35,7 +35,7 @@ export interface Listeners {
   readonly hearing: readonly string[];
   /** Those that it names and that get nothing before a walk has come to the profile. */
   readonly waiting?: readonly string[];
-  /** Those of them that could hear. */
+  /** The waiting destinations that could hear now. */
   readonly ready?: readonly string[];
 }
 

@@ -1,7 +1,7 @@
 import { StorageError } from '../../../ports/event-log.ts';
 import type { MigrationOrigin, MigrationProgress } from '../../../ports/installation.ts';
 
-/** What the database keeps of the migration that fills it, as JSON. */
+/** The record of a migration that the database keeps while it is filled, as JSON. */
 export interface MigrationRecord {
   readonly origin: Pick<MigrationOrigin, 'id' | 'place' | 'state'>;
   readonly progress: MigrationProgress;

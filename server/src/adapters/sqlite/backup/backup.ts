@@ -265,7 +265,7 @@ function checkBackup(from: string, file: string): number {
   const move = movedTo(from);
   if (move !== undefined)
     throw new StorageError(
-      `${from} is a data folder that was moved to ${move.to}, which delivers what it holds: move it back with millrace migrate, or name a backup`,
+      `${from} is a data folder that was moved to ${move.to}, which delivers what it holds: name a folder that millrace backup has written`,
     );
   if (!existsSync(file)) {
     const found = existsSync(from) ? readdirSync(from) : [];

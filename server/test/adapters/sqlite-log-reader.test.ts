@@ -111,6 +111,23 @@ describe('a reader of the log', () => {
     expect((await reader.page(0, 1000)).sources).toHaveLength(100);
   });
 
+  it('reads without a gap while calls are stored one by one', async () => {
+    let [at, stored] = [0, 0];
+    const writing = (async () => {
+      for (; stored < 500; stored++) await append(1, `m${stored}-`);
+    })();
+    while (at < 500) {
+      const known = stored;
+      const { first, next } = await reader.page(at, 50);
+      expect(first).toBe(at);
+      expect(next).toBeGreaterThanOrEqual(Math.min(known, at + 50));
+      expect((await reader.bounds()).end).toBeGreaterThanOrEqual(next);
+      at = next;
+      await new Promise(setImmediate);
+    }
+    await writing;
+  });
+
   it('refuses to read while the file is missing, and reads on when it is back', async () => {
     await append(4, 'a');
     expect((await idsFrom(0)).size).toBe(4);

@@ -5,8 +5,7 @@ import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import { type Producer, StorageError } from '../../ports/event-log.ts';
-import { Quarantine } from './damage.ts';
-import { countCommits } from './ledger-table.ts';
+import { commitsIn } from './earlier-slots.ts';
 
 /** Facts about this installation, by name, each with a checksum. */
 export class InstallationFacts {
@@ -109,7 +108,7 @@ export function readProgress(database: DatabaseSync): ObservedProgress {
   const has = database.prepare(`select 1 from sqlite_schema where type = 'table' and name = ?`);
   const row =
     has.get('installation') && database.prepare(`select * from installation where name = 'id'`).get();
-  const { commits, isWhole: isCounted } = countCommits(database, new Quarantine());
+  const { commits, isWhole: isCounted } = commitsIn(database);
   const count = isCounted ? { commits } : { commits, isCountDamaged: true };
   if (!row) return count;
   const { value, sum } = row as unknown as { value: Uint8Array; sum: number };

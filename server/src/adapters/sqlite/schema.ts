@@ -1,10 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 import { checksumOf, withChecksum } from '../encoding/hashes.ts';
+import { emptySlots } from './earlier-slots.ts';
 import { refuseOthers, refuseProgramsIn } from './foreign-objects.ts';
 import { factChecksum } from './installation.ts';
-import { LEDGER_TAIL } from './ledger-slots.ts';
-import { addRedo } from './redo/slots.ts';
 import { type RecordRow, recordChecksum } from './settings/records.ts';
 
 /** "MILR": tells `file` and us that a database is a Millrace store. */
@@ -12,8 +11,7 @@ export const APPLICATION_ID = 0x4d494c52;
 
 /**
  * Numbered, never edited after release: an older file is brought forward one step at a time, in one transaction.
- * The number of steps is the format version, kept in `user_version`. From format 8 on transactions may wait in the redo log: a step that
- * changes `chunk`, `pending` or `accepted_attempt` carries them out first (`recoverRedo`).
+ * The number of steps is the format version, kept in `user_version`.
  */
 const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   `
@@ -54,6 +52,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
     -- When its first and its last event arrived.
     at integer not null,
     until integer not null,
+    -- How the body is written, in the lowest four bits, and above them the checksum of the numbers: see adapters/encoding/chunk-codec.ts.
     codec integer not null,
     -- Bytes of its events as JSON.
     json integer not null,
@@ -193,8 +192,14 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   -- and stay as they are.
   create table skip_set(id integer primary key, document text not null unique) strict;
   `,
-  LEDGER_TAIL,
-  addRedo,
+  `
+  -- The latest changes of "ledger", until format 10: see earlier-slots.ts.
+  create table ledger_tail(slot integer primary key, number integer not null, sum integer not null, counts blob not null) strict;
+  `,
+  `
+  -- The latest small transactions, until format 10: see earlier-slots.ts.
+  create table redo(slot integer primary key, number integer not null, sum integer not null, bytes blob not null) strict;
+  `,
   `
   -- Who is signed in to the console: digests of the secrets that the browser shows. See settings/session-table.ts. An earlier version
   -- would take a token that has limits or an end for one without.
@@ -208,6 +213,10 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   ) strict;
   create index session_token on session(token, number);
   `,
+  (database) => {
+    emptySlots(database);
+    database.exec('drop table ledger_tail; drop table redo');
+  },
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -8,11 +8,9 @@ import { Watermarks } from './installation.ts';
 import { LedgerTable } from './ledger-table.ts';
 import { Chunks } from './log/chunks.ts';
 import { KeyIndex } from './log/key-index.ts';
-import { type AppendMessage, LogTables, logHandlers } from './log/log-tables.ts';
+import { LogTables, logHandlers } from './log/log-tables.ts';
 import { PlanTable } from './log/plans.ts';
 import { QueueTables, queueHandlers } from './queue/queue-tables.ts';
-import { isFewResults, type SettleMessage } from './queue/settle.ts';
-import { RedoLog, type TransactionSize } from './redo/redo-log.ts';
 import { RegulationTable, regulationHandlers } from './regulations/regulation-table.ts';
 import { SuppressionTable } from './regulations/suppression-table.ts';
 import type { RpcAnswer, RpcHandlers, RpcRequest } from './rpc.ts';
@@ -113,7 +111,6 @@ export interface TablesOptions {
  */
 export class Tables {
   readonly handlers: StoreHandlers;
-  readonly #redo: RedoLog;
   readonly #chunks: Chunks;
   readonly #queue: QueueTables;
   readonly #ledger: LedgerTable;
@@ -126,8 +123,7 @@ export class Tables {
     { folder, quarantine, epoch, dedupeWindow, keySecret, filterMemory, seal }: TablesOptions,
   ) {
     const watermarks = new Watermarks(database);
-    const ledger = new LedgerTable(database, quarantine);
-    const redo = new RedoLog(database, { ledger, quarantine });
+    const ledger = new LedgerTable(database);
     const damage = new DamageTable(database, quarantine);
     const plans = new PlanTable(database);
     const space = new FileSpace(database, folder);
@@ -138,7 +134,6 @@ export class Tables {
       retainedFrom: () => watermarks.retainedFrom,
       hash,
       quarantine,
-      redo,
       onDamage: (first, n) => damage.note('chunk', first, n),
     });
     const keys = new KeyIndex(database, chunks, {
@@ -146,7 +141,7 @@ export class Tables {
       memory: filterMemory,
       quarantine,
     });
-    const shared = { redo, chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
+    const shared = { chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
     const queue = new QueueTables(database, { ...shared, epoch });
     const records = new RecordTable(database, seal);
     const suppressions = new SuppressionTable(database, idHash(hash));
@@ -164,7 +159,6 @@ export class Tables {
       ...regulationHandlers(regulations),
       ...idleHandlers(database, keys),
     };
-    this.#redo = redo;
     this.#chunks = chunks;
     this.#queue = queue;
     this.#ledger = ledger;
@@ -172,19 +166,10 @@ export class Tables {
     this.#space = space;
   }
 
-  /** Call behind the begin of a transaction that does these requests. */
-  begin(requests: readonly Request[]): void {
-    this.#redo.begin(sizeOf(requests));
-  }
-
-  /**
-   * Runs the handler of a request. A write needs the caller's transaction. So does a read while transactions wait in the redo log, and
-   * then `flush` comes first.
-   */
+  /** Runs the handler of a request. A write needs the caller's transaction. */
   handle({ name, message }: RpcRequest<StoreHandlers>): StoreAnswer {
     const handlers: RpcHandlers = this.handlers;
     this.#chunks.freeDropped();
-    if (name !== 'append' && name !== 'settle') this.#redo.settle();
     return handlers[name]!.run(message);
   }
 
@@ -218,51 +203,14 @@ export class Tables {
     this.#space.vacuumMore();
   }
 
-  /** The last step of a transaction: writes the clocks, the ledger's deltas and the number of the transaction. */
+  /** The last step of a transaction: writes the clocks, what the ledger has changed and the number of the transaction. */
   beforeCommit(): void {
     this.#watermarks.writeClocks();
-    this.#redo.write();
-  }
-
-  /** Whether transactions wait in the redo log. */
-  get isWaiting(): boolean {
-    return this.#redo.isWaiting;
-  }
-
-  /** Carries them out, in the caller's transaction, which is not counted. */
-  flush(): void {
-    this.#redo.flush();
-  }
-
-  /** Overwrites the redo log, which may hold bytes of erased events, in the caller's transaction. */
-  wipeRedo(): void {
-    this.#redo.wipe();
+    this.#ledger.write();
   }
 
   /** Number of transactions in this file. After a failed commit it tells whether the commit happened. */
   get commits(): number {
     return this.#ledger.commits;
   }
-}
-
-/** Events, destinations and bytes of a batch that are likely to find room in the redo log. */
-const FEW_EVENTS = 16;
-const FEW_OWED = 16;
-const FEW_BYTES = 3000;
-
-interface Request {
-  readonly name: string;
-  readonly message?: unknown;
-}
-
-function sizeOf(requests: readonly Request[]): TransactionSize {
-  if (!requests.every(({ name }) => name === 'append' || name === 'settle')) return 'other';
-  return requests.every(isSmall) ? 'small' : 'large';
-}
-
-/** Whether a call or results are likely to find room in the redo log. */
-function isSmall({ name, message }: Request): boolean {
-  if (name === 'settle') return isFewResults(message as SettleMessage);
-  const { events, lines, owed } = message as AppendMessage;
-  return events <= FEW_EVENTS && owed.length <= FEW_OWED && lines.length <= FEW_BYTES;
 }

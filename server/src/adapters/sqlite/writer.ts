@@ -21,7 +21,6 @@ import {
 } from './data-folder/high-water-mark.ts';
 import { asStorageError, openDatabase } from './database.ts';
 import { readClocks, readProgress, startEpoch } from './installation.ts';
-import { recoverRedo } from './redo/redo-log.ts';
 import type { RpcReply, RpcRequest } from './rpc.ts';
 import { type AdoptedKey, adoptKey } from './settings/secret-keys.ts';
 import { OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
@@ -142,7 +141,6 @@ class Writer {
   }
 
   #loadTables(): Tables {
-    recoverRedo(this.#database, this.#quarantine);
     const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret, seal: this.#seal };
     return new Tables(this.#database, { ...options, quarantine: this.#quarantine });
   }
@@ -242,12 +240,10 @@ class Writer {
       tables = this.#openTables();
       const before = tables.commits;
       this.#transaction.begin.get();
-      tables.begin(writes);
       // Maintenance runs every second. Without work it must not cost a sync.
       const mayBeIdle = !this.#isSuspect && writes.every(({ name }) => name === 'maintain');
       const state = mayBeIdle ? this.#state() : '';
       for (const request of writes) {
-        if (request.name === 'scrub') tables.wipeRedo();
         answers.push(request.name === 'scrub' ? undefined : tables.handle(request));
       }
       if (mayBeIdle && this.#state() === state) this.#database.exec('rollback');
@@ -342,7 +338,7 @@ class Writer {
   #answerRead(request: TableRequest): void {
     try {
       const tables = this.#openTables();
-      const answer = tables.isWaiting ? this.#readBehindRedo(tables, request) : tables.handle(request);
+      const answer = tables.handle(request);
       this.#reply([{ kind: 'done', id: request.id, answer }], tables.buffersOf(request.name, answer));
     } catch (error) {
       if (this.#canRetry(error)) {
@@ -359,20 +355,6 @@ class Writer {
         },
       ]);
     }
-  }
-
-  /** Answers a read after what waits in the redo log is carried out. A disk that takes no write now does not keep it from its answer. */
-  #readBehindRedo(tables: Tables, request: TableRequest): StoreAnswer {
-    this.#database.exec('begin immediate');
-    tables.flush();
-    const answer = tables.handle(request);
-    try {
-      this.#database.exec('commit');
-    } catch {
-      this.#isSuspect = true;
-      this.#closeHandle();
-    }
-    return answer;
   }
 
   /** A text that differs after rows were changed or pages given back. */
@@ -435,7 +417,6 @@ class Writer {
   async #stop(id: number): Promise<void> {
     await this.#checkpoints.stop();
     if (this.#tables !== undefined) {
-      this.#flushRedo(this.#tables);
       // The last connection to close empties the write-ahead log into the database.
       this.#database.close();
     }
@@ -444,18 +425,6 @@ class Writer {
     this.#lock.release();
     this.#reply([{ kind: 'done', id, answer: undefined }]);
     this.#port.close();
-  }
-
-  /** Leaves nothing in the redo log, so that the files can be checked and moved. Otherwise the next start carries it out. */
-  #flushRedo(tables: Tables): void {
-    if (!tables.isWaiting) return;
-    try {
-      this.#database.exec('begin immediate');
-      tables.flush();
-      this.#database.exec('commit');
-    } catch {
-      if (this.#isInTransaction()) this.#database.exec('rollback');
-    }
   }
 
   /**

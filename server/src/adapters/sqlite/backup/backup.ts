@@ -25,7 +25,7 @@ import { refuseProgramsIn } from '../foreign-objects.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
 import { storedKeyName } from '../settings/secret-keys.ts';
-import { verifyCopy } from '../upkeep/verification.ts';
+import { verifyFile } from '../upkeep/verification.ts';
 import { USERS_APPLICATION_ID } from '../users/schema.ts';
 import { differencesFrom, MANIFEST_FILE, proofOf, readManifest } from './manifest.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
@@ -148,7 +148,7 @@ export function restoreBackup(
     copyFileSync(file, unfinished);
     chmodSync(unfinished, 0o600);
     const progress = checkPages(unfinished, from);
-    const damage = verifyCopy(unfinished);
+    const damage = verifyFile(unfinished);
     if (damage !== undefined && !acceptDamage) throw damageError(damage, from);
     // Without its profiles a log makes them again; profiles without their log are of no use.
     const users = restoreUsers(from, folder, acceptDamage);

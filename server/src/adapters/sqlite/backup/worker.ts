@@ -7,11 +7,10 @@ import type { SecretKeys } from '../../../model/secret-keys.ts';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup } from '../../../ports/store.ts';
 import { SecretSeal } from '../../encoding/secret-seal.ts';
-import { isDamageError, Quarantine } from '../damage.ts';
+import { isDamageError } from '../damage.ts';
 import { DATABASE_FILE, databaseUri, isWritersFile, syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { freeBytes, OWNER_ONLY, takeEmptyFolder } from '../data-folder/folder.ts';
-import { WaitingChunks } from '../redo/redo-log.ts';
-import { verifyCopy } from '../upkeep/verification.ts';
+import { verifyFile } from '../upkeep/verification.ts';
 import { describeFile, MANIFEST_FILE, type ManifestFile, writeManifest } from './manifest.ts';
 
 export interface BackupWorkerOptions {
@@ -79,7 +78,7 @@ async function copy(
       await copyFile(
         sources.log,
         { ...terms, file: DATABASE_FILE, bytes: size.bytes, before: users },
-        verifyCopy,
+        verifyFile,
       ),
       existsSync(join(folder, USERS_FILE)) && !hasUsers,
     );
@@ -239,8 +238,7 @@ function sizeOfSource(source: DatabaseSync): Backup {
         coalesce((select value from installation where name = 'retained_from'), 0) as retained`,
     )
     .get() as { end: number; retained: number };
-  const last = new WaitingChunks(source, new Quarantine()).rows().at(-1);
-  return { events: (last === undefined ? end : last.first + last.n) - retained, bytes: bytesOf(source) };
+  return { events: end - retained, bytes: bytesOf(source) };
 }
 
 function bytesOf(database: DatabaseSync): number {

@@ -1,4 +1,4 @@
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import {
   type ChecksumSeed,
@@ -10,7 +10,6 @@ import {
 import { COMPACTED, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import { type Quarantine, type RowScan, readableRows, UnwritableChunksError } from '../damage.ts';
-import { directStatements, type Statements, type TableStatement } from '../redo/redo-log.ts';
 
 export interface ChunkRowsOptions {
   /** Rows of lower positions may have no checksums: format 1 wrote them. */
@@ -20,8 +19,6 @@ export interface ChunkRowsOptions {
   /** Events below are past their retention. A gap there is no loss. */
   readonly retainedFrom: () => Position;
   readonly quarantine: Quarantine;
-  /** The redo log, if rows may wait in it. */
-  readonly redo?: Statements;
 }
 
 /**
@@ -36,7 +33,7 @@ export class ChunkRows {
 
   constructor(database: DatabaseSync, options: ChunkRowsOptions) {
     this.#database = database;
-    this.#sql = statements(options.redo ?? directStatements(database));
+    this.#sql = statements(database);
     this.#options = options;
     // If the last rows are unreadable, their positions must not be used again: deliveries may refer to them.
     this.#next = options.stored;
@@ -119,7 +116,7 @@ export class ChunkRows {
     return this.#rowAt<HeadRow>(this.#sql.head, position);
   }
 
-  #rowAt<Row extends NumbersRow>(sql: TableStatement, position: Position): Row | undefined {
+  #rowAt<Row extends NumbersRow>(sql: StatementSync, position: Position): Row | undefined {
     const { quarantine } = this.#options;
     if (quarantine.overlaps({ first: position, end: position + 1 })) return undefined;
     const read = quarantine.unlessDamaged(() => ({ row: sql.get(position) as unknown as Row | undefined }));
@@ -192,7 +189,7 @@ export class ChunkRows {
    * as long. Undefined when anything about them is damaged, and the scan must find the way.
    */
   #allInOrder<Row extends NumbersRow = NumbersRow>(
-    sql: TableStatement,
+    sql: StatementSync,
     values: readonly [Position, number],
     direction: 1 | -1,
   ): Row[] | undefined {
@@ -254,23 +251,23 @@ export class ChunkRows {
     return 0;
   }
 
-  #rowsFrom<Row extends NumbersRow>(sql: TableStatement, start: Position): Generator<Row> {
+  #rowsFrom<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
     const nextKey = (row: Row) => row.first + (this.isTrusted(row) ? row.n : 1);
     return this.#rows(sql, { start, end: this.#next, direction: 1, nextKey });
   }
 
-  #rowsBelow<Row extends NumbersRow>(sql: TableStatement, start: Position): Generator<Row> {
+  #rowsBelow<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
     // A range of unreadable keys ends where the log does, so a scan from beyond would read its pages again.
     return this.#descending(sql, Math.min(start, this.#next));
   }
 
-  #descending<Row extends NumbersRow>(sql: TableStatement, start: Position): Generator<Row> {
+  #descending<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
     // The keys are exclusive: the last one is 1, for the row that begins at 0.
     return this.#rows(sql, { start, end: 1, direction: -1, nextKey: ({ first }: Row) => first });
   }
 
   #rows<Row extends NumbersRow>(
-    sql: TableStatement,
+    sql: StatementSync,
     scan: Pick<RowScan<Row>, 'start' | 'end' | 'direction' | 'nextKey'>,
   ): Generator<Row> {
     const { quarantine } = this.#options;
@@ -299,19 +296,16 @@ function firstRows<Row>(rows: Iterable<Row>, limit: number): Row[] {
 
 const NUMBER_COLUMNS = 'first, n, at, until, codec, json, stage';
 const HEAD_COLUMNS = `${NUMBER_COLUMNS}, batch, answer, sources, times, plans`;
+const ALL_COLUMNS = `${HEAD_COLUMNS}, keys, users, body`;
 
-function statements(source: Statements) {
-  const prepare = (sql: string): TableStatement => source.prepare(sql);
+function statements(database: DatabaseSync) {
+  const prepare = (sql: string) => database.prepare(sql);
   return {
-    put: source.deferred('putChunk'),
+    put: prepare('insert or replace into chunk values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
     delete: prepare('delete from chunk where first = ?'),
     deleteBetween: prepare('delete from chunk where first >= ? and first < ?'),
-    find: prepare(
-      `select ${HEAD_COLUMNS}, keys, users, body from chunk where first <= ? order by first desc limit 1`,
-    ),
-    between: prepare(
-      `select ${HEAD_COLUMNS}, keys, users, body from chunk where first >= ? and first < ? order by first`,
-    ),
+    find: prepare(`select ${ALL_COLUMNS} from chunk where first <= ? order by first desc limit 1`),
+    between: prepare(`select ${ALL_COLUMNS} from chunk where first >= ? and first < ? order by first`),
     head: prepare(`select ${HEAD_COLUMNS} from chunk where first <= ? order by first desc limit 1`),
     facts: prepare(`select ${NUMBER_COLUMNS} from chunk where first <= ? order by first desc limit 1`),
     factsFrom: prepare(`select ${NUMBER_COLUMNS} from chunk where first >= ? order by first`),

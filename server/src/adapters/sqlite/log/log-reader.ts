@@ -18,7 +18,6 @@ import { isDamageError, Quarantine, readableRows } from '../damage.ts';
 import { DATABASE_FILE, databaseUri } from '../data-folder/files.ts';
 import { asStorageError } from '../database.ts';
 import { InstallationFacts, ProducerSequences, Watermarks } from '../installation.ts';
-import { WaitingChunks } from '../redo/redo-log.ts';
 
 /**
  * Opens the log of a data folder for reading, on the calling thread. The store must be open in this process: its write-ahead log
@@ -104,7 +103,6 @@ class OpenLog {
   readonly #rowsFrom: StatementSync;
   readonly #first: StatementSync;
   readonly #last: StatementSync;
-  readonly #redo: WaitingChunks;
   readonly #sumsFrom: Position;
   /** Rows are read around damaged pages. */
   readonly #mayBeDamaged: boolean;
@@ -123,7 +121,6 @@ class OpenLog {
     this.#last = prepare('select first, n from chunk order by first desc limit 1');
     this.#facts = new InstallationFacts(this.#database);
     this.producers = new ProducerSequences(this.#database);
-    this.#redo = new WaitingChunks(this.#database, this.#quarantine);
     this.#sumsFrom = new Watermarks(this.#database).checksumsFrom;
   }
 
@@ -131,7 +128,7 @@ class OpenLog {
     return this.#stat.dev === dev && this.#stat.ino === ino;
   }
 
-  /** Everything that `run` reads is of one moment: a row that waits in the redo log is not yet in its table, or no longer there. */
+  /** Everything that `run` reads is of one moment. */
   inSnapshot<Answer>(run: (file: OpenLog) => Answer): Answer {
     this.#database.exec('begin');
     try {
@@ -142,8 +139,7 @@ class OpenLog {
   }
 
   bounds(): { readonly first: Position; readonly end: Position } {
-    const inTable = this.#quarantine.unlessDamaged(() => this.#last.get()) as Extent | undefined;
-    const last: Extent | undefined = this.#redo.rows().at(-1) ?? inTable;
+    const last = this.#quarantine.unlessDamaged(() => this.#last.get()) as Extent | undefined;
     const end = last === undefined ? 0 : last.first + last.n;
     return { first: Math.min(this.retainedFrom(), end), end };
   }
@@ -160,7 +156,7 @@ class OpenLog {
     const start = before !== undefined && before.first + before.n > from ? before.first : from;
     const rows: TrustedRow[] = [];
     let left = max;
-    for (const row of this.#allFrom(start)) {
+    for (const row of this.#rowsFromKey(start)) {
       const seed = checkNumbers(row, this.#sumsFrom);
       // The numbers of a damaged row say nothing, and a remnant is past its retention.
       if (seed === undefined || row.stage >= REMNANT || row.first + row.n <= from) continue;
@@ -171,13 +167,7 @@ class OpenLog {
     return rows;
   }
 
-  *#allFrom(start: Position): Iterable<PageRow> {
-    yield* this.#iterate(start);
-    // Each is behind all rows of the table.
-    yield* this.#redo.rows();
-  }
-
-  #iterate(start: Position): Iterable<PageRow> {
+  #rowsFromKey(start: Position): Iterable<PageRow> {
     const rowsFrom = (key: number) => this.#rowsFrom.iterate(key) as Iterable<unknown> as Iterable<PageRow>;
     if (!this.#mayBeDamaged) return rowsFrom(start);
     const { end } = this.bounds();

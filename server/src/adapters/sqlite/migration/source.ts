@@ -24,11 +24,10 @@ import {
 import { lockFolder, refuseUnfinishedRestore } from '../data-folder/folder.ts';
 import { inspectFolder } from '../data-folder/high-water-mark.ts';
 import { isBeingFilled, markMoved, movedTo, refuseMoved } from '../data-folder/moved.ts';
-import { asStorageError, openDatabase } from '../database.ts';
+import { asStorageError } from '../database.ts';
 import { InstallationFacts, isBoundedIn, readClocks, Watermarks } from '../installation.ts';
-import { LedgerReader } from '../ledger-table.ts';
+import { LedgerReader, ledgerCommits } from '../ledger-table.ts';
 import { Chunks } from '../log/chunks.ts';
-import { isRedoWaiting, recoverRedo } from '../redo/redo-log.ts';
 import { BACKUPS_FILE } from '../regulations/journal.ts';
 import { FORMAT } from '../schema.ts';
 import { USERS_FORMAT } from '../users/schema.ts';
@@ -38,8 +37,8 @@ import { profileReaders } from './profile-tables.ts';
 import { storeReaders } from './store-tables.ts';
 
 /**
- * Opens a data folder as the source of a migration. Its files stay as they are, the write-ahead log included, unless its server was
- * killed: then what waits in the redo log is carried out first, as a start does. No server can start on it until `stop`. Throws a `StorageError`.
+ * Opens a data folder as the source of a migration. Its files stay as they are, the write-ahead log included. No server can start on it until
+ * `stop`. Throws a `StorageError`.
  */
 export function openFolderSource(folder: string): InstallationSource {
   if (!existsSync(join(folder, DATABASE_FILE)))
@@ -50,28 +49,10 @@ export function openFolderSource(folder: string): InstallationSource {
   try {
     lock = lockFolder(folder);
     inspectFolder(folder);
-    finishRedo(folder);
     return new FolderSource({ folder, ...openFiles(folder), lock });
   } catch (error) {
     lock?.release();
     throw asStorageError(error, folder);
-  }
-}
-
-/** Readers know nothing of the redo log. */
-function finishRedo(folder: string): void {
-  const found = openReadOnly(folder, DATABASE_FILE);
-  try {
-    const { user_version: format } = found.prepare('pragma user_version').get() as { user_version: number };
-    if (format !== FORMAT || !isRedoWaiting(found)) return;
-  } finally {
-    found.close();
-  }
-  const database = openDatabase(folder);
-  try {
-    recoverRedo(database, new Quarantine());
-  } finally {
-    database.close();
   }
 }
 
@@ -144,7 +125,7 @@ class FolderSource implements InstallationSource {
     const hash = keyHash(this.identity.keySecret);
     const chunks = new Chunks(database, {
       sumsFrom: watermarks.checksumsFrom,
-      stored: new LedgerReader(database, new Quarantine()).total('source', 'accepted'),
+      stored: new LedgerReader(database).total('source', 'accepted'),
       retainedFrom: () => watermarks.retainedFrom,
       hash,
       isReadOnly: true,
@@ -171,7 +152,7 @@ class FolderSource implements InstallationSource {
     return this.#do(({ database, users }) => {
       const epoch = new InstallationFacts(database).number('epoch');
       const commits = users === undefined ? 0 : new InstallationFacts(users).number('commits');
-      return `start ${epoch}, commit ${new LedgerReader(database, new Quarantine()).commits}, profiles ${commits}`;
+      return `start ${epoch}, commit ${ledgerCommits(database)}, profiles ${commits}`;
     });
   }
 

@@ -97,7 +97,7 @@ function ledgerPage(
 ): PartPage<RowOf<'ledger'>> {
   const from = Number(after);
   const quarantine = new Quarantine();
-  const ledger = new LedgerReader(database, quarantine);
+  const ledger = new LedgerReader(database);
   if (from === 0 && quarantine.steps.length > 0) leaveOut(1);
   const rows = ledger.all().filter(({ value }) => value !== 0);
   const next = from + LEDGER_ROWS;

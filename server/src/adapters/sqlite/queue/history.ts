@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
@@ -20,7 +21,6 @@ import {
 import { type HighestQuery, pendingState, queueStats, type StatsRow } from '../../encoding/results.ts';
 import type { Chunks } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
-import type { Statements } from '../redo/redo-log.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import { type PendingStatements, statements } from './pending.ts';
 import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './settle.ts';
@@ -103,8 +103,8 @@ export class PendingQueries {
   readonly #held: HeldSets;
   readonly #chunks: Pick<Chunks, 'arrivalOf'>;
 
-  constructor(redo: Statements, held: HeldSets, chunks: Pick<Chunks, 'arrivalOf'>) {
-    this.#sql = statements(redo);
+  constructor(database: DatabaseSync, held: HeldSets, chunks: Pick<Chunks, 'arrivalOf'>) {
+    this.#sql = statements(database);
     this.#held = held;
     this.#chunks = chunks;
   }

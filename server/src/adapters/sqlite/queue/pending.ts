@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
@@ -20,7 +21,6 @@ import {
 import type { DeadDeliveries } from '../../encoding/results.ts';
 import type { DamageTable } from '../damage.ts';
 import type { LedgerTable } from '../ledger-table.ts';
-import type { Statements, TableStatement } from '../redo/redo-log.ts';
 
 /**
  * ```
@@ -41,14 +41,17 @@ const EXPIRED_ROWS = 32;
 export type PendingStatements = ReturnType<typeof statements>;
 
 /** Every statement on table "pending". */
-export function statements(redo: Statements) {
-  const prepare = (sql: string): TableStatement => redo.prepare(sql);
+export function statements(database: DatabaseSync) {
+  const prepare = (sql: string) => database.prepare(sql);
   return {
-    insert: redo.deferred('insertPending'),
+    insert: prepare(
+      `insert or replace into pending(id, destination, state, owner, due, since, n, refs, first, last, tried)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
     // A separate statement, because rows of the healthy path have no origin.
     setOrigin: prepare('update pending set origin = ? where id = ?'),
-    delete: redo.deferred('deletePending'),
-    rewrite: redo.deferred('rewritePending'),
+    delete: prepare('delete from pending where id = ?'),
+    rewrite: prepare('update pending set n = ?, refs = ?, first = ?, last = ?, tried = ? where id = ?'),
     setSince: prepare('update pending set since = ? where id = ?'),
     due: prepare(
       'select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
@@ -157,13 +160,13 @@ export class PendingTable {
   /** The parked row that still grows, by destination and origin. */
   readonly #growing = new Map<number | string, { id: PendingSetId; since: Time; runs: RunEncoder }>();
 
-  constructor(redo: Statements, { epoch, ledger, damage }: PendingTableDependencies) {
+  constructor(database: DatabaseSync, { epoch, ledger, damage }: PendingTableDependencies) {
     this.#epoch = epoch;
     this.#ledger = ledger;
     this.#damage = damage;
-    const last = redo.prepare('select max(id) as id from pending').get() as { id: number | null };
+    const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
     this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
-    this.#sql = statements(redo);
+    this.#sql = statements(database);
     const orphans = this.#sql.orphans.all(epoch) as unknown as HeldPendingRow[];
     this.held = new HeldSets(orphans.flatMap((row) => toHeldSet(row) ?? []));
     for (const row of this.#sql.heldRows.all(epoch) as unknown as HeldPendingRow[]) {

@@ -9,7 +9,6 @@ import type { LedgerTable } from '../ledger-table.ts';
 import type { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { PlanTable } from '../log/plans.ts';
-import type { Statements } from '../redo/redo-log.ts';
 import { read, write } from '../rpc.ts';
 import { type DeadLetterCountMessage, type DeadLetterListMessage, DeadLetterTable } from './dead-letters.ts';
 import { EndpointHealthTable } from './endpoint-health.ts';
@@ -67,7 +66,6 @@ interface ExpireMessage {
 interface QueueTablesDependencies {
   /** Number of this start of the program. Sets that an earlier start held are orphans. */
   readonly epoch: number;
-  readonly redo: Statements;
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
   readonly plans: PlanTable;
@@ -92,13 +90,13 @@ export class QueueTables {
 
   constructor(
     database: DatabaseSync,
-    { epoch, redo, chunks, keys, plans, ledger, damage }: QueueTablesDependencies,
+    { epoch, chunks, keys, plans, ledger, damage }: QueueTablesDependencies,
   ) {
     this.#ledger = ledger;
     this.#plans = plans;
-    this.pending = new PendingTable(redo, { epoch, ledger, damage });
-    this.pendingQueries = new PendingQueries(redo, this.pending.held, chunks);
-    this.successfulAttempts = new SuccessfulAttempts(database, redo);
+    this.pending = new PendingTable(database, { epoch, ledger, damage });
+    this.pendingQueries = new PendingQueries(database, this.pending.held, chunks);
+    this.successfulAttempts = new SuccessfulAttempts(database);
     this.failedAttempts = new FailedAttempts(database);
     this.replayCursors = new ReplayCursors(database, { pending: this.pending, ledger });
     this.deadLetters = new DeadLetterTable(database, {

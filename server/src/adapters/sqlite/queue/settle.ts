@@ -23,7 +23,6 @@ import {
 } from '../../encoding/results.ts';
 import type { LedgerTable } from '../ledger-table.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import type { Statements, TableStatement } from '../redo/redo-log.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import type { PendingTable } from './pending.ts';
 
@@ -38,24 +37,26 @@ export interface DestinationAttempt {
 
 /** Requests that were accepted: one row holds those of one settle to one endpoint, or the few to each of many endpoints. */
 export class SuccessfulAttempts {
-  readonly #insert: Pick<StatementSync, 'run'>;
-  readonly #withEndpoint: TableStatement;
-  readonly #between: TableStatement;
-  readonly #drop: TableStatement;
+  readonly #insert: StatementSync;
+  readonly #withEndpoint: StatementSync;
+  readonly #between: StatementSync;
+  readonly #drop: StatementSync;
   readonly #intern: StatementSync;
   readonly #url: StatementSync;
   readonly #endpoints = new Map<string, number>();
   #unwritten = new SuccessfulAttemptRows();
 
-  constructor(database: DatabaseSync, redo: Statements) {
-    this.#insert = redo.deferred('insertAccepted');
-    this.#withEndpoint = redo.prepare(
+  constructor(database: DatabaseSync) {
+    this.#insert = database.prepare(
+      'insert into accepted_attempt(destination, endpoint, first, last, at, facts) values (?, ?, ?, ?, ?, ?)',
+    );
+    this.#withEndpoint = database.prepare(
       'select destination, endpoint, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
-    this.#between = redo.prepare(
+    this.#between = database.prepare(
       'select destination, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
-    this.#drop = redo.prepare(
+    this.#drop = database.prepare(
       `delete from accepted_attempt where id in
          (select id from accepted_attempt where first < ? order by first limit ${SLICE})`,
     );
@@ -308,7 +309,7 @@ export function encodeResults(results: readonly DeliveryResult[]): SettleMessage
   return { delivered: delivered.subarray(0, at), endpoints, others };
 }
 
-/** Results that are likely to find room in the redo log, beside a call. */
+/** So many results change little, and are worth a wait for a call whose commit they can share. */
 const FEW_RESULTS = 64;
 
 /** Whether these are few, and all of them delivered. */

@@ -7,7 +7,6 @@ import type { Chunks, RecentBatches } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { UserIndex } from '../log/user-index.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
-import type { RedoLog } from '../redo/redo-log.ts';
 import type { RegulationTable } from '../regulations/regulation-table.ts';
 import type { AuditTable } from '../settings/records.ts';
 import { Compaction } from './compaction.ts';
@@ -23,7 +22,6 @@ export interface MaintainMessage {
 }
 
 export interface SqliteMaintenanceDependencies {
-  readonly redo: RedoLog;
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
   readonly users: UserIndex;
@@ -75,7 +73,7 @@ export class Maintenance {
   readonly #verifier: Verifier;
 
   constructor(dependencies: SqliteMaintenanceDependencies) {
-    const { redo, chunks, keys, users, watermarks, space } = dependencies;
+    const { chunks, keys, users, watermarks, space } = dependencies;
     const compaction = new Compaction(chunks, watermarks);
     this.#dependencies = dependencies;
     this.#steps = [
@@ -84,7 +82,6 @@ export class Maintenance {
       { name: 'filters of users', run: () => users.step() },
       ...new RetentionSweep(dependencies).steps(),
       ...recordSteps(dependencies),
-      { name: 'overwriting the redo log', run: (now) => redo.wipeStep(now) },
       { name: 'giving space back', run: (_, { disk }) => space.vacuum(disk && space.shareOfLog(disk)) },
     ];
     this.#verifier = new Verifier(dependencies);

@@ -12,7 +12,6 @@ import { Watermarks } from '../installation.ts';
 import { LedgerReader } from '../ledger-table.ts';
 import { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import { isRedoWaiting, recoverFile } from '../redo/redo-log.ts';
 import { FORMAT_WITH_CHECKSUMS } from '../schema.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
 
@@ -104,11 +103,6 @@ export function verifyFile(
   }
 }
 
-/** Carries out what waits in the redo log of a copy, and verifies it. */
-export function verifyCopy(path: string): Damage | undefined {
-  return verifyFile(path, () => {}, recoverFile(path));
-}
-
 function damageIn(
   database: DatabaseSync,
   progress: (checked: number, of: number) => void,
@@ -120,7 +114,7 @@ function damageIn(
   const watermarks = new Watermarks(database);
   const chunks = new Chunks(database, {
     sumsFrom: watermarks.checksumsFrom,
-    stored: new LedgerReader(database, quarantine).total('source', 'accepted'),
+    stored: new LedgerReader(database).total('source', 'accepted'),
     retainedFrom: () => watermarks.retainedFrom,
     hash: keyHash(new Uint8Array(8)),
     isReadOnly: true,
@@ -174,8 +168,8 @@ interface SetRow {
 type SummedRecord = RecordRow & { readonly sum: number };
 
 /**
- * Verifies the data folder of a stopped server; undefined when it has no database. `later`: pages are still in the write-ahead log, or
- * transactions in the redo log, since the last stop, so the next start must finish them first.
+ * Verifies the data folder of a stopped server; undefined when it has no database. `later`: pages are still in the write-ahead log since
+ * the last stop, so the next start must finish them first.
  */
 export function verifyFolder(
   folder: string,
@@ -183,17 +177,7 @@ export function verifyFolder(
 ): { readonly damage?: Damage } | 'later' | undefined {
   const path = join(folder, 'millrace.db');
   if (!existsSync(path)) return undefined;
-  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0 || waitsInRedo(path))
-    return 'later';
+  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return 'later';
   const damage = verifyFile(path, progress);
   return damage === undefined ? {} : { damage };
-}
-
-function waitsInRedo(path: string): boolean {
-  const database = new DatabaseSync(`${pathToFileURL(path).href}?immutable=1`, { readOnly: true });
-  try {
-    return isRedoWaiting(database);
-  } finally {
-    database.close();
-  }
 }

@@ -1,29 +1,8 @@
 import type { Decision, Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type {
-  DeadLetterQuery,
-  DeliveryHistory,
-  DeliveryResult,
-  QueueStats,
-} from '../../ports/delivery-queue.ts';
+import type { DeliveryHistory, DeliveryResult, QueueStats } from '../../ports/delivery-queue.ts';
 import { encodePositions, pushVarint, readVarint } from './pending-set.ts';
-
-/** Dead letters redelivered in one slice, and rows: a row may hold 20,000, or one. */
-export const REDELIVERED_LETTERS = 20_000;
-export const REDELIVERED_ROWS = 256;
-
-/** Rows of a destination whose heads one slice of a search for dead letters reads, without their sets. */
-export const SEARCHED_HEADS = 1024;
-
-/** Rows of dead letters that retention drops in one slice. */
-export const DROPPED_ROWS = 256;
-
-/**
- * Positions that a set may span to be found by its last position alone. The few wider sets have an index of their own
- * (`dead_letter_wide`), so that one of them does not make every search read all later rows.
- */
-export const WIDE_SPAN = 65_536;
 
 /** Positions that one row may span, so that the search for one event reads few rows. */
 export const ROW_SPAN = 4096;
@@ -278,30 +257,6 @@ export class ResultGroups {
     const last = attempts.at(-1);
     return last === undefined ? this.#now : Math.round(last.startedAt + last.latencyMs);
   }
-}
-
-/** A page begins at an id, and within its row below a position. */
-export function parseCursor(from: string | undefined): readonly [id: number, below?: Position] {
-  if (from === undefined) return [Number.MAX_SAFE_INTEGER];
-  const [id, below] = from.split('-').map(Number);
-  return below === undefined ? [id!] : [id!, below];
-}
-
-export type PositionsByDestination = ReadonlyMap<
-  number,
-  { readonly sorted: readonly Position[]; readonly set: ReadonlySet<Position> }
->;
-
-/** The positions that a query names, by destination; undefined when it names none. */
-export function onlyPositions({ only }: DeadLetterQuery): PositionsByDestination | undefined {
-  if (only === undefined) return undefined;
-  const byDestination = Map.groupBy(only, ({ destination }) => destination);
-  return new Map(
-    [...byDestination].map(([destination, some]) => {
-      const sorted = some.map(({ position }) => position).sort((a, b) => a - b);
-      return [destination, { sorted, set: new Set(sorted) }];
-    }),
-  );
 }
 
 /** A search for the highest pending positions of one destination. */

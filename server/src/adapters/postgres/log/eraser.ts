@@ -71,21 +71,17 @@ export async function eraseSlice(
   }
   transaction.later(NOTE_SLOTS, [[...new Set([...byChunk.keys()].map(({ slot }) => slot))]]);
   const counts: LedgerCount[] = [];
-  let [deliveries, deadLetters] = [0, 0];
+  let deliveries = 0;
   for (const [id, n] of await erasePending(transaction, gone)) {
     counts.push({ scope: 'destination', id, name: 'erased', n });
     deliveries += n;
   }
-  for (const { destination: id, reason, n } of await eraseDeadLetters(transaction, gone)) {
-    counts.push({ scope: 'destination', id, name: `dead:${reason}`, n: -n });
-    counts.push({ scope: 'destination', id, name: 'erased', n });
-    deadLetters += n;
-  }
+  const { count: deadLetters, counts: ofDeadLetters } = await eraseDeadLetters(transaction, gone);
   eraseAttempts(transaction, gone);
   transaction.later(TELL_OTHERS, [transaction.process, arrayOf([...gone])]);
   if (regulation !== undefined)
     await countErased(transaction, regulation, { events, deliveries, deadLetters });
-  count(transaction, counts);
+  count(transaction, [...counts, ...ofDeadLetters]);
   return { taken, events, deliveries, deadLetters };
 }
 

@@ -1,33 +1,29 @@
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type {
-  DeadLetter,
   DeadLetterCount,
   DeadLetterPage,
   DeadLetterQuery,
   DeadLetterQueue,
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
-import type { LedgerCount } from '../../encoding/ledger.ts';
 import {
-  decodeSet,
-  encodeSet,
-  positionsBetween,
-  setOrEmpty,
-  summaryOf,
-  withSetChecksum,
-} from '../../encoding/pending-set.ts';
-import {
-  type DeadLetterSet,
+  type DeadLetterContent,
+  type DeadLetterHeader,
+  DeadLetterPages,
+  type DeadLetterRow,
   DROPPED_ROWS,
-  onlyPositions,
-  type PositionsByDestination,
-  parseCursor,
-  REDELIVERED_LETTERS,
-  REDELIVERED_ROWS,
+  ErasedDeadLetters,
+  nextPlace,
+  RedeliveredDeadLetters,
   SEARCHED_HEADS,
+  sliceStart,
+  type TakenDeadLetters,
+  WantedPositions,
   WIDE_SPAN,
-} from '../../encoding/results.ts';
+} from '../../encoding/decisions/dead-letters.ts';
+import { positionsBetween, setOrEmpty, summaryOf, withSetChecksum } from '../../encoding/pending-set.ts';
+import type { DeadLetterSet } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { count } from './ledger.ts';
 import type { PendingSets } from './pending.ts';
@@ -120,7 +116,7 @@ export async function deadLettersNear(
   transaction: Transaction,
   from: Position,
   below: Position,
-): Promise<DeadSet[]> {
+): Promise<DeadLetterRow[]> {
   const rows = await transaction.rows<StoredDeadRow>(NEAR, [from, below]);
   return rows.map(opened).sort((a, b) => b.id - a.id);
 }
@@ -147,51 +143,28 @@ export async function dropDeadLettersBefore(
   return (await transaction.rows(DROP, [time, retainedFrom])).length > 0;
 }
 
-/** Takes all dead letters of these events out. Resolves to their numbers by destination and reason. */
+/** Takes all dead letters of these events out of their rows. The caller counts what is said to be changed. */
 export async function eraseDeadLetters(
   transaction: Transaction,
   positions: ReadonlySet<Position>,
-): Promise<{ destination: number; reason: string; n: number }[]> {
-  if (positions.size === 0) return [];
-  const sorted = [...positions].sort((a, b) => a - b);
-  const [first, below] = [sorted[0]!, sorted.at(-1)! + 1];
-  const rows = await transaction.rows<StoredDeadRow>(LOCK_NEAR, [first, below]);
-  const erased: { destination: number; reason: string; n: number }[] = [];
-  const left: LeftLetters[] = [];
-  for (const { id, destination, reason, encoded } of rows.map(opened)) {
-    const n = [...positionsBetween(encoded, first, below)].filter((one) => positions.has(one)).length;
-    if (n === 0) continue;
-    left.push({ id, destination, encoded, going: positions });
-    erased.push({ destination, reason, n });
-  }
-  takeOut(transaction, left);
+): Promise<Pick<TakenDeadLetters, 'count' | 'counts'>> {
+  if (positions.size === 0) return { count: 0, counts: [] };
+  const erased = new ErasedDeadLetters(positions);
+  const rows = await transaction.rows<StoredDeadRow>(LOCK_NEAR, erased.range);
+  for (const row of rows) erased.add(opened(row));
+  write(transaction, erased);
   return erased;
 }
 
-interface LeftLetters {
-  readonly id: number;
-  readonly destination: number;
-  readonly encoded: Uint8Array;
-  readonly going: ReadonlySet<Position>;
-}
-
-/** Leaves in these rows what does not go, and deletes those that have nothing left. */
-function takeOut(transaction: Transaction, rows: readonly LeftLetters[]): void {
-  const left = rows.map(({ id, destination, encoded, going }) => {
-    const deliveries = decodeSet(encoded).filter(({ position }) => !going.has(position));
-    return { id, destination, n: deliveries.length, encoded: encodeSet(deliveries) };
-  });
-  const done = left.filter(({ n }) => n === 0).map(({ id }) => id);
-  if (done.length > 0) transaction.later(DELETE, [done]);
-  const others = left.filter(({ n }) => n > 0);
-  if (others.length === 0) return;
-  const summaries = others.map(({ encoded }) => summaryOf(encoded));
+function write(transaction: Transaction, { deleted, rewritten }: TakenDeadLetters): void {
+  if (deleted.length > 0) transaction.later(DELETE, [deleted]);
+  if (rewritten.length === 0) return;
   transaction.later(REWRITE, [
-    others.map(({ id }) => id),
-    summaries.map(({ first }) => first),
-    summaries.map(({ last }) => last),
-    others.map(({ n }) => n),
-    others.map(({ destination, encoded }) => withSetChecksum(destination, encoded)),
+    rewritten.map(({ id }) => id),
+    rewritten.map(({ first }) => first),
+    rewritten.map(({ last }) => last),
+    rewritten.map(({ n }) => n),
+    rewritten.map(({ destination, encoded }) => withSetChecksum(destination, encoded)),
   ]);
 }
 
@@ -207,97 +180,48 @@ export class StoredDeadLetters implements DeadLetterQueue {
 
   list(query: DeadLetterQuery, limit: number, from?: string): Promise<DeadLetterPage> {
     return this.#database.snapshot(async (read) => {
-      const letters: DeadLetter[] = [];
-      const [id, below = Number.POSITIVE_INFINITY] = parseCursor(from);
-      const { headers, next } = await look(read, query, id);
-      for await (const { row, positions } of withPositions(read, headers, { query })) {
-        const end = row.id === id ? below : Number.POSITIVE_INFINITY;
-        const { destination, reason, at } = row;
-        for (const position of positions.reverse()) {
-          if (position >= end) continue;
-          if (letters.length === limit) return { letters, next: `${row.id}-${position + 1}` };
-          letters.push({ destination, position, reason, at });
-        }
+      const start = sliceStart(from);
+      const page = new DeadLetterPages(start, limit);
+      const { headers, next } = await look(read, query, start.id);
+      for await (const { header, positions } of withPositions(read, headers, new WantedPositions(query))) {
+        const full = page.add(header, positions);
+        if (full !== undefined) return full;
       }
-      return next === undefined ? { letters } : { letters, next };
+      return page.end(next);
     });
   }
 
   count(query: DeadLetterQuery, from?: string): Promise<DeadLetterCount> {
     return this.#database.snapshot(async (read) => {
-      const { headers, next } = await look(read, query, parseCursor(from)[0]);
+      const { headers, next } = await look(read, query, sliceStart(from).id);
+      const wanted = new WantedPositions(query);
       let n = 0;
-      if (query.only === undefined) n = headers.reduce((sum, row) => sum + row.n, 0);
-      else for await (const { positions } of withPositions(read, headers, { query })) n += positions.length;
+      if (wanted.isAll) for (const header of headers) n += header.n;
+      else for await (const { positions } of withPositions(read, headers, wanted)) n += positions.length;
       return next === undefined ? { count: n } : { count: n, next };
     });
   }
 
   redeliver({ query, now, before = now, from, origin }: RedeliverySlice): Promise<DeadLetterCount> {
-    return this.#database.write(async (write) => {
+    return this.#database.write(async (transaction) => {
       const old = { ...query, to: Math.min(query.to ?? before, before) };
-      const { headers, next } = await look(write, old, parseCursor(from)[0]);
-      const going = new RedeliveredSets();
+      const { headers, next } = await look(transaction, old, sliceStart(from).id);
+      const wanted = new WantedPositions(query);
+      const taken = new RedeliveredDeadLetters();
       let place = next;
-      for await (const { row, positions, origin, encoded } of withPositions(write, headers, {
-        query,
-        isLocked: true,
-      })) {
-        if (going.isFull) {
-          place = String(row.id);
+      for await (const row of withPositions(transaction, headers, wanted, LOCKED_SETS)) {
+        if (taken.isFull) {
+          place = String(row.header.id);
           break;
         }
-        going.add(row, { positions, origin, encoded });
+        taken.add(row.header, row.content, row.positions);
       }
-      takeOut(write, going.left);
-      this.#pending.requeue(write, going.sets(), now);
-      if (origin !== undefined && going.count > 0) countRedelivered(write, origin, going.count);
-      count(write, going.counts);
-      return place === undefined ? { count: going.count } : { count: going.count, next: place };
+      write(transaction, taken);
+      this.#pending.requeue(transaction, taken.requeued(), now);
+      if (origin !== undefined && taken.count > 0) countRedelivered(transaction, origin, taken.count);
+      count(transaction, taken.counts);
+      return place === undefined ? { count: taken.count } : { count: taken.count, next: place };
     });
-  }
-}
-
-/** Dead letters on their way back. Those of one destination and origin become one set. */
-class RedeliveredSets {
-  count = 0;
-  readonly counts: LedgerCount[] = [];
-  readonly left: LeftLetters[] = [];
-  readonly #sets = new Map<
-    string,
-    { readonly destination: number; readonly positions: Set<Position>; readonly origin: string | undefined }
-  >();
-
-  get isFull(): boolean {
-    return this.left.length >= REDELIVERED_ROWS || this.count >= REDELIVERED_LETTERS;
-  }
-
-  add({ id, destination, reason }: DeadHeader, { positions, origin, encoded }: DeadContent): void {
-    if (positions.length === 0) return;
-    this.left.push({ id, destination, encoded, going: new Set(positions) });
-    this.counts.push({
-      scope: 'destination',
-      id: destination,
-      name: `dead:${reason}`,
-      n: -positions.length,
-    });
-    this.count += positions.length;
-    // An event that is owed twice is dead twice. A set holds a position once, so the second goes to a set of its own.
-    for (let nth = 0; ; nth++) {
-      const key = `${destination}/${nth}/${origin}`;
-      const set = this.#sets.get(key) ?? { destination, positions: new Set(), origin: origin ?? undefined };
-      if (positions.some((position) => set.positions.has(position))) continue;
-      this.#sets.set(key, set);
-      for (const position of positions) set.positions.add(position);
-      return;
-    }
-  }
-
-  sets() {
-    return [...this.#sets.values()].map((set) => ({
-      ...set,
-      positions: [...set.positions].sort((a, b) => a - b),
-    }));
   }
 }
 
@@ -306,66 +230,36 @@ async function look(
   transaction: Transaction,
   { destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery,
   id: number,
-): Promise<{ readonly headers: readonly DeadHeader[]; readonly next?: string }> {
+): Promise<{ readonly headers: readonly DeadLetterHeader[]; readonly next: string | undefined }> {
   const wanted = [...new Set(destinations)];
   const [end] = await transaction.rows<{ id: number }>(SLICE_END, [wanted, id]);
   const values = [wanted, end!.id, id, from, to, reason ?? null];
-  const headers = await transaction.rows<DeadHeader>(HEADERS, values);
-  return end!.id <= 1 ? { headers } : { headers, next: String(end!.id - 1) };
+  return { headers: await transaction.rows<DeadLetterHeader>(HEADERS, values), next: nextPlace(end!.id) };
 }
 
 /** The wanted positions of each row, ascending. A row without any of them is not read. */
 async function* withPositions(
   transaction: Transaction,
-  headers: readonly DeadHeader[],
-  { query, isLocked = false }: { readonly query: DeadLetterQuery; readonly isLocked?: boolean },
-): AsyncGenerator<{ readonly row: DeadHeader } & DeadContent> {
-  const wanted = onlyPositions(query);
-  const some = headers.filter((row) => mayHold(row, wanted));
+  headers: readonly DeadLetterHeader[],
+  wanted: WantedPositions,
+  sets = SETS,
+): AsyncGenerator<{ header: DeadLetterHeader; content: DeadLetterContent; positions: Position[] }> {
+  const some = headers.filter((header) => wanted.mayBeIn(header));
   for (let from = 0; from < some.length; from += READ_ROWS) {
     const rows = some.slice(from, from + READ_ROWS);
-    const ids = rows.map(({ id }) => id);
-    const stored = await transaction.rows<StoredSet>(isLocked ? LOCKED_SETS : SETS, [ids]);
+    const stored = await transaction.rows<StoredSet>(sets, [rows.map(({ id }) => id)]);
     const byId = new Map(stored.map((set) => [set.id, set]));
-    for (const row of rows) {
-      const set = byId.get(row.id);
+    for (const header of rows) {
+      const set = byId.get(header.id);
       if (set === undefined) continue;
-      const encoded = setOrEmpty(row.destination, set.refs);
-      const all = decodeSet(encoded).map(({ position }) => position);
-      const own = wanted?.get(row.destination)?.set;
-      const positions = own === undefined ? all : all.filter((position) => own.has(position));
-      yield { row, positions: positions.sort((a, b) => a - b), origin: set.origin, encoded };
+      const content = { origin: set.origin, encoded: setOrEmpty(header.destination, set.refs) };
+      yield { header, content, positions: wanted.in(header, content) };
     }
   }
 }
 
-function mayHold(
-  { destination, first, last }: DeadHeader,
-  wanted: PositionsByDestination | undefined,
-): boolean {
-  if (wanted === undefined) return true;
-  return wanted.get(destination)?.sorted.some((one) => one >= first && one <= last) ?? false;
-}
-
-function opened({ id, destination, reason, refs }: StoredDeadRow): DeadSet {
+function opened({ id, destination, reason, refs }: StoredDeadRow): DeadLetterRow {
   return { id, destination, reason, encoded: setOrEmpty(destination, refs) };
-}
-
-/** A row without its set, which may be large. */
-interface DeadHeader {
-  readonly id: number;
-  readonly destination: number;
-  readonly at: Time;
-  readonly reason: string;
-  readonly first: Position;
-  readonly last: Position;
-  readonly n: number;
-}
-
-interface DeadContent {
-  readonly positions: Position[];
-  readonly origin: string | null;
-  readonly encoded: Uint8Array;
 }
 
 interface StoredSet {
@@ -379,11 +273,4 @@ interface StoredDeadRow {
   readonly destination: number;
   readonly reason: string;
   readonly refs: Uint8Array;
-}
-
-interface DeadSet {
-  readonly id: number;
-  readonly destination: number;
-  readonly reason: string;
-  readonly encoded: Uint8Array;
 }

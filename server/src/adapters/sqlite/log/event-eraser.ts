@@ -31,7 +31,7 @@ export class EventEraser {
     const counts = { events: 0, deliveries: 0, deadLetters: 0 };
     for (const [first, those] of byChunk) counts.events += this.#redact(first, those);
     counts.deliveries = this.#takeOut(gone);
-    counts.deadLetters = this.#dropDeadLetters(gone);
+    counts.deadLetters = queue.deadLetters.erase(gone);
     queue.failedAttempts.erase(gone);
     if (regulation !== undefined) countErased(regulation, counts);
     return { taken, ...counts };
@@ -88,16 +88,5 @@ export class EventEraser {
       deliveries += n;
     }
     return deliveries;
-  }
-
-  #dropDeadLetters(gone: ReadonlySet<Position>): number {
-    const { queue, ledger } = this.#dependencies;
-    let letters = 0;
-    for (const { destination, reason, n } of queue.deadLetters.erase(gone)) {
-      ledger.add('destination', destination, `dead:${reason}`, -n);
-      ledger.add('destination', destination, 'erased', n);
-      letters += n;
-    }
-    return letters;
   }
 }

@@ -2,32 +2,34 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type {
-  DeadLetter,
   DeadLetterCount,
   DeadLetterPage,
   DeadLetterQuery,
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
 import {
-  decodeSet,
+  type DeadLetterContent,
+  type DeadLetterHeader,
+  DeadLetterPages,
+  type DeadLetterRow,
+  DROPPED_ROWS,
+  ErasedDeadLetters,
+  nextPlace,
+  RedeliveredDeadLetters,
+  SEARCHED_HEADS,
+  sliceStart,
+  type TakenDeadLetters,
+  WantedPositions,
+  WIDE_SPAN,
+} from '../../encoding/decisions/dead-letters.ts';
+import {
   deliveryIn,
-  encodeSet,
   positionsBetween,
   setOrEmpty,
   summaryOf,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
-import {
-  type DeadLetterSet,
-  DROPPED_ROWS,
-  onlyPositions,
-  type PositionsByDestination,
-  parseCursor,
-  REDELIVERED_LETTERS,
-  REDELIVERED_ROWS,
-  SEARCHED_HEADS,
-  WIDE_SPAN,
-} from '../../encoding/results.ts';
+import type { DeadLetterSet } from '../../encoding/results.ts';
 import type { LedgerTable } from '../ledger-table.ts';
 import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
@@ -125,83 +127,43 @@ export class DeadLetterTable {
   }
 
   list({ query, limit, from }: DeadLetterListMessage): DeadLetterPage {
-    const letters: DeadLetter[] = [];
-    const [id, below = Number.POSITIVE_INFINITY] = parseCursor(from);
-    const { rows, next } = this.#look(query, id);
-    const wanted = onlyPositions(query);
-    for (const row of rows) {
-      const end = row.id === id ? below : Number.POSITIVE_INFINITY;
-      for (const position of this.#positionsOf(row, wanted).reverse()) {
-        if (position >= end) continue;
-        if (letters.length === limit) return { letters, next: `${row.id}-${position + 1}` };
-        letters.push({ destination: row.destination, position, reason: row.reason, at: row.at });
-      }
+    const start = sliceStart(from);
+    const page = new DeadLetterPages(start, limit);
+    const { headers, next } = this.#look(query, start.id);
+    for (const { header, positions } of this.#withPositions(headers, new WantedPositions(query))) {
+      const full = page.add(header, positions);
+      if (full !== undefined) return full;
     }
-    return next === undefined ? { letters } : { letters, next };
+    return page.end(next);
   }
 
   count({ query, from }: DeadLetterCountMessage): DeadLetterCount {
-    const { rows, next } = this.#look(query, parseCursor(from)[0]);
-    const wanted = onlyPositions(query);
-    const sizeOf = (row: DeadLetterHeader) =>
-      wanted === undefined ? row.n : this.#positionsOf(row, wanted).length;
-    const count = rows.reduce((sum, row) => sum + sizeOf(row), 0);
+    const { headers, next } = this.#look(query, sliceStart(from).id);
+    const wanted = new WantedPositions(query);
+    let count = 0;
+    if (wanted.isAll) for (const { n } of headers) count += n;
+    else for (const { positions } of this.#withPositions(headers, wanted)) count += positions.length;
     return next === undefined ? { count } : { count, next };
   }
 
   redeliver({ query, now, before = now, from, origin }: RedeliverySlice): DeadLetterCount {
     const old = { ...query, to: Math.min(query.to ?? before, before) };
-    const { rows, next } = this.#look(old, parseCursor(from)[0]);
-    const wanted = onlyPositions(query);
-    let count = 0;
-    let rowsTaken = 0;
-    const going = new Map<string, RedeliveredSet>();
+    const { headers, next } = this.#look(old, sliceStart(from).id);
+    const taken = new RedeliveredDeadLetters();
     let place = next;
-    for (const row of rows) {
-      if (rowsTaken === REDELIVERED_ROWS || count >= REDELIVERED_LETTERS) {
-        place = String(row.id);
+    for (const { header, content, positions } of this.#withPositions(headers, new WantedPositions(query))) {
+      if (taken.isFull) {
+        place = String(header.id);
         break;
       }
-      const n = this.#takeFrom(row, wanted, going);
-      count += n;
-      if (n > 0) rowsTaken++;
+      taken.add(header, content, positions);
     }
-    for (const { destination, positions, origin } of going.values())
-      this.#dependencies.pending.requeue(
-        destination,
-        [...positions].sort((a, b) => a - b),
-        now,
-        origin,
-      );
-    return this.#counted(place === undefined ? { count } : { count, next: place }, origin);
-  }
-
-  #counted(slice: DeadLetterCount, origin: string | undefined): DeadLetterCount {
-    if (origin !== undefined && slice.count > 0) this.#dependencies.replayCursors.count(origin, slice.count);
-    return slice;
-  }
-
-  /** Takes the wanted deliveries out of a row. Those of one destination and origin become one set. */
-  #takeFrom(
-    row: DeadLetterHeader,
-    wanted: PositionsByDestination | undefined,
-    going: Map<string, RedeliveredSet>,
-  ): number {
-    const positions = this.#positionsOf(row, wanted);
-    if (positions.length === 0) return 0;
-    const { destination, reason } = row;
-    const { origin, encoded } = this.#contentOf(row);
-    this.#take(row, encoded, new Set(positions));
-    this.#dependencies.ledger.add('destination', destination, `dead:${reason}`, -positions.length);
-    // An event that is owed twice is dead twice. A set holds a position once, so the second goes to a set of its own.
-    for (let nth = 0; ; nth++) {
-      const key = `${destination}/${nth}/${origin}`;
-      const set = going.get(key) ?? { destination, positions: new Set(), origin: origin ?? undefined };
-      if (positions.some((position) => set.positions.has(position))) continue;
-      going.set(key, set);
-      for (const position of positions) set.positions.add(position);
-      return positions.length;
-    }
+    this.#write(taken);
+    const { pending, replayCursors } = this.#dependencies;
+    for (const set of taken.requeued()) pending.requeue(set.destination, set.positions, now, set.origin);
+    const { count } = taken;
+    if (origin !== undefined && count > 0) replayCursors.count(origin, count);
+    return place === undefined ? { count } : { count, next: place };
   }
 
   /**
@@ -209,67 +171,47 @@ export class DeadLetterTable {
    * before any is changed: a cursor over a table that changes meanwhile may skip or repeat rows.
    */
   #look({ destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery, id: number) {
-    const end = destinations.reduce((highest, destination) => {
+    const wanted = [...new Set(destinations)];
+    const end = wanted.reduce((highest, destination) => {
       const { end: lowest } = this.#sql.end.get(destination, id) as { end: number };
       return Math.max(highest, lowest);
     }, 0);
     const why = reason ?? null;
-    const rows = destinations.flatMap(
+    const headers = wanted.flatMap(
       (destination) =>
         this.#sql.rows.all(destination, end, id, from, to, why, why) as unknown as DeadLetterHeader[],
     );
-    rows.sort((a, b) => b.id - a.id);
-    return end <= 1 ? { rows } : { rows, next: String(end - 1) };
+    headers.sort((a, b) => b.id - a.id);
+    return { headers, next: nextPlace(end) };
   }
 
-  /** Ascending; only those of `wanted`. A row without any of them is not read. */
-  #positionsOf(row: DeadLetterHeader, wanted: PositionsByDestination | undefined): Position[] {
-    const some = wanted?.get(row.destination);
-    if (wanted !== undefined && !some?.sorted.some((one) => one >= row.first && one <= row.last)) return [];
-    const positions = decodeSet(this.#contentOf(row).encoded).map(({ position }) => position);
-    const found = some === undefined ? positions : positions.filter((position) => some.set.has(position));
-    return found.sort((a, b) => a - b);
-  }
-
-  #contentOf({ id, destination }: DeadLetterHeader): {
-    readonly origin: string | null;
-    readonly encoded: Uint8Array;
-  } {
-    const { origin, refs } = this.#sql.content.get(id) as { origin: string | null; refs: Uint8Array };
-    return { origin, encoded: setOrEmpty(destination, refs) };
-  }
-
-  /** Takes all dead letters of these events out. Returns their numbers by destination and reason. */
-  erase(positions: ReadonlySet<Position>): { destination: number; reason: string; n: number }[] {
-    const erased: { destination: number; reason: string; n: number }[] = [];
-    if (positions.size === 0) return erased;
-    let [first, last] = [Number.POSITIVE_INFINITY, 0];
-    for (const position of positions) {
-      first = Math.min(first, position);
-      last = Math.max(last, position);
+  /** The wanted positions of each row, ascending. A row without any of them is not read. */
+  *#withPositions(headers: readonly DeadLetterHeader[], wanted: WantedPositions) {
+    for (const header of headers) {
+      if (!wanted.mayBeIn(header)) continue;
+      const { origin, refs } = this.#sql.content.get(header.id) as {
+        origin: string | null;
+        refs: Uint8Array;
+      };
+      const content: DeadLetterContent = { origin, encoded: setOrEmpty(header.destination, refs) };
+      yield { header, content, positions: wanted.in(header, content) };
     }
-    for (const { id, destination, reason, encoded } of this.#rowsNear(first, last + 1)) {
-      const n = [...positionsBetween(encoded, first, last + 1)].filter((one) => positions.has(one)).length;
-      if (n === 0) continue;
-      this.#take({ id, destination }, encoded, positions);
-      erased.push({ destination, reason, n });
-    }
-    return erased;
   }
 
-  #take(
-    { id, destination }: Pick<DeadLetterHeader, 'id' | 'destination'>,
-    encoded: Uint8Array,
-    going: ReadonlySet<Position>,
-  ): void {
-    const left = decodeSet(encoded).filter(({ position }) => !going.has(position));
-    if (left.length === 0) {
-      this.#sql.delete.run(id);
-      return;
-    }
-    const bytes = encodeSet(left);
-    const { first, last } = summaryOf(bytes);
-    this.#sql.rewrite.run(first, last, left.length, withSetChecksum(destination, bytes), id);
+  /** Takes all dead letters of these events out of their rows, and counts them as erased. Returns how many there were. */
+  erase(positions: ReadonlySet<Position>): number {
+    if (positions.size === 0) return 0;
+    const erased = new ErasedDeadLetters(positions);
+    for (const row of this.#rowsNear(...erased.range)) erased.add(row);
+    this.#write(erased);
+    return erased.count;
+  }
+
+  #write({ deleted, rewritten, counts }: TakenDeadLetters): void {
+    for (const id of deleted) this.#sql.delete.run(id);
+    for (const { id, destination, first, last, n, encoded } of rewritten)
+      this.#sql.rewrite.run(first, last, n, withSetChecksum(destination, encoded), id);
+    for (const { scope, id, name, n } of counts) this.#dependencies.ledger.add(scope, id, name, n);
   }
 }
 
@@ -311,29 +253,4 @@ interface StoredDeadLetterRow {
   readonly destination: number;
   readonly reason: string;
   readonly refs: Uint8Array;
-}
-
-interface DeadLetterRow {
-  readonly id: number;
-  readonly destination: number;
-  readonly reason: string;
-  readonly encoded: Uint8Array;
-}
-
-/** Deliveries that are pending again, as one set. */
-interface RedeliveredSet {
-  readonly destination: number;
-  readonly positions: Set<Position>;
-  readonly origin: string | undefined;
-}
-
-/** A row without its set, which may be large. */
-interface DeadLetterHeader {
-  id: number;
-  destination: number;
-  at: Time;
-  reason: string;
-  first: Position;
-  last: Position;
-  n: number;
 }

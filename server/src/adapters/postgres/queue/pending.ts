@@ -2,13 +2,22 @@ import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { Claim, HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
+import {
+  EXPIRED_ROWS,
+  expireIn,
+  growingKey,
+  lostWith,
+  mayGrow,
+  PARKED_MAX,
+  type PendingRow,
+  setOf,
+  takeFrom,
+} from '../../encoding/decisions/pending.ts';
 import type { LedgerCount } from '../../encoding/ledger.ts';
 import {
-  decodeSet,
   earliestFailure,
   encodePositions,
   encodeSet,
-  hasRecords,
   RunEncoder,
   splitSet,
   summaryOf,
@@ -125,22 +134,6 @@ const BETWEEN: Statement = {
   text: `select ${COLUMNS} from pending where last >= $1 and first <= $2 order by id for update`,
 };
 
-/** A row of table "pending"; `refs` is the set with its checksum. */
-export interface PendingSetRow {
-  readonly id: PendingSetId;
-  readonly destination: number;
-  readonly due: Time;
-  /** From when the retry window of its oldest delivery counts: its first failure, or its parking. */
-  readonly since: Time;
-  readonly first: Position;
-  readonly last: Position;
-  readonly n: number;
-  /** How many of the n were tried before. */
-  readonly tried: number;
-  readonly origin: string | null;
-  readonly refs: Uint8Array;
-}
-
 /** New deliveries of one destination, at ascending positions; none where every event was a duplicate. */
 export interface NewSet {
   readonly destination: number;
@@ -170,13 +163,8 @@ interface BornSet {
 /** Room for the set ids of one process. */
 const SETS_PER_PROCESS = 2 ** 32;
 
-/** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
-const PARKED_MAX = 20_000;
-const PARKED_SPAN: Time = 1000;
-
-/** Rows that a claim locks at once, and rows expired in one slice. */
+/** Rows that a claim locks at once. */
 const CLAIMED_ROWS = 64;
-const EXPIRED_ROWS = 32;
 
 /** The rows of table "pending". */
 export class PendingSets {
@@ -231,14 +219,12 @@ export class PendingSets {
     for (const set of sets) {
       const key = growingKey(set.destination, set.origin);
       const growing = set.state === 'parked' ? this.#growing.get(key) : undefined;
-      // After a clock was set back, later deliveries must not hide behind earlier ones.
-      const fits = growing && set.now >= growing.since && set.now < growing.since + PARKED_SPAN;
-      if (growing && fits && set.positions.length > 0) fitting.set(growing.id, set);
+      if (growing && mayGrow(growing, set.now) && set.positions.length > 0) fitting.set(growing.id, set);
     }
     const grown = new Set<NewSet>();
     if (fitting.size === 0) return grown;
     const left: LeftSet[] = [];
-    for (const row of await transaction.rows<PendingSetRow>(GROWING, [[...fitting.keys()]])) {
+    for (const row of await transaction.rows<PendingRow>(GROWING, [[...fitting.keys()]])) {
       const set = fitting.get(row.id)!;
       const encoded = withoutSetChecksum(row.destination, row.refs);
       const runs = encoded && RunEncoder.resume(encoded);
@@ -322,13 +308,13 @@ export class PendingSets {
     for (let room = max; room > 0; room = max - deliveries.length) {
       const likely = Math.ceil(room / (this.#rowSizes.get(destination) ?? 1)) + 1;
       const limit = Math.min(room, CLAIMED_ROWS, likely);
-      const rows = await transaction.rows<PendingSetRow>(DUE, [destination, now, limit, due]);
+      const rows = await transaction.rows<PendingRow>(DUE, [destination, now, limit, due]);
       if (rows.length > 0)
         this.#rowSizes.set(destination, rows.reduce((sum, { n }) => sum + n, 0) / rows.length);
       const whole: PendingSetId[] = [];
       for (const row of rows) {
         if (deliveries.length === max) break;
-        const encoded = readSet(row) ?? giveUp(transaction, row, lost);
+        const encoded = setOf(row) ?? giveUp(transaction, row, lost);
         if (encoded === undefined) continue;
         const { taken, rest } = splitSet(encoded, max - deliveries.length);
         const id = rest === undefined ? row.id : this.#split(transaction, row, { taken, rest });
@@ -369,7 +355,7 @@ export class PendingSets {
   /** The rest keeps its row and its place in the order. The taken deliveries get a row of their own. */
   #split(
     transaction: Transaction,
-    row: PendingSetRow,
+    row: PendingRow,
     { taken, rest }: { readonly taken: readonly Delivery[]; readonly rest: Uint8Array },
   ): PendingSetId {
     rewrite(transaction, [{ ...row, n: row.n - taken.length, encoded: rest }]);
@@ -407,13 +393,8 @@ export class PendingSets {
   }
 }
 
-/** Deliveries of calls, which are nearly all, have no origin and need no text made. */
-function growingKey(destination: number, origin: string | undefined): number | string {
-  return origin === undefined ? destination : `${destination} ${origin}`;
-}
-
 /** A set with what is left of it. */
-type LeftSet = Pick<PendingSetRow, 'id' | 'destination' | 'since' | 'n'> & { readonly encoded: Uint8Array };
+type LeftSet = Pick<PendingRow, 'id' | 'destination' | 'since' | 'n'> & { readonly encoded: Uint8Array };
 
 function rewrite(transaction: Transaction, sets: readonly LeftSet[]): void {
   if (sets.length === 0) return;
@@ -432,7 +413,7 @@ function rewrite(transaction: Transaction, sets: readonly LeftSet[]): void {
 /** Leaves only these deliveries in their rows, and deletes a row that has none left. */
 export function leave(
   transaction: Transaction,
-  sets: readonly (Pick<PendingSetRow, 'id' | 'destination' | 'since'> & {
+  sets: readonly (Pick<PendingRow, 'id' | 'destination' | 'since'> & {
     readonly left: readonly Delivery[];
   })[],
 ): void {
@@ -446,14 +427,11 @@ export function leave(
 }
 
 /** The rows of these sets that this process holds, locked until the commit. */
-export function heldRows(transaction: Transaction, sets: readonly PendingSetId[]): Promise<PendingSetRow[]> {
+export function heldRows(transaction: Transaction, sets: readonly PendingSetId[]): Promise<PendingRow[]> {
   return transaction.rows(MINE, [sets, transaction.process]);
 }
 
-/**
- * Takes out deliveries whose retry window is over, a few rows at a time; empty only when none is left. A parked row goes whole.
- * A row of retries is split, because each delivery has a first failure of its own.
- */
+/** Takes out deliveries whose retry window is over, a few rows at a time; empty only when none is left. */
 export async function takeExpired(
   transaction: Transaction,
   destination: number,
@@ -461,32 +439,18 @@ export async function takeExpired(
 ): Promise<DeadDeliveries[]> {
   for (;;) {
     const values = [destination, before, EXPIRED_ROWS];
-    const rows = await transaction.rows<PendingSetRow>(EXPIRED, values);
+    const rows = await transaction.rows<PendingRow>(EXPIRED, values);
     const lost: LedgerCount[] = [];
-    const expired = rows.flatMap((row) => expireIn(transaction, { row, before, lost }));
+    const expired = rows.flatMap((row) => {
+      const encoded = setOf(row) ?? giveUp(transaction, row, lost);
+      if (encoded === undefined) return [];
+      const { taken, left, since } = expireIn(row, encoded, before);
+      leave(transaction, [{ ...row, since, left }]);
+      return taken ?? [];
+    });
     count(transaction, lost);
     if (expired.length > 0 || rows.length === 0) return expired;
   }
-}
-
-interface ExpiringRow {
-  readonly row: PendingSetRow;
-  readonly before: Time;
-  readonly lost: LedgerCount[];
-}
-
-function expireIn(transaction: Transaction, { row, before, lost }: ExpiringRow): DeadDeliveries[] {
-  const { id, destination, due, n, origin } = row;
-  const encoded = readSet(row) ?? giveUp(transaction, row, lost);
-  if (encoded === undefined) return [];
-  const deliveries = hasRecords(encoded) ? decodeSet(encoded) : [];
-  const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? due) < before;
-  const left = deliveries.filter((delivery) => !isOld(delivery));
-  // The row's `since` may be that of a delivery that has left it long ago.
-  leave(transaction, [{ id, destination, since: earliestFailure(left, due), left }]);
-  if (left.length === 0) return [{ destination, n, origin, encoded }];
-  const old = deliveries.filter(isOld);
-  return old.length === 0 ? [] : [{ destination, n: old.length, origin, encoded: encodeSet(old) }];
 }
 
 /** Takes out the deliveries from a position on and below another that no process holds. */
@@ -496,12 +460,7 @@ export async function takeBetween(
   below: Position,
 ): Promise<DeadDeliveries[]> {
   const isBetween = ({ position }: Delivery) => position >= from && position < below;
-  const taken: DeadDeliveries[] = [];
-  const rows = await transaction.rows<PendingSetRow>(BELOW, [below]);
-  takeFrom(transaction, rows, isBetween, ({ destination, origin }, goes) =>
-    taken.push({ destination, origin, n: goes.length, encoded: encodeSet(goes) }),
-  );
-  return taken;
+  return takeFromAll(transaction, await transaction.rows<PendingRow>(BELOW, [below]), isBetween);
 }
 
 /** The lowest position from one on and below another that is pending; undefined when none is. */
@@ -522,45 +481,28 @@ export async function erasePending(
   const erased = new Map<number, number>();
   if (positions.size === 0) return erased;
   const sorted = [...positions].sort((a, b) => a - b);
-  const rows = await transaction.rows<PendingSetRow>(BETWEEN, [sorted[0], sorted.at(-1)]);
+  const rows = await transaction.rows<PendingRow>(BETWEEN, [sorted[0], sorted.at(-1)]);
   const isErased = ({ position }: Delivery) => positions.has(position);
-  takeFrom(transaction, rows, isErased, ({ destination }, goes) =>
-    erased.set(destination, (erased.get(destination) ?? 0) + goes.length),
-  );
+  for (const { destination, n } of takeFromAll(transaction, rows, isErased))
+    erased.set(destination, (erased.get(destination) ?? 0) + n);
   return erased;
 }
 
-function takeFrom(
+function takeFromAll(
   transaction: Transaction,
-  rows: readonly PendingSetRow[],
+  rows: readonly PendingRow[],
   isTaken: (delivery: Delivery) => boolean,
-  took: (row: PendingSetRow, goes: readonly Delivery[]) => void,
-): void {
-  for (const row of rows) {
-    const encoded = readSet(row);
-    if (encoded === undefined) continue;
-    const deliveries = decodeSet(encoded);
-    const goes = deliveries.filter(isTaken);
-    if (goes.length === 0) continue;
-    leave(transaction, [{ ...row, left: deliveries.filter((delivery) => !isTaken(delivery)) }]);
-    took(row, goes);
-  }
+): DeadDeliveries[] {
+  return rows.flatMap((row) => {
+    const found = takeFrom(row, isTaken);
+    if (found === undefined) return [];
+    leave(transaction, [{ ...row, left: found.left }]);
+    return found.taken;
+  });
 }
 
-/** The set of a row. A damaged one is rebuilt from the other columns, if its deliveries were never tried and have no gaps. */
-export function readSet({ destination, refs, n, first, last, tried }: PendingSetRow): Uint8Array | undefined {
-  const encoded = withoutSetChecksum(destination, refs);
-  if (encoded !== undefined || tried > 0 || n !== last - first + 1 || n > PARKED_MAX) return encoded;
-  return encodePositions(Array.from({ length: n }, (_, index) => first + index));
-}
-
-/** Deletes a row whose set cannot be read, so that the rows behind it are delivered. Only the number of its deliveries is known. */
-function giveUp(
-  transaction: Transaction,
-  { id, destination, n }: PendingSetRow,
-  lost: LedgerCount[],
-): undefined {
-  transaction.later(DELETE, [[id]]);
-  lost.push({ scope: 'destination', id: destination, name: 'dead:event_damaged', n });
-  return undefined;
+/** Deletes a row that cannot be read, and counts its deliveries. */
+function giveUp(transaction: Transaction, row: PendingRow, lost: LedgerCount[]): undefined {
+  transaction.later(DELETE, [[row.id]]);
+  lost.push(lostWith(row));
 }

@@ -5,6 +5,7 @@ import type {
   PendingSetId,
   SettleResult,
 } from '../../../ports/delivery-queue.ts';
+import { type PendingRow, setOf } from '../../encoding/decisions/pending.ts';
 import type { LedgerCount } from '../../encoding/ledger.ts';
 import { decodeSet, HeldSet } from '../../encoding/pending-set.ts';
 import { type DeadLetterSet, ResultGroups, SuccessfulAttemptRows } from '../../encoding/results.ts';
@@ -13,7 +14,7 @@ import { EndpointNumbers, insertAccepted, insertFailed } from './attempts.ts';
 import { insertDeadLetters } from './dead-letters.ts';
 import { saveHealth } from './endpoint-health.ts';
 import { count } from './ledger.ts';
-import { heldRows, leave, type PendingSetRow, type PendingSets, readSet } from './pending.ts';
+import { heldRows, leave, type PendingSets } from './pending.ts';
 
 /** When the newest event arrived: the best estimate of the present time. */
 const NEWEST: Statement = {
@@ -155,7 +156,7 @@ export function countOf({ destination, reason, n }: DeadLetterSet): LedgerCount 
 
 /** A set that this process holds, while its results are written. */
 interface OpenSet {
-  readonly row: PendingSetRow;
+  readonly row: PendingRow;
   readonly held: HeldSet;
   isTouched: boolean;
 }
@@ -207,7 +208,7 @@ async function readHeld(
   const sets = new Map<PendingSetId, OpenSet>();
   if (ids.length === 0) return sets;
   for (const row of await heldRows(transaction, ids)) {
-    const encoded = readSet(row);
+    const encoded = setOf(row);
     if (encoded === undefined) continue;
     const held = HeldSet.fromDeliveries(row.destination, decodeSet(encoded), row.origin);
     sets.set(row.id, { row, held, isTouched: false });

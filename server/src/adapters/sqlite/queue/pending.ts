@@ -4,13 +4,23 @@ import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
+  EXPIRED_ROWS,
+  expireIn,
+  growingKey,
+  lostWith,
+  mayGrow,
+  PARKED_MAX,
+  type PendingRow,
+  setOf,
+  takeFrom,
+} from '../../encoding/decisions/pending.ts';
+import {
   decodeSet,
   earliestFailure,
   encodePositions,
   encodeSet,
   HeldSet,
   HeldSets,
-  hasRecords,
   isNew,
   RunEncoder,
   splitSet,
@@ -35,8 +45,7 @@ import type { LedgerTable } from '../ledger-table.ts';
 export const HELD = 0;
 export const DUE = 1;
 
-/** Rows expired in one slice. */
-const EXPIRED_ROWS = 32;
+const COLUMNS = 'id, destination, due, since, first, last, n, tried, origin, refs';
 
 export type PendingStatements = ReturnType<typeof statements>;
 
@@ -54,21 +63,18 @@ export function statements(database: DatabaseSync) {
     rewrite: prepare('update pending set n = ?, refs = ?, first = ?, last = ?, tried = ? where id = ?'),
     setSince: prepare('update pending set since = ? where id = ?'),
     due: prepare(
-      'select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+      `select ${COLUMNS} from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1`,
     ),
     hold: prepare(`update pending set state = ${HELD}, owner = ? where id = ?`),
     countWaiting: prepare(
       'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
     ),
     makeDue: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
-    expired:
-      prepare(`select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and since < ?
+    expired: prepare(`select ${COLUMNS} from pending where destination = ? and state <> 0 and since < ?
        order by since limit ${EXPIRED_ROWS}`),
-    below: prepare(
-      'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and first < ?',
-    ),
+    below: prepare(`select ${COLUMNS} from pending where (state <> 0 or owner <> ?) and first < ?`),
     between: prepare(
-      'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and last >= ? and first <= ?',
+      `select ${COLUMNS} from pending where (state <> 0 or owner <> ?) and last >= ? and first <= ?`,
     ),
     heldRows: prepare(
       `select id, destination, origin, refs from pending where state = ${HELD} and owner = ?`,
@@ -116,23 +122,6 @@ export interface NewPendingRow {
   encoded: Uint8Array;
 }
 
-export interface DuePendingRow {
-  id: number;
-  due: number;
-  since: number;
-  n: number;
-  origin: string | null;
-  /** The set with its checksum. */
-  refs: Uint8Array;
-}
-
-/** A row with the columns from which a damaged set can sometimes be rebuilt. */
-export interface FullPendingRow extends DuePendingRow {
-  first: Position;
-  last: Position;
-  tried: number;
-}
-
 export interface HeldPendingRow {
   id: number;
   destination: number;
@@ -142,10 +131,6 @@ export interface HeldPendingRow {
 
 /** Number of set ids for one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
-
-/** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
-const PARKED_MAX = 20_000;
-const PARKED_SPAN: Time = 1000;
 
 /** The rows of table "pending", and the sets that this process holds, in memory. */
 export class PendingTable {
@@ -191,9 +176,7 @@ export class PendingTable {
   insertParked(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
     const key = growingKey(destination, origin);
     let growing = this.#growing.get(key);
-    // After a clock was set back, later deliveries must not hide behind earlier ones.
-    const fits = growing && now >= growing.since && now < growing.since + PARKED_SPAN;
-    if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
+    if (growing && !(mayGrow(growing, now) && growing.runs.size < PARKED_MAX)) growing = undefined;
     const runs = growing?.runs ?? new RunEncoder();
     for (const position of positions) runs.add(position);
     if (growing) this.#rewrite({ id: growing.id, destination }, runs.size, runs.bytes());
@@ -223,10 +206,10 @@ export class PendingTable {
     const origins: [PendingSetId, string][] = [];
     let room = max;
     while (room > 0) {
-      const row = this.#sql.due.get(destination, now) as FullPendingRow | undefined;
+      const row = this.#sql.due.get(destination, now) as unknown as PendingRow | undefined;
       if (row === undefined) break;
-      this.#stopGrowing(row, destination);
-      const stored = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
+      this.#stopGrowing(row);
+      const stored = setOf(row) ?? this.#giveUp(row);
       if (stored === undefined) continue;
       const { taken, rest } = splitSet(stored, room);
       const set = HeldSet.fromDeliveries(destination, taken, row.origin);
@@ -302,54 +285,35 @@ export class PendingTable {
     return n;
   }
 
-  /**
-   * Takes out deliveries whose retry window is over, a few rows at a time; empty only when none is left. A parked row goes
-   * whole. A row of retries is split, because each delivery has a first failure of its own.
-   */
-  expire(destination: number, before: Time): Omit<DeadDeliveries, 'destination'>[] {
+  /** Takes out deliveries whose retry window is over, a few rows at a time; empty only when none is left. */
+  expire(destination: number, before: Time): DeadDeliveries[] {
     for (;;) {
-      const rows = this.#sql.expired.all(destination, before) as unknown as FullPendingRow[];
-      const expired = rows.flatMap((row) => this.#expireIn(row, destination, before));
+      const rows = this.#sql.expired.all(destination, before) as unknown as PendingRow[];
+      const expired = rows.flatMap((row) => {
+        const encoded = setOf(row) ?? this.#giveUp(row);
+        if (encoded === undefined) return [];
+        const { taken, left, since } = expireIn(row, encoded, before);
+        this.#leave(row, left);
+        if (left.length > 0) this.#sql.setSince.run(since, row.id);
+        return taken ?? [];
+      });
       if (expired.length > 0 || rows.length === 0) return expired;
     }
   }
 
-  #expireIn(row: FullPendingRow, destination: number, before: Time): Omit<DeadDeliveries, 'destination'>[] {
-    this.#stopGrowing(row, destination);
-    const encoded = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
-    if (encoded === undefined) return [];
-    const deliveries = hasRecords(encoded) ? decodeSet(encoded) : [];
-    const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
-    const left = deliveries.filter((delivery) => !isOld(delivery));
-    if (left.length === 0) {
-      this.#sql.delete.run(row.id);
-      return [{ n: row.n, origin: row.origin, encoded }];
-    }
-    // The row's `since` may be that of a delivery that has left it long ago.
-    this.#rewrite({ id: row.id, destination }, left.length, encodeSet(left));
-    this.#sql.setSince.run(earliestFailure(left, row.due), row.id);
-    const old = deliveries.filter(isOld);
-    return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, encoded: encodeSet(old) }];
+  /** Takes out the deliveries from a position on and below another, except those that this process holds. */
+  removeBetween(from: Position, below: Position): DeadDeliveries[] {
+    const rows = this.#sql.below.all(this.#epoch, below) as unknown as PendingRow[];
+    return this.#takeFrom(rows, ({ position }) => position >= from && position < below);
   }
 
-  /** Takes out the deliveries from a position on and below another, except those that this process holds. */
-  removeBetween(from: Position, position: Position): DeadDeliveries[] {
-    const removed: DeadDeliveries[] = [];
-    for (const row of this.#sql.below.all(this.#epoch, position) as unknown as (DuePendingRow & {
-      destination: number;
-    })[]) {
-      const encoded = withoutSetChecksum(row.destination, row.refs);
-      if (encoded === undefined) continue;
-      const deliveries = decodeSet(encoded);
-      const isBetween = (delivery: Delivery) => delivery.position >= from && delivery.position < position;
-      const goes = deliveries.filter(isBetween);
-      const stays = deliveries.filter((delivery) => !isBetween(delivery));
-      if (goes.length === 0) continue;
-      this.#replace(row, stays);
-      const { destination, origin } = row;
-      removed.push({ destination, origin, n: goes.length, encoded: encodeSet(goes) });
-    }
-    return removed;
+  #takeFrom(rows: readonly PendingRow[], isTaken: (delivery: Delivery) => boolean): DeadDeliveries[] {
+    return rows.flatMap((row) => {
+      const found = takeFrom(row, isTaken);
+      if (found === undefined) return [];
+      this.#leave(row, found.left);
+      return found.taken;
+    });
   }
 
   /** Takes these positions out of every set. Returns the number of deliveries by destination. */
@@ -366,51 +330,33 @@ export class PendingTable {
       count(held.destination, n);
     }
     this.writeSets(touched);
-    let [lowest, highest] = [Number.POSITIVE_INFINITY, 0];
-    for (const position of positions) {
-      lowest = Math.min(lowest, position);
-      highest = Math.max(highest, position);
-    }
     if (positions.size === 0) return erased;
-    for (const row of this.#sql.between.all(this.#epoch, lowest, highest) as unknown as (DuePendingRow & {
-      destination: number;
-    })[]) {
-      const encoded = withoutSetChecksum(row.destination, row.refs);
-      if (encoded === undefined) continue;
-      const deliveries = decodeSet(encoded);
-      const stays = deliveries.filter((delivery) => !positions.has(delivery.position));
-      if (stays.length === deliveries.length) continue;
-      this.#replace(row, stays);
-      count(row.destination, deliveries.length - stays.length);
-    }
+    const sorted = [...positions].sort((a, b) => a - b);
+    const rows = this.#sql.between.all(this.#epoch, sorted[0]!, sorted.at(-1)!) as unknown as PendingRow[];
+    const isErased = ({ position }: Delivery) => positions.has(position);
+    for (const { destination, n } of this.#takeFrom(rows, isErased)) count(destination, n);
     return erased;
   }
 
   /** A row that is claimed or rewritten takes no further deliveries. */
-  #stopGrowing({ id, origin }: Pick<DuePendingRow, 'id' | 'origin'>, destination: number): void {
+  #stopGrowing({ id, destination, origin }: Pick<PendingRow, 'id' | 'destination' | 'origin'>): void {
     const key = growingKey(destination, origin);
     if (this.#growing.get(key)?.id === id) this.#growing.delete(key);
   }
 
   /** Leaves only these deliveries in a row on disk. */
-  #replace(row: DuePendingRow & { destination: number }, stays: readonly Delivery[]): void {
-    this.#stopGrowing(row, row.destination);
-    if (stays.length === 0) this.#sql.delete.run(row.id);
-    else this.#rewrite(row, stays.length, encodeSet(stays));
+  #leave(row: PendingRow, left: readonly Delivery[]): void {
+    this.#stopGrowing(row);
+    if (left.length === 0) this.#sql.delete.run(row.id);
+    else this.#rewrite(row, left.length, encodeSet(left));
   }
 
-  /**
-   * Rebuilds a damaged set from the other columns of its row, if its deliveries were never tried and have no gaps. Any other
-   * set is given up with its row, so that the rows behind it are delivered.
-   */
-  #rebuildSet({ id, n, first, last, tried }: FullPendingRow, destination: number): Uint8Array | undefined {
-    if (tried === 0 && n === last - first + 1 && n <= PARKED_MAX)
-      return encodePositions(Array.from({ length: n }, (_, index) => first + index));
-    this.#sql.delete.run(id);
-    // Only the number of its deliveries is known.
-    this.#ledger.add('destination', destination, 'dead:event_damaged', n);
-    this.#damage.note('pending', id, n);
-    return undefined;
+  /** Deletes a row that cannot be read, and counts its deliveries. */
+  #giveUp(row: PendingRow): undefined {
+    this.#sql.delete.run(row.id);
+    const { scope, id, name, n } = lostWith(row);
+    this.#ledger.add(scope, id, name, n);
+    this.#damage.note('pending', row.id, n);
   }
 
   #rewrite(
@@ -451,11 +397,6 @@ export class PendingTable {
     if (origin !== undefined) this.#sql.setOrigin.run(origin, id);
     return id;
   }
-}
-
-/** Deliveries of calls, which are nearly all, have no origin and need no text made. */
-function growingKey(destination: number, origin: string | null | undefined): number | string {
-  return origin === undefined || origin === null ? destination : `${destination} ${origin}`;
 }
 
 /** A claim as bytes; objects only for deliveries that were tried before, which are few. */

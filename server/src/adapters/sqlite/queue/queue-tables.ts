@@ -126,7 +126,7 @@ export class QueueTables {
   expire({ destination, before, reason }: ExpireMessage): number {
     let n = 0;
     for (const set of this.pending.expire(destination, before)) {
-      this.settler.deadLetter({ destination, at: before, reason, ...set });
+      this.settler.deadLetter({ ...set, at: before, reason });
       n += set.n;
     }
     return n;

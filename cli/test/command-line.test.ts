@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -94,31 +92,6 @@ describe('millrace', () => {
       expect({ args, code, out }).toEqual({ args, code: 2, out: '' });
       expect(err).toContain(message);
     });
-  });
-});
-
-/** What Node was started with, as Linux shows it. */
-const optionsOf = ({ child }: Program) =>
-  readFileSync(`/proc/${child.pid}/cmdline`, 'utf8')
-    .split('\0')
-    .slice(1)
-    .filter(
-      (argument, place, all) => /^--/.test(argument) && place < all.findIndex((one) => one.endsWith('.js')),
-    );
-
-describe.runIf(existsSync('/proc/self/cmdline'))('a server', () => {
-  it.each([
-    [undefined, ['--max-semi-space-size=16']],
-    ['--max-semi-space-size=32', []],
-  ])('gets the option that it needs of Node besides %s', async (given, added) => {
-    const folder = mkdtempSync(join(tmpdir(), 'millrace-options-'));
-    const env = given === undefined ? {} : { NODE_OPTIONS: given };
-    const server = millrace(['dev', '--port', '0', '--data', folder], env);
-    await server.says('out', /http:\/\/\S+/);
-    expect(optionsOf(server)).toEqual(added);
-    server.child.kill('SIGTERM');
-    await server.ended;
-    rmSync(folder, { recursive: true });
   });
 });
 

@@ -23,8 +23,8 @@ export function runnable(path: string): string {
 }
 
 /**
- * A server without the first option executes itself again with it (cli/bin/millrace.js), a tenth of the cost of its start. The second one saves
- * collections, another tenth; people who run the program would have ten more megabytes in memory for it.
+ * The first option is that of the unit and of the image. The second one saves collections, a tenth of the cost of a start; people who run the
+ * program would have ten more megabytes in memory for it.
  */
 const OPTIONS = ['--max-semi-space-size=16', '--min-semi-space-size=8'];
 

@@ -25,7 +25,16 @@ export function startMillrace(
     }),
   );
   const fresh = mkdtempSync(join(folder, 'data-'));
-  const args = ['cli/bin/millrace.js', 'start', '--config', config, '--data', data ?? fresh];
+  // As the image and the systemd unit start it.
+  const args = [
+    '--max-semi-space-size=16',
+    'cli/bin/millrace.js',
+    'start',
+    '--config',
+    config,
+    '--data',
+    data ?? fresh,
+  ];
   return run([...args, '--host', '127.0.0.1', '--port', '0'], env, root);
 }
 

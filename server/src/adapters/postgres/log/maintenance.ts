@@ -3,8 +3,9 @@ import type { Position } from '../../../model/event.ts';
 import { type Duration, HOUR, type Monotonic } from '../../../model/time.ts';
 import type { ClockMark } from '../../../ports/clock.ts';
 import { type Retention, StorageError } from '../../../ports/event-log.ts';
-import { COMPACTED, IDS_ONLY, REMNANT, reduceToIds } from '../../encoding/chunk-lines.ts';
+import { COMPACTED, IDS_ONLY, REMNANT } from '../../encoding/chunk-lines.ts';
 import { mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
+import { remnantOf } from '../../encoding/decisions/retention.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { parkOrphans } from '../member.ts';
 import { dropAcceptedBelow, dropFailedBefore } from '../queue/attempts.ts';
@@ -468,15 +469,10 @@ function reduce(
 ): number {
   const { slot, first } = chunk;
   const before = chunk.bytes;
-  if (dead.size === 0 && !chunk.times.some((time) => time > idsSince)) {
-    deleteChunks(write, slot, [first]);
-    return -before;
-  }
-  const left = reduceToIds(chunk, {
-    keepsEvent: (position) => dead.has(position),
-    keepsId: (time) => time > idsSince,
-  });
-  return putChunk(write, { slot, first, stage: dead.size > 0 ? REMNANT : IDS_ONLY }, left) - before;
+  const left = remnantOf(chunk, { dead, idsSince });
+  if (left !== undefined) return putChunk(write, { slot, first, stage: left.stage }, left.events) - before;
+  deleteChunks(write, slot, [first]);
+  return -before;
 }
 
 /** Events that were ever stored in a chunk. The line of a duplicate has no source. */

@@ -3,23 +3,17 @@ import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type {
   DeliveryHistories,
-  DeliveryHistory,
   EventHistory,
   PendingPage,
   PendingQuery,
   QueueStats,
   ReplayProgress,
 } from '../../../ports/delivery-queue.ts';
+import { type DeliveryTraces, historyOf, pendingPage } from '../../encoding/decisions/history.ts';
 import { redactInSlices } from '../../encoding/kept-answers.ts';
 import { deliveryIn, positionsBelow, setOrEmpty } from '../../encoding/pending-set.ts';
 import type { StoredPlan } from '../../encoding/plans.ts';
-import {
-  type HighestQuery,
-  pendingState,
-  queueStats,
-  ROW_SPAN,
-  type StatsRow,
-} from '../../encoding/results.ts';
+import { type HighestQuery, queueStats, ROW_SPAN, type StatsRow } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { answersAfter, attemptsOf, type LoggedAttempt, putAnswers } from './attempts.ts';
 import { deadLettersNear } from './dead-letters.ts';
@@ -74,10 +68,7 @@ export interface LoggedFacts {
   arrivalsAt(read: Transaction, positions: readonly Position[]): Promise<(Time | undefined)[]>;
 }
 
-/**
- * The history of single events, assembled from plans, pending sets, attempts and dead letters in one snapshot. No row says that a
- * delivery was delivered: it was owed, and is neither pending nor dead.
- */
+/** The history of single events, assembled from plans, pending sets, attempts and dead letters in one snapshot. */
 export class StoredHistories implements DeliveryHistories {
   readonly #database: Database;
   readonly #log: LoggedFacts;
@@ -97,7 +88,7 @@ export class StoredHistories implements DeliveryHistories {
       const ids = new Set(plans.flatMap((plan) => plan?.owed ?? []));
       for (const position of there) for (const id of traces.destinationsOf(position)) ids.add(id);
       await traces.readOnDisk(read, [...ids]);
-      return positions.map((position, nth) => plans[nth] && historyOf(position, plans[nth], traces));
+      return positions.map((position, nth) => plans[nth] && historyOf(plans[nth], traces.of(position)));
     });
   }
 
@@ -108,8 +99,7 @@ export class StoredHistories implements DeliveryHistories {
       // One position more than asked for tells whether there is another page.
       for (const destination of query.destinations)
         for (const position of await highestOf(read, destination, wanted)) found.add(position);
-      const positions = [...found].sort((a, b) => b - a).slice(0, max);
-      return found.size > max ? { positions, next: positions.at(-1)! } : { positions };
+      return pendingPage(found, max);
     });
   }
 
@@ -143,8 +133,8 @@ export class StoredHistories implements DeliveryHistories {
   }
 }
 
-/** What tells of the deliveries of some events. */
-class DeliveryTraces {
+/** The rows that tell of the deliveries of some events. */
+class TracesOfEvents {
   readonly #groups: readonly (readonly Position[])[];
   readonly #attempts: ReadonlyMap<Position, readonly LoggedAttempt[]>;
   readonly #dead: readonly TraceSet[];
@@ -160,16 +150,12 @@ class DeliveryTraces {
     this.#requeued = read.requeued;
   }
 
-  attemptsOf(position: Position): readonly LoggedAttempt[] {
-    return this.#attempts.get(position) ?? [];
-  }
-
   /** Destinations that no plan may name: a replay or redelivery is pending, was requested, or is dead. */
   destinationsOf(position: Position): number[] {
     const holding = [...this.#held, ...this.#requeued, ...this.#dead].filter(
       ({ encoded }) => deliveryIn(encoded, position) !== undefined,
     );
-    return [...holding, ...this.attemptsOf(position)].map(({ destination }) => destination);
+    return [...holding, ...(this.#attempts.get(position) ?? [])].map(({ destination }) => destination);
   }
 
   /** Reads what waits on disk for these destinations. */
@@ -180,22 +166,28 @@ class DeliveryTraces {
     this.#onDisk = rows.flat().map(toTrace);
   }
 
-  stateOf(destination: number, position: Position): Omit<DeliveryHistory, 'destination' | 'attempts'> {
-    for (const set of [...this.#held, ...this.#onDisk]) {
-      const delivery = set.destination === destination ? deliveryIn(set.encoded, position) : undefined;
-      if (delivery !== undefined) return pendingState(delivery, set.due);
-    }
-    const dead = this.#dead.find(
-      (set) => set.destination === destination && deliveryIn(set.encoded, position) !== undefined,
-    );
-    return dead === undefined ? { state: 'delivered' } : { state: 'dead', reason: dead.reason! };
+  of(position: Position): DeliveryTraces {
+    const attempts = Map.groupBy(this.#attempts.get(position) ?? [], ({ destination }) => destination);
+    const isOf = (destination: number) => (set: TraceSet) =>
+      set.destination === destination && deliveryIn(set.encoded, position) !== undefined;
+    return {
+      destinations: this.destinationsOf(position),
+      attemptsOf: (destination) => attempts.get(destination)?.map(({ attempt }) => attempt) ?? [],
+      pendingOf: (destination) => {
+        const set = [...this.#held, ...this.#onDisk].find(isOf(destination));
+        if (set === undefined) return undefined;
+        const delivery = deliveryIn(set.encoded, position)!;
+        return set.due === undefined ? { delivery } : { delivery, dueAt: set.due };
+      },
+      deadReasonOf: (destination) => this.#dead.find(isOf(destination))?.reason,
+    };
   }
 }
 
 async function readTraces(
   read: Transaction,
   groups: readonly (readonly Position[])[],
-): Promise<DeliveryTraces> {
+): Promise<TracesOfEvents> {
   const ofGroups = <Row>(ask: (first: Position, last: Position) => Promise<Row[]>) =>
     Promise.all(groups.map((group) => ask(group[0]!, group.at(-1)!)));
   const [attempts, dead, held, requeued] = await Promise.all([
@@ -204,7 +196,7 @@ async function readTraces(
     ofGroups((first, last) => read.rows<TraceRow>(HELD, [first, last])),
     ofGroups((first, last) => read.rows<TraceRow>(REQUEUED, [first, last])),
   ]);
-  return new DeliveryTraces(groups, {
+  return new TracesOfEvents(groups, {
     attempts,
     dead: dead.flat(),
     held: held.flat().map(toTrace),
@@ -221,16 +213,6 @@ function neighbours(positions: readonly Position[]): Position[][] {
     else groups.push([position]);
   }
   return groups;
-}
-
-function historyOf(position: Position, { owed, skipped }: StoredPlan, traces: DeliveryTraces): EventHistory {
-  const ids = [...new Set([...owed, ...traces.destinationsOf(position)])].sort((a, b) => a - b);
-  const deliveries = ids.map((destination): DeliveryHistory => {
-    const own = traces.attemptsOf(position).filter((one) => one.destination === destination);
-    const attempts = own.map(({ attempt }) => attempt).sort((a, b) => a.startedAt - b.startedAt);
-    return { destination, ...traces.stateOf(destination, position), attempts };
-  });
-  return { deliveries, skipped };
 }
 
 async function highestOf(

@@ -2,15 +2,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import type {
-  DeliveryHistory,
-  EventHistory,
-  PendingPage,
-  PendingQuery,
-  QueueStats,
-} from '../../../ports/delivery-queue.ts';
+import type { EventHistory, PendingPage, PendingQuery, QueueStats } from '../../../ports/delivery-queue.ts';
 import { NO_PLAN } from '../../encoding/chunk-codec.ts';
 import { eventLine } from '../../encoding/chunk-lines.ts';
+import { type DeliveryTraces, historyOf, pendingPage } from '../../encoding/decisions/history.ts';
 import {
   deliveryIn,
   type HeldSets,
@@ -18,7 +13,7 @@ import {
   positionsBetween,
   setOrEmpty,
 } from '../../encoding/pending-set.ts';
-import { type HighestQuery, pendingState, queueStats, type StatsRow } from '../../encoding/results.ts';
+import { type HighestQuery, queueStats, type StatsRow } from '../../encoding/results.ts';
 import type { Chunks } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
@@ -33,10 +28,7 @@ export interface HistoryDependencies {
   readonly deadLetters: DeadLetterTable;
 }
 
-/**
- * The history of single events, assembled from plans, pending sets, attempts and dead letters. No row says that a delivery
- * was delivered: it was owed, and is neither pending nor dead.
- */
+/** The history of single events, assembled from plans, pending sets, attempts and dead letters. */
 export class EventHistories {
   readonly #chunks: Chunks;
   readonly #dependencies: HistoryDependencies;
@@ -54,39 +46,27 @@ export class EventHistories {
       const isThere =
         chunk === undefined ? this.#chunks.isDamaged(position) : eventLine(chunk, position).length > 0;
       if (!isThere) return undefined;
-      const { plans, pending, failedAttempts, deadLetters } = this.#dependencies;
-      // The plan of a damaged event is lost. Destinations that left a trace of it are still found.
-      const { owed, skipped } = plans.get(chunk?.plans[position - chunk.first] ?? NO_PLAN);
-      const requests = accepted.get(position) ?? [];
-      // A replay or redelivery is in no plan, but it is pending, was requested, or is dead.
-      const others = [
-        ...pending.requeuedTo(position),
-        ...requests.map(({ destination }) => destination),
-        ...failedAttempts.destinationsOf(position),
-        ...deadLetters.destinationsOf(position),
-      ];
-      const ids = [...new Set([...owed, ...others])].sort((a, b) => a - b);
-      return { deliveries: ids.map((id) => this.#delivery(id, position, requests)), skipped };
+      const plan = this.#dependencies.plans.get(chunk?.plans[position - chunk.first] ?? NO_PLAN);
+      return historyOf(plan, this.#tracesOf(position, accepted.get(position) ?? []));
     });
   }
 
-  #delivery(
-    destination: number,
-    position: Position,
-    accepted: readonly DestinationAttempt[],
-  ): DeliveryHistory {
-    const own = accepted.filter((one) => one.destination === destination).map(({ attempt }) => attempt);
-    const attempts = [...this.#dependencies.failedAttempts.of(destination, position), ...own];
-    attempts.sort((a, b) => a.startedAt - b.startedAt);
-    return { destination, ...this.#stateOf(destination, position), attempts };
-  }
-
-  #stateOf(destination: number, position: Position): Omit<DeliveryHistory, 'destination' | 'attempts'> {
-    const { deadLetters, pending } = this.#dependencies;
-    const owed = pending.of(destination, position);
-    if (owed !== undefined) return pendingState(owed.delivery, owed.dueAt);
-    const reason = deadLetters.reasonOf(destination, position);
-    return reason === undefined ? { state: 'delivered' } : { state: 'dead', reason };
+  #tracesOf(position: Position, accepted: readonly DestinationAttempt[]): DeliveryTraces {
+    const { pending, failedAttempts, deadLetters } = this.#dependencies;
+    return {
+      destinations: [
+        ...pending.requeuedTo(position),
+        ...accepted.map(({ destination }) => destination),
+        ...failedAttempts.destinationsOf(position),
+        ...deadLetters.destinationsOf(position),
+      ],
+      attemptsOf: (destination) => [
+        ...failedAttempts.of(destination, position),
+        ...accepted.filter((one) => one.destination === destination).map(({ attempt }) => attempt),
+      ],
+      pendingOf: (destination) => pending.of(destination, position),
+      deadReasonOf: (destination) => deadLetters.reasonOf(destination, position),
+    };
   }
 }
 
@@ -168,8 +148,7 @@ export class PendingQueries {
       for (const position of this.#highestOf(destination, { tried, max: max + 1, below }))
         found.add(position);
     }
-    const positions = [...found].sort((a, b) => b - a).slice(0, max);
-    return found.size > max ? { positions, next: positions.at(-1)! } : { positions };
+    return pendingPage(found, max);
   }
 
   #highestOf(destination: number, { tried, max, below }: HighestQuery): Position[] {

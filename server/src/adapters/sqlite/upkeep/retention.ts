@@ -5,8 +5,9 @@ import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { Retention } from '../../../ports/event-log.ts';
 import type { Chunk } from '../../encoding/chunk-codec.ts';
-import { IDS_ONLY, REMNANT, reduceToIds } from '../../encoding/chunk-lines.ts';
+import { IDS_ONLY, REMNANT } from '../../encoding/chunk-lines.ts';
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
+import { remnantOf } from '../../encoding/decisions/retention.ts';
 import type { DamageTable } from '../damage.ts';
 import { USERS_FILE } from '../data-folder/files.ts';
 import type { Watermarks } from '../installation.ts';
@@ -155,15 +156,9 @@ export class RetentionSweep {
   /** Reduces a chunk to the events of dead letters and the recent messageIds, or deletes it when it has neither. */
   #reduce(chunk: Chunk, dead: ReadonlySet<Position>, idsSince: Monotonic): void {
     const { chunks } = this.#dependencies;
-    const hasIds = chunk.times.some((time) => time > idsSince);
-    if (dead.size === 0 && !hasIds) chunks.delete(chunk);
-    else {
-      const left = reduceToIds(chunk, {
-        keepsEvent: (position) => dead.has(position),
-        keepsId: (time) => time > idsSince,
-      });
-      chunks.put(chunk.first, left, dead.size > 0 ? REMNANT : IDS_ONLY);
-    }
+    const left = remnantOf(chunk, { dead, idsSince });
+    if (left === undefined) chunks.delete(chunk);
+    else chunks.put(chunk.first, left.events, left.stage);
   }
 
   /** Drops remnants whose time is over. Replayed deliveries of their events that are still pending become dead letters. */

@@ -22,13 +22,20 @@ const RENEW_EVERY: Duration = SECOND;
  */
 const TRY_AGAIN_AFTER: Duration = 250;
 
-/** A database without an answer for so long counts as gone until it answers. A commit on a busy disk may well take a second. */
+/**
+ * A database without an answer for so long counts as gone until it answers. A commit on a busy disk may well take a second. Where the last
+ * answer took longer, twice that, up to `MOST_PATIENCE`: a far database would seem gone and back with every renewal.
+ */
 const ANSWER_WITHIN: Duration = 2 * SECOND;
+const MOST_PATIENCE: Duration = 6 * SECOND;
 
 /** Sending stops so long after the beginning of the last good renewal: before the database lets anybody adopt. */
 const STOP_AFTER: Duration = 8000;
 
-const NO_ANSWER = `the database has not answered for more than ${ANSWER_WITHIN / SECOND} s: its server stands still or is overloaded, or the way to it is cut`;
+function noAnswer(patience: Duration): string {
+  const seconds = Math.round(patience / 100) / 10;
+  return `the database has not answered for more than ${seconds} s: its server stands still or is overloaded, or the way to it is cut`;
+}
 
 /**
  * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in milliseconds, `$5` the number
@@ -162,6 +169,7 @@ export class Member {
   /** Renewals that failed since the last good one, and why the last of them did. */
   #failures = 0;
   #reason = '';
+  #patience = ANSWER_WITHIN;
   #isGone = false;
   #isTold = false;
   #timer: NodeJS.Timeout | undefined;
@@ -214,8 +222,8 @@ export class Member {
   /** Why this process can store nothing now, although it has its lease; undefined while its renewals are answered. */
   get doubt(): string | undefined {
     if (this.#failures > 1) return this.#reason;
-    const isSilent = this.#askedAt !== undefined && performance.now() - this.#askedAt > ANSWER_WITHIN;
-    return isSilent ? NO_ANSWER : undefined;
+    const isSilent = this.#askedAt !== undefined && performance.now() - this.#askedAt > this.#patience;
+    return isSilent ? noAnswer(this.#patience) : undefined;
   }
 
   /** Renews the lease now. False when it is gone. Rejects when the database cannot be asked. */
@@ -264,6 +272,7 @@ export class Member {
     this.#renewedAt = begun;
     const ms = Math.round(performance.now() - (this.#askedAt ?? begun));
     if (this.doubt !== undefined) this.#options.logger?.warn({ ms }, 'database.lease_renewed_late');
+    this.#patience = Math.min(Math.max(ANSWER_WITHIN, 2 * ms), MOST_PATIENCE);
     this.#askedAt = undefined;
     this.#failures = 0;
     this.#reason = '';

@@ -30,7 +30,8 @@ import { indexWriteKeys } from './ingest/calls.ts';
 import { SourceRateLimiter } from './ingest/rate-limits.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
-import { type Destination, withoutEndpoints } from './model/destination.ts';
+import type { Destination } from './model/destination.ts';
+import { withoutEndpoints } from './model/lane.ts';
 import {
   callsStored,
   createSingleJobs,

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AlertRecord } from '../model/alert.ts';
 import { RETRY_WINDOW } from '../model/delivery.ts';
-import { isDelivering, recordSwitch } from '../model/destination.ts';
+import { isDelivering } from '../model/destination.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { recordSwitch } from '../model/pause.ts';
 import {
   AUDIENCES_SOURCE,
   type AudienceRecord,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination } from '../model/destination.ts';
-import { destinationOfLane, endpointIndexOfLane, laneAt, lanesOf } from '../model/destination.ts';
+import { destinationOfLane, endpointIndexOfLane, laneAt, lanesOf } from '../model/lane.ts';
 import { balanceOf, type DestinationCounts } from '../model/ledger.ts';
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import type { WorkerState } from './contract.ts';

@@ -1,4 +1,4 @@
-import { destinationOfLane } from '../model/destination.ts';
+import { destinationOfLane } from '../model/lane.ts';
 import type { DestinationCounts, Ledger } from '../model/ledger.ts';
 import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { WorkerState } from './contract.ts';

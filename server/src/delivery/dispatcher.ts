@@ -1,11 +1,6 @@
-import {
-  type Destination,
-  destinationOfLane,
-  endpointIndexOfLane,
-  laneAt,
-  lanesOf,
-} from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { destinationOfLane, endpointIndexOfLane, laneAt, lanesOf } from '../model/lane.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {

@@ -1,13 +1,9 @@
 import { isComputationId } from '../model/definition.ts';
 import { type Attempt, type Decision, type Delivery, type Outcome, RETRY_WINDOW } from '../model/delivery.ts';
-import {
-  type Destination,
-  lanesOf,
-  type Pause,
-  pausedTimeWithin,
-  type WebhookSettings,
-} from '../model/destination.ts';
+import type { Destination, WebhookSettings } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
+import { lanesOf } from '../model/lane.ts';
+import { type Pause, pausedTimeWithin } from '../model/pause.ts';
 import { SecretRedactor, secretsOfEndpoint, signaturesIn } from '../model/secret-redactor.ts';
 import type { SerializedEvent } from '../model/serialized-event.ts';
 import { type Duration, HOUR, MINUTE, type Monotonic, rounded, SECOND, type Time } from '../model/time.ts';

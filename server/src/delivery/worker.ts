@@ -1,12 +1,9 @@
 import { Fifo } from '../model/containers.ts';
 import { type Decision, RETRY_WINDOW } from '../model/delivery.ts';
-import {
-  type Destination,
-  endpointIndexOfLane,
-  isDelivering,
-  retryWindowStart,
-} from '../model/destination.ts';
+import { type Destination, isDelivering } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { endpointIndexOfLane } from '../model/lane.ts';
+import { retryWindowStart } from '../model/pause.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';

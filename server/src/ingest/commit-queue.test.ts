@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { handClock } from '../../test/support/clock.ts';
 import { sourceWith } from '../../test/support/sources.ts';
-import type { Destination, Plan } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
+import type { Plan } from '../model/plan.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import {
   type AppendResult,

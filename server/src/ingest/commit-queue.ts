@@ -1,5 +1,5 @@
-import { EMPTY_PLAN, type GroupedPlans, groupByPlan, type Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
+import { EMPTY_PLAN, type GroupedPlans, groupByPlan, type Plan } from '../model/plan.ts';
 import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';

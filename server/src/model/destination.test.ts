@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Pause, pausedTimeWithin, recordSwitch, retryWindowStart } from './destination.ts';
+import { type Pause, pausedTimeWithin, recordSwitch, retryWindowStart } from './pause.ts';
 import { HOUR, MINUTE } from './time.ts';
 
 const NOON = Date.UTC(2026, 0, 1, 12);

@@ -1,5 +1,5 @@
-import type { EventPlan } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import type { EventPlan } from '../model/plan.ts';
 import type { ErasedCounts } from '../model/regulation.ts';
 import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';

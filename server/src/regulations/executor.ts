@@ -1,5 +1,6 @@
-import type { Destination, Plan } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import type { Plan } from '../model/plan.ts';
 import { isDeleting, isSuppressing, type RegulationSubject, userIdsOf } from '../model/regulation.ts';
 import { type Source, sourceNames } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';

@@ -1,5 +1,6 @@
-import { type Destination, EMPTY_PLAN, groupByPlan, type Plan } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import { EMPTY_PLAN, groupByPlan, type Plan } from '../model/plan.ts';
 import { type RegulationSubject, userIdsOf } from '../model/regulation.ts';
 import type { Source } from '../model/settings.ts';
 import { isoTime, type Monotonic } from '../model/time.ts';

@@ -1,5 +1,6 @@
 import type { Attempt } from '../model/delivery.ts';
-import { type Destination, destinationOfLane, endpointIndexOfLane } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
+import { destinationOfLane, endpointIndexOfLane } from '../model/lane.ts';
 import {
   type NotificationStatus,
   type RegulationStatus,

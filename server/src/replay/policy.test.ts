@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Destination, lanesOf } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
+import { lanesOf } from '../model/lane.ts';
 import type { Replay } from '../model/replay.ts';
 import { SECOND } from '../model/time.ts';
 import { MAX_AHEAD, nextStep, pauseAfter, ThroughputMeter } from './policy.ts';

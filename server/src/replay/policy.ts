@@ -1,4 +1,5 @@
-import { type Destination, lanesOf } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
+import { lanesOf } from '../model/lane.ts';
 import type { Replay, ReplayStatus } from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { ReplayProgress } from '../ports/delivery-queue.ts';

@@ -1,5 +1,6 @@
-import { type Destination, destinationOfLane, everyLaneIdOf, lanesOf } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { destinationOfLane, everyLaneIdOf, lanesOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';

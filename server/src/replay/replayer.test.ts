@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { emptyContents, openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
-import { lanesOf } from '../model/destination.ts';
+import { lanesOf } from '../model/lane.ts';
 import type { Replay } from '../model/replay.ts';
 import { SECOND } from '../model/time.ts';
 import type { DeliveryResult, ReplaySlice } from '../ports/delivery-queue.ts';

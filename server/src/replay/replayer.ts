@@ -1,4 +1,5 @@
-import { type Destination, everyLaneIdOf, lanesOf } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
+import { everyLaneIdOf, lanesOf } from '../model/lane.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep, waitAtMost } from '../ports/clock.ts';

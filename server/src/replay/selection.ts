@@ -1,5 +1,6 @@
-import { type Destination, destinationOfLane, everyLaneIdOf, lanesOf } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import { destinationOfLane, everyLaneIdOf, lanesOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Source } from '../model/settings.ts';
 import type { Time } from '../model/time.ts';

@@ -1,10 +1,6 @@
-import {
-  type Destination,
-  destinationOfLane,
-  endpointIndexOfLane,
-  everyLaneIdOf,
-} from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import { destinationOfLane, endpointIndexOfLane, everyLaneIdOf } from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, isoTime, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';

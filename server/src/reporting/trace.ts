@@ -1,5 +1,5 @@
-import { destinationOfLane } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { destinationOfLane } from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { isoTime } from '../model/time.ts';
 import type { DeliveryHistories, DeliveryHistory, EventHistory } from '../ports/delivery-queue.ts';

@@ -1,14 +1,9 @@
 import { BoundedCache } from '../model/containers.ts';
-import {
-  type Destination,
-  lanesOf,
-  type Plan,
-  type Skip,
-  type SkipReason,
-  type SkipSet,
-} from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import { type JsonObject, ownValue } from '../model/json.ts';
+import { lanesOf } from '../model/lane.ts';
+import type { Plan, Skip, SkipReason, SkipSet } from '../model/plan.ts';
 
 /** The name of each type in an integrations object, such as `Webhooks`. */
 export type TypeNames = Readonly<Record<Destination['type'], string>>;

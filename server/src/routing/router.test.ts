@@ -1,15 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { AudienceDefinition } from '../model/definition.ts';
-import {
-  type Destination,
-  destinationOfLane,
-  type EventFilter,
-  lanesOf,
-  skipsOf,
-} from '../model/destination.ts';
+import type { Destination, EventFilter } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { JsonObject } from '../model/json.ts';
+import { destinationOfLane, lanesOf } from '../model/lane.ts';
+import { skipsOf } from '../model/plan.ts';
 import type { Source } from '../model/settings.ts';
 import { isEnabledBy } from './route-index.ts';
 import { Router } from './router.ts';

@@ -1,7 +1,8 @@
 import { type Computation, computationIdIn, computationIdOf } from '../model/definition.ts';
-import { type Destination, EMPTY_PLAN, type Plan } from '../model/destination.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import { isObject, type JsonObject, ownValue } from '../model/json.ts';
+import { EMPTY_PLAN, type Plan } from '../model/plan.ts';
 import { AUDIENCES_SOURCE, type Source } from '../model/settings.ts';
 import { RouteIndex, type TypeNames } from './route-index.ts';
 

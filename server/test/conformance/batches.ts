@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import { destinationOfLane, type EventPlan, groupByPlan } from '../../src/model/destination.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { JsonObject } from '../../src/model/json.ts';
+import { destinationOfLane } from '../../src/model/lane.ts';
+import { type EventPlan, groupByPlan } from '../../src/model/plan.ts';
 import type { AppendResult, Batch, CallCounts, NewEvent, OwedEvents } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { START } from './harness.ts';

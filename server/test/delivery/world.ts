@@ -5,8 +5,9 @@ import { Dispatcher, type DispatcherDependencies } from '../../src/delivery/disp
 import { webhooks } from '../../src/destinations/webhooks/destination.ts';
 import { acceptEvent } from '../../src/ingest/calls.ts';
 import { CommitQueue } from '../../src/ingest/commit-queue.ts';
-import { type Destination, lanesOf } from '../../src/model/destination.ts';
+import type { Destination } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
+import { lanesOf } from '../../src/model/lane.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
 import type { Duration, Time } from '../../src/model/time.ts';
 import type { Logger } from '../../src/ports/logger.ts';

@@ -1,5 +1,5 @@
-import { EMPTY_PLAN, type EventPlan, skipsOf } from '../../src/model/destination.ts';
 import type { Event, Position } from '../../src/model/event.ts';
+import { EMPTY_PLAN, type EventPlan, skipsOf } from '../../src/model/plan.ts';
 import type { ErasedCounts } from '../../src/model/regulation.ts';
 import type { Duration, Time } from '../../src/model/time.ts';
 import type {

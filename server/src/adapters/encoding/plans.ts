@@ -1,12 +1,7 @@
 import { BoundedCache } from '../../model/containers.ts';
-import {
-  destinationOfLane,
-  type EventPlan,
-  type Skip,
-  type SkipSet,
-  skipsOf,
-} from '../../model/destination.ts';
 import type { Position } from '../../model/event.ts';
+import { destinationOfLane } from '../../model/lane.ts';
+import { type EventPlan, type Skip, type SkipSet, skipsOf } from '../../model/plan.ts';
 import { NO_PLAN } from './chunk-codec.ts';
 import type { LedgerAnswer, LedgerCount } from './ledger.ts';
 

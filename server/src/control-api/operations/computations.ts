@@ -5,8 +5,9 @@ import {
   computationIdOf,
   type TraitDefinition,
 } from '../../model/definition.ts';
-import { type Destination, destinationOfLane } from '../../model/destination.ts';
+import type { Destination } from '../../model/destination.ts';
 import type { JsonObject } from '../../model/json.ts';
+import { destinationOfLane } from '../../model/lane.ts';
 import { type Duration, isoTime } from '../../model/time.ts';
 import type { DeliveryHistories, ReplayProgress } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';

@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { type Destination, destinationOfLane, endpointIndexOfLane, laneAt } from '../../model/destination.ts';
+import type { Destination } from '../../model/destination.ts';
+import { destinationOfLane, endpointIndexOfLane, laneAt } from '../../model/lane.ts';
 import { hasRole } from '../../model/settings.ts';
 import { isoTime, type Time } from '../../model/time.ts';
 import type { Clock } from '../../ports/clock.ts';

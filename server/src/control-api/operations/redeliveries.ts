@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { type Destination, destinationOfLane } from '../../model/destination.ts';
+import type { Destination } from '../../model/destination.ts';
 import { CALL_TYPES } from '../../model/event.ts';
+import { destinationOfLane } from '../../model/lane.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../model/replay.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';

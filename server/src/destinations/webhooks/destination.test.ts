@@ -1,7 +1,8 @@
 import { createHmac, createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type Destination, type Endpoint, lanesOf } from '../../model/destination.ts';
+import type { Destination, Endpoint } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
+import { lanesOf } from '../../model/lane.ts';
 import { publicKeyOf, type SigningKey } from '../../model/signing-key.ts';
 import { signBody, standardWebhooksHeaders, webhooks } from './destination.ts';
 import { serializePayload } from './payload.ts';

@@ -1,10 +1,6 @@
 import { createPrivateKey, hash, type KeyObject, sign } from 'node:crypto';
-import {
-  type Destination,
-  type Endpoint,
-  endpointIdOf,
-  type WebhookSettings,
-} from '../../model/destination.ts';
+import type { Destination, Endpoint, WebhookSettings } from '../../model/destination.ts';
+import { endpointIdOf } from '../../model/lane.ts';
 import type { JsonLine, SerializedEvent } from '../../model/serialized-event.ts';
 import type { SigningKey } from '../../model/signing-key.ts';
 import { type Duration, SECOND, type Time } from '../../model/time.ts';

@@ -1,6 +1,6 @@
 import { computationIdIn } from '../../model/definition.ts';
-import { groupByPlan, type Plan } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
+import { groupByPlan, type Plan } from '../../model/plan.ts';
 import type { Source } from '../../model/settings.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../../ports/clock.ts';

@@ -1,5 +1,5 @@
-import type { SkipSet } from '../../../model/destination.ts';
 import type { Position } from '../../../model/event.ts';
+import type { SkipSet } from '../../../model/plan.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { ClockMark } from '../../../ports/clock.ts';
 import type {

@@ -1,4 +1,4 @@
-import type { SkipSet } from '../../../model/destination.ts';
+import type { SkipSet } from '../../../model/plan.ts';
 import {
   type EncodedPlans,
   isEmptyPlan,

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { SkipSet } from '../../../model/destination.ts';
+import type { SkipSet } from '../../../model/plan.ts';
 import {
   type EncodedPlans,
   isEmptyPlan,

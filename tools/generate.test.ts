@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { webhookDestinationSettings } from '../server/src/config/destination-schema.ts';
 import { configFileSchema } from '../server/src/config/schema.ts';
 import { readConfigFile } from '../server/src/config/yaml-source.ts';
-import { webhookSettingsSchema } from '../server/src/destinations/webhooks/settings.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const configSchema = readSchema('spec/config.schema.json');
@@ -174,7 +174,7 @@ describe('the JSON schemas and the server', () => {
   it.each(settings)('agree on settings %j: %s', (value, good) => {
     expect({
       schema: fits(settingsSchema, value),
-      server: webhookSettingsSchema.safeParse(value).success,
+      server: webhookDestinationSettings.safeParse(value).success,
     }).toEqual({
       schema: good,
       server: good,

@@ -7,10 +7,10 @@ import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
 import { apiTypes } from '../console/tools/api-types.ts';
 import manifest from '../server/package.json' with { type: 'json' };
+import { webhookDestinationSettings } from '../server/src/config/destination-schema.ts';
 import { configFileSchema } from '../server/src/config/schema.ts';
 import { openApi } from '../server/src/control-api/openapi.ts';
 import { type ControlOperationDependencies, controlOperations } from '../server/src/control-operations.ts';
-import { webhookSettingsSchema } from '../server/src/destinations/webhooks/settings.ts';
 import { cliReference } from './cli-reference.ts';
 import { configurationReference } from './configuration-reference.ts';
 import { encoder, encoderLayout } from './encoder.ts';
@@ -43,7 +43,7 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
       }),
     ),
   'spec/destinations/webhooks.settings.schema.json': () =>
-    jsonSchema(webhookSettingsSchema, {
+    jsonSchema(webhookDestinationSettings, {
       title: 'Settings of a Millrace destination of type webhooks',
       description: 'destinations[].settings, in the configuration file and in the control API.',
     }),

@@ -88,7 +88,6 @@ function devConfig(loaded: Config, receiverUrl: string): Config {
           endpoints: [{ url: receiverUrl, headers: {} }],
           sharedSecret: SECRET,
           format: 'documented',
-          success: 'any',
         },
       },
     ],

@@ -6,7 +6,7 @@ import type { AudienceRecord, TraitRecord } from '../model/settings.ts';
 import { formatDefinition } from '../users/language/format.ts';
 import { type ReadDefinition, readAudience, readTrait } from '../users/language/json-form.ts';
 import { type ParsedDefinition, parseAudience, parseTrait } from '../users/language/text-form.ts';
-import { recordName } from './names.ts';
+import { flag, recordName } from './names.ts';
 
 const DEFINITION_RULE = 'must be text: a definition, such as event(…) or trait(…), or its JSON form';
 
@@ -40,8 +40,6 @@ const destinations = () =>
     .array(recordName(), 'must be a list of names of destinations')
     .default([])
     .meta({ description: 'Names of the destinations that are told.', maxItems: MAX_ENTRIES });
-
-const flag = () => z.boolean('must be true or false');
 
 const enabled = () =>
   flag()

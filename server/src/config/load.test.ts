@@ -93,8 +93,8 @@ describe('a configuration file', () => {
             endpoints: [{ url: 'https://example.com/hook', headers: { 'X-Team': 'growth' } }],
             sharedSecret: 's3cret',
             format: 'documented',
-            success: 'any',
           },
+          success: 'any',
         },
       ],
     });

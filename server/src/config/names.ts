@@ -9,6 +9,8 @@ export function textMatching(pattern: RegExp, rule: string) {
   return z.string(rule).regex(pattern, rule);
 }
 
+export const flag = () => z.boolean('must be true or false');
+
 const NAME_RULE =
   'must be text of 1 to 100 characters, without control characters, not starting or ending with a space';
 const NAME = new RegExp(`^[^\\s${CONTROL}]([^${CONTROL}]{0,98}[^\\s${CONTROL}])?$`, 'u');

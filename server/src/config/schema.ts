@@ -1,30 +1,23 @@
 import ipaddr from 'ipaddr.js';
 import * as z from 'zod';
-import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/settings.ts';
+import { urlProblem } from '../destinations/webhooks/settings.ts';
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { NODE_ROLES } from '../model/node.ts';
 import { parseSecretKey, SECRET_KEY_RULE } from '../model/secret-keys.ts';
 import { isMaskedKey } from '../model/secrets.ts';
-import {
-  ADDRESS_RULES,
-  AUDIENCES_SOURCE,
-  type DestinationRecord,
-  type SourceRecord,
-  TRUSTS,
-} from '../model/settings.ts';
+import { ADDRESS_RULES, AUDIENCES_SOURCE, type SourceRecord, TRUSTS } from '../model/settings.ts';
 import type { IdentityLimits } from '../users/contract.ts';
 import { MAX_COMPUTATIONS } from '../users/language/checks.ts';
 import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
-import { CONTROL, duration, period, recordName, size, textMatching } from './names.ts';
+import { destinationSchema } from './destination-schema.ts';
+import { CONTROL, duration, flag, period, recordName, size, textMatching } from './names.ts';
 
 const PORT_RULE = 'must be a whole number from 0 to 65535';
 const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
 
 const listenHost = () => textMatching(/^[^\s/]+$/, 'must be an address or a host name');
-
-const flag = () => z.boolean('must be true or false');
 
 const filePath = () =>
   textMatching(new RegExp(`^[^${CONTROL}]+$`), 'must be text: the path of a file or folder');
@@ -146,12 +139,6 @@ const limits = () =>
     .prefault({})
     .meta({ description: 'Bounds on what the server may use.' });
 
-/**
- * Reserved names: in an integrations object they mean every destination of the type, or every destination.
- * spec/specification.md, "Integrations object".
- */
-const RESERVED_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
-
 const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';
 const MASKED_KEY_RULE =
   'must be a whole write key, and not how one ends, which is all that a viewer sees: take it from the export of an editor';
@@ -206,31 +193,6 @@ export const sourceSchema = z.strictObject(
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;
-
-/** An entry of `destinations`, as an operator writes it. */
-export const destinationSchema = z.strictObject(
-  {
-    name: recordName()
-      .refine((value) => !RESERVED_NAMES.includes(value), {
-        error:
-          'must not be Webhooks, All or all: in an integrations object these stand for many destinations',
-      })
-      .meta({ description: 'Unique among the destinations.', not: { enum: RESERVED_NAMES } }),
-    type: z.literal('webhooks', 'must be webhooks').meta({ description: 'The kind of destination.' }),
-    sources: z
-      .array(recordName(), 'must be a list of names of sources')
-      .meta({ description: 'Names of the sources it takes events from.', maxItems: MAX_ENTRIES }),
-    enabled: flag().default(true).meta({
-      description: 'While false, events that arrive are skipped and never sent; what is owed already waits.',
-    }),
-    paused: flag().exactOptional().meta({
-      description:
-        'While true, everything waits, what arrives too, for as long as retention.events keeps it. Absent: as it is, by millrace pause and resume.',
-    }),
-    settings: webhookSettingsSchema,
-  },
-  'must be a mapping with name, type, sources and settings',
-) satisfies z.ZodType<DestinationRecord>;
 
 /** Alerts that a server has at most. Each is decided about at every look. */
 const MAX_ALERTS = 100;
@@ -537,7 +499,7 @@ export const configFileSchema = z.strictObject(
       .meta({ description: 'Where calls come from.', maxItems: MAX_ENTRIES }),
     destinations: z
       .array(destinationSchema, 'must be a list of destinations')
-      .default([])
+      .prefault([])
       .meta({ description: 'Where events go.', maxItems: MAX_ENTRIES }),
     audiences: z.array(audienceSchema, 'must be a list of audiences').default([]).meta({
       description: 'Conditions on users, whose members destinations are told.',

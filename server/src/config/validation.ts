@@ -7,7 +7,8 @@ import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../
 import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
 import { type ComputationIssue, type ComputationSurroundings, computationIssues } from './computations.ts';
-import { configFileSchema, destinationSchema, sourceSchema } from './schema.ts';
+import { destinationSchema } from './destination-schema.ts';
+import { configFileSchema, sourceSchema } from './schema.ts';
 
 type Issue = z.core.$ZodIssue;
 

@@ -24,7 +24,6 @@ const DESTINATION: DestinationRecord = {
     endpoints: [{ url: 'https://crm.example/', headers: { Authorization: 'Bearer 0123456789' } }],
     sharedSecret: 'the-shared-secret',
     format: 'documented',
-    success: 'any',
   },
 };
 const TOKEN: TokenRecord = { name: 'ci', role: 'editor', digest: 'd1g3st', hint: 'abcd', createdAt: 0 };
@@ -82,6 +81,7 @@ describe('the changes of a wish', () => {
           ...DESTINATION,
           settings: {
             ...DESTINATION.settings,
+            success: 'any',
             endpoints: [
               { url: 'https://crm.example/', headers: { Authorization: { set: true, hint: '6789' } } },
             ],
@@ -115,13 +115,13 @@ describe('the changes of a wish', () => {
   });
 
   test('leave in the trail the fields alone that differ, however deep they are', () => {
-    const { settings } = DESTINATION;
-    const stored = { ...DESTINATION, settings: { ...settings, filter: { types: ['track' as const] } } };
+    const stored = { ...DESTINATION, filter: { types: ['track' as const] } };
     const now = { ...NOW, destinations: [{ ...stored, id: 1, version: 3 }] };
     const wish = {
       ...stored,
       enabled: false,
-      settings: { ...settings, filter: { types: ['identify' as const] }, concurrency: 3 },
+      filter: { types: ['identify' as const] },
+      concurrency: 3,
     };
     const { audit = [] } = diffRecords({ destinations: [wish] }, now, AUTHOR);
     expect(audit[0]).toMatchObject({

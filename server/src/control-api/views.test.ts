@@ -47,7 +47,6 @@ const STORED: DestinationRecord = {
     sharedSecret: 'the-shared-secret',
     signingSecrets: ['the-first-secret-1111', 'the-second-secret-2222'],
     format: 'documented',
-    success: 'any',
   },
 };
 const MASK = { set: true };

@@ -1,4 +1,5 @@
 import type { AlertRecord, AlertWebhook } from '../model/alert.ts';
+import { type DeliveryPolicy, policyOf } from '../model/delivery-policy.ts';
 import type { Endpoint, WebhookSettings } from '../model/destination.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import {
@@ -49,10 +50,10 @@ export type SourceView = Omit<SourceRecord, 'dedupeWindow' | 'ip' | 'trust'> & {
 /** A destination as the configuration file has it, with a mask in the place of each secret. */
 export type DestinationView<Secret = SecretMask> = Omit<
   DestinationRecord,
-  'settings' | 'pauses' | 'paused' | 'signingKey'
+  'settings' | 'pauses' | 'paused' | 'signingKey' | keyof DeliveryPolicy
 > & {
   readonly paused?: true;
-  readonly settings: MaskedSettings<Secret>;
+  readonly settings: MaskedSettings<Secret> & DeliveryPolicy & Pick<Required<DeliveryPolicy>, 'success'>;
 };
 
 export interface TokenView {
@@ -136,13 +137,15 @@ export function tokenView({
 }
 
 function destinationViewWith<Secret>(
-  { name, type, sources, enabled, paused, settings }: DestinationRecord,
+  { name, type, sources, enabled, paused, settings, ...rest }: DestinationRecord,
   instead: (secret: string) => Secret,
   urlOf: (url: string) => string,
 ): DestinationView<Secret> {
   // Present only while paused: a file without the key neither pauses nor resumes.
   const held = paused === true ? { paused } : {};
-  return { name, type, sources, enabled, ...held, settings: replaceSecrets(settings, instead, urlOf) };
+  const policy = { success: 'any' as const, ...policyOf(rest) };
+  const shown = { ...replaceSecrets(settings, instead, urlOf), ...policy };
+  return { name, type, sources, enabled, ...held, settings: shown };
 }
 
 /** An audience or computed trait as the configuration file has it. */
@@ -239,7 +242,7 @@ function webhookView<Secret>(
 
 function destinationSettings({ url, headers, signingSecrets }: AlertWebhook): WebhookSettings {
   const secrets = signingSecrets === undefined ? {} : { signingSecrets };
-  return { endpoints: [{ url, headers }], ...secrets, format: 'documented', success: 'any' };
+  return { endpoints: [{ url, headers }], ...secrets, format: 'documented' };
 }
 
 /** An alert from a request, with stored secrets in the place of their masks, as `unmaskSecrets` does it for destinations. */

@@ -16,8 +16,8 @@ const crm: Destination = {
   settings: {
     endpoints: ['a', 'b', 'c'].map((host) => ({ url: `http://${host}/`, headers: {} })),
     format: 'documented',
-    success: 'each',
   },
+  success: 'each',
 };
 const [first, second, third] = lanesOf(crm).map(({ id }) => id) as [number, number, number];
 
@@ -31,7 +31,7 @@ describe('the workers of a destination', () => {
   });
 
   it('are one with success: any', () => {
-    const any: Destination = { ...crm, settings: { ...crm.settings, success: 'any' } };
+    const any: Destination = { ...crm, success: 'any' };
     expect(lanesOf(any)).toEqual([any]);
     expect(laneAt(any, 0)).toBe(any);
     expect(laneAt(any, 1).settings.endpoints).toEqual([crm.settings.endpoints[1]]);

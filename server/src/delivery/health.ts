@@ -1,5 +1,5 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
-import type { WebhookSettings } from '../model/destination.ts';
+import type { DeliveryPolicy } from '../model/delivery-policy.ts';
 import type { Position } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
@@ -443,14 +443,16 @@ export function shareOf({ id }: { readonly id: number }, { nodes, place }: NodeS
   return { nodes, place: (place + id) % nodes };
 }
 
+type RequestLimits = Pick<DeliveryPolicy, 'rateLimit' | 'concurrency'>;
+
 /**
  * The limits of one node, so that those of all nodes together are the limits of the settings. A concurrency below the number of
  * nodes leaves some without any: these have 0.
  */
 export function limitsOfShare(
-  { rateLimit, concurrency }: Pick<WebhookSettings, 'rateLimit' | 'concurrency'>,
+  { rateLimit, concurrency }: RequestLimits,
   { nodes, place }: NodeShare,
-): Pick<WebhookSettings, 'rateLimit' | 'concurrency'> {
+): RequestLimits {
   const rest = concurrency === undefined ? 0 : concurrency % nodes;
   return {
     ...(rateLimit === undefined ? {} : { rateLimit: rateLimit / nodes }),
@@ -468,7 +470,7 @@ export function limitsOfShare(
 export class DestinationRateLimiter implements OpenRequests {
   readonly #clock: Clock;
   readonly #onAvailable: () => void;
-  #settings: Pick<WebhookSettings, 'rateLimit' | 'concurrency'> = {};
+  #settings: RequestLimits = {};
   /** By the place of the endpoint. */
   readonly #openByPlace: number[] = [];
   #openRequests = 0;
@@ -488,7 +490,7 @@ export class DestinationRateLimiter implements OpenRequests {
   }
 
   /** `share`: the part of this node in the limits. */
-  configure(settings: WebhookSettings, share: NodeShare): void {
+  configure(settings: RequestLimits, share: NodeShare): void {
     this.#settings = limitsOfShare(settings, share);
     // The old rate must not delay the first rounds at the new one.
     this.#cancelTimer?.();

@@ -260,7 +260,7 @@ export function sendTestDelivery(
   destination: Destination,
   dependencies: TestDependencies,
 ): Promise<TestAttempt[]> {
-  const each = { ...destination, settings: { ...destination.settings, success: 'each' as const } };
+  const each = { ...destination, success: 'each' as const };
   return Promise.all(
     lanesOf(each).map((endpoint, place) => testEndpoint(event, { endpoint, place }, dependencies)),
   );

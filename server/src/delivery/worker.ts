@@ -128,7 +128,7 @@ export class DestinationWorker {
     this.#reporter = new HealthReporter(destination.name, dependencies.logger, dependencies.clock);
     this.#loader = new BacklogLoader(destination, dependencies);
     this.#rateLimiter = new DestinationRateLimiter(dependencies.clock, () => this.#sendReady());
-    this.#rateLimiter.configure(destination.settings, this.#share);
+    this.#rateLimiter.configure(destination, this.#share);
     this.#roundDependencies = {
       type: dependencies.type,
       transport: dependencies.transport,
@@ -161,7 +161,7 @@ export class DestinationWorker {
   configure(destination: Destination): void {
     const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
-    if (isChanged) this.#rateLimiter.configure(destination.settings, this.#share);
+    if (isChanged) this.#rateLimiter.configure(destination, this.#share);
     if (isChanged) this.#endRests();
     if (isChanged) this.#tracker.settingsChanged(this.#dependencies.clock.monotonic());
     if (isChanged && !this.#tracker.isClosed) this.#giveBackProbe(0);
@@ -172,7 +172,7 @@ export class DestinationWorker {
   /** The number of nodes that deliver has changed. */
   shareChanged(): void {
     this.#share = shareOf(this.#destination, this.#dependencies.share());
-    this.#rateLimiter.configure(this.#destination.settings, this.#share);
+    this.#rateLimiter.configure(this.#destination, this.#share);
     this.#sendReady();
     this.#load();
   }

@@ -17,7 +17,7 @@ import { CommitQueue, type QueuedRequest } from './commit-queue.ts';
 
 const NOW = 1_700_000_000_000;
 const source = sourceWith({ writeKeys: ['k'] });
-const settings = { endpoints: [], format: 'documented', success: 'any' } as const;
+const settings = { endpoints: [], format: 'documented' } as const;
 const crm: Destination = {
   id: 7,
   name: 'crm',

@@ -1,4 +1,4 @@
-import type { CallType } from './event.ts';
+import type { DeliveryPolicy } from './delivery-policy.ts';
 import type { Pause } from './pause.ts';
 import type { SigningKey } from './signing-key.ts';
 
@@ -22,25 +22,10 @@ export interface WebhookSettings {
   /** Adds a signature that receivers verify without a secret, with the public key of the destination. Absent: false. */
   readonly publicSignature?: boolean;
   readonly format: 'documented' | 'canonical';
-  /** `any`: a delivery needs one accepted request. `each`: every endpoint is a delivery of its own. */
-  readonly success: 'any' | 'each';
-  /** Selects events; absent for all events of its sources. */
-  readonly filter?: EventFilter;
-  /** Requests per second that each URL gets at most. */
-  readonly rateLimit?: number;
-  /** Requests under way at once to each URL at most. */
-  readonly concurrency?: number;
-}
-
-/** An event passes when it passes every part that is given. */
-export interface EventFilter {
-  readonly types?: readonly CallType[];
-  /** Names of track calls; a `*` at the end stands for any rest. Other calls have no such name, and pass. */
-  readonly events?: readonly string[];
 }
 
 /** Where events go. */
-export interface Destination {
+export interface Destination extends DeliveryPolicy {
   /** Given by the store when it first sees the name; never reused. */
   readonly id: number;
   readonly name: string;
@@ -61,11 +46,8 @@ export interface Destination {
 }
 
 /** Whether changes of audiences and computed traits, which are identify events, come to a destination that these name. */
-export function hearsOfComputations({
-  enabled,
-  settings,
-}: Pick<Destination, 'enabled' | 'settings'>): boolean {
-  return enabled && settings.filter?.types?.includes('identify') !== false;
+export function hearsOfComputations({ enabled, filter }: Pick<Destination, 'enabled' | 'filter'>): boolean {
+  return enabled && filter?.types?.includes('identify') !== false;
 }
 
 /** The states of a destination. It is in the first that holds. spec/specification.md, "State of a destination". */

@@ -12,8 +12,10 @@ const LANE_STEP = 2 ** 24;
  * waits for another or is tried again because of another. The id of the first lane is that of the destination.
  */
 export function lanesOf(destination: Destination): readonly Destination[] {
-  const { endpoints, success } = destination.settings;
-  return success === 'any' ? [destination] : endpoints.map((_, place) => laneAt(destination, place));
+  const { settings, success } = destination;
+  return success !== 'each'
+    ? [destination]
+    : settings.endpoints.map((_, place) => laneAt(destination, place));
 }
 
 /**
@@ -22,12 +24,13 @@ export function lanesOf(destination: Destination): readonly Destination[] {
  */
 export function laneAt(destination: Destination, place: number): Destination {
   const { settings } = destination;
-  if (place === 0 && settings.success === 'any') return destination;
+  if (place === 0 && destination.success !== 'each') return destination;
   const endpoints = settings.endpoints.slice(place, place + 1);
   return {
     ...destination,
     id: destination.id + place * LANE_STEP,
-    settings: { ...settings, endpoints, success: 'any' },
+    success: 'any',
+    settings: { ...settings, endpoints },
   };
 }
 

@@ -63,10 +63,12 @@ export interface StreamOptions {
 }
 
 /** Masked URLs of the endpoints of a delivery: those it was sent to, and those it is to be sent to. */
-function endpointsOf(delivery: DeliveryHistory, { settings }: Destination): Set<string> {
-  const { endpoints, success } = settings;
+function endpointsOf(
+  delivery: DeliveryHistory,
+  { settings: { endpoints }, success }: Destination,
+): Set<string> {
   const place = endpointIndexOfLane(delivery.destination);
-  const wanted = success === 'any' && place === 0 ? endpoints : endpoints.slice(place, place + 1);
+  const wanted = success !== 'each' && place === 0 ? endpoints : endpoints.slice(place, place + 1);
   const urls = new Set([
     ...wanted.map(({ url }) => url),
     ...delivery.attempts.map(({ endpoint }) => endpoint),

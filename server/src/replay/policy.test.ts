@@ -9,9 +9,9 @@ import { CURSOR_END } from './selection.ts';
 const endpoints = [1, 2].map((n) => ({ url: `http://e${n}/`, headers: {} }));
 const crm: Destination = {
   ...{ id: 3, name: 'crm', type: 'webhooks', sources: ['site'], enabled: true, version: 1 },
-  settings: { endpoints, format: 'documented', success: 'any' },
+  settings: { endpoints, format: 'documented' },
 };
-const each: Destination = { ...crm, settings: { ...crm.settings, success: 'each' } };
+const each: Destination = { ...crm, success: 'each' };
 const replay: Replay = {
   ...{ id: 'r', destination: 'crm', from: 0, to: 9, rate: 1000, state: 'running', createdAt: 0, by: 'ci' },
   preview: { count: 5, bytes: 500, isExact: true },

@@ -32,7 +32,7 @@ const settings = (sources: readonly string[], destinations: readonly string[]): 
     type: 'webhooks',
     sources: [...sources],
     enabled: true,
-    settings: { endpoints: [], format: 'documented', success: 'any' },
+    settings: { endpoints: [], format: 'documented' },
     version: 1,
   })),
   alerts: [],
@@ -191,7 +191,7 @@ class Watched {
           type: 'webhooks',
           sources: ['web'],
           enabled: true,
-          settings: { endpoints: [], format: 'documented', success: 'any' },
+          settings: { endpoints: [], format: 'documented' },
         },
       ],
     });

@@ -103,9 +103,11 @@ class DeliveryViews {
   }
 
   #endpointOf(lane: number): { readonly endpoint?: string } {
-    const settings = this.#destinations.get(this.#names.destination(lane))?.settings;
+    const destination = this.#destinations.get(this.#names.destination(lane));
     const endpoint =
-      settings?.success === 'each' ? settings.endpoints[endpointIndexOfLane(lane)]?.url : undefined;
+      destination?.success === 'each'
+        ? destination.settings.endpoints[endpointIndexOfLane(lane)]?.url
+        : undefined;
     return endpoint === undefined ? {} : { endpoint: maskUrl(endpoint) };
   }
 

@@ -73,7 +73,7 @@ export class RouteIndex {
 
   /** Whether plans depend on the event even without integrations. */
   get isFiltered(): boolean {
-    return this.#routes.some(({ destination }) => destination.settings.filter !== undefined);
+    return this.#routes.some(({ destination }) => destination.filter !== undefined);
   }
 
   /** The plan of an event by the filters and its integrations object. */
@@ -107,7 +107,7 @@ export class RouteIndex {
   }
 
   #addNames(route: Route): void {
-    for (const pattern of new Set(route.destination.settings.filter?.events)) {
+    for (const pattern of new Set(route.destination.filter?.events)) {
       const isBeginning = pattern.endsWith('*');
       const lists = isBeginning ? this.#byBeginning : this.#byEvent;
       const key = isBeginning ? pattern.slice(0, -1) : pattern;
@@ -199,10 +199,10 @@ export class RouteIndex {
     if (set === undefined) {
       const reasons = new Map<number, SkipReason>();
       for (const { destination } of this.#routes) {
-        const { id, enabled, type, settings } = destination;
+        const { id, enabled, type, filter } = destination;
         if (!enabled) reasons.set(id, 'destination_disabled');
         else if (off.includes(type)) reasons.set(id, 'integrations');
-        else if (settings.filter !== undefined) reasons.set(id, 'filtered');
+        else if (filter !== undefined) reasons.set(id, 'filtered');
       }
       set = reasons;
       this.#skipSets.set(key, set);
@@ -216,7 +216,7 @@ function skipOf({ destination: { id } }: Route, reason: SkipReason): Skip {
 }
 
 /** Whether an enabled destination takes every event of a type. Only track calls have a name that filters look at. */
-function takesAll({ enabled, settings: { filter } }: Destination, type: Event['type']): boolean {
+function takesAll({ enabled, filter }: Destination, type: Event['type']): boolean {
   if (!enabled) return false;
   if (filter === undefined) return true;
   if (filter.types !== undefined && (type === 'delete' || !filter.types.includes(type))) return false;
@@ -224,7 +224,7 @@ function takesAll({ enabled, settings: { filter } }: Destination, type: Event['t
 }
 
 /** Whether an enabled destination takes track calls by their names. */
-function takesNames({ enabled, settings: { filter } }: Destination): boolean {
+function takesNames({ enabled, filter }: Destination): boolean {
   return enabled && filter?.events !== undefined && (filter.types?.includes('track') ?? true);
 }
 

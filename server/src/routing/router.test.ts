@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { AudienceDefinition } from '../model/definition.ts';
-import type { Destination, EventFilter } from '../model/destination.ts';
+import type { EventFilter } from '../model/delivery-policy.ts';
+import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { JsonObject } from '../model/json.ts';
 import { destinationOfLane, lanesOf } from '../model/lane.ts';
@@ -22,7 +23,7 @@ function destination(name: string, over: Partial<Destination> = {}): Destination
     sources: ['website'],
     enabled: true,
     version: 1,
-    settings: { endpoints: [], format: 'documented', success: 'any' },
+    settings: { endpoints: [], format: 'documented' },
     ...over,
   };
 }
@@ -40,7 +41,7 @@ function event(integrations: JsonObject, context: JsonObject = {}): Event {
 }
 
 /** The rules of spec/specification.md, "Settings" and "Integrations object", one after the other. */
-function reasonsOf({ enabled, name, settings: { filter } }: Destination, of: Event): string[] {
+function reasonsOf({ enabled, name, filter }: Destination, of: Event): string[] {
   if (!enabled) return ['destination_disabled'];
   if (!isEnabledBy(of.integrations, name, 'Webhooks')) return ['integrations'];
   const isOfType = filter?.types?.some((type) => type === of.type) ?? true;
@@ -138,8 +139,7 @@ describe('a router', () => {
     expect(routes.commonPlan(website)).toEqual(routes.plan(event({}), website));
     expect(routes.commonPlan(website)).toBe(routes.commonPlan(website));
     expect(routes.commonPlan({ ...website, name: 'unknown' })).toEqual({ owed: [], skipped: [] });
-    const { settings } = destination('picky');
-    const picky = destination('picky', { settings: { ...settings, filter: { types: ['page'] } } });
+    const picky = destination('picky', { filter: { types: ['page'] } });
     expect(new Router([...all, picky], { webhooks: 'Webhooks' }).commonPlan(website)).toBeUndefined();
   });
 
@@ -153,8 +153,8 @@ describe('a router', () => {
 
   it('owes an event once for each endpoint where each of them is a delivery of its own', () => {
     const endpoints = [1, 2, 3].map((n) => ({ url: `http://e${n}/`, headers: {} }));
-    const settings = { endpoints, format: 'documented', success: 'each' } as const;
-    const fan = destination('fan', { settings });
+    const settings = { endpoints, format: 'documented' } as const;
+    const fan = destination('fan', { settings, success: 'each' });
     const { owed } = plan([fan], event({}));
     expect(owed).toEqual(lanesOf(fan));
     expect(owed.map((lane) => lane.settings.endpoints)).toEqual(endpoints.map((endpoint) => [endpoint]));
@@ -178,8 +178,7 @@ describe('a router', () => {
     ['its name is wanted and its type is not', { types: ['page'], events: ['A'] }, { event: 'A' }, false],
     ['the filter says nothing', {}, { event: 'A' }, true],
   ])('with a filter, when %s', (_situation, filter, of, owed) => {
-    const settings = { endpoints: [], format: 'documented', success: 'any', filter } as const;
-    const picky = destination('picky', { settings });
+    const picky = destination('picky', { filter });
     expect(plan([picky], { ...event({}), ...of })).toEqual(
       owed
         ? { owed: [picky], skipped: [] }
@@ -188,10 +187,8 @@ describe('a router', () => {
   });
 
   describe('with a thousand filters', () => {
-    const settingsOf = (filter: EventFilter) =>
-      ({ endpoints: [], format: 'documented', success: 'any', filter }) as const;
     const many = Array.from({ length: 1000 }, (_, n) =>
-      destination(`d${n}`, { settings: settingsOf({ events: [`Event ${n}`] }) }),
+      destination(`d${n}`, { filter: { events: [`Event ${n}`] } }),
     );
     const routes = new Router(many, { webhooks: 'Webhooks' });
     const named = (name: string, integrations: JsonObject = {}) =>
@@ -239,9 +236,7 @@ describe('a router', () => {
           const types = pick(2) > 0 ? { types: some(['track', 'page'] as const) } : {};
           const filter = pick(4) > 0 ? { ...events, ...types } : undefined;
           const name = ['a', '__proto__', 'All', 'Webhooks', 'e'][n]!;
-          const { settings } = destination(name);
-          const all = { ...settings, ...(filter === undefined ? {} : { filter }) };
-          return destination(name, { settings: all, enabled: pick(5) > 0 });
+          return destination(name, { ...(filter === undefined ? {} : { filter }), enabled: pick(5) > 0 });
         });
         const integrations = JSON.parse(
           `{${some(['a', '__proto__', 'All', 'Webhooks', 'all', 'x'])
@@ -299,7 +294,7 @@ describe('an event of an audience', () => {
   it('heeds what any event does: enabled, integrations, filter', () => {
     const crm = destination('crm', { sources: [] });
     const filter: EventFilter = { types: ['track'] };
-    const filtered = { ...crm, settings: { ...crm.settings, filter } };
+    const filtered = { ...crm, filter };
     expect(planned({ destinations: [filtered] })).toEqual([[], [['crm', 'filtered']]]);
     expect(planned({ destinations: [{ ...crm, enabled: false }] })).toEqual([
       [],

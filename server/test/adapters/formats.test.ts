@@ -40,7 +40,6 @@ async function fill(store: Store): Promise<void> {
           endpoints: [{ url: 'https://crm.example/in', headers: { 'X-Team': 'growth' } }],
           sharedSecret: 's3cret',
           format: 'documented',
-          success: 'any',
         },
       },
     ],

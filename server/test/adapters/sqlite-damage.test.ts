@@ -246,7 +246,6 @@ describe('a damaged store', () => {
           settings: {
             endpoints: [{ url: 'https://crm.example/in', headers: {} }],
             format: 'documented',
-            success: 'any',
           },
         },
       ],

@@ -47,7 +47,6 @@ const CRM: DestinationRecord = {
     signingSecrets: [SECRETS.signing],
     publicSignature: true,
     format: 'documented',
-    success: 'any',
   },
   signingKey: { id: 'key-id', privateKey: SECRETS.privateKey, publicKey: 'public-key' },
 };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type DeliveryPolicy, liftPolicy } from '../../src/model/delivery-policy.ts';
 import type { Destination, Endpoint, WebhookSettings } from '../../src/model/destination.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { EndpointHealthStore } from '../../src/ports/delivery-queue.ts';
@@ -7,10 +8,13 @@ import { CRM, destination, START, World } from './world.ts';
 
 const URLS = ['http://a/', 'http://b/?token=s3cret'] as const;
 
-function both(more: Partial<WebhookSettings> = {}, parts: Partial<Destination> = {}): Destination {
+function both(
+  more: Partial<WebhookSettings & DeliveryPolicy> = {},
+  parts: Partial<Destination> = {},
+): Destination {
   const endpoints: Endpoint[] = URLS.map((url) => ({ url, headers: {} }));
   return destination(1, 'crm', {
-    settings: { endpoints, format: 'documented', success: 'any', ...more },
+    ...liftPolicy({ settings: { endpoints, format: 'documented' as const, ...more } }),
     ...parts,
   });
 }

@@ -73,7 +73,6 @@ describe('a destination', () => {
           { url: 'http://quick/', headers: {} },
         ],
         format: 'documented',
-        success: 'any',
       },
     });
     const world = await World.open({

@@ -9,8 +9,7 @@ import { DOWN, OK } from './fake-endpoints.ts';
 import { CRM, destination, World } from './world.ts';
 
 function limited(id: number, limits: { rateLimit?: number; concurrency?: number }) {
-  const { settings } = destination(id, `limited-${id}`);
-  return destination(id, `limited-${id}`, { settings: { ...settings, ...limits } });
+  return destination(id, `limited-${id}`, limits);
 }
 
 describe('nodes that deliver together', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type DeliveryPolicy, liftPolicy } from '../../src/model/delivery-policy.ts';
 import type { WebhookSettings } from '../../src/model/destination.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { seeded } from '../support/seeded.ts';
@@ -8,10 +9,10 @@ import { CRM, destination, START, World } from './world.ts';
 const FIRST = 'http://first/';
 const SECOND_URL = 'http://second/';
 
-function two(settings: Partial<WebhookSettings> = {}) {
+function two(settings: Partial<WebhookSettings & DeliveryPolicy> = {}) {
   const endpoints = [FIRST, SECOND_URL].map((url) => ({ url, headers: {} }));
   return destination(1, 'two', {
-    settings: { endpoints, format: 'documented', success: 'any', ...settings },
+    ...liftPolicy({ settings: { endpoints, format: 'documented' as const, ...settings } }),
   });
 }
 
@@ -72,7 +73,7 @@ describe('an endpoint that answers 429 or 503 with Retry-After', () => {
 
   it('keeps to the rate limit of its settings afterwards', async () => {
     let isOver = false;
-    const limited = destination(1, 'crm', { settings: { ...CRM.settings, rateLimit: 20 } });
+    const limited = destination(1, 'crm', { rateLimit: 20 });
     const world = await World.open({ destinations: [limited], behave: () => (isOver ? OK : wait(5)) });
     await world.accept(200);
     await world.clock.pass(4 * SECOND);

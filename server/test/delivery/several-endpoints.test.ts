@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type DeliveryPolicy, liftPolicy } from '../../src/model/delivery-policy.ts';
 import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { DOWN, HANGS, OK, type Reply } from './fake-endpoints.ts';
@@ -8,10 +9,14 @@ const PLACES = [0, 1, 2, 3, 4];
 const urlOf = (place: number) => `http://e${place}/`;
 const placeOf = (url: string) => PLACES.findIndex((place) => urlOf(place) === url);
 
-function several(count: number, settings: Partial<WebhookSettings>, more: Partial<Destination> = {}) {
+function several(
+  count: number,
+  settings: Partial<WebhookSettings & DeliveryPolicy>,
+  more: Partial<Destination> = {},
+) {
   const endpoints = PLACES.slice(0, count).map((place) => ({ url: urlOf(place), headers: {} }));
   return destination(1, 'several', {
-    settings: { endpoints, format: 'documented', success: 'any', ...settings },
+    ...liftPolicy({ settings: { endpoints, format: 'documented' as const, ...settings } }),
     ...more,
   });
 }
@@ -31,7 +36,7 @@ function words(length: number): string[] {
 }
 
 /** A world in which each endpoint replies to each event as its word says. */
-async function spelled(success: WebhookSettings['success']): Promise<World> {
+async function spelled(success: 'any' | 'each'): Promise<World> {
   const asked = new Map<string, number>();
   return World.open({
     destinations: [several(5, { success })],

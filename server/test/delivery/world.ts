@@ -31,7 +31,7 @@ export function destination(id: number, name: string, more: Partial<Destination>
     sources: ['website'],
     enabled: true,
     version: 1,
-    settings: { endpoints: [{ url: `http://${name}/`, headers: {} }], format: 'documented', success: 'any' },
+    settings: { endpoints: [{ url: `http://${name}/`, headers: {} }], format: 'documented' },
     ...more,
   };
 }

@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Computation } from '../../src/model/definition.ts';
-import { type Destination, type EventFilter, hearsOfComputations } from '../../src/model/destination.ts';
+import type { EventFilter } from '../../src/model/delivery-policy.ts';
+import { type Destination, hearsOfComputations } from '../../src/model/destination.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { Json } from '../../src/model/json.ts';
 import { AUDIENCES_SOURCE, type Source } from '../../src/model/settings.ts';
@@ -110,9 +111,7 @@ class World {
 
   /** Lets a destination have other events than before. */
   #filter(name: DestinationName, filter: EventFilter): Promise<void> {
-    return this.#setDestinations((one) =>
-      one.name === name ? { ...one, settings: { ...one.settings, filter } } : one,
-    );
+    return this.#setDestinations((one) => (one.name === name ? { ...one, filter } : one));
   }
 
   async #setDestinations(change: (one: Destination) => Destination): Promise<void> {
@@ -536,7 +535,7 @@ function keyOfId(id: string): number {
 }
 
 function destinationOf(name: DestinationName, nth: number): Destination {
-  const settings = { endpoints: [], format: 'documented', success: 'any' } as const;
+  const settings = { endpoints: [], format: 'documented' } as const;
   return { id: nth + 1, name, type: 'webhooks', sources: [], enabled: true, version: 1, settings };
 }
 

@@ -50,7 +50,6 @@ export async function courseOf(
     settings: {
       endpoints: [{ url, headers: {} }],
       format: 'documented',
-      success: 'any',
       sharedSecret: 's',
       ...settings,
     },

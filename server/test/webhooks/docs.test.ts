@@ -8,6 +8,7 @@ import {
 } from '../../src/adapters/http-client/client.ts';
 import { MAX_KEPT_BODY } from '../../src/adapters/http-client/connection.ts';
 import { MAX_INTERIM_RESPONSES } from '../../src/adapters/http-client/response-parser.ts';
+import { webhookDestinationSettings } from '../../src/config/destination-schema.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import {
   FAILURE_THRESHOLD,
@@ -26,7 +27,7 @@ import {
   RETRY_DELAYS,
 } from '../../src/delivery/round.ts';
 import { REQUEST_TIMEOUT, signBody } from '../../src/destinations/webhooks/destination.ts';
-import { RESERVED_HEADERS, webhookSettingsSchema } from '../../src/destinations/webhooks/settings.ts';
+import { RESERVED_HEADERS } from '../../src/destinations/webhooks/settings.ts';
 import { RETRY_WINDOW } from '../../src/model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { FailureReason } from '../../src/ports/http-client.ts';
@@ -191,7 +192,7 @@ describe('docs/reference/webhooks.md', () => {
 
   it('has every setting, and no other', () => {
     const rows = table(webhooks, 'setting', 'default').map(([setting]) => code(setting));
-    expect(rows.sort()).toEqual(Object.keys(webhookSettingsSchema.shape).sort());
+    expect(rows.sort()).toEqual(Object.keys(webhookDestinationSettings.shape).sort());
   });
 
   it('has every reserved header', () => {

@@ -1,3 +1,4 @@
+import { liftPolicy, withPolicyInSettings } from '../../model/delivery-policy.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
 import { maskUrl } from '../../model/secrets.ts';
 import { StorageError } from '../../ports/event-log.ts';
@@ -15,8 +16,9 @@ export function sealRecord(
   key: string | undefined,
   { kind, name, record }: { readonly kind: string; readonly name: string; readonly record: object },
 ): string {
-  if (key === undefined) return JSON.stringify(record);
-  const document = mapSecrets(kind, record as JsonObject, (value, path) =>
+  const written = kind === 'destination' ? withPolicyInSettings(record as WrittenDestination) : record;
+  if (key === undefined) return JSON.stringify(written);
+  const document = mapSecrets(kind, written as JsonObject, (value, path) =>
     typeof value === 'string' ? seal.seal(key, value, placeOf(kind, name, path)) : value,
   );
   return JSON.stringify(document);
@@ -28,9 +30,15 @@ export function openRecord(
   { kind, name, document }: { readonly kind: string; readonly name: string; readonly document: string },
   // biome-ignore lint/suspicious/noExplicitAny: what is stored is what was given to be stored
 ): any {
-  return mapSecrets(kind, JSON.parse(document), (value, path) =>
+  const opened = mapSecrets(kind, JSON.parse(document), (value, path) =>
     isSealed(value) ? openSecret(seal, value, { kind, name, path }) : value,
   );
+  return kind === 'destination' ? liftPolicy(opened as unknown as WrittenDestination) : opened;
+}
+
+/** Documents have the policy of a destination among its settings, as versions before there was a second type of destination stored it. */
+interface WrittenDestination {
+  readonly settings: object;
 }
 
 /**

@@ -88,10 +88,9 @@ interface Sending {
 
 function requestViews(event: StoredEvent, { destination, lane, at }: Sending, type: DestinationType) {
   const place = endpointIndexOfLane(lane);
-  const { settings } = destination;
   // The lane itself, or the destination where it has lost its lanes since.
-  const sender = settings.success === 'each' ? laneAt(destination, place) : destination;
-  const first = settings.success === 'each' ? place : 0;
+  const sender = destination.success === 'each' ? laneAt(destination, place) : destination;
+  const first = destination.success === 'each' ? place : 0;
   const all = (1 << sender.settings.endpoints.length) - 1;
   const masked = destinationView(destination).settings.endpoints;
   return type

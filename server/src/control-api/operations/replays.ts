@@ -236,7 +236,7 @@ function expectedRate(
   { destinations }: SettingsSnapshot,
 ): number {
   const found = destinations.find(({ name }) => name === destination);
-  return Math.min(rate, found?.settings.rateLimit ?? rate);
+  return Math.min(rate, found?.rateLimit ?? rate);
 }
 
 function redeliveryView({ state, reason }: NonNullable<Replay['redelivers']>) {

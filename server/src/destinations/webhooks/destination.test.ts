@@ -42,7 +42,7 @@ function destination(settings: Partial<Destination['settings']>): Destination {
     type: 'webhooks',
     sources: ['website'],
     enabled: true,
-    settings: { endpoints, format: 'documented', success: 'any', ...settings },
+    settings: { endpoints, format: 'documented', ...settings },
     version: 1,
   };
 }
@@ -63,7 +63,7 @@ describe('webhooks', () => {
       const all = { ...destination({ endpoints: same }), id };
       const wanted = { endpoints: 0b11111, now: NOW };
       const ofAny = webhooks.requests(written(event), all, wanted).map(({ request }) => request.pool);
-      const each = { ...all, settings: { ...all.settings, success: 'each' as const } };
+      const each = { ...all, success: 'each' as const };
       const ofLanes = lanesOf(each).flatMap((lane) => webhooks.requests(written(event), lane, wanted));
       expect(ofLanes.map(({ request }) => request.pool)).toEqual(ofAny);
       return ofAny;

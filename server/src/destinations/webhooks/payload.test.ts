@@ -205,7 +205,7 @@ describe('a delete notification', () => {
     } as Event;
     const bytes = '{"type":"delete","userId":"u\\"1","timestamp":"t"}';
     expect(serializePayload(event, format)).toBe(bytes);
-    const settings = { endpoints: [{ url: 'https://x', headers: {} }], format, success: 'any' } as const;
+    const settings = { endpoints: [{ url: 'https://x', headers: {} }], format } as const;
     const destination: Destination = {
       ...{ id: 1, name: 'd', sources: [], enabled: true, version: 1 },
       type: 'webhooks',

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import type { WebhookSettings } from '../../model/destination.ts';
-import { CALL_TYPES } from '../../model/event.ts';
 import { isObject } from '../../model/json.ts';
 import { hasMaskedValue } from '../../model/secrets.ts';
 
@@ -145,56 +144,12 @@ const endpoint = z
 /** Two are enough to replace one while receivers know either. spec/specification.md, "Standard Webhooks signature". */
 const MAX_SIGNING_SECRETS = 2;
 
-/** The most names that a filter may have, because it is checked for every event. */
-const MAX_EVENT_NAMES = 100;
-
-/** The highest rate limit, in requests per second. A faster endpoint needs none. */
-const MAX_RATE = 100_000;
-
-/** The concurrency that a worker reaches without a cap. A higher cap would have no effect. */
-const MAX_CONCURRENCY = 256;
-
 /** `whsec_` and the base64 of 24 to 64 bytes, which is what the Standard Webhooks specification asks for. */
 const SIGNING_SECRET =
   /^whsec_([A-Za-z0-9+/]{4}){8,20}([A-Za-z0-9+/]{4}([A-Za-z0-9+/]{2}==)?|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 const SIGNING_SECRETS_RULE = 'must be a list of 1 or 2 secrets';
 const SIGNING_SECRET_RULE = 'must be whsec_ followed by the base64 of 24 to 64 bytes';
-const TYPES_RULE = `must be a list of types of calls: ${CALL_TYPES.join(', ')}`;
-const EVENTS_RULE = `must be a list of 1 to ${MAX_EVENT_NAMES} names of track events`;
-const EVENT_RULE = 'must be the name of a track event, or its beginning and *';
-const STAR_RULE = 'must have no * but one at its end, which stands for any rest';
-const RATE_RULE = `must be a whole number of requests a second, from 1 to ${MAX_RATE}`;
-const CONCURRENCY_RULE = `must be a whole number of requests, from 1 to ${MAX_CONCURRENCY}`;
-
-const filter = z
-  .strictObject(
-    {
-      types: z
-        .array(z.enum(CALL_TYPES, `must be one of ${CALL_TYPES.join(', ')}`), TYPES_RULE)
-        .min(1, TYPES_RULE)
-        .exactOptional()
-        .meta({ description: 'Only calls of these types. All types when absent.' }),
-      events: z
-        .array(
-          z
-            .string(EVENT_RULE)
-            .min(1, EVENT_RULE)
-            .regex(/^[^*]*\*?$/, STAR_RULE),
-          EVENTS_RULE,
-        )
-        .min(1, EVENTS_RULE)
-        .max(MAX_EVENT_NAMES, EVENTS_RULE)
-        .exactOptional()
-        .meta({
-          description:
-            'Of track calls only those of these events, such as Order Placed; a * at the end stands for any rest. Case matters.',
-        }),
-    },
-    'must be a mapping of types and events',
-  )
-  .meta({ description: 'Which events it gets. The others are skipped, with the reason filtered.' });
-
 const ENDPOINTS_RULE = `must be a list of 1 to ${MAX_ENDPOINTS} endpoints`;
 const SECRET_RULE = 'must be text of at least 1 character';
 
@@ -249,22 +204,6 @@ export const webhookSettingsSchema = z
         .meta({
           description:
             'The body: the documented fields of the type, or the whole event as received after normalisation.',
-        }),
-      success: z.enum(['any', 'each'], 'must be any or each').default('any').meta({
-        description: 'any: one accepted request ends the delivery. each: every URL is a delivery of its own.',
-      }),
-      filter: filter.exactOptional(),
-      rateLimit: z.int(RATE_RULE).min(1, RATE_RULE).max(MAX_RATE, RATE_RULE).exactOptional().meta({
-        description:
-          'The most requests a second that each URL gets, retries among them. Unlimited when absent.',
-      }),
-      concurrency: z
-        .int(CONCURRENCY_RULE)
-        .min(1, CONCURRENCY_RULE)
-        .max(MAX_CONCURRENCY, CONCURRENCY_RULE)
-        .exactOptional()
-        .meta({
-          description: `The most requests that each URL has to answer at once. When absent it adapts, up to ${MAX_CONCURRENCY}.`,
         }),
     },
     'must be a mapping with endpoints',

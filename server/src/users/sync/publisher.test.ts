@@ -15,7 +15,7 @@ const SOURCE = sourceWith({ name: 'audiences', id: 9, writeKeys: [] });
 
 const CRM: Destination = {
   ...{ id: 3, name: 'crm', type: 'webhooks', sources: [], enabled: true, version: 1 },
-  settings: { endpoints: [], format: 'documented', success: 'any' },
+  settings: { endpoints: [], format: 'documented' },
 };
 
 function entry(sequence: number): OutboxEntry {

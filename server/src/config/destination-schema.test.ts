@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { findOversizedPart, RESERVED_HEADERS, urlProblem, webhookSettingsSchema } from './settings.ts';
+import { findOversizedPart, RESERVED_HEADERS, urlProblem } from '../destinations/webhooks/settings.ts';
+import { webhookDestinationSettings } from './destination-schema.ts';
 
 /** Path and message of everything that is wrong with these settings. */
 function problemsIn(settings: unknown): { path: string; message: string }[] {
-  const issues = webhookSettingsSchema.safeParse(settings).error?.issues ?? [];
+  const issues = webhookDestinationSettings.safeParse(settings).error?.issues ?? [];
   return issues.map(({ path, message }) => ({ path: path.join('.'), message }));
 }
 
@@ -11,7 +12,7 @@ const one = (headers: Record<string, unknown>) => ({ endpoints: [{ url: 'https:/
 
 describe('settings of a webhooks destination', () => {
   it('need only one endpoint and have defaults for the rest', () => {
-    expect(webhookSettingsSchema.parse({ endpoints: [{ url: 'https://example.com/hook' }] })).toEqual({
+    expect(webhookDestinationSettings.parse({ endpoints: [{ url: 'https://example.com/hook' }] })).toEqual({
       endpoints: [{ url: 'https://example.com/hook', headers: {} }],
       format: 'documented',
       success: 'any',
@@ -28,7 +29,7 @@ describe('settings of a webhooks destination', () => {
       format: 'canonical',
       success: 'each',
     };
-    expect(webhookSettingsSchema.parse(settings)).toEqual(settings);
+    expect(webhookDestinationSettings.parse(settings)).toEqual(settings);
   });
 
   it('take 1 to 5 endpoints and still look into each of too many', () => {
@@ -114,7 +115,7 @@ describe('settings of a webhooks destination', () => {
       rateLimit: 100_000,
       concurrency: 1,
     };
-    expect(webhookSettingsSchema.parse(settings)).toEqual(settings);
+    expect(webhookDestinationSettings.parse(settings)).toEqual(settings);
   });
 
   it.each([23, 65])('take no signing secret of %i bytes', (bytes) => {

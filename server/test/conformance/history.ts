@@ -60,6 +60,18 @@ export function historyConformance(subject: Subject): void {
       expect(seen.map((one) => one?.deliveries.length)).toEqual([1, 0]);
     });
 
+    it('keeps what was accepted without a status, as by a destination that is no endpoint of HTTP', async () => {
+      const [one] = await hold(subject.store, 1);
+      const result = delivered(one!);
+      const outcome = { kind: 'accepted', reason: 'accepted' } as const;
+      const attempts = result.attempts.map((attempt) => ({ ...attempt, endpoint: 'events.jsonl', outcome }));
+      await settle(subject.store, [{ ...result, attempts }]);
+      expect(await delivery(one!)).toMatchObject({
+        ...{ state: 'delivered', attempts: [{ endpoint: 'events.jsonl' }] },
+      });
+      expect((await delivery(one!)).attempts[0]!.outcome).toEqual(outcome);
+    });
+
     it('follows a delivery from hand to disk and back to its end, with every request made', async () => {
       const [one] = await hold(subject.store, 1);
       expect(await delivery(one!)).toEqual({ destination: CRM, state: 'pending', attempts: [] });

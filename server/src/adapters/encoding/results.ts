@@ -1,4 +1,4 @@
-import type { Decision, Delivery } from '../../model/delivery.ts';
+import type { Decision, Delivery, Outcome } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { DeliveryHistory, DeliveryResult, QueueStats } from '../../ports/delivery-queue.ts';
@@ -9,6 +9,12 @@ export const ROW_SPAN = 4096;
 
 /** Latencies are kept in tenths of a millisecond. */
 const LATENCY_UNITS = 10;
+
+/** The outcome of a request that was accepted. Of its status 0 stands for none, as of what is no HTTP. */
+export function acceptedWith(status: number): Outcome {
+  if (status === 0) return { kind: 'accepted', reason: 'accepted' };
+  return { kind: 'accepted', reason: `status_${status}`, status };
+}
 
 /** A request that was accepted. */
 export interface SuccessfulAttempt {

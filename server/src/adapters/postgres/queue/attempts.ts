@@ -3,7 +3,12 @@ import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
 import { ANSWER_ROWS, type AnswerPage, answerPage, type KeptAnswer } from '../../encoding/kept-answers.ts';
-import { decodeAttempts, ROW_SPAN, type SuccessfulAttemptRows } from '../../encoding/results.ts';
+import {
+  acceptedWith,
+  decodeAttempts,
+  ROW_SPAN,
+  type SuccessfulAttemptRows,
+} from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 
 const ADD_URLS: Statement = {
@@ -168,7 +173,7 @@ function toFailed({ position, destination, ...row }: FailedAttemptRow): LoggedAt
 
 function toAccepted({ destination, url, first, at, facts }: AcceptedAttemptRow): LoggedAttempt[] {
   return decodeAttempts(facts, first, at).map(({ position, startedAt, latencyMs, status }) => {
-    const outcome = { kind: 'accepted', reason: `status_${status}`, status } as const;
+    const outcome = acceptedWith(status);
     return { position, destination, attempt: { endpoint: url, startedAt, latencyMs, outcome } };
   });
 }

@@ -11,6 +11,7 @@ import {
   type KeptAnswer,
 } from '../../encoding/kept-answers.ts';
 import {
+  acceptedWith,
   type DeadLetterSet,
   decodeAttempts,
   decodeShared,
@@ -111,7 +112,7 @@ export class SuccessfulAttempts {
     for (const each of this.#withEndpoint.iterate(first - ROW_SPAN, last, first) as Iterable<unknown>) {
       for (const one of attemptsIn(each as SuccessfulAttemptRow)) {
         const { position, destination, endpoint, startedAt, latencyMs, status } = one;
-        const outcome = { kind: 'accepted', reason: `status_${status}`, status } as const;
+        const outcome = acceptedWith(status);
         const of = found.get(position);
         if (of === undefined) continue;
         const attempt = { endpoint: this.#urlOf(endpoint), startedAt, latencyMs, outcome };

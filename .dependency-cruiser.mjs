@@ -12,9 +12,10 @@
  */
 
 const TEST = '\\.test\\.ts$|^server/test/';
-const STAGE = '^server/src/(?!model/|ports/|adapters/|config/)(destinations/[^/]+|[^/]+)/';
-/** What puts the parts together: the files of `server/src` itself, and the configuration. */
-const WIRING = '^server/src/(config/|[^/]+\\.ts$)';
+const STAGE =
+  '^server/src/(?!model/|ports/|adapters/|config/|destinations/(http/|list\\.ts))(destinations/[^/]+|[^/]+)/';
+/** What puts the parts together: the files of `server/src` itself, the list of types, and the configuration. */
+const WIRING = '^server/src/(config/|destinations/list\\.ts$|[^/]+\\.ts$)';
 /** A folder group that is `$1` of the rule's `from`: the same stage, or the same adapter. */
 const OWN = '^server/src/$1/';
 
@@ -29,10 +30,26 @@ export default {
     },
     {
       name: 'ports-import-model-only',
-      comment: 'A port that knows a package or an adapter would make every other adapter know it too.',
+      comment:
+        'A port that knows a package or an adapter would make every other adapter know it too. Settings are described by a schema of zod.',
       severity: 'error',
       from: { path: '^server/src/ports/', pathNot: TEST },
-      to: { pathNot: '^server/src/(model|ports)/' },
+      to: { pathNot: ['^server/src/(model|ports)/', '^node_modules/zod/'] },
+    },
+    {
+      name: 'requests-of-destinations-are-theirs',
+      comment:
+        'What types that send HTTP have in common: requests, signatures, answers. Alerts are wired to it, and no stage knows it.',
+      severity: 'error',
+      from: { path: '^server/src/', pathNot: ['^server/src/destinations/', WIRING, TEST] },
+      to: { path: '^server/src/destinations/http/' },
+    },
+    {
+      name: 'requests-of-destinations-know-no-type',
+      comment: 'A type may use it, so it uses no type.',
+      severity: 'error',
+      from: { path: '^server/src/destinations/http/', pathNot: TEST },
+      to: { path: '^server/src/', pathNot: '^server/src/(model/|ports/|destinations/http/)' },
     },
     {
       name: 'stages-do-not-import-each-other',

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { webhookDestinationSettings } from '../server/src/config/destination-schema.ts';
+import { writtenSettings } from '../server/src/config/destination-schema.ts';
 import { configFileSchema } from '../server/src/config/schema.ts';
 import { readConfigFile } from '../server/src/config/yaml-source.ts';
+import { webhooks } from '../server/src/destinations/webhooks/destination.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const configSchema = readSchema('spec/config.schema.json');
@@ -174,7 +175,7 @@ describe('the JSON schemas and the server', () => {
   it.each(settings)('agree on settings %j: %s', (value, good) => {
     expect({
       schema: fits(settingsSchema, value),
-      server: webhookDestinationSettings.safeParse(value).success,
+      server: writtenSettings(webhooks).safeParse(value).success,
     }).toEqual({
       schema: good,
       server: good,

@@ -7,10 +7,12 @@ import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
 import { apiTypes } from '../console/tools/api-types.ts';
 import manifest from '../server/package.json' with { type: 'json' };
-import { webhookDestinationSettings } from '../server/src/config/destination-schema.ts';
+import { writtenSettings } from '../server/src/config/destination-schema.ts';
 import { configFileSchema } from '../server/src/config/schema.ts';
 import { openApi } from '../server/src/control-api/openapi.ts';
 import { type ControlOperationDependencies, controlOperations } from '../server/src/control-operations.ts';
+import { DESTINATION_TYPES } from '../server/src/destinations/list.ts';
+import { webhooks } from '../server/src/destinations/webhooks/destination.ts';
 import { cliReference } from './cli-reference.ts';
 import { configurationReference } from './configuration-reference.ts';
 import { encoder, encoderLayout } from './encoder.ts';
@@ -27,6 +29,7 @@ const REFERENCE = '\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}';
 /** Operations are only described here and never run, so nothing stands behind them. */
 const NOTHING = {
   store: {},
+  types: DESTINATION_TYPES,
   dispatcher: {},
   settings: {},
   reports: {},
@@ -43,7 +46,7 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
       }),
     ),
   'spec/destinations/webhooks.settings.schema.json': () =>
-    jsonSchema(webhookDestinationSettings, {
+    jsonSchema(writtenSettings(webhooks), {
       title: 'Settings of a Millrace destination of type webhooks',
       description: 'destinations[].settings, in the configuration file and in the control API.',
     }),

@@ -2,14 +2,14 @@ import { uuidv7 } from 'uuidv7';
 import { AlertSender } from './alerts/sender.ts';
 import { AlertService } from './alerts/service.ts';
 import type { Config } from './config/load.ts';
-import {
-  fixedHeaders,
-  requestHeaders,
-  standardWebhooksHeaders,
-} from './destinations/webhooks/destination.ts';
+import { fixedHeaders, requestHeaders } from './destinations/http/headers.ts';
+import { deliveryOutcomeOf } from './destinations/http/outcomes.ts';
+import { standardWebhooksHeaders } from './destinations/http/signatures.ts';
 import type { AlertWebhook } from './model/alert.ts';
-import type { Time } from './model/time.ts';
+import { SecretRedactor, secretsOfEndpoint } from './model/secret-redactor.ts';
+import { SECOND, type Time } from './model/time.ts';
 import type { Clock } from './ports/clock.ts';
+import type { DeliveryOutcome } from './ports/destination-type.ts';
 import type { HttpClient, OutboundRequest } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Mailer } from './ports/mailer.ts';
@@ -33,9 +33,8 @@ export function createAlerts(parts: AlertParts): AlertService {
   const { settings, reports, httpClient, mailer, config, version, clock, options } = parts;
   const { limits, node } = config;
   const sender = new AlertSender({
-    transport: httpClient,
+    post: (webhook, message) => postAlert(webhook, message, { httpClient, clock }),
     mailer,
-    headersFor: alertHeaders,
     speaker: { node, version },
     clock,
   });
@@ -57,6 +56,30 @@ export function createAlerts(parts: AlertParts): AlertService {
     clock,
     logger: options.logger,
   });
+}
+
+const REQUEST_TIMEOUT = 10 * SECOND;
+
+/** No pool of an endpoint of a destination: those have the ids of endpoints, which are positive. */
+const POOL = -1;
+
+/** Sends a message as a delivery is sent, once. Never rejects. */
+function postAlert(
+  webhook: AlertWebhook,
+  message: { readonly id: string; readonly at: Time; readonly bytes: Buffer },
+  { httpClient, clock }: Pick<AlertParts, 'httpClient' | 'clock'>,
+): Promise<DeliveryOutcome> {
+  const request = {
+    url: webhook.url,
+    ...alertHeaders(webhook, message),
+    body: message.bytes,
+    timeout: REQUEST_TIMEOUT,
+    pool: POOL,
+  };
+  const redactor = () => new SecretRedactor(secretsOfEndpoint(webhook, webhook));
+  return new Promise((resolve) =>
+    httpClient.send(request, (received) => resolve(deliveryOutcomeOf(received, request, redactor, clock))),
+  );
 }
 
 /** The headers of a delivery: a receiver verifies alerts with the code that verifies events. */

@@ -23,15 +23,14 @@ import { TokenUseRecorder } from './control-api/token-uses.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
 import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
-import { sendTestDelivery } from './delivery/round.ts';
-import { webhooks } from './destinations/webhooks/destination.ts';
+import { lanesIn, openSenders, previews, routerFor, type Senders, targetsIn } from './destination-wiring.ts';
+import { DESTINATION_TYPES } from './destinations/list.ts';
 import { TurnScheduler } from './http/admission.ts';
 import { indexWriteKeys } from './ingest/calls.ts';
 import { SourceRateLimiter } from './ingest/rate-limits.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
-import { withoutEndpoints } from './model/lane.ts';
 import {
   callsStored,
   createSingleJobs,
@@ -43,7 +42,6 @@ import {
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Mailer } from './ports/mailer.ts';
-import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { Observer } from './ports/telemetry.ts';
 import { RegulationService } from './regulations/service.ts';
 import { SuppressionFilter } from './regulations/suppression-filter.ts';
@@ -53,7 +51,6 @@ import { ReportService } from './reporting/status.ts';
 import { TimelineRecorder } from './reporting/timeline.ts';
 import { readTimeline } from './reporting/timeline-query.ts';
 import { logRetention, warnOfUnbounded } from './retention-wiring.ts';
-import { Router } from './routing/router.ts';
 import { startServers } from './servers.ts';
 import { publicKeyLookup, sourceNameLookup } from './settings-service.ts';
 import { type Storage, startStorage } from './storage.ts';
@@ -170,6 +167,7 @@ interface StorageDependencies extends Storage {
 /** From a received call to its delivery, and the parts that look at it. */
 interface Pipeline extends Storage {
   readonly httpClient: HttpClient;
+  readonly senders: Senders;
   readonly turns: TurnScheduler;
   readonly tail: LiveTail;
   readonly registry: MetricsRegistry;
@@ -195,7 +193,10 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
     sourceName: sourceNameLookup(settings),
     turns: new TurnScheduler(),
   };
-  const dispatcher = createDispatcher({ ...storage, ...observation, httpClient });
+  const senders = started.add(
+    openSenders(DESTINATION_TYPES, { http: httpClient, clock, logger: options.logger }),
+  );
+  const dispatcher = createDispatcher({ ...storage, ...observation, senders });
   void warnOfEndpoints(settings.now().destinations, config.egress, options.logger);
   await dispatcher.start();
   started.add(dispatcher);
@@ -229,7 +230,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
   started.add(new IdleCollector({ store: storage.store.memory, httpClient }));
   const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations, alerts };
-  return { ...storage, ...observation, httpClient, ...parts };
+  return { ...storage, ...observation, httpClient, senders, ...parts };
 }
 
 interface Observation {
@@ -261,17 +262,17 @@ function createEgressMailer({ allow, proxy, ca }: Config['egress']): Mailer {
 }
 
 interface DispatcherInputs extends StorageDependencies, Observation {
-  readonly httpClient: HttpClient;
+  readonly senders: Senders;
 }
 
 function createDispatcher(inputs: DispatcherInputs): Dispatcher {
-  const { store, clock, settings, options, httpClient, tail, registry } = inputs;
+  const { store, clock, settings, options, senders, tail, registry } = inputs;
   const { traceparents, sourceName, turns } = inputs;
   const dispatcher = new Dispatcher({
     log: store.log,
     deliveryQueue: store.queue,
     healths: store.endpointHealth,
-    transport: httpClient,
+    senders: senders.byType,
     clock,
     logger: options.logger,
     currentObserver: tail,
@@ -280,13 +281,13 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     traceparents,
     random: Math.random,
     worked: turns.delivered,
-    types: { webhooks },
+    types: DESTINATION_TYPES,
     maySend: sendingGate(store, inputs.config, options),
     probeTurns: store.nodes,
   });
   settings.follow(({ destinations, audiences, traits, gone }) => {
     const named = new Set([...audiences, ...traits].flatMap((computation) => computation.destinations));
-    dispatcher.configure([...destinations, ...gone.destinations.map(withoutEndpoints)], named);
+    dispatcher.configure(destinations, named, gone.destinations);
   });
   return dispatcher;
 }
@@ -297,7 +298,9 @@ async function warnOfEndpoints(
   egress: Config['egress'],
   logger: Logger,
 ): Promise<void> {
-  const enabled = destinations.filter(({ enabled }) => enabled);
+  const enabled = destinations
+    .filter(({ enabled }) => enabled)
+    .map((one) => ({ name: one.name, targets: targetsIn(one) }));
   for (const problem of await endpointProblems(enabled, egress))
     logger.warn({ ...problem }, 'endpoint.unreachable');
 }
@@ -360,14 +363,6 @@ function createMaintenance(inputs: StorageDependencies): MaintenanceWorker {
   });
 }
 
-function routerFor({
-  destinations,
-  audiences = [],
-  traits = [],
-}: Pick<SettingsSnapshot, 'destinations'> & Partial<Pick<SettingsSnapshot, 'audiences' | 'traits'>>): Router {
-  return new Router(destinations, { webhooks: webhooks.name }, [...audiences, ...traits]);
-}
-
 /** A replay goes by the same routing rules as a call. */
 function createReplayer(
   { storeView, clock, settings, options }: StorageDependencies,
@@ -383,6 +378,7 @@ function createReplayer(
     clock,
     logger: options.logger,
     parked: (lane, at) => dispatcher.parked(lane, at),
+    lanesOf: lanesIn,
     routingPredicate: (destination, sources) => {
       const one = { ...settings.now(), destinations: [{ ...destination, sources, enabled: true }] };
       const router = routerFor(one);
@@ -411,6 +407,7 @@ function createRegulations(inputs: RegulationInputs): RegulationService {
     users: erasableUsers(inputs.users, inputs.publisher),
     identities: config.identities,
     plan: (event, source) => router.plan(event, source),
+    targetsOf: targetsIn,
     callsStored: (checkStop) => callsStored(inputs, checkStop),
     delivery: deliveriesOfAll(inputs, dispatcher),
     forgetSamples: (mentions) => reports.forget(mentions),
@@ -573,7 +570,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
 function controlDependencies(
   inputs: InterfaceInputs,
 ): Omit<ControlOperationDependencies, 'signIn' | 'lastUse'> {
-  const { storeView, clock, settings, httpClient, tail, dispatcher, reports, timeline } = inputs;
+  const { storeView, clock, settings, senders, tail, dispatcher, reports, timeline } = inputs;
   const { replayer, regulations, config, options } = inputs;
   return {
     store: storeView,
@@ -586,9 +583,8 @@ function controlDependencies(
     regulations,
     erasedFrom: config.database === undefined ? 'files' : 'tables',
     replays: replayer,
-    destinationType: webhooks,
-    tryOut: (event, destination) =>
-      sendTestDelivery(event, destination, { type: webhooks, transport: httpClient, clock }),
+    types: DESTINATION_TYPES,
+    ...previews({ senders, clock }),
     alerts: inputs.alerts,
     file: config,
     judgeEndpoints: (urls) => judgeEndpoints(urls, config.egress),

@@ -13,7 +13,10 @@ import { backupOperations } from './control-api/operations/backups.ts';
 import { computationOperations } from './control-api/operations/computations.ts';
 import { configOperations, type RecordsOfFile } from './control-api/operations/config.ts';
 import { deliveryOperations } from './control-api/operations/deliveries.ts';
-import { deliveryRequestOperations } from './control-api/operations/delivery-requests.ts';
+import {
+  type DeliveryRequestDependencies,
+  deliveryRequestOperations,
+} from './control-api/operations/delivery-requests.ts';
 import {
   type DestinationActionDependencies,
   destinationActionOperations,
@@ -36,9 +39,10 @@ import { PreviewDesk } from './control-api/preview-desk.ts';
 import type { EndpointCheckDependencies } from './control-api/records.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import type { Destination } from './model/destination.ts';
+import { laneIdsOf } from './model/lane.ts';
 import type { Duration } from './model/time.ts';
 import type { Clock } from './ports/clock.ts';
-import type { DestinationType } from './ports/destination-type.ts';
+import { type DestinationTypes, targetsOf } from './ports/destination-type.ts';
 import { StorageError } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
@@ -74,7 +78,8 @@ export interface ControlOperationDependencies {
   readonly erasedFrom: ErasedFrom;
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
-  readonly destinationType: DestinationType;
+  readonly types: DestinationTypes;
+  readonly preview: DeliveryRequestDependencies['preview'];
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
   readonly alerts: AlertOperationDependencies['alerts'];
   readonly file: RecordsOfFile;
@@ -139,7 +144,8 @@ export function controlOperations({
   erasedFrom,
   replays,
   tryOut,
-  destinationType,
+  types,
+  preview,
   judgeEndpoints,
   alerts,
   file,
@@ -153,6 +159,7 @@ export function controlOperations({
     clock,
     check: checkRecords,
     schemas,
+    types,
     judgeEndpoints,
     pending: async () => {
       const { destinations } = await reports.ledger();
@@ -161,6 +168,7 @@ export function controlOperations({
     statusOf: reports.statusOf,
   };
   const { log, history, deadLetters } = store;
+  const targetsIn = (destination: Destination) => targetsOf(destination, types);
   const search = new SearchService({
     log,
     history,
@@ -168,6 +176,7 @@ export function controlOperations({
     clock,
     settings: () => settings.now(),
     joinedIds: (userIds) => users.joinedIds(userIds),
+    targetsOf: targetsIn,
   });
   return [
     ...reportOperations(reports),
@@ -179,25 +188,19 @@ export function controlOperations({
     ...destinationActionOperations({ ...records, tryOut, newMessageId: uuidv7 }),
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
-    ...deliveryRequestOperations({ settings, log, destinationType, clock }),
+    ...deliveryRequestOperations({ settings, log, types, preview, clock }),
     ...userOperations({ users, settings, clock }),
     ...computationOperations({
       ...{ ...records, ...DEFINITIONS, history, users, retention },
       previews: new PreviewDesk(clock),
     }),
     ...redeliveryOperations({
-      settings,
-      clock,
-      newId: uuidv7,
-      ...replays,
+      ...{ settings, clock, newId: uuidv7, ...replays },
       redeliverNamed: (request) =>
         redeliverNamed(request, {
-          log,
-          history,
-          deadLetters,
+          ...{ log, history, deadLetters, clock, newId: uuidv7 },
           deliveryQueue: store.queue,
-          clock,
-          newId: uuidv7,
+          lanesOf: (destination) => laneIdsOf(destination, targetsIn(destination)),
           parked: (destination, at) => dispatcher.parked(destination, at),
         }),
     }),

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import type { Config } from './config/load.ts';
+import { DESTINATION_TYPES } from './destinations/list.ts';
 import { distrustOf } from './model/file-rights.ts';
 import { parseSecretKey, SECRET_KEY_RULE, type SecretKeys } from './model/secret-keys.ts';
 import { StorageError } from './ports/event-log.ts';
@@ -9,7 +10,12 @@ type WrittenKey = NonNullable<Config['secrets']['key']>;
 /** The keys of a configuration, those in files read. Throws a `StorageError` whose reason names the file and says what to do. */
 export function readSecretKeys({ key, previousKeys }: Config['secrets']): SecretKeys {
   const previous = previousKeys.map((one, nth) => readKey(one, `secrets.previousKeys[${nth}]`));
-  return key === undefined ? { previous } : { current: readKey(key, 'secrets.key'), previous };
+  const places = Object.fromEntries(
+    Array.from(DESTINATION_TYPES, ([name, { settings }]) => [name, settings.hidden]),
+  );
+  return key === undefined
+    ? { previous, places }
+    : { current: readKey(key, 'secrets.key'), previous, places };
 }
 
 function readKey(written: WrittenKey, setting: string): Uint8Array {

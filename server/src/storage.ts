@@ -13,12 +13,14 @@ import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
+import { DESTINATION_TYPES } from './destinations/list.ts';
 import { isClientLibrary } from './ingest/libraries.ts';
 import { isGroupWritable } from './model/file-rights.ts';
 import { NODE_ROLES } from './model/node.ts';
 import type { ClockMark } from './ports/clock.ts';
 import { type EventLog, StorageError } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
+import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { Store } from './ports/store.ts';
 import { readSecretKeys } from './secret-keys.ts';
 import { SettingsService } from './settings-service.ts';
@@ -73,6 +75,7 @@ export async function startStorage(
   const store = started.add(await openStore(config, logger));
   warnOfGroups(config, logger);
   const clock = createSystemClock(store.sharedClock ?? store.lastClockMark);
+  refuseUnknownTypes(await store.settings.load());
   const snapshot = await applyConfigFile(config, store.settings, {
     logger,
     lineAt,
@@ -86,6 +89,16 @@ export async function startStorage(
     clock,
     settings: new SettingsService(store.settings, snapshot),
   };
+}
+
+/** A record of a type that this version does not have was written by another one: nothing could be sent to it, and nobody would notice. */
+function refuseUnknownTypes({ destinations }: SettingsSnapshot): void {
+  const unknown = destinations.find(({ type }) => !DESTINATION_TYPES.has(type));
+  if (unknown === undefined) return;
+  throw new StorageError(
+    `the destination ${JSON.stringify(unknown.name)} is of the type ${JSON.stringify(unknown.type)}, which this version does not have: start ` +
+      'the version that made it, or remove the destination there first',
+  );
 }
 
 /** Newest events that are looked through for those of browsers and phones. */

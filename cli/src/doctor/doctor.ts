@@ -7,7 +7,7 @@ import {
   secretsAtRest,
   verifyFolder,
 } from '@millrace/server';
-import { type Config, ConfigError, loadConfig } from '@millrace/server/config';
+import { type Config, ConfigError, destinationUrls, loadConfig } from '@millrace/server/config';
 import { type ControlFlags, controlAddress, readControl } from '../control-api.ts';
 import { paintFor } from '../paint.ts';
 import { readinessOf } from '../readiness.ts';
@@ -138,7 +138,7 @@ interface Asked {
   readonly folder: ServerFacts['folder'];
 }
 
-type Shown = Pick<Config['destinations'][number], 'name' | 'enabled' | 'settings'>;
+type Shown = Pick<Config['destinations'][number], 'name' | 'type' | 'enabled' | 'settings'>;
 
 async function askServer(
   { options, config, folder }: Asked,
@@ -176,12 +176,12 @@ function localUrl({ host: ofCalls, port, admin, tls }: Config): string {
 
 /** Checks each endpoint once, although file and server may both name it. All run at once: each waits for the network. */
 async function endpointsOf(destinations: readonly Shown[], { egress }: Config) {
-  const all = destinations.flatMap(({ name, enabled, settings }) =>
-    settings.endpoints.map(({ url }, place) => ({
-      destination: name,
+  const all = destinations.flatMap((one) =>
+    destinationUrls(one).map((url, place) => ({
+      destination: one.name,
       nth: place + 1,
       url,
-      isEnabled: enabled,
+      isEnabled: one.enabled,
     })),
   );
   const seen = new Set<string>();

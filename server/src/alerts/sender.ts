@@ -1,29 +1,23 @@
 import type { AlertMessage, AlertRecord, AlertWebhook } from '../model/alert.ts';
-import { SecretRedactor, secretsOfEndpoint, signaturesIn } from '../model/secret-redactor.ts';
+import { SecretRedactor } from '../model/secret-redactor.ts';
 import { maskUrl } from '../model/secrets.ts';
-import { rounded, SECOND, type Time } from '../model/time.ts';
+import { rounded, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { HttpClient, HttpResult, OutboundRequest } from '../ports/http-client.ts';
+import type { DeliveryOutcome } from '../ports/destination-type.ts';
 import type { Mailer } from '../ports/mailer.ts';
 import type { AlertSending } from './contract.ts';
 import { mailOf, type Speaker, webhookBody } from './message.ts';
-
-const REQUEST_TIMEOUT = 10 * SECOND;
-
-/** No pool of an endpoint of a destination: those have the ids of endpoints, which are positive. */
-const POOL = -1;
 
 /** Characters of an answer that are shown. */
 const ANSWER_EXCERPT = 500;
 
 export interface AlertSenderDependencies {
-  readonly transport: Pick<HttpClient, 'send'>;
   readonly mailer: Mailer;
-  /** The headers of a request with the signatures of the secrets, as destinations send them. */
-  readonly headersFor: (
+  /** Sends a signed request once, and tells what became of it. Never rejects. */
+  readonly post: (
     webhook: AlertWebhook,
     message: { readonly id: string; readonly at: Time; readonly bytes: Buffer },
-  ) => Pick<OutboundRequest, 'fixedHeaders' | 'headers'>;
+  ) => Promise<DeliveryOutcome>;
   readonly speaker: Speaker;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
@@ -51,20 +45,21 @@ export class AlertSender {
   }
 
   async #post(alert: string, webhook: AlertWebhook, message: AlertMessage): Promise<AlertSending> {
-    const { transport, headersFor, speaker, clock } = this.#dependencies;
-    const body = webhookBody(alert, message, speaker);
-    const headers = headersFor(webhook, { id: message.id, at: clock.now(), bytes: body });
-    const request = { url: webhook.url, ...headers, body, timeout: REQUEST_TIMEOUT, pool: POOL };
-    const result = await new Promise<HttpResult>((resolve) => transport.send(request, resolve));
+    const { post, speaker, clock } = this.#dependencies;
+    const bytes = webhookBody(alert, message, speaker);
+    const sent = await post(webhook, { id: message.id, at: clock.now(), bytes });
+    const { kind, reason, status } = sent.outcome;
     const receiver = maskUrl(webhook.url);
-    const latencyMs = rounded(result.latencyMs);
-    if (result.kind === 'failed') {
-      return { kind: 'failed', receiver, answer: `${result.reason}: ${result.detail}`, latencyMs };
-    }
-    const { status, body: answer } = result;
-    const kind = status >= 200 && status < 300 ? 'taken' : 'failed';
-    const secrets = [...secretsOfEndpoint(webhook, webhook), ...signaturesIn(request.headers)];
-    return { kind, receiver, status, answer: excerpt(answer, secrets), latencyMs };
+    const latencyMs = rounded(sent.latencyMs);
+    if (status === undefined)
+      return { kind: 'failed', receiver, answer: `${reason}: ${sent.answer}`, latencyMs };
+    return {
+      kind: kind === 'accepted' ? 'taken' : 'failed',
+      receiver,
+      status,
+      answer: sent.answer.slice(0, ANSWER_EXCERPT),
+      latencyMs,
+    };
   }
 }
 

@@ -3,7 +3,7 @@ import { emptyContents, openMemoryStore } from '../../test/memory-store/store.ts
 import { handClock } from '../../test/support/clock.ts';
 import type { AlertRecord } from '../model/alert.ts';
 import { HOUR, MINUTE, SECOND } from '../model/time.ts';
-import type { HttpResult, OutboundRequest } from '../ports/http-client.ts';
+import type { DeliveryOutcome } from '../ports/destination-type.ts';
 import type { LaneOverview } from '../reporting/contract.ts';
 import { SettingsService } from '../settings-service.ts';
 import type { Facts } from './conditions.ts';
@@ -29,6 +29,12 @@ interface Told {
   readonly changes: readonly { change: string; condition: string; destination?: string; count?: number }[];
 }
 
+/** What became of a request that was answered. */
+function answerOf(status: number, answer = ''): DeliveryOutcome {
+  const kind = status < 300 ? 'accepted' : status < 500 ? 'refused' : 'retryable';
+  return { outcome: { kind, reason: `status_${status}`, status }, answer, latencyMs: 1 };
+}
+
 /** A server with destinations whose state a test sets, and one receiver of alerts. */
 class World {
   clock = handClock(START);
@@ -40,7 +46,7 @@ class World {
   profiles: Facts['overview']['profiles'];
   differences: Facts['overview']['differences'] = [];
   disk: Facts['disk'] = { used: 0 };
-  answer: HttpResult = { kind: 'answered', status: 204, body: '', latencyMs: 1 };
+  answer: DeliveryOutcome = answerOf(204);
   looks = 0;
   /** No destination was sent anything yet: each counts as healthy, and its endpoints are as they were. */
   isNew = false;
@@ -56,9 +62,8 @@ class World {
       settings: this.settings,
       facts: async () => this.#facts(),
       sender: new AlertSender({
-        transport: { send: (request, done) => queueMicrotask(() => done(this.#receive(request))) },
         mailer: { send: async () => ({ kind: 'failed', detail: 'no mail here' }) },
-        headersFor: (_, { id }) => ({ headers: { 'Webhook-Id': id } }),
+        post: async (_, { id, bytes }) => this.#receive(id, bytes),
         speaker: { node: 'n1', version: '1' },
         clock: this.clock,
       }),
@@ -86,10 +91,10 @@ class World {
       );
   }
 
-  #receive({ body, headers }: OutboundRequest): HttpResult {
-    if (this.answer.kind === 'answered' && this.answer.status < 300) {
+  #receive(id: string, body: Buffer): DeliveryOutcome {
+    if (this.answer.outcome.kind === 'accepted') {
       const { data } = JSON.parse(body.toString()) as { data: Omit<Told, 'id' | 'at'> };
-      this.told.push({ id: headers['Webhook-Id']!, at: this.clock.now(), ...data });
+      this.told.push({ id, at: this.clock.now(), ...data });
     }
     return this.answer;
   }
@@ -207,7 +212,7 @@ describe('a destination that fails', () => {
 
 describe('a message', () => {
   it('that is not taken is sent again under its id, and nothing new comes before it', async () => {
-    world.answer = { kind: 'answered', status: 500, body: 'no', latencyMs: 1 };
+    world.answer = answerOf(500, 'no');
     world.failing.add('crm');
     await world.clock.pass(3 * MINUTE);
     world.failing.add('ads');
@@ -216,38 +221,42 @@ describe('a message', () => {
       isWaiting: true,
       last: { kind: 'failed', status: 500 },
     });
-    world.answer = { kind: 'answered', status: 200, body: '', latencyMs: 1 };
+    world.answer = answerOf(200);
     await world.clock.pass(20 * MINUTE);
     expect(world.told.map(({ id }) => id)).toEqual(['id-1', 'id-2']);
     expect(world.heard()).toEqual(['started destination_failing crm', 'started destination_failing ads']);
   });
 
   it('whose answer was lost with the process is sent again under the same id', async () => {
-    world.answer = { kind: 'failed', reason: 'connection_closed', detail: 'reset', latencyMs: 1 };
+    world.answer = {
+      outcome: { kind: 'retryable', reason: 'connection_closed' },
+      answer: 'reset',
+      latencyMs: 1,
+    };
     world.failing.add('crm');
     await world.clock.pass(2 * MINUTE);
     await world.service.stop();
-    world.answer = { kind: 'answered', status: 200, body: '', latencyMs: 1 };
+    world.answer = answerOf(200);
     await world.start();
     await world.clock.pass(MINUTE);
     expect(world.told.map(({ id }) => id)).toEqual(['id-1']);
   });
 
   it('that nobody takes for a day is given up, and what is still the case is told anew', async () => {
-    world.answer = { kind: 'failed', reason: 'timeout', detail: 'late', latencyMs: 1 };
+    world.answer = { outcome: { kind: 'retryable', reason: 'timeout' }, answer: 'late', latencyMs: 1 };
     world.failing.add('crm');
     await world.clock.pass(26 * HOUR);
-    world.answer = { kind: 'answered', status: 200, body: '', latencyMs: 1 };
+    world.answer = answerOf(200);
     await world.clock.pass(HOUR);
     expect(world.told[0]!.id).not.toBe('id-1');
     expect(world.heard()[0]).toBe('started destination_failing crm');
   });
 
   it('goes to the new address at once when the alert is mended', async () => {
-    world.answer = { kind: 'answered', status: 404, body: '', latencyMs: 1 };
+    world.answer = answerOf(404);
     world.failing.add('crm');
     await world.clock.pass(HOUR);
-    world.answer = { kind: 'answered', status: 200, body: '', latencyMs: 1 };
+    world.answer = answerOf(200);
     const [stored] = world.settings.now().alerts;
     await world.save({ ...stored, settings: { url: 'https://new.example/', headers: {} } } as AlertRecord);
     await world.clock.pass(6 * SECOND);

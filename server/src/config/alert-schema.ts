@@ -1,14 +1,12 @@
 import * as z from 'zod';
-import { webhookSettingsSchema } from '../destinations/webhooks/settings.ts';
+import { endpointSchema, signingSecrets } from '../destinations/http/settings.ts';
 import { ALERT_CONDITIONS, type AlertRecord } from '../model/alert.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { CONTROL, duration, recordName, textMatching } from './names.ts';
 
-const { endpoints, signingSecrets } = webhookSettingsSchema.shape;
-
 const webhook = z
   .strictObject(
-    { ...endpoints.element.shape, signingSecrets },
+    { ...endpointSchema.shape, signingSecrets },
     'must be a mapping with url, and headers and signingSecrets where wanted',
   )
   .meta({ description: 'A URL that gets messages as JSON, signed by the Standard Webhooks scheme.' });

@@ -1,9 +1,11 @@
 import { diffRecords } from '../control-api/changes.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { addressOfAlert } from '../model/alert.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { addressRuleOf, type Source, type SourceRecord, trustOf } from '../model/settings.ts';
 import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
+import { addressesOf } from '../ports/destination-type.ts';
 import type { Logger } from '../ports/logger.ts';
 import {
   type SettingsChanges,
@@ -72,7 +74,7 @@ export async function applyConfigFile(
     throw new SettingsError(refused.map(({ path, message, inText }) => lineAt(path, message, inText)));
   warnOfMissingSources(config, now, logger);
   now = await settleOlderSources(config, now, { ...dependencies, settings });
-  const changes = diffRecords(config, now, { by: 'file', clock });
+  const changes = diffRecords(config, now, { by: 'file', clock, types: DESTINATION_TYPES });
   for (const { kind, name, action } of changes.audit ?? []) {
     if (action === 'created') continue;
     const [last] = (await settings.audit({ kind, name }, 1)).entries;
@@ -150,9 +152,9 @@ function refusedEndpoints(
   { destinations, alerts }: Pick<Config, 'destinations' | 'alerts'>,
   refusalOf: (url: string) => string | undefined,
 ): { readonly path: string; readonly message: string }[] {
-  const ofDestinations = destinations.flatMap(({ settings }, index) =>
-    settings.endpoints.map(({ url }, place) => ({
-      path: `destinations[${index}].settings.endpoints[${place}].url`,
+  const ofDestinations = destinations.flatMap((destination, index) =>
+    addressesOf(destination, DESTINATION_TYPES).map(({ path, url }) => ({
+      path: pathText(['destinations', index, 'settings', ...path]),
       url,
     })),
   );

@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { findOversizedPart, RESERVED_HEADERS, urlProblem } from '../destinations/webhooks/settings.ts';
-import { webhookDestinationSettings } from './destination-schema.ts';
+import { RESERVED_HEADERS, urlProblem } from '../destinations/http/settings.ts';
+import { webhooks } from '../destinations/webhooks/destination.ts';
+import { findOversizedPart } from '../destinations/webhooks/settings.ts';
+import { writtenSettings } from './destination-schema.ts';
+
+const SETTINGS = writtenSettings(webhooks);
 
 /** Path and message of everything that is wrong with these settings. */
 function problemsIn(settings: unknown): { path: string; message: string }[] {
-  const issues = webhookDestinationSettings.safeParse(settings).error?.issues ?? [];
+  const issues = SETTINGS.safeParse(settings).error?.issues ?? [];
   return issues.map(({ path, message }) => ({ path: path.join('.'), message }));
 }
 
@@ -12,7 +16,7 @@ const one = (headers: Record<string, unknown>) => ({ endpoints: [{ url: 'https:/
 
 describe('settings of a webhooks destination', () => {
   it('need only one endpoint and have defaults for the rest', () => {
-    expect(webhookDestinationSettings.parse({ endpoints: [{ url: 'https://example.com/hook' }] })).toEqual({
+    expect(SETTINGS.parse({ endpoints: [{ url: 'https://example.com/hook' }] })).toEqual({
       endpoints: [{ url: 'https://example.com/hook', headers: {} }],
       format: 'documented',
       success: 'any',
@@ -29,7 +33,7 @@ describe('settings of a webhooks destination', () => {
       format: 'canonical',
       success: 'each',
     };
-    expect(webhookDestinationSettings.parse(settings)).toEqual(settings);
+    expect(SETTINGS.parse(settings)).toEqual(settings);
   });
 
   it('take 1 to 5 endpoints and still look into each of too many', () => {
@@ -115,7 +119,7 @@ describe('settings of a webhooks destination', () => {
       rateLimit: 100_000,
       concurrency: 1,
     };
-    expect(webhookDestinationSettings.parse(settings)).toEqual(settings);
+    expect(SETTINGS.parse(settings)).toEqual(settings);
   });
 
   it.each([23, 65])('take no signing secret of %i bytes', (bytes) => {

@@ -1,9 +1,10 @@
 import * as z from 'zod';
-import { webhookSettingsSchema } from '../destinations/webhooks/settings.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { type DeliveryPolicy, liftPolicy } from '../model/delivery-policy.ts';
 import { CALL_TYPES } from '../model/event.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import type { DestinationRecord } from '../model/settings.ts';
+import type { DestinationType } from '../ports/destination-type.ts';
 import { flag, recordName } from './names.ts';
 
 /** The most names that a filter may have, because it is checked for every event. */
@@ -50,11 +51,19 @@ const filter = z
   )
   .meta({ description: 'Which events it gets. The others are skipped, with the reason filtered.' });
 
+const TYPES = [...DESTINATION_TYPES.values()];
+
 /**
  * Reserved names: in an integrations object they mean every destination of the type, or every destination.
  * spec/specification.md, "Integrations object".
  */
-const RESERVED_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
+const RESERVED_NAMES: readonly string[] = [...TYPES.map(({ integration }) => integration), 'All', 'all'];
+const RESERVED_NAMES_RULE = `must not be ${wordList(RESERVED_NAMES)}: in an integrations object these stand for many destinations`;
+
+/** `a, b or c`. */
+function wordList(words: readonly string[]): string {
+  return [words.slice(0, -1).join(', '), ...words.slice(-1)].filter(Boolean).join(' or ');
+}
 
 /** What a destination of any type has among its settings. */
 const policy = z.object({
@@ -75,22 +84,20 @@ const policy = z.object({
     }),
 }) satisfies z.ZodType<DeliveryPolicy>;
 
-/** `destinations[].settings` of a destination of type `webhooks`, as an operator writes it: what its type has, and what all have. */
-export const webhookDestinationSettings = webhookSettingsSchema
-  .extend(policy.shape)
-  .meta({ description: 'Settings of a destination of type webhooks.' });
+/** `destinations[].settings` as an operator writes it: what the type has, and what all have. */
+export function writtenSettings(type: DestinationType): z.ZodObject {
+  const { schema } = type.settings;
+  const description = schema.description ?? `Settings of a destination of type ${type.name}.`;
+  return schema.extend(policy.shape).meta({ description });
+}
 
-/** An entry of `destinations`, as an operator writes it. */
-export const destinationSchema = z
-  .strictObject(
+function recordOf(type: DestinationType) {
+  return z.strictObject(
     {
       name: recordName()
-        .refine((value) => !RESERVED_NAMES.includes(value), {
-          error:
-            'must not be Webhooks, All or all: in an integrations object these stand for many destinations',
-        })
-        .meta({ description: 'Unique among the destinations.', not: { enum: RESERVED_NAMES } }),
-      type: z.literal('webhooks', 'must be webhooks').meta({ description: 'The kind of destination.' }),
+        .refine((value) => !RESERVED_NAMES.includes(value), { error: RESERVED_NAMES_RULE })
+        .meta({ description: 'Unique among the destinations.', not: { enum: [...RESERVED_NAMES] } }),
+      type: z.literal(type.name, TYPE_RULE).meta({ description: 'The kind of destination.' }),
       sources: z
         .array(recordName(), 'must be a list of names of sources')
         .meta({ description: 'Names of the sources it takes events from.', maxItems: MAX_ENTRIES }),
@@ -102,8 +109,25 @@ export const destinationSchema = z
         description:
           'While true, everything waits, what arrives too, for as long as retention.events keeps it. Absent: as it is, by millrace pause and resume.',
       }),
-      settings: webhookDestinationSettings,
+      settings: writtenSettings(type),
     },
-    'must be a mapping with name, type, sources and settings',
-  )
-  .transform(liftPolicy) satisfies z.ZodType<DestinationRecord>;
+    RECORD_RULE,
+  );
+}
+
+const TYPE_RULE = `must be ${wordList(TYPES.map(({ name }) => name))}`;
+const RECORD_RULE = 'must be a mapping with name, type, sources and settings';
+
+/** An entry of `destinations`, as an operator writes it: a shape for each type. */
+export const destinationSchema: z.ZodType<DestinationRecord> = anyOf(TYPES.map(recordOf)).transform(
+  (written) => liftPolicy(written) as DestinationRecord,
+);
+
+/** Of one type the shape is that of its records, so that whoever has learned it finds nothing else. */
+function anyOf(shapes: readonly ReturnType<typeof recordOf>[]) {
+  const [first, ...others] = shapes;
+  if (others.length === 0) return first!;
+  return z.discriminatedUnion('type', [first!, ...others], {
+    error: ({ code }) => (code === 'invalid_union' ? TYPE_RULE : RECORD_RULE),
+  });
+}

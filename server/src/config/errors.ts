@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { closestWord } from '../model/closest-word.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
@@ -17,8 +18,18 @@ type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
 /** Values under these keys are credentials, or may be: problems are logged, so they are never quoted. */
-const SECRET_PATHS =
-  /(^|\.)(token|database|password|secrets|sharedSecret|nextSharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
+const SECRET_KEYS = [
+  ...['token', 'database', 'password', 'secrets', 'signingSecrets', 'writeKeys', 'headers'],
+  ...[...DESTINATION_TYPES.values()].flatMap(({ settings: { hidden } }) =>
+    [...hidden.secrets, ...(hidden.credentials ?? []), ...(hidden.headers ?? [])].map(keyOf),
+  ),
+];
+const SECRET_PATHS = new RegExp(`(^|\\.)(${SECRET_KEYS.join('|')})([.[]|$)`);
+
+/** `endpoints[].headers` → `headers` */
+function keyOf(place: string): string {
+  return place.replace(/(\[\])+$/, '').replace(/^.*\./, '');
+}
 
 /**
  * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in file order,

@@ -5,6 +5,7 @@ import { randomRecords } from '../../test/support/random-records.ts';
 import { amountOf } from '../../test/support/runs.ts';
 import { secretVariables } from '../../test/support/secret-variables.ts';
 import { destinationView, sourceView, toJson } from '../control-api/views.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import type { JsonObject } from '../model/json.ts';
 import { type ExportedRecords, formatConfig } from './export.ts';
 import { type Config, checkRecords, loadConfig } from './load.ts';
@@ -155,7 +156,7 @@ function variablesIn(text: string): string[] {
 function shown({ sources, destinations }: Pick<Config, 'sources' | 'destinations'>): ExportedRecords {
   return {
     sources: sources.map(sourceView).map(toJson),
-    destinations: destinations.map(destinationView).map(toJson),
+    destinations: destinations.map((one) => toJson(destinationView(one, DESTINATION_TYPES))),
   };
 }
 

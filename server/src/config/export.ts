@@ -55,6 +55,15 @@ function partName([, part, nth, field, name]: SecretLocation['path']): string {
   if (part === 'url')
     return typeof nth === 'number' ? `PATH_${nth + 1}` : `QUERY_${wordOf(String(nth)) || 'VALUE'}`;
   if (part === 'signingSecrets') return `SIGNING_SECRET_${Number(nth) + 1}`;
+  if (part !== 'endpoints')
+    return (
+      wordOf(
+        [part, nth, field, name]
+          .filter((one) => one !== undefined)
+          .map(String)
+          .join('_'),
+      ) || 'VALUE'
+    );
   if (typeof name === 'number') return `PATH_${Number(nth) + 1}_${name + 1}`;
   return `${field === 'url' ? 'QUERY' : 'HEADER'}_${Number(nth) + 1}_${wordOf(String(name)) || 'VALUE'}`;
 }

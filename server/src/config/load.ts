@@ -1,10 +1,12 @@
 import { hostname } from 'node:os';
 import type * as z from 'zod';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { closestWord } from '../model/closest-word.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
 import { isLoopback } from '../model/loopback.ts';
-import { weakSecretWarning } from '../model/secrets.ts';
+import type { DestinationRecord } from '../model/settings.ts';
+import { addressesOf } from '../ports/destination-type.ts';
 import {
   ConfigError,
   formatProblem,
@@ -16,7 +18,13 @@ import {
 } from './errors.ts';
 import { type configFileSchema, SHARED_KEYS } from './schema.ts';
 import { type KnownRecords, validateDocument } from './validation.ts';
-import { type ConfigFile, type ConfigProblem, type Environment, readConfigFile } from './yaml-source.ts';
+import {
+  type ConfigFile,
+  type ConfigProblem,
+  type Environment,
+  pathText,
+  readConfigFile,
+} from './yaml-source.ts';
 
 export { ConfigError } from './errors.ts';
 export { type ExportedRecords, formatConfig } from './export.ts';
@@ -271,13 +279,18 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
     const spot = place?.key ?? place?.at;
     warnings.push({ ...(spot && { file: filePath, ...spot }), path, message });
   };
-  for (const [index, { settings }] of config.destinations.entries()) {
-    for (const key of ['sharedSecret', 'nextSharedSecret'] as const) {
-      const message = weakSecretWarning(settings[key]);
-      if (message !== undefined) warn(`destinations[${index}].settings.${key}`, message);
-    }
-  }
+  for (const [index, { type, settings }] of config.destinations.entries())
+    for (const { path, message } of DESTINATION_TYPES.get(type)?.settings.warnings?.(settings, undefined) ??
+      [])
+      warn(pathText(['destinations', index, 'settings', ...path]), message);
   return inFileOrder(warnings).map(formatProblem);
+}
+
+/** The URLs of a destination, as the file or the control API has it. */
+export function destinationUrls(
+  destination: Pick<DestinationRecord, 'type' | 'settings'>,
+): readonly string[] {
+  return addressesOf(destination, DESTINATION_TYPES).map(({ url }) => url);
 }
 
 /** Paths refer to the file. `isCut`: there are more problems. */

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import * as z from 'zod';
-import { urlProblem } from '../destinations/webhooks/settings.ts';
+import { urlProblem } from '../destinations/http/settings.ts';
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { NODE_ROLES } from '../model/node.ts';

@@ -1,9 +1,10 @@
 import type * as z from 'zod';
-import { findOversizedPart } from '../destinations/webhooks/settings.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { closestWord } from '../model/closest-word.ts';
 import { findLimitViolation, MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
 import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
+import type { SettingsRemark } from '../ports/destination-type.ts';
 import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
 import { type ComputationIssue, type ComputationSurroundings, computationIssues } from './computations.ts';
@@ -127,8 +128,7 @@ function validateRecords<Of>(
   const found: Of[] = [];
   for (const [place, record] of list.entries()) {
     if (issues.length > MAX_PROBLEMS) break;
-    const excess =
-      key === 'destinations' && isObject(record) ? findOversizedPart(record['settings']) : undefined;
+    const excess = key === 'destinations' && isObject(record) ? oversizedPart(record) : undefined;
     if (excess !== undefined) {
       issues.push(customIssue([key, place, 'settings', ...excess.path], excess.message, { found: true }));
       continue;
@@ -137,6 +137,11 @@ function validateRecords<Of>(
     if (one !== undefined) found.push(one);
   }
   return found;
+}
+
+function oversizedPart({ type, settings }: { readonly [key: string]: unknown }): SettingsRemark | undefined {
+  const known = DESTINATION_TYPES.get(String(type)) ?? [...DESTINATION_TYPES.values()][0];
+  return known?.settings.oversized?.(settings);
 }
 
 /** `params`: see `problemsOfIssues`. */

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import type { DestinationRecord, SourceRecord, TokenRecord } from '../model/settings.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import { diffRecords, planRecords } from './changes.ts';
 
-const AUTHOR = { by: 'ann', clock: { now: () => 7, monotonic: () => 1000 } };
+const AUTHOR = { by: 'ann', clock: { now: () => 7, monotonic: () => 1000 }, types: DESTINATION_TYPES };
 const BY = { by: 'ann', at: 7 };
 const SOURCE: SourceRecord = {
   name: 'site',

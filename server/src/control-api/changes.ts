@@ -22,6 +22,7 @@ import {
 import type { SigningKey } from '../model/signing-key.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { DestinationTypes } from '../ports/destination-type.ts';
 import type { AuditEntry, SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
 import { makeSigningKey } from './signing-key.ts';
 import {
@@ -53,6 +54,7 @@ export interface Author {
   /** See `AuditEntry`. */
   readonly by: string;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly types: DestinationTypes;
   /** Makes the key of a destination that has none and is to sign with one. Default: a random one. */
   readonly makeKey?: () => SigningKey;
 }
@@ -91,13 +93,18 @@ export function planRecords(wish: DesiredRecords, now: SettingsSnapshot, author:
   return all.flat().map(({ entry }) => ({ ...entry, by: author.by, at }));
 }
 
-function compare(wish: DesiredRecords, now: SettingsSnapshot, { clock, makeKey = makeSigningKey }: Author) {
+function compare(
+  wish: DesiredRecords,
+  now: SettingsSnapshot,
+  { clock, types, makeKey = makeSigningKey }: Author,
+) {
+  const destination = destinationsIn(types);
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
   const wanted = wish.destinations?.map((record) =>
     withSigningKey(
       withPauses(record, stored.get(record.name), clock.monotonic()),
       stored.get(record.name)?.signingKey,
-      makeKey,
+      { types, makeKey },
     ),
   );
   const gone = (kind: RecordKind) =>
@@ -107,14 +114,14 @@ function compare(wish: DesiredRecords, now: SettingsSnapshot, { clock, makeKey =
       ...completeSources(wish.sources ?? [], now.sources),
       ...systemSources(wish),
     ]),
-    destinations: changedRecords(DESTINATION, now.destinations, wanted),
+    destinations: changedRecords(destination, now.destinations, wanted),
     audiences: changedRecords(AUDIENCE, now.audiences, withKeys(wish.audiences, now.audiences)),
     traits: changedRecords(TRAIT, now.traits, withKeys(wish.traits, now.traits)),
     alerts: changedRecords(ALERT, now.alerts, withMemories(wish.alerts, now.alerts)),
     tokens: changedRecords(TOKEN, now.tokens, wish.tokens),
     removed: [
       ...removedRecords(SOURCE, now.sources, gone('source')),
-      ...removedRecords(DESTINATION, now.destinations, gone('destination')),
+      ...removedRecords(destination, now.destinations, gone('destination')),
       ...removedRecords(AUDIENCE, now.audiences, gone('audience')),
       ...removedRecords(TRAIT, now.traits, gone('trait')),
       ...removedRecords(ALERT, now.alerts, gone('alert')),
@@ -182,9 +189,10 @@ function withPauses(
 function withSigningKey(
   { signingKey: _, ...record }: DestinationRecord,
   known: SigningKey | undefined,
-  makeKey: () => SigningKey,
+  { types, makeKey }: { readonly types: DestinationTypes; readonly makeKey: () => SigningKey },
 ): DestinationRecord {
-  return record.settings.publicSignature === true ? { ...record, signingKey: known ?? makeKey() } : record;
+  const signs = types.get(record.type)?.signsPublicly?.(record.settings) === true;
+  return signs ? { ...record, signingKey: known ?? makeKey() } : record;
 }
 
 interface RecordDifference<Of> {
@@ -206,11 +214,15 @@ const SOURCE: RecordComparison<SourceRecord> = {
   shown: (record) => toJson(sourceView(record)),
   whole: sourceView,
 };
-const DESTINATION: RecordComparison<DestinationRecord> = {
-  kind: 'destination',
-  shown: (record) => toJson(destinationView(record)),
-  whole: unmaskedDestination,
-};
+
+function destinationsIn(types: DestinationTypes): RecordComparison<DestinationRecord> {
+  return {
+    kind: 'destination',
+    shown: (record) => toJson(destinationView(record, types)),
+    whole: (record) => unmaskedDestination(record, types),
+  };
+}
+
 /** A definition that only its text tells from the stored one is none that changes anything, and the stored text stays. */
 function wholeComputation(record: AudienceRecord | TraitRecord): object {
   const { key, definition } = record;

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { type AlertRecord, addressOfAlert } from '../model/alert.ts';
 import type { Destination } from '../model/destination.ts';
+import type { ValuePath } from '../model/hidden-values.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
-import { weakSecretWarning } from '../model/secrets.ts';
 import type {
   AudienceRecord,
   DestinationRecord,
@@ -13,6 +13,7 @@ import type {
   TraitRecord,
 } from '../model/settings.ts';
 import type { Clock } from '../ports/clock.ts';
+import { addressesOf, type DestinationTypes } from '../ports/destination-type.ts';
 import type { EgressVerdict } from '../ports/http-client.ts';
 import type {
   AuditEntry,
@@ -66,6 +67,7 @@ export interface RecordDependencies {
     readonly alert: z.ZodType;
   };
   readonly clock: Clock;
+  readonly types: DestinationTypes;
 }
 
 /** The records beside which others are checked. */
@@ -173,6 +175,7 @@ export const maskSchema = z
   .meta({ description: 'A secret: that there is one, and its last characters where it is long enough.' });
 
 export interface EndpointCheckDependencies {
+  readonly types: DestinationTypes;
   /** Looks names up, which takes some seconds at most. */
   readonly judgeEndpoints: (urls: readonly string[]) => Promise<ReadonlyMap<string, EgressVerdict>>;
 }
@@ -202,13 +205,18 @@ export const warningsSchema = z.array(z.object({ path: z.string(), message: z.st
 export async function checkEndpoints(
   wanted: readonly DestinationAtPath[],
   now: Pick<SettingsSnapshot, 'destinations' | 'alerts'>,
-  { judgeEndpoints, alerts = [] }: EndpointCheckDependencies & { readonly alerts?: readonly AlertAtPath[] },
+  {
+    judgeEndpoints,
+    types,
+    alerts = [],
+  }: EndpointCheckDependencies & { readonly alerts?: readonly AlertAtPath[] },
 ): Promise<Fault[]> {
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
-  const ofDestinations = wanted.flatMap(({ path, record: { name, settings } }) => {
-    const known = new Set(stored.get(name)?.settings.endpoints.map(({ url }) => url));
-    return settings.endpoints.flatMap(({ url }, place) =>
-      known.has(url) ? [] : [{ path: `${path}.settings.endpoints[${place}].url`, url }],
+  const ofDestinations = wanted.flatMap(({ path, record }) => {
+    const before = stored.get(record.name);
+    const known = new Set(before === undefined ? [] : addressesOf(before, types).map(({ url }) => url));
+    return addressesOf(record, types).flatMap(({ path: place, url }) =>
+      known.has(url) ? [] : [{ path: pathBelow(`${path}.settings`, place), url }],
     );
   });
   const added = [...ofDestinations, ...newAddresses(alerts, now)];
@@ -222,7 +230,7 @@ export async function checkEndpoints(
       found.push({ path, message: `${message}: nothing is sent until it does` });
   }
   if (errors.length > 0) throw new Problem('invalid_parameters', { errors });
-  found.push(...weakSecrets(wanted, stored));
+  found.push(...settingsWarnings(wanted, stored, types));
   if (found.length <= MAX_PROBLEMS) return found;
   const message = `has ${found.length - MAX_PROBLEMS} more warnings`;
   return [...found.slice(0, MAX_PROBLEMS), { path: 'body', message }];
@@ -237,15 +245,24 @@ function newAddresses(wanted: readonly AlertAtPath[], now: Pick<SettingsSnapshot
   });
 }
 
-function weakSecrets(
+/** What is unwise in settings, and was not stored before. */
+function settingsWarnings(
   wanted: readonly DestinationAtPath[],
   stored: ReadonlyMap<string, DestinationRecord>,
+  types: DestinationTypes,
 ): Fault[] {
-  return wanted.flatMap(({ path, record: { name, settings } }) =>
-    (['sharedSecret', 'nextSharedSecret'] as const).flatMap((key) => {
-      if (settings[key] === stored.get(name)?.settings[key]) return [];
-      const message = weakSecretWarning(settings[key]);
-      return message === undefined ? [] : [{ path: `${path}.settings.${key}`, message }];
-    }),
+  return wanted.flatMap(({ path, record: { name, type, settings } }) => {
+    const before = stored.get(name);
+    const known = before?.type === type ? before.settings : undefined;
+    const found = types.get(type)?.settings.warnings?.(settings, known) ?? [];
+    return found.map(({ path: place, message }) => ({ path: pathBelow(`${path}.settings`, place), message }));
+  });
+}
+
+/** `body.settings.endpoints[0].url` */
+function pathBelow(path: string, place: ValuePath): string {
+  return place.reduce<string>(
+    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : `${text}.${key}`),
+    path,
   );
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { duration } from '../config/names.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { DestinationRecord } from '../model/settings.ts';
 import { destinationView, formatDuration, toJson, unmaskedDestination, unmaskSecrets } from './views.ts';
@@ -37,37 +38,40 @@ const A = {
   headers: { Authorization: 'Bearer of-a-0123456', 'X-Team': 'growth' },
 };
 const B = { url: 'https://b.example/in', headers: { Authorization: 'Bearer of-b-0123456' } };
+const SETTINGS = {
+  endpoints: [A, B],
+  sharedSecret: 'the-shared-secret',
+  signingSecrets: ['the-first-secret-1111', 'the-second-secret-2222'],
+  format: 'documented',
+};
 const STORED: DestinationRecord = {
   name: 'crm',
   type: 'webhooks',
   sources: ['site'],
   enabled: true,
-  settings: {
-    endpoints: [A, B],
-    sharedSecret: 'the-shared-secret',
-    signingSecrets: ['the-first-secret-1111', 'the-second-secret-2222'],
-    format: 'documented',
-  },
+  settings: SETTINGS,
 };
 const MASK = { set: true };
 
 /** The record as it is shown, with other settings. */
 function wanted(settings: object): JsonObject {
-  const shown = toJson(destinationView(STORED));
+  const shown = toJson(destinationView(STORED, DESTINATION_TYPES));
   return { ...shown, settings: { ...(shown['settings'] as JsonObject), ...settings } } as JsonObject;
 }
 
 function settingsOf(wish: JsonObject, stored: DestinationRecord | undefined = STORED): JsonObject {
-  return unmaskSecrets(wish, stored)['settings'] as JsonObject;
+  return unmaskSecrets(wish, stored, DESTINATION_TYPES)['settings'] as JsonObject;
 }
 
 describe('a destination that is sent as it was read', () => {
   test('has its secrets back', () => {
-    expect(unmaskSecrets(wanted({}), STORED)).toEqual(unmaskedDestination(STORED));
+    expect(unmaskSecrets(wanted({}), STORED, DESTINATION_TYPES)).toEqual(
+      unmaskedDestination(STORED, DESTINATION_TYPES),
+    );
   });
 
   test('has them back when its endpoints have changed places', () => {
-    const [a, b] = destinationView(STORED).settings.endpoints;
+    const [a, b] = destinationView(STORED, DESTINATION_TYPES).settings['endpoints'] as unknown[];
     expect(settingsOf(wanted({ endpoints: [b, a] }))['endpoints']).toEqual([B, A]);
   });
 
@@ -96,9 +100,11 @@ describe('a destination that is sent as it was read', () => {
     });
     const settings = { ...STORED.settings, endpoints: [at('alpha'), at('omega')] };
     const stored = { ...STORED, settings };
-    const shown = toJson(destinationView(stored));
+    const shown = toJson(destinationView(stored, DESTINATION_TYPES));
     expect(JSON.stringify(shown)).not.toMatch(/alpha|omega/);
-    expect(unmaskSecrets(shown, stored)).toEqual(unmaskedDestination(stored));
+    expect(unmaskSecrets(shown, stored, DESTINATION_TYPES)).toEqual(
+      unmaskedDestination(stored, DESTINATION_TYPES),
+    );
     const other = (url: string) => {
       const wish = { ...shown, settings: { ...settings, endpoints: [{ url, headers: {} }] } };
       return settingsOf(wish as unknown as JsonObject, stored)['endpoints'];
@@ -125,8 +131,8 @@ describe('a destination that is sent as it was read', () => {
   });
 
   test('has a signing secret wherever its mask is put, so that one can be replaced without a gap', () => {
-    const { signingSecrets } = destinationView(STORED).settings;
-    const [first, second] = signingSecrets!;
+    const { signingSecrets } = destinationView(STORED, DESTINATION_TYPES).settings;
+    const [first, second] = signingSecrets as unknown[];
     const secretsOf = (list: unknown[]) => settingsOf(wanted({ signingSecrets: list }))['signingSecrets'];
     expect(secretsOf(['new', first])).toEqual(['new', 'the-first-secret-1111']);
     expect(secretsOf([second])).toEqual(['the-second-secret-2222']);
@@ -142,7 +148,7 @@ describe('a destination that is sent as it was read', () => {
       'the-second-secret-2222',
       MASK,
     ]);
-    const { sharedSecret: _, ...without } = STORED.settings;
+    const { sharedSecret: _, ...without } = SETTINGS;
     expect(
       settingsOf(wanted({ sharedSecret: MASK }), { ...STORED, settings: without })['sharedSecret'],
     ).toEqual(MASK);
@@ -156,10 +162,10 @@ describe('a destination that is sent as it was read', () => {
     [{ settings: { endpoints: 'x', signingSecrets: 7, sharedSecret: null } }],
     [{ settings: { endpoints: [null, 7, { url: 5, headers: 'x' }, { headers: { a: MASK } }] } }],
   ])('stays as it is where it makes no sense: %j', (wish) => {
-    expect(unmaskSecrets(wish as JsonObject, STORED)).toEqual(wish);
+    expect(unmaskSecrets(wish as JsonObject, STORED, DESTINATION_TYPES)).toEqual(wish);
   });
 
   test('stays as it is when there is no such destination', () => {
-    expect(unmaskSecrets(wanted({}), undefined)).toEqual(wanted({}));
+    expect(unmaskSecrets(wanted({}), undefined, DESTINATION_TYPES)).toEqual(wanted({}));
   });
 });

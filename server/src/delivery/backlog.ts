@@ -5,7 +5,7 @@ import type { Claim, DeliveryQueue, HeldDelivery, ReadyDelivery } from '../ports
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
-import { datedFromOutage, isRetryWindowOver, type Outage } from './round.ts';
+import { datedFromOutage, isRetryWindowOver, type Outage } from './retry-policy.ts';
 
 /**
  * How a worker stands to its backlog, the deliveries that wait on disk. Only a worker that has caught up takes new

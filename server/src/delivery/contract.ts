@@ -1,7 +1,7 @@
 import type { Attempt, EndpointHealth } from '../model/delivery.ts';
 import type { DestinationStateName } from '../model/destination.ts';
 import type { Time } from '../model/time.ts';
-import type { OutboundRequest } from '../ports/http-client.ts';
+import type { PreviewedRequest } from '../ports/destination-type.ts';
 
 // The types that other stages read: status screens, metrics and the control API import them from here.
 
@@ -51,10 +51,10 @@ export interface EndpointState extends Omit<EndpointHealth, 'url' | 'state'> {
   readonly attemptsSinceStart: EndpointHealth['attempts'];
 }
 
-/** One request of a test delivery as it was sent, and its result. */
+/** What a test delivery sent to one target, and its result. */
 export interface TestAttempt {
   /** The endpoint's place in the settings, counted from 0. */
   readonly place: number;
-  readonly request: OutboundRequest;
+  readonly request: PreviewedRequest;
   readonly attempt: Attempt;
 }

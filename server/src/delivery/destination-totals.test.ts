@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { laneIdsIn, laneIn, lanesIn, targetsIn } from '../../test/support/lanes.ts';
 import type { Destination } from '../model/destination.ts';
-import { destinationOfLane, endpointIndexOfLane, laneAt, lanesOf } from '../model/lane.ts';
+import { destinationOfLane, endpointIndexOfLane } from '../model/lane.ts';
 import { balanceOf, type DestinationCounts } from '../model/ledger.ts';
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import type { WorkerState } from './contract.ts';
@@ -19,7 +20,7 @@ const crm: Destination = {
   },
   success: 'each',
 };
-const [first, second, third] = lanesOf(crm).map(({ id }) => id) as [number, number, number];
+const [first, second, third] = laneIdsIn(crm) as [number, number, number];
 
 describe('the workers of a destination', () => {
   it('have ids that lead to the destination and to the place of the endpoint; the first id is its own', () => {
@@ -27,18 +28,18 @@ describe('the workers of a destination', () => {
     expect([first, second, third].map(destinationOfLane)).toEqual([7, 7, 7]);
     expect([first, second, third].map(endpointIndexOfLane)).toEqual([0, 1, 2]);
     expect(third).toBeLessThan(2 ** 31);
-    for (const [place, lane] of lanesOf(crm).entries()) expect(laneAt(crm, place)).toEqual(lane);
+    for (const [place, lane] of lanesIn(crm).entries()) expect(laneIn(crm, place)).toEqual(lane);
   });
 
   it('are one with success: any', () => {
     const any: Destination = { ...crm, success: 'any' };
-    expect(lanesOf(any)).toEqual([any]);
-    expect(laneAt(any, 0)).toBe(any);
-    expect(laneAt(any, 1).settings.endpoints).toEqual([crm.settings.endpoints[1]]);
+    expect(lanesIn(any)).toEqual([{ ...any, targets: targetsIn(any) }]);
+    expect(laneIn(any, 0)).toEqual(lanesIn(any)[0]);
+    expect(laneIn(any, 1).targets).toEqual(targetsIn(any).slice(1, 2));
   });
 
   it('have no endpoint at a place that the settings no longer have', () => {
-    expect(laneAt(crm, 4).settings.endpoints).toEqual([]);
+    expect(laneIn(crm, 4).targets).toEqual([]);
   });
 });
 

@@ -1,6 +1,13 @@
 import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
-import { destinationOfLane, endpointIndexOfLane, laneAt, lanesOf } from '../model/lane.ts';
+import {
+  destinationOfLane,
+  endpointIndexOfLane,
+  type Lane,
+  laneAt,
+  laneIdsOf,
+  type Target,
+} from '../model/lane.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {
@@ -10,7 +17,7 @@ import type {
   LiveDelivery,
   ReadyDelivery,
 } from '../ports/delivery-queue.ts';
-import type { DestinationType } from '../ports/destination-type.ts';
+import { type DestinationTypes, type Sender, targetsOf } from '../ports/destination-type.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
 import type { DestinationState, WorkerState } from './contract.ts';
@@ -23,7 +30,7 @@ import { DestinationWorker, type WorkerDependencies } from './worker.ts';
 export interface DispatcherDependencies
   extends Omit<
     WorkerDependencies,
-    | 'type'
+    | 'sender'
     | 'measures'
     | 'settle'
     | 'writeResults'
@@ -33,7 +40,9 @@ export interface DispatcherDependencies
     | 'areResultsWritten'
     | 'unreadFor'
   > {
-  readonly types: Readonly<Record<Destination['type'], DestinationType>>;
+  readonly types: DestinationTypes;
+  /** By the names of types. A destination of any other type has no worker: what it is owed waits in the store. */
+  readonly senders: ReadonlyMap<string, Sender>;
   readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
   readonly healths: EndpointHealthStore;
 }
@@ -48,6 +57,7 @@ export class Dispatcher implements LiveDelivery {
   readonly #endpoints: EndpointRegistry;
   readonly #workers = new Map<number, DestinationWorker>();
   readonly #destinations = new Map<number, Destination>();
+  readonly #targets = new Map<number, readonly Target[]>();
   /** Names of destinations that audiences and computed traits owe their changes to. */
   #named: ReadonlySet<string> = new Set();
   /** A running total, because every commit asks for it once for each destination. */
@@ -77,40 +87,60 @@ export class Dispatcher implements LiveDelivery {
    * Makes a worker for each new destination and passes the current settings to the others.
    *
    * @param named names of destinations that audiences and computed traits owe their changes to
+   * @param gone removed destinations: they have nowhere to send to, and what they are owed is given up
    */
-  configure(destinations: readonly Destination[], named: ReadonlySet<string> = new Set()): void {
+  configure(
+    destinations: readonly Destination[],
+    named: ReadonlySet<string> = new Set(),
+    gone: readonly Destination[] = [],
+  ): void {
     this.#named = named;
-    for (const destination of destinations) {
-      this.#destinations.set(destination.id, destination);
-      this.#endpoints.configure(destination);
-      for (const { id } of lanesOf(destination)) this.#workerOf(id);
-    }
+    for (const destination of destinations)
+      this.#configureOne(destination, targetsOf(destination, this.#dependencies.types));
+    for (const destination of gone)
+      this.#configureOne({ ...destination, enabled: true, paused: false }, NOWHERE);
     // Every worker, because an endpoint that is gone may have left deliveries at its place.
-    for (const [id, worker] of this.#workers) worker.configure(this.#settingsOf(id)!);
+    for (const [id, worker] of this.#workers) worker.configure(this.#laneOf(id)!);
   }
 
-  /** The worker with this id, made if necessary; `undefined` when its destination is not known. */
+  #configureOne(destination: Destination, targets: readonly Target[]): void {
+    this.#destinations.set(destination.id, destination);
+    this.#targets.set(destination.id, targets);
+    this.#endpoints.configure(destination.id, targets);
+    for (const id of laneIdsOf(destination, targets)) this.#workerOf(id);
+  }
+
+  /** The worker with this id, made if necessary; `undefined` when its destination is not known, or is not sent to. */
   #workerOf(id: number): DestinationWorker | undefined {
     const worker = this.#workers.get(id);
     if (worker !== undefined) return worker;
-    const settings = this.#settingsOf(id);
-    if (settings === undefined) return undefined;
-    const created = this.#createWorker(settings);
+    const lane = this.#laneOf(id);
+    const sender = lane && this.#senderOf(lane);
+    if (sender === undefined) return undefined;
+    const created = this.#createWorker(lane!, sender);
     this.#workers.set(id, created);
     return created;
   }
 
-  #settingsOf(id: number): Destination | undefined {
+  #laneOf(id: number): Lane | undefined {
     const destination = this.#destinations.get(destinationOfLane(id));
-    return destination && laneAt(destination, endpointIndexOfLane(id));
+    return (
+      destination &&
+      laneAt(destination, this.#targets.get(destination.id) ?? NOWHERE, endpointIndexOfLane(id))
+    );
   }
 
-  #createWorker(settings: Destination): DestinationWorker {
-    const destination = destinationOfLane(settings.id);
+  #senderOf({ id, type }: Lane): Sender | undefined {
+    const isGone = this.#targets.get(destinationOfLane(id)) === NOWHERE;
+    return this.#dependencies.senders.get(type) ?? (isGone ? SENDS_NOTHING : undefined);
+  }
+
+  #createWorker(lane: Lane, sender: Sender): DestinationWorker {
+    const destination = destinationOfLane(lane.id);
     const { maySend } = this.#dependencies;
-    return new DestinationWorker(settings, {
+    return new DestinationWorker(lane, {
       ...this.#dependencies,
-      type: this.#dependencies.types[settings.type],
+      sender,
       measures: this.#dependencies.measures?.forDestination(destination),
       settle: (result) => this.#resultWriter.add(result),
       writeResults: () => this.#resultWriter.flush(),
@@ -236,6 +266,16 @@ export class Dispatcher implements LiveDelivery {
     }
   }
 }
+
+/** The targets of a destination that was removed. */
+const NOWHERE: readonly Target[] = [];
+
+/** Of a type that this program does not have any more: the round of a removed destination asks nobody. */
+const SENDS_NOTHING: Sender = {
+  most: () => ({ events: 1, bytes: 0 }),
+  send: () => {},
+  stop: async () => {},
+};
 
 /** How often the number of requests in flight is looked at while somebody waits for it. */
 const IN_FLIGHT_INTERVAL: Duration = 20;

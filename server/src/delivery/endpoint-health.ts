@@ -6,13 +6,12 @@ import {
   REQUEST_RESULTS,
   type RequestResult,
 } from '../model/delivery.ts';
-import type { Destination } from '../model/destination.ts';
+import { nameOfTarget, type Target } from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EndpointHealthStore } from '../ports/delivery-queue.ts';
 import { StorageError } from '../ports/event-log.ts';
-import type { HttpResult } from '../ports/http-client.ts';
 import type { Logger } from '../ports/logger.ts';
 import { EndpointRest } from './circuit-breaker.ts';
 import type { EndpointState } from './contract.ts';
@@ -31,7 +30,9 @@ const ANSWER_EXCERPT = 200;
  * accepted the event. Recording a request allocates nothing.
  */
 export class EndpointTracker {
+  /** The URL, or the name of what has none (`nameOfTarget`). */
   readonly url: string;
+  readonly #label: string;
   /** Not kept over a restart: the endpoint is asked once more, and may ask for a rest again. */
   readonly rest = new EndpointRest();
   readonly #onChange: (isTurned: boolean) => void;
@@ -45,8 +46,9 @@ export class EndpointTracker {
   #history: MutableHealthChange[] = [];
 
   /** `onChange` is called at every request; `isTurned`: the state has changed. */
-  constructor(url: string, onChange: (isTurned: boolean) => void) {
-    this.url = url;
+  constructor(target: Target, onChange: (isTurned: boolean) => void) {
+    this.url = nameOfTarget(target);
+    this.#label = target.label;
     this.#onChange = onChange;
   }
 
@@ -71,7 +73,7 @@ export class EndpointTracker {
   }
 
   /** Records the end of a request, at a time of the wall clock. Runs for every request. */
-  record(outcome: Outcome, answer: HttpResult, at: Time): void {
+  record(outcome: Outcome, answer: string, at: Time): void {
     this.#counts[resultIndexOf(outcome)]!++;
     const state = outcome.kind === 'accepted' ? 'healthy' : 'failing';
     if (state === 'healthy') this.#acceptedAt = at;
@@ -121,20 +123,19 @@ export class EndpointTracker {
     const { url, state = 'healthy', ...health } = this.health();
     return {
       endpoint: maskUrl(url),
-      label: `${place + 1}/${URL.canParse(url) ? new URL(url).host : ''}`,
+      label: `${place + 1}/${this.#label}`,
       state,
       ...health,
       attemptsSinceStart: countsByResult((index) => this.#counts[index]!),
     };
   }
 
-  #recordFailure({ reason, status }: Outcome, answer: HttpResult, at: Time): void {
-    const text = answer.kind === 'answered' ? answer.body : answer.detail;
-    this.#lastFailure ??= { at, reason, status, answer: text };
+  #recordFailure({ reason, status }: Outcome, answer: string, at: Time): void {
+    this.#lastFailure ??= { at, reason, status, answer };
     this.#lastFailure.at = at;
     this.#lastFailure.reason = reason;
     this.#lastFailure.status = status;
-    this.#lastFailure.answer = text;
+    this.#lastFailure.answer = answer;
   }
 
   #changeState(state: 'healthy' | 'failing', at: Time, { reason }: Outcome): void {
@@ -222,13 +223,13 @@ export class EndpointRegistry {
   }
 
   /** An endpoint keeps its health while its destination has its URL, also at another place of the settings. */
-  configure({ id, settings }: Destination): void {
+  configure(id: number, targets: readonly Target[]): void {
     const endpoints = this.#of(id);
     const left = [...endpoints.trackers];
-    endpoints.trackers = settings.endpoints.map(({ url }) => {
-      const index = left.findIndex((one) => one.url === url);
+    endpoints.trackers = targets.map((target) => {
+      const index = left.findIndex((one) => one.url === nameOfTarget(target));
       if (index >= 0) return left.splice(index, 1)[0]!;
-      return new EndpointTracker(url, (isTurned) => this.#markDirty(id, isTurned));
+      return new EndpointTracker(target, (isTurned) => this.#markDirty(id, isTurned));
     });
     // The next write removes endpoints that are gone.
     if (left.length > 0) this.#markDirty(id, false);

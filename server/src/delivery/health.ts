@@ -1,4 +1,4 @@
-import type { Attempt, Decision } from '../model/delivery.ts';
+import { type Attempt, type Decision, isFinal } from '../model/delivery.ts';
 import type { DeliveryPolicy } from '../model/delivery-policy.ts';
 import type { Position } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
@@ -22,14 +22,13 @@ import { RefusalTracker } from './destination-state.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 import {
   type EndpointOutcome,
-  isFinal,
   latestRetryAfter,
-  type OpenRequests,
   type Outage,
   outageFrom,
   signOfLife,
   wasResting,
-} from './round.ts';
+} from './retry-policy.ts';
+import type { OpenRequests } from './round.ts';
 
 /** A round under way. Its end is judged by the state at its beginning. */
 export interface RoundTicket {

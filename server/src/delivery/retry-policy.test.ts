@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { outcomeOf, parseRetryAfter } from '../destinations/http/outcomes.ts';
 import type { Delivery, Outcome } from '../model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../model/time.ts';
 import type { FailureReason } from '../ports/http-client.ts';
-import { backoff, decide, type EndpointOutcome, outcomeOf, parseRetryAfter, RETRY_DELAYS } from './round.ts';
+import { backoff, decide, type EndpointOutcome, RETRY_DELAYS } from './retry-policy.ts';
 
 const NOW = 1_000_000_000_000;
 const NEW: Delivery = { position: 7, rounds: 0 };

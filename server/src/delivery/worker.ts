@@ -2,13 +2,12 @@ import { Fifo } from '../model/containers.ts';
 import { type Decision, RETRY_WINDOW } from '../model/delivery.ts';
 import { type Destination, isDelivering } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
-import { endpointIndexOfLane } from '../model/lane.ts';
+import { endpointIndexOfLane, type Lane } from '../model/lane.ts';
 import { retryWindowStart } from '../model/pause.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
-import type { DestinationType } from '../ports/destination-type.ts';
-import type { HttpClient } from '../ports/http-client.ts';
+import type { Sender } from '../ports/destination-type.ts';
 import type { ProbeTurns } from '../ports/nodes.ts';
 import type { CurrentObserver, DeliveryRecorder } from '../ports/telemetry.ts';
 import {
@@ -40,24 +39,22 @@ import {
   type RoundTicket,
   shareOf,
 } from './health.ts';
+import { showResult } from './observers.ts';
+import { decide, expiryCutoff, SETTINGS_VERSION_MODULUS } from './retry-policy.ts';
 import {
-  decide,
-  expiryCutoff,
   type RoundDependencies,
   type RoundResult,
   RoundsInFlight,
   replayOf,
-  SETTINGS_VERSION_MODULUS,
   sendRound,
-  showResult,
+  takeBatch,
 } from './round.ts';
 
 /** A stop waits this long for the requests in flight. Each also ends by itself, at its own time limit. */
 const STOP_LIMIT: Duration = 5 * SECOND;
 
 export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDependencies, 'traceparents'> {
-  readonly transport: HttpClient;
-  readonly type: DestinationType;
+  readonly sender: Sender;
   readonly currentObserver: CurrentObserver;
   /** Name of a source by its id, for observers. */
   readonly sourceName: (id: number) => string;
@@ -106,7 +103,7 @@ export class DestinationWorker {
   readonly #queue = new Fifo<ReadyDelivery>();
   readonly #tracker = new HealthTracker();
   readonly #rateLimiter: DestinationRateLimiter;
-  #destination: Destination;
+  #destination: Lane;
   #share: NodeShare;
   #backlog = EMPTY_BACKLOG;
   /** Deliveries in memory: reserved, ready or in flight. */
@@ -121,7 +118,7 @@ export class DestinationWorker {
   #stopping: Promise<void> | undefined;
   #onIdle: (() => void) | undefined;
 
-  constructor(destination: Destination, dependencies: WorkerDependencies) {
+  constructor(destination: Lane, dependencies: WorkerDependencies) {
     this.#destination = destination;
     this.#share = shareOf(destination, dependencies.share());
     this.#dependencies = dependencies;
@@ -130,8 +127,7 @@ export class DestinationWorker {
     this.#rateLimiter = new DestinationRateLimiter(dependencies.clock, () => this.#sendReady());
     this.#rateLimiter.configure(destination, this.#share);
     this.#roundDependencies = {
-      type: dependencies.type,
-      transport: dependencies.transport,
+      sender: dependencies.sender,
       clock: dependencies.clock,
       openRequests: this.#rateLimiter,
       endpointAt: (place) => this.#endpointAt(place),
@@ -145,7 +141,7 @@ export class DestinationWorker {
     return {
       destination: this.#destination.id,
       held: this.#held,
-      inFlight: this.rounds.count,
+      inFlight: this.rounds.deliveries,
       limit,
       breaker: breaker.state,
       ...(breaker.state === 'open'
@@ -158,7 +154,7 @@ export class DestinationWorker {
   }
 
   /** Sets the settings of the next rounds; rounds under way keep theirs. */
-  configure(destination: Destination): void {
+  configure(destination: Lane): void {
     const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
     if (isChanged) this.#rateLimiter.configure(destination, this.#share);
@@ -179,8 +175,8 @@ export class DestinationWorker {
 
   /** Restores the health of the endpoints from an earlier process. */
   restore(): void {
-    const { endpoints } = this.#destination.settings;
-    this.#reporter.restore(endpoints.flatMap((_, place) => this.#endpointAt(place) ?? []));
+    const { targets } = this.#destination;
+    this.#reporter.restore(targets.flatMap((_, place) => this.#endpointAt(place) ?? []));
   }
 
   /** An earlier process left deliveries on disk; the first is due at `at`. */
@@ -284,15 +280,13 @@ export class DestinationWorker {
 
   /** When the first endpoint may be asked again, where all of them rest; undefined where one may be asked now. */
   #restsUntil(now: Monotonic): Monotonic | undefined {
-    const rests = this.#destination.settings.endpoints.map((_, place) =>
-      this.#endpointAt(place)?.rest.until(now),
-    );
+    const rests = this.#destination.targets.map((_, place) => this.#endpointAt(place)?.rest.until(now));
     const known = rests.filter((until) => until !== undefined);
     return known.length === 0 || known.length < rests.length ? undefined : Math.min(...known);
   }
 
   #endRests(): void {
-    for (const place of this.#destination.settings.endpoints.keys()) this.#endpointAt(place)?.rest.end();
+    for (const place of this.#destination.targets.keys()) this.#endpointAt(place)?.rest.end();
   }
 
   #isServing(): boolean {
@@ -319,7 +313,7 @@ export class DestinationWorker {
       this.#rateLimiter.canBeginRound() &&
       !this.#areResultsLate()
     )
-      this.#send(this.#queue.shift()!, false);
+      this.#send(takeBatch(this.#queue, this.#destination, this.#dependencies.sender), false);
   }
 
   /**
@@ -345,15 +339,15 @@ export class DestinationWorker {
     }
   }
 
-  #send(ready: ReadyDelivery, isProbe: boolean): void {
+  #send(batch: readonly ReadyDelivery[], isProbe: boolean): void {
     const destination = this.#destination;
     const ticket = this.#tracker.beginRound(isProbe);
-    const begun = this.rounds.begin();
+    const begun = this.rounds.begin(batch.length);
     const lostLeases = this.#lostLeases;
-    sendRound(ready, destination, this.#roundDependencies, (round) => {
+    sendRound(batch, destination, this.#roundDependencies, (results) => {
       const startedAt = performance.now();
-      this.rounds.end(begun);
-      this.#finishRound(ready, round, { destination, ticket, isOurs: lostLeases === this.#lostLeases });
+      this.rounds.end(begun, batch.length);
+      this.#finishRound(batch, results, { destination, ticket, isOurs: lostLeases === this.#lostLeases });
       if (this.rounds.count === 0) this.#onIdle?.();
       this.#sendReady();
       this.#load();
@@ -362,32 +356,33 @@ export class DestinationWorker {
   }
 
   #finishRound(
-    ready: ReadyDelivery,
-    { outcomes, attempts }: RoundResult,
+    batch: readonly ReadyDelivery[],
+    results: readonly RoundResult[],
     { destination, ticket, isOurs }: RoundContext,
   ): void {
-    const { clock, measures, random, unreadFor } = this.#dependencies;
+    const { clock, random, unreadFor } = this.#dependencies;
     const now = clock.monotonic();
-    const decision = decide(ready.delivery, {
-      outcomes,
+    const round = {
       now,
       settingsVersion: destination.version % SETTINGS_VERSION_MODULUS,
       pauses: this.#destination.pauses ?? NO_PAUSES,
       isProbe: ticket.isProbe,
       isOutdated: this.#tracker.isOutdated(ticket),
-      random: random(),
-    });
-    this.#reporter.record(decision, attempts, now);
-    const arrivedAt = replayOf(ready) === undefined ? ready.serialized.arrivedAt : undefined;
-    measures?.attemptEnded(arrivedAt, attempts, decision, now);
-    if (isOurs) this.#settle(ready, attempts, decision);
-    else this.#addHeld(-1);
+    };
+    let isDelivered = false;
+    for (const [index, ready] of batch.entries()) {
+      const { outcomes, attempts } = results[index]!;
+      const decision = decide(ready.delivery, { ...round, outcomes, random: random() });
+      isDelivered ||= decision.kind === 'delivered';
+      this.#finishDelivery(ready, attempts, decision, { now, isOurs });
+    }
+    const [first] = results;
     const transition = this.#tracker.record({
       round: ticket,
-      position: ready.delivery.position,
-      outcomes,
-      restsUntil: decision.kind === 'delivered' ? undefined : this.#restsUntil(now),
-      latencyMs: attempts[0]?.latencyMs ?? 0,
+      position: batch[0]!.delivery.position,
+      outcomes: results.length === 1 ? first!.outcomes : results.flatMap(({ outcomes }) => outcomes),
+      restsUntil: isDelivered ? undefined : this.#restsUntil(now),
+      latencyMs: first!.attempts[0]?.latencyMs ?? 0,
       unreadMs: unreadFor(now),
       now,
       random: random(),
@@ -401,6 +396,19 @@ export class DestinationWorker {
       this.#backlog = afterBreakerOpened(this.#backlog, transition.outage, now);
       this.#reporter.breakerOpened(transition.breaker);
     }
+  }
+
+  #finishDelivery(
+    ready: ReadyDelivery,
+    attempts: DeliveryResult['attempts'],
+    decision: Decision,
+    { now, isOurs }: { readonly now: Monotonic; readonly isOurs: boolean },
+  ): void {
+    this.#reporter.record(decision, attempts, now);
+    const arrivedAt = replayOf(ready) === undefined ? ready.serialized.arrivedAt : undefined;
+    this.#dependencies.measures?.attemptEnded(arrivedAt, attempts, decision, now);
+    if (isOurs) this.#settle(ready, attempts, decision);
+    else this.#addHeld(-1);
   }
 
   #settle(ready: ReadyDelivery, attempts: DeliveryResult['attempts'], decision: Decision): void {
@@ -480,7 +488,7 @@ export class DestinationWorker {
     const [probe] = ready;
     const mayProbe = this.#tracker.isProbing && this.#isServing() && !this.#areResultsLate();
     const isProbeSent = mayProbe && probe !== undefined;
-    if (isProbeSent) this.#send(probe, true);
+    if (isProbeSent) this.#send([probe], true);
     else this.deliver(ready);
     return isProbeSent;
   }

@@ -1,4 +1,4 @@
-import type { Endpoint } from './destination.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { Duration, Monotonic, Time } from './time.ts';
 
 /** What an alert can be about. docs/operations/alerting.md explains each. */
@@ -35,7 +35,7 @@ export type AlertChannel =
 
 /** A URL that gets messages as signed JSON. */
 export interface AlertWebhook extends Endpoint {
-  /** As `WebhookSettings.signingSecrets`. */
+  /** Standard Webhooks secrets, as those of a destination. */
   readonly signingSecrets?: readonly string[];
 }
 

@@ -28,6 +28,11 @@ export class Fifo<Item> {
     return item;
   }
 
+  /** The oldest item, which stays; undefined when there is none. */
+  peek(): Item | undefined {
+    return this.#items[this.#head];
+  }
+
   /** Removes the items that are not to stay; returns how many. */
   keep(stays: (item: Item) => boolean): number {
     const before = this.size;

@@ -20,7 +20,7 @@ export interface EventFilter {
 }
 
 /** The keys of a policy, in the order in which records are written. */
-export const POLICY_KEYS = ['success', 'filter', 'rateLimit', 'concurrency'] as const;
+const POLICY_KEYS = ['success', 'filter', 'rateLimit', 'concurrency'] as const;
 
 /**
  * Takes the policy out of the settings, where configuration files, the control API and stores have it: operators write what concerns a

@@ -36,12 +36,28 @@ export interface Delivery {
 export interface Outcome {
   /** `accepted` ends the delivery well; `retryable` may be tried again; `refused` may not. */
   readonly kind: 'accepted' | 'retryable' | 'refused';
-  /** `status_503`, `timeout`, `connection_refused`, `certificate_untrusted`, … as listed in `spec/errors.json`. */
+  /**
+   * `status_503`, `timeout`, `connection_refused`, `certificate_untrusted`, … as listed in `spec/errors.json`, or as the type of the destination
+   * calls it. Of what was accepted stores keep the status alone: it is `status_200`, or `accepted` where there is no status.
+   */
   readonly reason: string;
   /** The HTTP status, when there was an answer. */
   readonly status?: number;
   /** No attempt before this time, as the endpoint asked with `Retry-After`. */
   readonly notBefore?: Monotonic;
+}
+
+/** Failures that no later try can repair, because the settings are wrong or forbidden. */
+const PERMANENT_FAILURES: ReadonlySet<string> = new Set(['egress_refused', 'invalid_request']);
+
+/** Whether a request that failed so is not tried again. Stored failures tell no more of it than this. */
+export function isFinal({ status, reason }: Pick<Outcome, 'status' | 'reason'>): boolean {
+  return status === undefined ? PERMANENT_FAILURES.has(reason) : !isRetryableStatus(status);
+}
+
+/** Whether the same request may be answered otherwise later. spec/specification.md, "Outcomes". */
+export function isRetryableStatus(status: number): boolean {
+  return status === 408 || status === 429 || (status >= 500 && status <= 599);
 }
 
 /** The record of one request to one endpoint. */

@@ -2,34 +2,13 @@ import type { DeliveryPolicy } from './delivery-policy.ts';
 import type { Pause } from './pause.ts';
 import type { SigningKey } from './signing-key.ts';
 
-/** A URL of the customer, with the headers that all its requests have. */
-export interface Endpoint {
-  /** Absolute, `http:` or `https:`. */
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** Settings of a destination of type `webhooks`. spec/specification.md, "Settings". */
-export interface WebhookSettings {
-  /** 1–5 endpoints. A delivery goes to all of them at once. */
-  readonly endpoints: readonly Endpoint[];
-  /** Signs every request when set (`X-Signature`). */
-  readonly sharedSecret?: string;
-  /** Takes the place of `sharedSecret` soon: a second signature (`X-Signature-Next`) while receivers change over. */
-  readonly nextSharedSecret?: string;
-  /** Standard Webhooks secrets, `whsec_…`; two while one replaces the other. Each adds a signature to every request. */
-  readonly signingSecrets?: readonly string[];
-  /** Adds a signature that receivers verify without a secret, with the public key of the destination. Absent: false. */
-  readonly publicSignature?: boolean;
-  readonly format: 'documented' | 'canonical';
-}
-
 /** Where events go. */
 export interface Destination extends DeliveryPolicy {
   /** Given by the store when it first sees the name; never reused. */
   readonly id: number;
   readonly name: string;
-  readonly type: 'webhooks';
+  /** The name of its type (ports/destination-type.ts). */
+  readonly type: string;
   /** Names of its sources. */
   readonly sources: readonly string[];
   /** While false, new events are skipped, and pending deliveries wait. */
@@ -38,8 +17,9 @@ export interface Destination extends DeliveryPolicy {
   readonly paused?: boolean;
   /** The latest periods in which it was paused or disabled, in order; retry windows leave them out. Absent: none. */
   readonly pauses?: readonly Pause[];
-  readonly settings: WebhookSettings;
-  /** Made by the server when `publicSignature` is switched on, and forgotten when it is switched off. */
+  /** What its type says they are. Checked before they got here. */
+  readonly settings: object;
+  /** Made by the server for a destination that signs publicly, and forgotten when it does so no more. */
   readonly signingKey?: SigningKey;
   /** Grows with every change of the destination. One round of attempts uses one version. */
   readonly version: number;

@@ -1,5 +1,31 @@
 import type { Destination } from './destination.ts';
 
+/** A place that a destination sends to: a URL, a file. What a type calls its targets follows from its settings. */
+export interface Target {
+  /** Its place among the targets of the destination, from 0. */
+  readonly place: number;
+  /** What people see of it, without secrets: a host, a file. */
+  readonly label: string;
+  /** The URL by which the egress rules judge it, whole. Absent where it is none of the network. */
+  readonly address?: string;
+}
+
+/** What tells the target from others in attempts and in the health of targets, and what is masked wherever it is shown. */
+export function nameOfTarget({ address, label }: Target): string {
+  return address ?? label;
+}
+
+/**
+ * What is delivered for itself: a destination with all of its targets or, with `success: each`, with one of them. It has the id under which
+ * its deliveries are stored and counted.
+ */
+export interface Lane extends Destination {
+  readonly targets: readonly Target[];
+}
+
+/** A destination has at most this many targets: the lanes of all destinations have ids in one room. spec/specification.md, "Settings". */
+export const MAX_TARGETS = 5;
+
 /**
  * Distance between the ids of two lanes of one destination. Ids of records stay below it, and ids of lanes fit in the 32 bits that
  * some stores have for them.
@@ -7,44 +33,42 @@ import type { Destination } from './destination.ts';
 const LANE_STEP = 2 ** 24;
 
 /**
- * The lanes of a destination. With `any` the only lane is the destination itself. With `each` every endpoint has a lane
- * (spec/specification.md, "Several endpoints"), with an id of its own under which deliveries are stored and counted: no endpoint
- * waits for another or is tried again because of another. The id of the first lane is that of the destination.
+ * The lanes of a destination. With `any` the only lane is the destination itself. With `each` every target has a lane
+ * (spec/specification.md, "Several endpoints"): none waits for another or is tried again because of another. The id of the first lane is
+ * that of the destination.
  */
-export function lanesOf(destination: Destination): readonly Destination[] {
-  const { settings, success } = destination;
-  return success !== 'each'
-    ? [destination]
-    : settings.endpoints.map((_, place) => laneAt(destination, place));
+export function lanesOf(destination: Destination, targets: readonly Target[]): readonly Lane[] {
+  if (destination.success !== 'each') return [{ ...destination, targets }];
+  return targets.map(({ place }) => laneAt(destination, targets, place));
+}
+
+/** The ids of `lanesOf`. */
+export function laneIdsOf(destination: Destination, targets: readonly Target[]): readonly number[] {
+  return destination.success === 'each'
+    ? targets.map(({ place }) => endpointIdOf(destination, place))
+    : [destination.id];
 }
 
 /**
- * The lane at a place. The settings may have lost its endpoint while deliveries are still pending: the lane goes on with the
- * endpoint that has the place now, and without one when there is none.
+ * The lane at a place. The settings may have lost its target while deliveries are still pending: the lane goes on with the target that
+ * has the place now, and without one when there is none.
  */
-export function laneAt(destination: Destination, place: number): Destination {
-  const { settings } = destination;
-  if (place === 0 && destination.success !== 'each') return destination;
-  const endpoints = settings.endpoints.slice(place, place + 1);
+export function laneAt(destination: Destination, targets: readonly Target[], place: number): Lane {
+  if (place === 0 && destination.success !== 'each') return { ...destination, targets };
   return {
     ...destination,
-    id: destination.id + place * LANE_STEP,
+    id: endpointIdOf(destination, place),
     success: 'any',
-    settings: { ...settings, endpoints },
+    targets: targets.slice(place, place + 1),
   };
 }
 
-/** A destination has at most this many endpoints. spec/specification.md, "Settings". */
-const MAX_ENDPOINTS = 5;
-
-/** Ids of all lanes that the destination may ever have had. A lane without an endpoint may still have deliveries. */
-export function everyLaneIdOf(destination: Destination): number[] {
-  return Array.from({ length: MAX_ENDPOINTS }, (_, place) => laneAt(destination, place).id);
+/** Ids of all lanes that the destination may ever have had. A lane without a target may still have deliveries. */
+export function everyLaneIdOf(destination: Pick<Destination, 'id'>): number[] {
+  return Array.from({ length: MAX_TARGETS }, (_, place) => endpointIdOf(destination, place));
 }
 
-/**
- * A number for one endpoint, unique among all destinations. It is the same for a destination and for a lane of it.
- */
+/** A number for one target, unique among all destinations, and the id of its lane where it has one. */
 export function endpointIdOf({ id }: Pick<Destination, 'id'>, place: number): number {
   return id + place * LANE_STEP;
 }
@@ -54,13 +78,7 @@ export function destinationOfLane(lane: number): number {
   return lane % LANE_STEP;
 }
 
-/** The place of a lane's endpoint in the settings; 0 for a destination with one lane. */
+/** The place of a lane's target in the settings; 0 for a destination with one lane. */
 export function endpointIndexOfLane(lane: number): number {
   return Math.floor(lane / LANE_STEP);
-}
-
-/** A removed destination has nowhere to send to: its pending deliveries are given up. */
-export function withoutEndpoints(destination: Destination): Destination {
-  const settings = { ...destination.settings, endpoints: [] };
-  return { ...destination, enabled: true, paused: false, settings };
 }

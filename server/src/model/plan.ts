@@ -1,4 +1,3 @@
-import type { Destination } from './destination.ts';
 import { destinationOfLane } from './lane.ts';
 
 /** A destination of an event's source that does not get the event, by id, and why. */
@@ -27,8 +26,14 @@ export interface EventPlan {
  * one object.
  */
 export interface Plan extends EventPlan {
-  /** Lanes: a destination with `success: each` has one for each endpoint. See `lanesOf`. */
-  readonly owed: readonly Destination[];
+  /** Lanes: a destination with `success: each` has one for each target. See `laneIdsOf`. */
+  readonly owed: readonly OwedLane[];
+}
+
+/** A lane that an event is owed to, with the name of its destination. */
+export interface OwedLane {
+  readonly id: number;
+  readonly name: string;
 }
 
 /** Every destination that skips the events of a plan, by id. The set does not count where the plan says something else. */

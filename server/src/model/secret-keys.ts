@@ -1,12 +1,16 @@
+import type { HiddenPlaces } from './hidden-values.ts';
+
 /**
  * The keys that secrets at rest are encrypted with, each of 32 bytes. spec/specification.md, "Secrets at rest".
  *
  * - `current`: what is written is encrypted with it; absent where secrets are stored as they are
  * - `previous`: what they were encrypted with before, and is encrypted with `current` at the next start
+ * - `places`: where settings of destinations have secrets, by the name of the type
  */
 export interface SecretKeys {
   readonly current?: Uint8Array;
   readonly previous: readonly Uint8Array[];
+  readonly places?: Readonly<Record<string, HiddenPlaces>>;
 }
 
 export const NO_SECRET_KEYS: SecretKeys = { previous: [] };

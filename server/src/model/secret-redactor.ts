@@ -1,4 +1,4 @@
-import type { Endpoint, WebhookSettings } from './destination.ts';
+import type { Endpoint } from './endpoint.ts';
 import { isSecretHeader, mapUrlValues } from './secrets.ts';
 
 /** A shorter text stands in too many answers by chance, such as the value of `?v=1`. */
@@ -68,12 +68,20 @@ function base64Forms(secret: string): string[] {
   });
 }
 
-type SigningSettings = Pick<WebhookSettings, 'sharedSecret' | 'nextSharedSecret' | 'signingSecrets'>;
+/** Secrets that requests are signed with. */
+export interface SigningSecrets {
+  /** Signs every request when set (`X-Signature`). */
+  readonly sharedSecret?: string;
+  /** Takes the place of `sharedSecret` soon: a second signature (`X-Signature-Next`) while receivers change over. */
+  readonly nextSharedSecret?: string;
+  /** Standard Webhooks secrets, `whsec_…`; two while one replaces the other. Each adds a signature to every request. */
+  readonly signingSecrets?: readonly string[];
+}
 
 /** The secrets that an endpoint knows: credentials in its headers and URL, and the secrets that requests to it are signed with. */
 export function secretsOfEndpoint(
   { url, headers }: Endpoint,
-  { sharedSecret, nextSharedSecret, signingSecrets = [] }: SigningSettings,
+  { sharedSecret, nextSharedSecret, signingSecrets = [] }: SigningSecrets,
 ): string[] {
   return [
     ...Object.entries(headers).flatMap(([name, value]) => (isSecretHeader(name) ? credentialsIn(value) : [])),

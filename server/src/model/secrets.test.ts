@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import type { WebhookSettings } from './destination.ts';
 import {
   hasMaskedValue,
   isMaskedKey,
@@ -8,8 +7,6 @@ import {
   maskKey,
   maskSecret,
   maskUrl,
-  replaceSecrets,
-  type SecretPlace,
   unmaskUrl,
 } from './secrets.ts';
 
@@ -21,63 +18,6 @@ describe('what stands for a secret', () => {
     ['x'.repeat(1000), { set: true, hint: 'xxxx' }],
   ])('of %j is %j', (secret, mask) => {
     expect(maskSecret(secret)).toEqual(mask);
-  });
-});
-
-const SETTINGS: WebhookSettings = {
-  endpoints: [
-    {
-      url: 'https://a.example/',
-      headers: { 'X-Team': 'growth', Authorization: 'Bearer 1', 'x-API-key': 'k' },
-    },
-    { url: 'https://b.example/', headers: { Cookie: 'c', 'X-Access-Token': 't', Accept: 'any' } },
-  ],
-  sharedSecret: 'shared',
-  signingSecrets: ['one', 'two'],
-  format: 'documented',
-  publicSignature: true,
-};
-
-describe('settings without their secrets', () => {
-  test('say of each secret where it stands, and keep everything else', () => {
-    const places: SecretPlace[] = [];
-    const shown = replaceSecrets(SETTINGS, (secret, place) => {
-      places.push(place);
-      return `<${secret}>`;
-    });
-    expect(shown).toEqual({
-      ...SETTINGS,
-      endpoints: [
-        {
-          url: 'https://a.example/',
-          headers: { 'X-Team': 'growth', Authorization: '<Bearer 1>', 'x-API-key': '<k>' },
-        },
-        { url: 'https://b.example/', headers: { Cookie: '<c>', 'X-Access-Token': '<t>', Accept: 'any' } },
-      ],
-      sharedSecret: '<shared>',
-      signingSecrets: ['<one>', '<two>'],
-    });
-    expect(places).toEqual([
-      ['endpoints', 0, 'Authorization'],
-      ['endpoints', 0, 'x-API-key'],
-      ['endpoints', 1, 'Cookie'],
-      ['endpoints', 1, 'X-Access-Token'],
-      ['sharedSecret'],
-      ['signingSecrets', 0],
-      ['signingSecrets', 1],
-    ]);
-  });
-
-  test('show a URL without the values of its query', () => {
-    const url = 'https://a.example/?token=S3CRET';
-    const settings = { ...SETTINGS, endpoints: [{ url, headers: {} }] };
-    expect(replaceSecrets(settings, maskSecret).endpoints[0]?.url).toBe('https://a.example/?token=…');
-    expect(replaceSecrets(settings, maskSecret, (it) => it).endpoints[0]?.url).toBe(url);
-  });
-
-  test('have no keys for secrets that are not there', () => {
-    const plain: WebhookSettings = { endpoints: [], format: 'canonical' };
-    expect(replaceSecrets(plain, maskSecret)).toEqual(plain);
   });
 });
 

@@ -1,5 +1,3 @@
-import type { Endpoint, WebhookSettings } from './destination.ts';
-
 /**
  * The visible part of a secret: that it is set, and the last four characters when it has at least twelve. spec/contract.md,
  * "Conventions".
@@ -8,26 +6,6 @@ export interface SecretMask {
   readonly set: true;
   readonly hint?: string;
 }
-
-/** Settings that may be shown: every secret is replaced by a `Secret`, and every URL is masked. */
-export type MaskedSettings<Secret> = Omit<
-  WebhookSettings,
-  'endpoints' | 'sharedSecret' | 'nextSharedSecret' | 'signingSecrets'
-> & {
-  readonly endpoints: readonly {
-    readonly url: string;
-    readonly headers: Readonly<Record<string, string | Secret>>;
-  }[];
-  readonly sharedSecret?: Secret;
-  readonly nextSharedSecret?: Secret;
-  readonly signingSecrets?: readonly Secret[];
-};
-
-/** The place of a secret: `sharedSecret`; `nextSharedSecret`; `signingSecrets` and an index; `endpoints`, an index and the name of a header. */
-export type SecretPlace =
-  | readonly ['sharedSecret' | 'nextSharedSecret']
-  | readonly ['signingSecrets', number]
-  | readonly ['endpoints', number, string];
 
 const HINT_LENGTH = 4;
 const MIN_LENGTH_WITH_HINT = 12;
@@ -53,38 +31,6 @@ const SECRET_HEADER = /auth|cookie|key|pass|secret|signature|token/i;
 /** Whether the value of a header is a credential. */
 export function isSecretHeader(name: string): boolean {
   return SECRET_HEADER.test(name);
-}
-
-/**
- * Replaces every secret of the settings: with a mask to show them, or with the name of a variable to write a file. `urlOf` masks
- * URLs, whose path and query may hold secrets too.
- */
-export function replaceSecrets<Secret>(
-  settings: WebhookSettings,
-  instead: (secret: string, place: SecretPlace) => Secret,
-  urlOf: (url: string) => string = maskUrl,
-): MaskedSettings<Secret> {
-  const { endpoints, sharedSecret, nextSharedSecret, signingSecrets, ...rest } = settings;
-  const shown = ({ url, headers }: Endpoint, nth: number) => ({
-    url: urlOf(url),
-    headers: Object.fromEntries(
-      Object.entries(headers).map(([name, value]) => [
-        name,
-        isSecretHeader(name) ? instead(value, ['endpoints', nth, name]) : value,
-      ]),
-    ),
-  });
-  return {
-    endpoints: endpoints.map(shown),
-    ...(sharedSecret === undefined ? {} : { sharedSecret: instead(sharedSecret, ['sharedSecret']) }),
-    ...(nextSharedSecret === undefined
-      ? {}
-      : { nextSharedSecret: instead(nextSharedSecret, ['nextSharedSecret']) }),
-    ...(signingSecrets === undefined
-      ? {}
-      : { signingSecrets: signingSecrets.map((secret, nth) => instead(secret, ['signingSecrets', nth])) }),
-    ...rest,
-  };
 }
 
 /** The mask of one value. */

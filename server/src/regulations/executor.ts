@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import type { Target } from '../model/lane.ts';
 import type { Plan } from '../model/plan.ts';
 import { isDeleting, isSuppressing, type RegulationSubject, userIdsOf } from '../model/regulation.ts';
 import { type Source, sourceNames } from '../model/settings.ts';
@@ -42,6 +43,8 @@ export interface RegulationExecutorDependencies {
   readonly users: Pick<Users, 'joinedIds' | 'usersOf' | 'visitors' | 'erase'>;
   readonly identities: SurveyedIdentities;
   readonly plan: (event: Event, source: Source) => Plan;
+  /** Where a destination sends to. */
+  readonly targetsOf: (destination: Destination) => readonly Target[];
   /** Resolves when every call that was taken before is stored, or never will be. Rejects when `checkStop` throws. */
   readonly callsStored: (checkStop: () => void) => Promise<void>;
   /** Suppresses what the survey has found, in memory too, if the users still are suppressed. */
@@ -393,6 +396,7 @@ export class RegulationExecutor {
     const streamStatus = await streamsOf(histories, this.#allDestinations(), {
       redact: awaited.redact,
       turns: new Turns(this.#dependencies.clock),
+      targetsOf: this.#dependencies.targetsOf,
     });
     if (histories.every(isEnded)) {
       await regulations.advance(regulation.id, { step: 'finish', streamStatus });

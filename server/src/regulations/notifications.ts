@@ -1,6 +1,5 @@
-import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
-import { EMPTY_PLAN, groupByPlan, type Plan } from '../model/plan.ts';
+import { EMPTY_PLAN, groupByPlan, type OwedLane, type Plan } from '../model/plan.ts';
 import { type RegulationSubject, userIdsOf } from '../model/regulation.ts';
 import type { Source } from '../model/settings.ts';
 import { isoTime, type Monotonic } from '../model/time.ts';
@@ -82,7 +81,7 @@ export function notifiedBy(
     sources,
     plan,
   }: { readonly sources: readonly Source[]; readonly plan: (event: Event, source: Source) => Plan },
-): readonly Destination[] {
+): readonly OwedLane[] {
   const found = sources.find(({ id }) => id === source);
   return found === undefined ? [] : plan(SAMPLE, found).owed;
 }

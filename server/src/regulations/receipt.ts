@@ -1,6 +1,6 @@
 import type { Attempt } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
-import { destinationOfLane, endpointIndexOfLane } from '../model/lane.ts';
+import { destinationOfLane, endpointIndexOfLane, nameOfTarget, type Target } from '../model/lane.ts';
 import {
   type NotificationStatus,
   type RegulationStatus,
@@ -32,7 +32,7 @@ export function isEnded({ deliveries }: Pick<NotificationHistory, 'deliveries'>)
 export async function streamsOf(
   histories: readonly NotificationHistory[],
   destinations: ReadonlyMap<number, Destination>,
-  { redact, turns }: StreamOptions,
+  { redact, turns, targetsOf }: StreamOptions,
 ): Promise<NotificationStatus[]> {
   const streams = new Map<string, StreamCounts>();
   for (const { source, deliveries } of histories) {
@@ -40,7 +40,7 @@ export async function streamsOf(
       if (turns.isOver()) await turns.next();
       const destination = destinations.get(destinationOfLane(delivery.destination));
       if (destination === undefined) continue;
-      for (const endpoint of endpointsOf(delivery, destination)) {
+      for (const endpoint of endpointsOf(delivery, destination.success, targetsOf(destination))) {
         const key = JSON.stringify([source, destination.name, endpoint]);
         const stream = streams.get(key) ?? new StreamCounts(source, destination.name, endpoint);
         streams.set(key, stream);
@@ -57,6 +57,8 @@ export async function streamsOf(
 }
 
 export interface StreamOptions {
+  /** Where a destination sends to, as its settings are now. */
+  readonly targetsOf: (destination: Destination) => readonly Target[];
   /** Takes the ids out of an answer. It costs more than all the rest, so only answers that are shown go through it. */
   readonly redact: (text: string) => string;
   readonly turns: Turns;
@@ -65,14 +67,12 @@ export interface StreamOptions {
 /** Masked URLs of the endpoints of a delivery: those it was sent to, and those it is to be sent to. */
 function endpointsOf(
   delivery: DeliveryHistory,
-  { settings: { endpoints }, success }: Destination,
+  success: Destination['success'],
+  targets: readonly Target[],
 ): Set<string> {
   const place = endpointIndexOfLane(delivery.destination);
-  const wanted = success !== 'each' && place === 0 ? endpoints : endpoints.slice(place, place + 1);
-  const urls = new Set([
-    ...wanted.map(({ url }) => url),
-    ...delivery.attempts.map(({ endpoint }) => endpoint),
-  ]);
+  const wanted = success !== 'each' && place === 0 ? targets : targets.slice(place, place + 1);
+  const urls = new Set([...wanted.map(nameOfTarget), ...delivery.attempts.map(({ endpoint }) => endpoint)]);
   // The settings may have lost the endpoint of a lane that was never sent to.
   return urls.size === 0 ? new Set(['']) : new Set([...urls].map(maskUrl));
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { laneIdsIn } from '../../test/support/lanes.ts';
 import type { Destination } from '../model/destination.ts';
-import { lanesOf } from '../model/lane.ts';
 import type { Replay } from '../model/replay.ts';
 import { SECOND } from '../model/time.ts';
-import { MAX_AHEAD, nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
+import { MAX_AHEAD, nextStep as nextStepOf, pauseAfter, ThroughputMeter } from './policy.ts';
 import { CURSOR_END } from './selection.ts';
 
 const endpoints = [1, 2].map((n) => ({ url: `http://e${n}/`, headers: {} }));
@@ -19,6 +19,11 @@ const replay: Replay = {
 const progress = (pending: readonly [number, number][] = [], cursor = 4) => ({
   ...{ cursor, events: 1, pending: new Map(pending) },
 });
+
+/** The next step, with the lanes of the destination. */
+function nextStep(of: Replay, to: Destination | undefined, made: ReturnType<typeof progress>) {
+  return nextStepOf(of, to, made, to === undefined ? [] : laneIdsIn(to));
+}
 
 describe('a replay', () => {
   it.each([
@@ -42,7 +47,7 @@ describe('a replay', () => {
   });
 
   it('waits for the fastest endpoint where each is a delivery of its own', () => {
-    const [one, two] = lanesOf(each).map(({ id }) => id);
+    const [one, two] = laneIdsIn(each);
     expect(nextStep(replay, each, progress([[one!, MAX_AHEAD * 2]])).kind).toBe('enqueue');
     expect(
       nextStep(

@@ -1,5 +1,4 @@
 import type { Destination } from '../model/destination.ts';
-import { lanesOf } from '../model/lane.ts';
 import type { Replay, ReplayStatus } from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { ReplayProgress } from '../ports/delivery-queue.ts';
@@ -22,18 +21,22 @@ export const MAX_AHEAD = 2000;
 const SLICES_A_SECOND = 5;
 const MAX_SLICE = 500;
 
-/** @param destination with its current settings; absent when it was removed */
+/**
+ * @param destination with its current settings; absent when it was removed
+ * @param lanes ids of its lanes
+ */
 export function nextStep(
   replay: Replay,
   destination: Destination | undefined,
   progress: ReplayProgress,
+  lanes: readonly number[],
 ): ReplayStep {
   if (progress.cursor === CURSOR_END) return { kind: 'end', state: 'done' };
   if (destination === undefined) return { kind: 'end', state: 'failed', reason: 'destination_removed' };
   if (!destination.enabled) return { kind: 'wait', reason: 'destination_disabled' };
   if (destination.paused === true) return { kind: 'wait', reason: 'destination_paused' };
   // With `success: each` the fastest endpoint counts: a dead one must not keep the others from their events.
-  const ahead = Math.min(...lanesOf(destination).map(({ id }) => progress.pending.get(id) ?? 0));
+  const ahead = Math.min(...lanes.map((id) => progress.pending.get(id) ?? 0));
   if (ahead >= MAX_AHEAD) return { kind: 'wait', reason: 'destination_behind' };
   return { kind: 'enqueue', max: Math.min(MAX_SLICE, Math.ceil(replay.rate / SLICES_A_SECOND)) };
 }

@@ -1,6 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
-import { destinationOfLane, everyLaneIdOf, lanesOf } from '../model/lane.ts';
+import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -122,6 +122,8 @@ export interface NamedRedeliveryDependencies {
   readonly deadLetters: Pick<DeadLetterQueue, 'count' | 'redeliver'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly newId: () => string;
+  /** Ids of the lanes of a destination as its settings are now (`laneIdsOf`). */
+  readonly lanesOf: (destination: Destination) => readonly number[];
   /** Deliveries of a destination, or of one of its endpoints, are due on disk. */
   readonly parked: (destination: number, at: Monotonic) => void;
 }
@@ -169,7 +171,7 @@ type DeliveryKey = Omit<NamedDelivery, 'id'>;
 
 async function classifyAll(
   request: NamedRedelivery,
-  { log, history }: Pick<NamedRedeliveryDependencies, 'log' | 'history'>,
+  { log, history, lanesOf }: Pick<NamedRedeliveryDependencies, 'log' | 'history' | 'lanesOf'>,
 ): Promise<ClassifiedDeliveries> {
   const classified: ClassifiedDeliveries = { dead: [], settled: [], pending: 0, missing: [] };
   const byPosition = await namesByPosition(request, log, classified.missing);
@@ -180,7 +182,10 @@ async function classifyAll(
     const { destinations, names } = byPosition.get(position)!;
     if (stored === undefined || eventHistory === undefined) classified.missing.push(...names);
     else if (isOfSourceAndType(stored, request)) {
-      const all = destinations.size > 0 ? destinations : owedTo(eventHistory, request.destination);
+      const all =
+        destinations.size > 0
+          ? destinations
+          : owedTo(eventHistory, request.destination.id, () => lanesOf(request.destination));
       for (const destination of all)
         classify({ destination, position }, { request, stored, eventHistory }, classified);
     }
@@ -217,11 +222,13 @@ function isOfSourceAndType({ source, event }: StoredEvent, { sourceId, type }: N
 }
 
 /** The endpoints that an event was owed to, or those of the settings where it was owed to none. */
-function owedTo({ deliveries }: EventHistory, destination: Destination): readonly number[] {
-  const owed = deliveries
-    .map((one) => one.destination)
-    .filter((id) => destinationOfLane(id) === destination.id);
-  return owed.length > 0 ? owed : lanesOf(destination).map(({ id }) => id);
+function owedTo(
+  { deliveries }: EventHistory,
+  destination: number,
+  lanes: () => readonly number[],
+): readonly number[] {
+  const owed = deliveries.map((one) => one.destination).filter((id) => destinationOfLane(id) === destination);
+  return owed.length > 0 ? owed : lanes();
 }
 
 function classify(

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { emptyContents, openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
-import { lanesOf } from '../model/lane.ts';
+import { laneIdsIn } from '../../test/support/lanes.ts';
 import type { Replay } from '../model/replay.ts';
 import { SECOND } from '../model/time.ts';
 import type { DeliveryResult, ReplaySlice } from '../ports/delivery-queue.ts';
@@ -45,6 +45,7 @@ async function open(): Promise<void> {
     },
     ...{ settings, clock, logger: QUIET },
     parked: (lane) => parked.push(lane),
+    lanesOf: laneIdsIn,
     routingPredicate: (_, sources) => (event, source) =>
       sources.includes(source.name) && event.event !== 'Filtered',
   });
@@ -217,7 +218,7 @@ it('enqueues for every endpoint that is a delivery of its own', async () => {
   const id = await begin();
   await untilItEnds(id);
   expect(await replays.status(stateOf(id))).toEqual({ events: 3, pending: 6 });
-  expect(new Set(parked)).toEqual(new Set(lanesOf(each).map((lane) => lane.id)));
+  expect(new Set(parked)).toEqual(new Set(laneIdsIn(each)));
 });
 
 /** Settles deliveries of `site`: dead where `isDead` says so, delivered otherwise. */

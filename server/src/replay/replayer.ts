@@ -1,5 +1,5 @@
 import type { Destination } from '../model/destination.ts';
-import { everyLaneIdOf, lanesOf } from '../model/lane.ts';
+import { everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep, waitAtMost } from '../ports/clock.ts';
@@ -60,19 +60,20 @@ export class Replayer {
 
   /** Counts the events that a replay would enqueue; `request.destination` must exist. */
   readonly preview = async (request: ReplayRequest): Promise<ReplayPreview> => {
-    const { settings, filterFor, log, clock, history } = this.#dependencies;
+    const { settings, filterFor, log, clock, history, lanesOf } = this.#dependencies;
     const snapshot = settings.now();
     const destination = snapshot.destinations.find(({ name }) => name === request.destination);
     if (destination === undefined) return { count: 0, deliveries: 0, bytes: 0, isExact: true };
     if (request.redelivers?.state === 'dead')
       return await previewRedelivery(request, destination, this.#dependencies);
     const logCursor = new LogCursor(log, cursorRangeOf(request, snapshot));
-    const lanes = lanesOf(destination).length;
+    const lanes = lanesOf(destination);
     const readSlice = async (cursor: number): Promise<EventSlice & { readonly deliveries: number }> => {
       const slice = await logCursor.next(cursor, Number.POSITIVE_INFINITY, filterFor(request, snapshot));
-      if (request.redelivers === undefined) return { ...slice, deliveries: slice.events.length * lanes };
+      if (request.redelivers === undefined)
+        return { ...slice, deliveries: slice.events.length * lanes.length };
       const all = slice.events.map(({ position }) => position);
-      const { positions, only } = await selectDelivered(all, destination, history);
+      const { positions, only } = await selectDelivered(all, { id: destination.id, lanes }, history);
       const delivered = new Set(positions);
       return {
         to: slice.to,
@@ -150,6 +151,8 @@ export interface ReplayJobDependencies {
   /** Deliveries of a destination, or of one of its endpoints, are due on disk. */
   readonly parked: (destination: number, at: Monotonic) => void;
   readonly filterFor: ReplayFilterFactory;
+  /** Ids of the lanes of a destination as its settings are now (`laneIdsOf`). */
+  readonly lanesOf: (destination: Destination) => readonly number[];
 }
 
 /**
@@ -221,7 +224,7 @@ export class ReplayJob {
 
   /** @returns the pause before the next step */
   async #step(): Promise<Duration> {
-    const { history, settings } = this.#dependencies;
+    const { history, settings, lanesOf } = this.#dependencies;
     this.#progress ??= await history.progress(this.#id);
     this.#throughput.record(this.#progress.events, this.#dependencies.clock.monotonic());
     const replay = this.#currentReplay();
@@ -229,7 +232,12 @@ export class ReplayJob {
     const destination = settings.now().destinations.find(({ name }) => name === replay.destination);
     if (this.#redelivery !== undefined && destination !== undefined)
       return await this.#redeliverSlice(this.#redelivery, destination);
-    const step = nextStep(replay, destination, this.#progress);
+    const step = nextStep(
+      replay,
+      destination,
+      this.#progress,
+      destination === undefined ? [] : lanesOf(destination),
+    );
     this.#waiting = step.kind === 'wait' ? step.reason : undefined;
     if (step.kind === 'wait') {
       this.#progress = undefined;
@@ -252,7 +260,7 @@ export class ReplayJob {
   }
 
   async #enqueueSlice(replay: Replay, cursor: number, max: number): Promise<Duration> {
-    const { deliveryQueue, clock, history, parked, settings, filterFor } = this.#dependencies;
+    const { deliveryQueue, clock, history, parked, settings, filterFor, lanesOf } = this.#dependencies;
     const startedAt = clock.monotonic();
     const { events, to } = await this.#cursor.next(cursor, max, filterFor(replay, settings.now()));
     // Meanwhile the replay may have been cancelled, or the endpoints changed: the settings of now decide.
@@ -260,17 +268,20 @@ export class ReplayJob {
     if (destination === undefined || this.#currentReplay() === undefined) return 0;
     const now = clock.monotonic();
     const all = events.map(({ position }) => position);
+    const lanes = lanesOf(destination);
     const selected =
-      replay.redelivers === undefined ? { positions: all } : await selectDelivered(all, destination, history);
+      replay.redelivers === undefined
+        ? { positions: all }
+        : await selectDelivered(all, { id: destination.id, lanes }, history);
     this.#progress = await deliveryQueue.enqueue({
       origin: this.#id,
       from: cursor,
       to,
       now,
-      destinations: lanesOf(destination).map(({ id }) => id),
+      destinations: lanes,
       ...selected,
     });
-    if (events.length > 0) for (const { id } of lanesOf(destination)) parked(id, now);
+    if (events.length > 0) for (const id of lanes) parked(id, now);
     return pauseAfter(events.length, replay.rate, clock.monotonic() - startedAt);
   }
 

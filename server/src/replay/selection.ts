@@ -1,6 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
-import { destinationOfLane, everyLaneIdOf, lanesOf } from '../model/lane.ts';
+import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Source } from '../model/settings.ts';
 import type { Time } from '../model/time.ts';
@@ -99,18 +99,24 @@ function prefilterOf(
 /** Histories read at once. Each is a few small reads, and commits wait meanwhile. */
 const HISTORIES_AT_ONCE = 100;
 
+/** A destination and its lanes, by their ids. */
+interface DestinationLanes {
+  readonly id: number;
+  readonly lanes: readonly number[];
+}
+
 /** The events of these that were delivered to a destination, and which of them each of its endpoints gets again. */
 export async function selectDelivered(
   positions: readonly Position[],
-  destination: Destination,
+  { id: destination, lanes }: DestinationLanes,
   history: Pick<DeliveryHistories, 'read'>,
 ): Promise<Required<Pick<ReplaySlice, 'positions' | 'only'>>> {
-  const only = new Map<number, Position[]>(lanesOf(destination).map(({ id }) => [id, []]));
+  const only = new Map<number, Position[]>(lanes.map((id) => [id, []]));
   const delivered: Position[] = [];
   for (let from = 0; from < positions.length; from += HISTORIES_AT_ONCE) {
     const batch = positions.slice(from, from + HISTORIES_AT_ONCE);
     for (const [index, eventHistory] of (await history.read(batch)).entries()) {
-      const targets = eventHistory === undefined ? [] : targetsOf(eventHistory, destination);
+      const targets = eventHistory === undefined ? [] : lanesAgain(eventHistory, { id: destination, lanes });
       if (targets.length > 0) delivered.push(batch[index]!);
       for (const id of targets) only.get(id)?.push(batch[index]!);
     }
@@ -119,13 +125,15 @@ export async function selectDelivered(
 }
 
 /** Ids of the endpoints that a delivered event goes to again: those that have it, or all where those are no longer there. */
-function targetsOf({ deliveries }: EventHistory, destination: Destination): number[] {
-  const all = lanesOf(destination).map(({ id }) => id);
+function lanesAgain(
+  { deliveries }: EventHistory,
+  { id: destination, lanes }: DestinationLanes,
+): readonly number[] {
   const delivered = deliveries
-    .filter((one) => one.state === 'delivered' && destinationOfLane(one.destination) === destination.id)
+    .filter((one) => one.state === 'delivered' && destinationOfLane(one.destination) === destination)
     .map((one) => one.destination);
-  const stillThere = all.filter((id) => delivered.includes(id));
-  return delivered.length === 0 || stillThere.length > 0 ? stillThere : all;
+  const stillThere = lanes.filter((id) => delivered.includes(id));
+  return delivered.length === 0 || stillThere.length > 0 ? stillThere : lanes;
 }
 
 /** The cursor at the end of a range. The store keeps it as a number like any other. */

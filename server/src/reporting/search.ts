@@ -1,6 +1,12 @@
 import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
-import { destinationOfLane, endpointIndexOfLane, everyLaneIdOf } from '../model/lane.ts';
+import {
+  destinationOfLane,
+  endpointIndexOfLane,
+  everyLaneIdOf,
+  nameOfTarget,
+  type Target,
+} from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, isoTime, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -75,7 +81,11 @@ class DeliveryViews {
   readonly #names: RecordNames;
   readonly #destinations: ReadonlyMap<string, Destination>;
 
-  constructor(settings: SettingsSnapshot) {
+  readonly #targetsOf: SearchDependencies['targetsOf'];
+
+  constructor({ settings: now, targetsOf }: Pick<SearchDependencies, 'settings' | 'targetsOf'>) {
+    const settings = now();
+    this.#targetsOf = targetsOf;
     this.#names = recordNames(settings);
     this.#destinations = new Map(settings.destinations.map((one) => [one.name, one]));
   }
@@ -104,11 +114,9 @@ class DeliveryViews {
 
   #endpointOf(lane: number): { readonly endpoint?: string } {
     const destination = this.#destinations.get(this.#names.destination(lane));
-    const endpoint =
-      destination?.success === 'each'
-        ? destination.settings.endpoints[endpointIndexOfLane(lane)]?.url
-        : undefined;
-    return endpoint === undefined ? {} : { endpoint: maskUrl(endpoint) };
+    if (destination?.success !== 'each') return {};
+    const target = this.#targetsOf(destination)[endpointIndexOfLane(lane)];
+    return target === undefined ? {} : { endpoint: maskUrl(nameOfTarget(target)) };
   }
 
   #eventOf({ source, event }: StoredEvent) {
@@ -149,6 +157,8 @@ export interface SearchDependencies {
   readonly history: Pick<DeliveryHistories, 'read' | 'findPending'>;
   readonly deadLetters: Pick<DeadLetterQueue, 'list'>;
   readonly settings: () => SettingsSnapshot;
+  /** Where a destination sends to. */
+  readonly targetsOf: (destination: Destination) => readonly Target[];
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Ids that belong to a user, where profiles know them. Absent: a user has one. */
   readonly joinedIds?: (userIds: readonly string[]) => Promise<readonly JoinedIds[]>;
@@ -178,7 +188,7 @@ export class SearchService {
   /** Matching deliveries, those of the newest events first. For dead ones `dead` is faster. */
   async deliveries(asked: DeliveryQuery, wanted: PageRequest<PageStart>): Promise<Page<DeliverySummary>> {
     const query = await this.#withJoined(asked);
-    const shown = new DeliveryViews(this.#dependencies.settings());
+    const shown = new DeliveryViews(this.#dependencies);
     const way: PageSource<DeliverySummary> = {
       list: this.#deliveryLister(query),
       accepts: (stored) => matchesEvent(stored, query),
@@ -291,9 +301,9 @@ export class SearchService {
   }
 
   async #viewsOf(letters: readonly MatchingLetter[]): Promise<DeliverySummary[]> {
-    const { history, settings } = this.#dependencies;
+    const { history } = this.#dependencies;
     const known = await history.read(letters.map(({ letter }) => letter.position));
-    const shown = new DeliveryViews(settings());
+    const shown = new DeliveryViews(this.#dependencies);
     return letters.map(({ letter, stored }, nth) => shown.letter(letter, stored, known[nth]));
   }
 

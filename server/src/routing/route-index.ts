@@ -2,16 +2,14 @@ import { BoundedCache } from '../model/containers.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import { type JsonObject, ownValue } from '../model/json.ts';
-import { lanesOf } from '../model/lane.ts';
-import type { Plan, Skip, SkipReason, SkipSet } from '../model/plan.ts';
-
-/** The name of each type in an integrations object, such as `Webhooks`. */
-export type TypeNames = Readonly<Record<Destination['type'], string>>;
+import { laneIdsOf } from '../model/lane.ts';
+import type { OwedLane, Plan, Skip, SkipReason, SkipSet } from '../model/plan.ts';
+import { type DestinationTypes, targetsOf } from '../ports/destination-type.ts';
 
 /** A destination with what plans need of it. */
 interface Route {
   readonly destination: Destination;
-  readonly lanes: readonly Destination[];
+  readonly lanes: readonly OwedLane[];
   /** Plans list destinations in the order of the settings. */
   readonly place: number;
 }
@@ -45,7 +43,7 @@ const MAX_NAMED = 16;
  */
 export class RouteIndex {
   readonly #routes: readonly Route[];
-  readonly #typeNames: TypeNames;
+  readonly #types: DestinationTypes;
   readonly #byName: ReadonlyMap<string, Route>;
   readonly #lists: RouteList[] = [];
   /** Enabled destinations that take every event of a type. */
@@ -58,13 +56,16 @@ export class RouteIndex {
   readonly #plans = new BoundedCache<string, Plan>(MAX_REMEMBERED);
   #deletePlan: Plan | undefined;
 
-  constructor(destinations: readonly Destination[], typeNames: TypeNames) {
+  constructor(destinations: readonly Destination[], types: DestinationTypes) {
     this.#routes = destinations.map((destination, place) => ({
       destination,
-      lanes: lanesOf(destination),
+      lanes: laneIdsOf(destination, targetsOf(destination, types)).map((id) => ({
+        id,
+        name: destination.name,
+      })),
       place,
     }));
-    this.#typeNames = typeNames;
+    this.#types = types;
     this.#byName = new Map(this.#routes.map((route) => [route.destination.name, route]));
     for (const route of this.#routes) if (takesNames(route.destination)) this.#addNames(route);
     const lengths = new Set([...this.#byBeginning.keys()].map(({ length }) => length));
@@ -93,14 +94,19 @@ export class RouteIndex {
     return this.#plans.set(key, plan, 1 + plan.owed.length + plan.skipped.length);
   }
 
-  /** The plan of a delete notification: every enabled destination. */
+  /** The plan of a delete notification: every enabled destination, but for types that are not told of deletions. */
   deletePlan(): Plan {
     if (this.#deletePlan === undefined) {
       const enabled = this.#routes.filter(({ destination }) => destination.enabled);
       const disabled = this.#routes.filter(({ destination }) => !destination.enabled);
+      const isTold = ({ destination }: Route) =>
+        this.#types.get(destination.type)?.planning.deletes !== false;
       this.#deletePlan = {
-        owed: enabled.flatMap(({ lanes }) => lanes),
-        skipped: disabled.map((route) => skipOf(route, 'destination_disabled')),
+        owed: enabled.filter(isTold).flatMap(({ lanes }) => lanes),
+        skipped: [
+          ...disabled.map((route) => skipOf(route, 'destination_disabled')),
+          ...enabled.filter((route) => !isTold(route)).map((route) => skipOf(route, 'filtered')),
+        ],
       };
     }
     return this.#deletePlan;
@@ -155,14 +161,18 @@ export class RouteIndex {
   #choiceOf(integrations: JsonObject): Choice | undefined {
     const keys = Object.keys(integrations);
     if (keys.length === 0) return undefined;
-    const types = Object.keys(this.#typeNames) as Destination['type'][];
-    const off = types.filter((type) => !isTypeEnabledBy(integrations, this.#typeNames[type]));
+    const types = [...this.#types.values()].filter(({ planning }) => planning.integrations);
+    const off = types
+      .filter(({ integration }) => !isTypeEnabledBy(integrations, integration))
+      .map(({ name }) => name);
     const named: { route: Route; isOn: boolean }[] = [];
     for (const key of keys) {
       const route = this.#byName.get(key);
       if (route === undefined || !route.destination.enabled) continue;
       const { name, type } = route.destination;
-      const isOn = isEnabledBy(integrations, name, this.#typeNames[type]);
+      const known = types.find((one) => one.name === type);
+      if (known === undefined) continue;
+      const isOn = isEnabledBy(integrations, name, known.integration);
       if (isOn === off.includes(type)) named.push({ route, isOn });
     }
     if (off.length === 0 && named.length === 0) return undefined;

@@ -4,7 +4,8 @@ import type { Event } from '../model/event.ts';
 import { isObject, type JsonObject, ownValue } from '../model/json.ts';
 import { EMPTY_PLAN, type Plan } from '../model/plan.ts';
 import { AUDIENCES_SOURCE, type Source } from '../model/settings.ts';
-import { RouteIndex, type TypeNames } from './route-index.ts';
+import type { DestinationTypes } from '../ports/destination-type.ts';
+import { RouteIndex } from './route-index.ts';
 
 /**
  * Plans which destinations get an event. Plans are made before the commit and stored with it: a restart never plans again with
@@ -18,7 +19,7 @@ export class Router {
   readonly #byComputation = new Map<string, readonly Destination[]>();
   /** Destinations of any audience or computed trait, also of one that is disabled now. */
   readonly #ofAnyComputation: readonly Destination[];
-  readonly #typeNames: TypeNames;
+  readonly #types: DestinationTypes;
   /** Made when the first event needs them. Sources with the same destinations share one. */
   readonly #indexes = new Map<readonly Destination[], RouteIndex>();
   readonly #indexesByIds = new Map<string, RouteIndex>();
@@ -27,10 +28,10 @@ export class Router {
 
   constructor(
     destinations: readonly Destination[],
-    typeNames: TypeNames,
+    types: DestinationTypes,
     computations: readonly Computation[] = [],
   ) {
-    this.#typeNames = typeNames;
+    this.#types = types;
     for (const computation of computations.filter(({ enabled }) => enabled)) {
       const names = new Set(computation.destinations);
       const connected = destinations.filter(({ name }) => names.has(name));
@@ -88,7 +89,7 @@ export class Router {
     let index = this.#indexes.get(connected);
     if (index === undefined) {
       const ids = connected.map(({ id }) => id).join();
-      index = this.#indexesByIds.get(ids) ?? new RouteIndex(connected, this.#typeNames);
+      index = this.#indexesByIds.get(ids) ?? new RouteIndex(connected, this.#types);
       this.#indexesByIds.set(ids, index);
       this.#indexes.set(connected, index);
     }

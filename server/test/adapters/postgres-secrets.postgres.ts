@@ -138,11 +138,15 @@ describe.runIf(HAS_POSTGRES)('secrets in PostgreSQL', () => {
         settings: { sharedSecret: 'before-9f31-secret' },
       });
       await first.settings.apply({ sources: [], destinations: [destination('after-9f31-secret')] });
-      expect((await second.settings.load()).destinations[0]!.settings.sharedSecret).toBe('after-9f31-secret');
+      expect(Object((await second.settings.load()).destinations[0]!.settings).sharedSecret).toBe(
+        'after-9f31-secret',
+      );
       await first.stop();
       // What the node with the key of before wrote needs that key no more.
       const third = await node(url, { current: next, previous: [] }, { node: 'c' });
-      expect((await third.settings.load()).destinations[0]!.settings.sharedSecret).toBe('after-9f31-secret');
+      expect(Object((await third.settings.load()).destinations[0]!.settings).sharedSecret).toBe(
+        'after-9f31-secret',
+      );
     });
 
     it('says of a node without the key that it does not know the settings, and lets it change nothing', async () => {
@@ -158,7 +162,9 @@ describe.runIf(HAS_POSTGRES)('secrets in PostgreSQL', () => {
       await expect(
         without.settings.apply({ sources: [], destinations: [destination('plain-9f31-secret')] }),
       ).rejects.toThrow(/secrets are encrypted with the key/);
-      expect((await other.settings.load()).destinations[0]!.settings.sharedSecret).toBe('before-9f31-secret');
+      expect(Object((await other.settings.load()).destinations[0]!.settings).sharedSecret).toBe(
+        'before-9f31-secret',
+      );
     });
 
     it('encrypts nothing while a node of another version runs, and names it', async () => {

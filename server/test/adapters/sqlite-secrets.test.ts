@@ -56,7 +56,6 @@ describe('a store that got a key and was killed at once', () => {
     const settings = {
       endpoints: [{ url: 'https://crm.example', headers: {} }],
       format: 'documented' as const,
-      success: 'any' as const,
     };
     const destinations = Array.from({ length: 40 }, (_, nth) => ({
       ...{ name: `crm-${nth}`, type: 'webhooks' as const, sources: [], enabled: true },

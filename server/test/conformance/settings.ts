@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { WebhookSettings } from '../../src/destinations/webhooks/settings.ts';
 import type { AlertRecord } from '../../src/model/alert.ts';
-import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
+import type { Destination } from '../../src/model/destination.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type {
   AudienceRecord,
@@ -171,7 +172,8 @@ function records(subject: Subject): void {
   it('give each reader records of its own', async () => {
     const { settings } = subject.store;
     const applied = await settings.apply({ sources: [], destinations: [destination('crm')] });
-    Object.assign(byName(applied.destinations, 'crm').settings.endpoints[0]!.headers, { 'X-Team': 'other' });
+    const { endpoints } = byName(applied.destinations, 'crm').settings as WebhookSettings;
+    Object.assign(endpoints[0]!.headers, { 'X-Team': 'other' });
     expect(byName((await settings.load()).destinations, 'crm').settings).toEqual(SETTINGS);
   });
 }

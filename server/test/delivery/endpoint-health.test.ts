@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { WebhookSettings } from '../../src/destinations/webhooks/settings.ts';
 import { type DeliveryPolicy, liftPolicy } from '../../src/model/delivery-policy.ts';
-import type { Destination, Endpoint, WebhookSettings } from '../../src/model/destination.ts';
+import type { Destination } from '../../src/model/destination.ts';
+import type { Endpoint } from '../../src/model/endpoint.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { EndpointHealthStore } from '../../src/ports/delivery-queue.ts';
 import { DOWN, HANGS, OK } from './fake-endpoints.ts';
@@ -80,7 +82,7 @@ describe('an endpoint', () => {
     const world = await World.open({ destinations: [both()], behave });
     await world.accept(3);
     await world.clock.pass(MINUTE);
-    const [a, b] = both().settings.endpoints;
+    const [a, b] = (both().settings as WebhookSettings).endpoints;
     world.configure([both({ endpoints: [b!, a!] }, { version: 2 })]);
     expect(endpointsOf(world).map(({ state, label }) => [state, label])).toEqual([
       ['failing', '1/b'],
@@ -104,7 +106,7 @@ describe('an endpoint', () => {
     const world = await World.open({ destinations: [both()] });
     await world.accept(3);
     await world.clock.pass(MINUTE);
-    const [a] = both().settings.endpoints;
+    const [a] = (both().settings as WebhookSettings).endpoints;
     world.kill();
     world.configure([both({ endpoints: [a!] }, { version: 2 })]);
     await world.boot();

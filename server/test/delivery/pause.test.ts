@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { diffRecords } from '../../src/control-api/changes.ts';
+import { DESTINATION_TYPES } from '../../src/destinations/list.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { DOWN, OK } from './fake-endpoints.ts';
@@ -21,7 +22,7 @@ async function switchable(options: WorldOptions = {}) {
       splits: [],
     };
     const now = { ...before, gone: { sources: [], destinations: [], audiences: [], traits: [] } };
-    const author = { by: 'test', clock: world.clock };
+    const author = { by: 'test', clock: world.clock, types: DESTINATION_TYPES };
     const { id, version, ...record } = { ...current, ...parts };
     const [after] = diffRecords({ destinations: [record] }, now, author).destinations;
     current = { ...after!, id, version: version + 1 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { WebhookSettings } from '../../src/destinations/webhooks/settings.ts';
 import { type DeliveryPolicy, liftPolicy } from '../../src/model/delivery-policy.ts';
-import type { WebhookSettings } from '../../src/model/destination.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { seeded } from '../support/seeded.ts';
 import { DOWN, OK, type Reply } from './fake-endpoints.ts';

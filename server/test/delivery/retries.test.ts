@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RETRY_DELAYS } from '../../src/delivery/round.ts';
+import { RETRY_DELAYS } from '../../src/delivery/retry-policy.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { DOWN, OK, type Reply } from './fake-endpoints.ts';
 import { CRM, destination, START, World } from './world.ts';

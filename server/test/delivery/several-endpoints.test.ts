@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { WebhookSettings } from '../../src/destinations/webhooks/settings.ts';
 import { type DeliveryPolicy, liftPolicy } from '../../src/model/delivery-policy.ts';
-import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
+import type { Destination } from '../../src/model/destination.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { DOWN, HANGS, OK, type Reply } from './fake-endpoints.ts';
 import { destination, START, World } from './world.ts';

@@ -2,19 +2,23 @@ import { wallClockStore } from '../../src/adapters/system/wall-clock-store.ts';
 import type { DestinationState } from '../../src/delivery/contract.ts';
 import { byDestination } from '../../src/delivery/destination-totals.ts';
 import { Dispatcher, type DispatcherDependencies } from '../../src/delivery/dispatcher.ts';
-import { webhooks } from '../../src/destinations/webhooks/destination.ts';
+import { openSenders } from '../../src/destination-wiring.ts';
+import { DESTINATION_TYPES } from '../../src/destinations/list.ts';
 import { acceptEvent } from '../../src/ingest/calls.ts';
 import { CommitQueue } from '../../src/ingest/commit-queue.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
-import { lanesOf } from '../../src/model/lane.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
 import type { Duration, Time } from '../../src/model/time.ts';
+import type { Clock } from '../../src/ports/clock.ts';
+import type { DestinationTypes } from '../../src/ports/destination-type.ts';
+import type { HttpClient } from '../../src/ports/http-client.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { ProbeTurns } from '../../src/ports/nodes.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { emptyContents, type MemoryContents, openMemoryStore } from '../memory-store/store.ts';
 import { type HandClock, handClock } from '../support/clock.ts';
+import { lanesIn, targetsIn } from '../support/lanes.ts';
 import { sourceWith } from '../support/sources.ts';
 import { type Behaviour, type FakeEndpoints, fakeEndpoints, OK } from './fake-endpoints.ts';
 
@@ -48,6 +52,8 @@ export interface Line {
 export interface WorldOptions {
   readonly destinations?: readonly Destination[];
   readonly behave?: Behaviour;
+  /** Those of the program by default. */
+  readonly types?: DestinationTypes;
   /** Wraps the store of the dispatcher. */
   readonly between?: (store: Store) => Store;
   /** 0.5 by default: every delay is exactly that of the schedule. */
@@ -144,7 +150,7 @@ export class World {
   async acceptAs(ids: readonly string[], to: readonly Destination[] = this.#destinations): Promise<boolean> {
     const receivedAt = this.clock.now();
     const stored = await new Promise<boolean>((resolve) => {
-      this.#planned = to.filter(({ enabled }) => enabled).flatMap(lanesOf);
+      this.#planned = to.filter(({ enabled }) => enabled).flatMap(lanesIn);
       this.#commits.add({
         events: ids.map((id) => eventOf(id, receivedAt)),
         counts: [{ source: SOURCE.id, calls: ids.length, discarded: {} }],
@@ -168,9 +174,11 @@ export class World {
   }
 
   /** Times of the requests to this destination, in seconds since `from`. */
-  secondsOf({ settings }: Destination, from: Time = START): number[] {
-    const { url } = settings.endpoints[0]!;
-    return this.endpoints.arrivals.filter((one) => one.url === url).map(({ at }) => (at - from) / 1000);
+  secondsOf(destination: Destination, from: Time = START): number[] {
+    const [first] = targetsIn(destination);
+    return this.endpoints.arrivals
+      .filter((one) => one.url === first!.address)
+      .map(({ at }) => (at - from) / 1000);
   }
 
   linesOf(event: string): Line[] {
@@ -184,22 +192,26 @@ export class World {
       endpointHealth: healths,
     } = this.#options.between?.(this.#store) ?? this.#store;
     const life = this.#life;
+    const transport: HttpClient = {
+      send: (request, done) => {
+        if (!life.over) this.endpoints.send(request, (answer) => life.over || done(answer));
+      },
+      stop: async () => {},
+    };
+    const clock: Clock = {
+      now: () => this.clock.now(),
+      monotonic: () => this.clock.monotonic(),
+      steps: () => this.clock.steps(),
+      after: (delay, wake) => this.clock.after(delay, () => life.over || wake()),
+    };
+    const types = this.#options.types ?? DESTINATION_TYPES;
     const dispatcher = new Dispatcher({
       log,
       deliveryQueue,
       healths,
-      transport: {
-        send: (request, done) => {
-          if (!life.over) this.endpoints.send(request, (answer) => life.over || done(answer));
-        },
-        stop: async () => {},
-      },
-      clock: {
-        now: () => this.clock.now(),
-        monotonic: () => this.clock.monotonic(),
-        steps: () => this.clock.steps(),
-        after: (delay, wake) => this.clock.after(delay, () => life.over || wake()),
-      },
+      types,
+      senders: openSenders(types, { http: transport, clock, logger: this.logger }).byType,
+      clock,
       logger: this.logger,
       currentObserver: { observer: undefined },
       sourceName: String,
@@ -207,7 +219,6 @@ export class World {
       random: this.#options.random ?? (() => 0.5),
       probeTurns: this.#options.probeTurns,
       maySend: this.#options.maySend,
-      types: { webhooks },
     });
     dispatcher.configure(this.#destinations);
     return dispatcher;

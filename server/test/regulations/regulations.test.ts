@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { DESTINATION_TYPES } from '../../src/destinations/list.ts';
 import type { RegulationType } from '../../src/model/regulation.ts';
 import { HOUR, SECOND } from '../../src/model/time.ts';
 import type { DeliveryQueue, DeliveryResult } from '../../src/ports/delivery-queue.ts';
@@ -13,6 +14,7 @@ import { batch, event } from '../conformance/batches.ts';
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { emptyContents, openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
+import { targetsIn } from '../support/lanes.ts';
 import { amountOf } from '../support/runs.ts';
 
 const ENDPOINT = 'https://crm.example/in';
@@ -69,12 +71,13 @@ class Lives {
     const store = { ...real, log: this.#mortal(real.log), regulations: this.#mortal(real.regulations) };
     this.store = real;
     const settings = await real.settings.load();
-    const router = new Router(settings.destinations, { webhooks: 'Webhooks' });
+    const router = new Router(settings.destinations, DESTINATION_TYPES);
     this.filter = new SuppressionFilter(real.regulations.hashId);
     await this.filter.load(real.regulations);
     this.service = new RegulationService({
       ...{ regulations: store.regulations, log: store.log, history: real.history },
       settings: () => settings,
+      targetsOf: targetsIn,
       users: {
         joinedIds: async (ids) => ids.map((userId) => this.joined[userId] ?? { userId, ...NOTHING }),
         usersOf: async (ids) => ids.map(() => undefined),

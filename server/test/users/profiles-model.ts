@@ -2,6 +2,7 @@ import { hash as digest } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { DESTINATION_TYPES } from '../../src/destinations/list.ts';
 import type { Computation } from '../../src/model/definition.ts';
 import type { EventFilter } from '../../src/model/delivery-policy.ts';
 import { type Destination, hearsOfComputations } from '../../src/model/destination.ts';
@@ -484,7 +485,7 @@ class World {
   /** Appends to the log what it does not have yet, as the publisher does. */
   async #publish(max: number): Promise<number> {
     const entries = await this.#processor.outbox(0, max);
-    const router = new Router(this.#destinations, { webhooks: 'Webhooks' }, this.#computations);
+    const router = new Router(this.#destinations, DESTINATION_TYPES, this.#computations);
     for (const { sequence, json } of entries) {
       if (sequence <= this.#published) continue;
       // Entries of users who were deleted before are missing.

@@ -1,10 +1,11 @@
 import { byDestination } from '../../src/delivery/destination-totals.ts';
 import { Dispatcher } from '../../src/delivery/dispatcher.ts';
-import { webhooks } from '../../src/destinations/webhooks/destination.ts';
+import { openSenders } from '../../src/destination-wiring.ts';
+import { DESTINATION_TYPES } from '../../src/destinations/list.ts';
+import type { WebhookSettings } from '../../src/destinations/webhooks/settings.ts';
 import type { Attempt, Decision } from '../../src/model/delivery.ts';
-import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
+import type { Destination } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
-import { lanesOf } from '../../src/model/lane.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
 import { HOUR, type Time } from '../../src/model/time.ts';
 import type { LiveDelivery } from '../../src/ports/delivery-queue.ts';
@@ -12,6 +13,7 @@ import type { EventLog } from '../../src/ports/event-log.ts';
 import type { HttpClient } from '../../src/ports/http-client.ts';
 import { openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
+import { lanesIn } from '../support/lanes.ts';
 
 /** The time on the clock of the schedule when the event arrives. */
 export const START: Time = Date.UTC(2026, 0, 1, 12);
@@ -57,6 +59,13 @@ export async function courseOf(
   const attempts: Attempt[] = [];
   const sentAt: number[] = [];
   let roundEnded = Promise.withResolvers<Decision>();
+  const http: HttpClient = {
+    send: (request, done) => {
+      sentAt.push(clock.now() - START);
+      transport.send(request, done);
+    },
+    stop: async () => {},
+  };
   const dispatcher = new Dispatcher({
     log: store.log,
     deliveryQueue: store.queue,
@@ -64,14 +73,8 @@ export async function courseOf(
     clock,
     logger: SILENT,
     random: () => 0.5,
-    types: { webhooks },
-    transport: {
-      send: (request, done) => {
-        sentAt.push(clock.now() - START);
-        transport.send(request, done);
-      },
-      stop: async () => {},
-    },
+    types: DESTINATION_TYPES,
+    senders: openSenders(DESTINATION_TYPES, { http, clock, logger: SILENT }).byType,
     currentObserver: {
       observer(activity) {
         if (activity.kind !== 'settled') return;
@@ -83,7 +86,7 @@ export async function courseOf(
   });
   dispatcher.configure([destination]);
   await dispatcher.start();
-  await accept(store.log, dispatcher, lanesOf(destination));
+  await accept(store.log, dispatcher, lanesIn(destination));
   let end: Decision = await roundEnded.promise;
   while (end.kind === 'retry') {
     roundEnded = Promise.withResolvers<Decision>();

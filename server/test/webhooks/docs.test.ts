@@ -8,7 +8,7 @@ import {
 } from '../../src/adapters/http-client/client.ts';
 import { MAX_KEPT_BODY } from '../../src/adapters/http-client/connection.ts';
 import { MAX_INTERIM_RESPONSES } from '../../src/adapters/http-client/response-parser.ts';
-import { webhookDestinationSettings } from '../../src/config/destination-schema.ts';
+import { writtenSettings } from '../../src/config/destination-schema.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import {
   FAILURE_THRESHOLD,
@@ -18,16 +18,11 @@ import {
   MAX_REST,
   RELAPSE_WINDOW,
 } from '../../src/delivery/circuit-breaker.ts';
-import {
-  backoff,
-  decide,
-  JITTER,
-  outcomeOf,
-  parseRetryAfter,
-  RETRY_DELAYS,
-} from '../../src/delivery/round.ts';
-import { REQUEST_TIMEOUT, signBody } from '../../src/destinations/webhooks/destination.ts';
-import { RESERVED_HEADERS } from '../../src/destinations/webhooks/settings.ts';
+import { backoff, decide, JITTER, RETRY_DELAYS } from '../../src/delivery/retry-policy.ts';
+import { outcomeOf, parseRetryAfter } from '../../src/destinations/http/outcomes.ts';
+import { RESERVED_HEADERS } from '../../src/destinations/http/settings.ts';
+import { signBody } from '../../src/destinations/http/signatures.ts';
+import { REQUEST_TIMEOUT, webhooks as TYPE } from '../../src/destinations/webhooks/destination.ts';
 import { RETRY_WINDOW } from '../../src/model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { FailureReason } from '../../src/ports/http-client.ts';
@@ -192,7 +187,7 @@ describe('docs/reference/webhooks.md', () => {
 
   it('has every setting, and no other', () => {
     const rows = table(webhooks, 'setting', 'default').map(([setting]) => code(setting));
-    expect(rows.sort()).toEqual(Object.keys(webhookDestinationSettings.shape).sort());
+    expect(rows.sort()).toEqual(Object.keys(writtenSettings(TYPE).shape).sort());
   });
 
   it('has every reserved header', () => {

@@ -3,11 +3,14 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createHttpClient } from '../../src/adapters/http-client/client.ts';
 import { egressRules } from '../../src/adapters/http-client/egress.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
-import { sendTestDelivery } from '../../src/delivery/round.ts';
+import { sendTestDelivery } from '../../src/delivery/test-delivery.ts';
 import { webhooks } from '../../src/destinations/webhooks/destination.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
+import { targetsIn } from '../support/lanes.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
@@ -51,8 +54,8 @@ describe('a test delivery to a destination', () => {
       },
     };
     const trials = await sendTestDelivery(event, destination, {
-      type: webhooks,
-      transport,
+      sender: webhooks.open!({ http: transport, clock: systemClock, logger: SILENT }),
+      targets: targetsIn(destination),
       clock: systemClock,
     });
     expect(trials.map(({ place, attempt }) => [place, attempt.endpoint, attempt.outcome.reason])).toEqual([

@@ -1,5 +1,6 @@
 import { liftPolicy, withPolicyInSettings } from '../../model/delivery-policy.ts';
-import { isObject, type JsonObject } from '../../model/json.ts';
+import { type HiddenTree, hiddenTree, treeBelow } from '../../model/hidden-values.ts';
+import { isObject, type Json, type JsonObject } from '../../model/json.ts';
 import { maskUrl } from '../../model/secrets.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { isSealed, type SealedText, type SecretSeal } from './secret-seal.ts';
@@ -18,7 +19,7 @@ export function sealRecord(
 ): string {
   const written = kind === 'destination' ? withPolicyInSettings(record as WrittenDestination) : record;
   if (key === undefined) return JSON.stringify(written);
-  const document = mapSecrets(kind, written as JsonObject, (value, path) =>
+  const document = mapSecrets({ kind, seal }, written as JsonObject, (value, path) =>
     typeof value === 'string' ? seal.seal(key, value, placeOf(kind, name, path)) : value,
   );
   return JSON.stringify(document);
@@ -30,7 +31,7 @@ export function openRecord(
   { kind, name, document }: { readonly kind: string; readonly name: string; readonly document: string },
   // biome-ignore lint/suspicious/noExplicitAny: what is stored is what was given to be stored
 ): any {
-  const opened = mapSecrets(kind, JSON.parse(document), (value, path) =>
+  const opened = mapSecrets({ kind, seal }, JSON.parse(document), (value, path) =>
     isSealed(value) ? openSecret(seal, value, { kind, name, path }) : value,
   );
   return kind === 'destination' ? liftPolicy(opened as unknown as WrittenDestination) : opened;
@@ -65,13 +66,14 @@ export class RecordOpener {
   }
 }
 
-/** Whether every secret of a stored document is as this key leaves it: encrypted with it, or without a key as it is. */
+/** Whether every secret of a stored document is as the current key leaves it: encrypted with it, or without a key as it is. */
 export function isSealedBy(
-  key: string | undefined,
+  seal: SecretSeal,
   { kind, document }: { readonly kind: string; readonly document: string },
 ): boolean {
+  const key = seal.current;
   let isSo = true;
-  mapSecrets(kind, JSON.parse(document), (value) => {
+  mapSecrets({ kind, seal }, JSON.parse(document), (value) => {
     isSo &&= isSealed(value) ? value.sealed.startsWith(`${key}.`) : key === undefined;
     return value;
   });
@@ -108,19 +110,46 @@ function placeOf(kind: string, name: string, path: SecretPath): string {
   return JSON.stringify([kind, name, ...path]);
 }
 
+type Replacement = (value: unknown, path: SecretPath) => unknown;
+
 /** Replaces what may be secret in the settings of a record; kinds without secrets come back as they are. */
 function mapSecrets(
-  kind: string,
+  { kind, seal }: { readonly kind: string; readonly seal: SecretSeal },
   document: JsonObject,
-  instead: (value: unknown, path: SecretPath) => unknown,
+  instead: Replacement,
 ): JsonObject {
   if (kind !== 'destination' && kind !== 'alert') return document;
+  const places = kind === 'destination' ? seal.placesOf(String(document['type'])) : undefined;
   const parts = ['settings', 'signingKey'].flatMap((part) => {
     const value = document[part];
-    return isObject(value) ? [[part, mapSettings(value, instead, [part])] as const] : [];
+    if (!isObject(value)) return [];
+    const mapped = mapSettings(value, instead, [part]);
+    return [
+      [part, places === undefined ? mapped : mapPlaces(mapped, hiddenTree(places), instead, [part])] as const,
+    ];
   });
   return { ...document, ...Object.fromEntries(parts) };
 }
+
+/** The same where the type of a destination says that its secrets are. What was replaced before stays as it is. */
+function mapPlaces(value: unknown, tree: HiddenTree, instead: Replacement, path: SecretPath): Json {
+  const { kind } = tree;
+  if (kind === 'secret' || kind === 'credential') return instead(value, path) as Json;
+  if (kind === 'address') return (hasCredential(value) ? instead(value, path) : value) as Json;
+  const entry = treeBelow(tree);
+  if (Array.isArray(value) && entry !== undefined)
+    return value.map((one, nth) => mapPlaces(one, entry, instead, [...path, nth]));
+  if (!isObject(value)) return value as Json;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => {
+      const inner = kind === 'header' ? EVERY_SECRET : treeBelow(tree, key);
+      return [key, inner === undefined ? one : mapPlaces(one, inner, instead, [...path, key])];
+    }),
+  );
+}
+
+/** Every header may be a secret: what a name says is for people, and not for whoever finds a disk. */
+const EVERY_SECRET: HiddenTree = { kind: 'secret', keys: new Map() };
 
 const SECRETS = ['sharedSecret', 'nextSharedSecret', 'password', 'privateKey'];
 

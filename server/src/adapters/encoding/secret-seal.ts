@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import type { HiddenPlaces } from '../../model/hidden-values.ts';
 import type { SecretKeys } from '../../model/secret-keys.ts';
 
 /** A secret as it is stored where `secrets.key` is set. No secret of an operator is an object, so it is none of theirs. */
@@ -82,11 +83,18 @@ export type SealFault =
 export class SecretSeal {
   readonly #current: SecretKey | undefined;
   readonly #keys: ReadonlyMap<string, SecretKey>;
+  readonly #places: SecretKeys['places'];
 
-  constructor({ current, previous }: SecretKeys) {
+  constructor({ current, previous, places }: SecretKeys) {
+    this.#places = places;
     this.#current = current && new SecretKey(current);
     const all = [...previous.map((key) => new SecretKey(key)), ...(this.#current ? [this.#current] : [])];
     this.#keys = new Map(all.map((key) => [key.name, key]));
+  }
+
+  /** Where the settings of a type of destination have secrets. */
+  placesOf(type: string): HiddenPlaces | undefined {
+    return this.#places === undefined || !Object.hasOwn(this.#places, type) ? undefined : this.#places[type];
   }
 
   /** The name of the key that new secrets are encrypted with; undefined where they are stored as they are. */

@@ -88,9 +88,8 @@ describe('the explanation of a URL', () => {
 describe('the endpoints of settings', () => {
   it('are listed when no request would reach them, with destination and place', async () => {
     const urls = ['http://hooks.example/', 'http://10.0.0.1/', 'http://nowhere.example/'];
-    const endpoints = urls.map((url) => ({ url, headers: {} }));
-    const settings = { endpoints, format: 'documented' } as const;
-    expect(await endpointProblems([{ name: 'crm', settings }], { allow: [] }, lookup)).toEqual([
+    const targets = urls.map((address, place) => ({ place, label: address, address }));
+    expect(await endpointProblems([{ name: 'crm', targets }], { allow: [] }, lookup)).toEqual([
       {
         destination: 'crm',
         place: 1,

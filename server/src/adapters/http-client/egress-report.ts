@@ -2,7 +2,7 @@ import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { Destination, Endpoint } from '../../model/destination.ts';
+import type { Target } from '../../model/lane.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { EgressVerdict } from '../../ports/http-client.ts';
 import { type ConnectCallback, createConnector, readAuthorities } from './connector.ts';
@@ -81,19 +81,22 @@ export interface EndpointProblem {
 
 /** Finds the endpoints of settings that no request would reach, before the settings are used. Sends nothing. Never rejects. */
 export async function endpointProblems(
-  destinations: readonly Pick<Destination, 'name' | 'settings'>[],
+  destinations: readonly { readonly name: string; readonly targets: readonly Target[] }[],
   settings: EgressSettings,
   lookup: DnsLookup = systemLookup,
 ): Promise<EndpointProblem[]> {
   const problems: EndpointProblem[] = [];
-  for (const { name, settings: own } of destinations) {
+  for (const { name, targets } of destinations) {
+    const addressed = targets.flatMap(({ place, address }) =>
+      address === undefined ? [] : [{ place, address }],
+    );
     // One destination after the other: each lookup takes one of the few threads that the process has for them.
     const explained = await Promise.all(
-      own.endpoints.map(({ url }: Endpoint) => explainEgress(url, settings, lookup)),
+      addressed.map(({ address }) => explainEgress(address, settings, lookup)),
     );
-    for (const [place, { verdict, message }] of explained.entries()) {
+    for (const [nth, { verdict, message }] of explained.entries()) {
       if (verdict === 'allowed' || verdict === 'invalid') continue;
-      problems.push({ destination: name, place, verdict, message });
+      problems.push({ destination: name, place: addressed[nth]!.place, verdict, message });
     }
   }
   return problems;

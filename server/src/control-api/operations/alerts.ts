@@ -202,7 +202,7 @@ async function saveAlert(
   { by, isNew, name }: AlertChange,
   dependencies: AlertOperationDependencies,
 ): Promise<TaggedResult> {
-  const { settings, clock, check } = dependencies;
+  const { settings, clock, check, types } = dependencies;
   const recordOf = async (now: SettingsSnapshot) => {
     const stored = now.alerts.find((one) => one.name === name);
     return checkRecord('alerts', unmaskAlert(await wish(now), stored), { now, check });
@@ -216,7 +216,7 @@ async function saveAlert(
   const { alerts } = await settings.change(async (now) => {
     const alert = await recordOf(now);
     if (isNew && now.alerts.some((one) => one.name === alert.name)) throw new Problem('name_taken');
-    return diffRecords({ alerts: [alert] }, now, { by, clock });
+    return diffRecords({ alerts: [alert] }, now, { by, clock, types });
   });
   const result = tagged(alertByName(record.name, { alerts }), dependencies);
   return found.length === 0 ? result : new TaggedResult({ ...result.value, warnings: found }, result.tag);
@@ -227,11 +227,11 @@ async function removeAlert(
   dependencies: AlertOperationDependencies,
 ): Promise<undefined> {
   const name = names['name'] ?? '';
-  const { settings, clock } = dependencies;
+  const { settings, clock, types } = dependencies;
   await settings.change(async (now) => {
     const tag = tagOf(alertByName(name, now));
     await refuseStale({ ifMatch, tag }, { kind: 'alert', name }, dependencies);
-    return diffRecords({ removed: [{ kind: 'alert', name }] }, now, { by, clock });
+    return diffRecords({ removed: [{ kind: 'alert', name }] }, now, { by, clock, types });
   });
 }
 

@@ -377,13 +377,13 @@ async function createComputation(
   { body, by }: { readonly body: JsonObject; readonly by: string },
   dependencies: ComputationOperationDependencies,
 ): Promise<TaggedResult<ComputationAnswer>> {
-  const { settings, check, clock } = dependencies;
+  const { settings, check, clock, types } = dependencies;
   const { list } = variety;
   const wanted = withoutAnswered(body);
   const now = await settings.change((before) => {
     if (before[list].some(({ name }) => name === wanted['name'])) throw new Problem('name_taken');
     const record = checkRecord(list, wanted, { now: before, check });
-    return diffRecords({ [list]: [record] }, before, { by, clock });
+    return diffRecords({ [list]: [record] }, before, { by, clock, types });
   });
   return await tagged(computationByName(variety, String(wanted['name']), now), dependencies);
 }
@@ -398,7 +398,7 @@ async function patchComputation(
   }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'> & { readonly body: JsonObject },
   dependencies: ComputationOperationDependencies,
 ): Promise<TaggedResult<ComputationAnswer>> {
-  const { settings, check, clock } = dependencies;
+  const { settings, check, clock, types } = dependencies;
   const { kind, list } = variety;
   const name = names['name'] ?? '';
   const patch = withoutAnswered(body);
@@ -412,7 +412,7 @@ async function patchComputation(
     };
     refuseRenaming(name, merged);
     const record = checkRecord(list, merged, { now: before, check });
-    return diffRecords({ [list]: [record] }, before, { by, clock });
+    return diffRecords({ [list]: [record] }, before, { by, clock, types });
   });
   return await tagged(computationByName(variety, name, now), dependencies);
 }
@@ -427,7 +427,7 @@ async function removeComputation(
   }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'> & { readonly query: { readonly dryRun: boolean } },
   dependencies: ComputationOperationDependencies,
 ): Promise<DryRunResult<Removal> | undefined> {
-  const { settings, clock, mentionsOf, users } = dependencies;
+  const { settings, clock, types, mentionsOf, users } = dependencies;
   const { kind } = variety;
   const name = names['name'] ?? '';
   const effect = removalEffect(computationByName(variety, name, settings.now()), await statusOf(users));
@@ -439,7 +439,7 @@ async function removeComputation(
       message: 'mentions it in its definition',
     }));
     if (errors.length > 0) throw new Problem('still_mentioned', { errors });
-    return diffRecords({ removed: query.dryRun ? [] : [{ kind, name }] }, now, { by, clock });
+    return diffRecords({ removed: query.dryRun ? [] : [{ kind, name }] }, now, { by, clock, types });
   });
   return query.dryRun ? new DryRunResult(effect) : undefined;
 }

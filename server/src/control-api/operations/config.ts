@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
 import { AUDIENCES_SOURCE, type RecordKind, type RecordName, type Role } from '../../model/settings.ts';
+import type { DestinationTypes } from '../../ports/destination-type.ts';
 import type { AuditEntry, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { type DesiredRecords, diffRecords, planRecords } from '../changes.ts';
 import {
@@ -98,7 +99,7 @@ function fileOperation({ file }: Pick<ConfigOperationDependencies, 'file'>): Api
 
 /** spec/contract.md, "Whole configuration". */
 export function configOperations(dependencies: ConfigOperationDependencies): ApiOperation[] {
-  const { settings } = dependencies;
+  const { settings, types } = dependencies;
   return [
     fileOperation(dependencies),
     defineOperation({
@@ -116,7 +117,7 @@ export function configOperations(dependencies: ConfigOperationDependencies): Api
         alerts: z.array(z.looseObject({})),
       }),
       run: async ({ client: { caller } }) =>
-        new TaggedResult(exportRecords(settings.now(), caller?.role), tagOf(settings.now())),
+        new TaggedResult(exportRecords(settings.now(), types, caller?.role), tagOf(settings.now(), types)),
     }),
     defineOperation({
       method: 'PUT',
@@ -149,7 +150,7 @@ async function putConfig(
   { query, body, by, ifMatch }: ConfigRequest,
   dependencies: ConfigOperationDependencies,
 ): Promise<TaggedResult<Described<z.output<typeof plannedSchema>>>> {
-  const { settings, clock } = dependencies;
+  const { settings, clock, types } = dependencies;
   let planned: PlannedChanges = { changes: [], kept: [], disconnects: [] };
   const first = desiredRecords(body, settings.now(), { ...dependencies, prune: query.prune });
   // Before the change, because other changes would wait while names are looked up.
@@ -159,13 +160,13 @@ async function putConfig(
   });
   let tag = '';
   await settings.change(async (now) => {
-    tag = tagOf(now);
+    tag = tagOf(now, types);
     if (ifMatch !== undefined && !matchesEtag(ifMatch, tag)) throw new Problem('changed_meanwhile');
     const wish = desiredRecords(body, now, { ...dependencies, prune: query.prune });
-    const changes = diffRecords(wish, now, { by, clock });
+    const changes = diffRecords(wish, now, { by, clock, types });
     const cut = disconnectedBy(wish, now);
     planned = {
-      changes: planRecords(wish, now, { by, clock }).filter(isOfFile).map(changeView),
+      changes: planRecords(wish, now, { by, clock, types }).filter(isOfFile).map(changeView),
       kept: keptRecords(body, now, query.prune),
       disconnects: await pendingDeliveries(cut, dependencies),
     };
@@ -174,7 +175,7 @@ async function putConfig(
     return changes;
   });
   const value = { applied: !query.dryRun, ...planned, warnings: found };
-  return new TaggedResult(value, query.dryRun ? tag : tagOf(settings.now()));
+  return new TaggedResult(value, query.dryRun ? tag : tagOf(settings.now(), types));
 }
 
 interface PlannedChanges {
@@ -186,11 +187,12 @@ interface PlannedChanges {
 /** Records are sorted by name, so that two servers with the same records give the same answer. */
 function exportRecords(
   { sources, destinations, audiences, traits, alerts }: SettingsSnapshot,
+  types: DestinationTypes,
   role: Role | undefined,
 ) {
   return {
     sources: sortByName(sources.filter(({ system }) => !system).map((one) => sourceViewFor(role, one))),
-    destinations: sortByName(destinations.map(destinationView)),
+    destinations: sortByName(destinations.map((one) => destinationView(one, types))),
     audiences: sortByName(audiences.map(computationView)),
     traits: sortByName(traits.map(computationView)),
     alerts: sortByName(alerts.map(alertView)),
@@ -198,12 +200,12 @@ function exportRecords(
 }
 
 /** The ETag of all records. The versions tell records apart that only a secret tells from what they were. */
-function tagOf(now: SettingsSnapshot): string {
+function tagOf(now: SettingsSnapshot, types: DestinationTypes): string {
   const versions = [...now.destinations, ...now.audiences, ...now.traits].map(({ name, version }) => [
     name,
     version,
   ]);
-  return etagOf([exportRecords(now, 'admin'), versions.sort()]);
+  return etagOf([exportRecords(now, types, 'admin'), versions.sort()]);
 }
 
 function sortByName<Of extends { readonly name: string }>(records: readonly Of[]): Of[] {
@@ -214,11 +216,15 @@ function sortByName<Of extends { readonly name: string }>(records: readonly Of[]
 function desiredRecords(
   document: z.output<typeof documentInput>,
   now: SettingsSnapshot,
-  { check, prune }: Pick<DestinationOperationDependencies, 'check'> & { readonly prune: boolean },
+  {
+    check,
+    types,
+    prune,
+  }: Pick<DestinationOperationDependencies, 'check' | 'types'> & { readonly prune: boolean },
 ): DesiredRecords {
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
   const destinations = document.destinations.map((one) =>
-    unmaskSecrets(one, stored.get(String(one['name']))),
+    unmaskSecrets(one, stored.get(String(one['name'])), types),
   );
   const alerts = document.alerts.map((one) =>
     unmaskAlert(

@@ -1,18 +1,17 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
-import { destinationOfLane, endpointIndexOfLane, laneAt } from '../../model/lane.ts';
+import { destinationOfLane, endpointIndexOfLane, type Target } from '../../model/lane.ts';
 import { hasRole } from '../../model/settings.ts';
 import { isoTime, type Time } from '../../model/time.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { DestinationType } from '../../ports/destination-type.ts';
+import { type DestinationTypes, type PreviewedRequest, targetsOf } from '../../ports/destination-type.ts';
 import type { EventLog, StoredEvent } from '../../ports/event-log.ts';
 import type { AuditPage, AuditQuery, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { parseDeliveryId } from '../delivery-id.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { type RequestView, requestSchema, requestView } from '../request-view.ts';
+import { headerMaskOf, type RequestView, requestSchema, requestView } from '../request-view.ts';
 import { FILTERED, outsideToken } from '../token-limits.ts';
-import { destinationView } from '../views.ts';
 
 export interface DeliveryRequestDependencies {
   readonly settings: {
@@ -20,7 +19,13 @@ export interface DeliveryRequestDependencies {
     audit(query: AuditQuery, limit: number): Promise<AuditPage>;
   };
   readonly log: Pick<EventLog, 'read'>;
-  readonly destinationType: DestinationType;
+  readonly types: DestinationTypes;
+  /** What would be sent of an event to these targets at a time. */
+  readonly preview: (
+    event: StoredEvent,
+    destination: Destination,
+    to: { readonly targets: readonly Target[]; readonly at: Time },
+  ) => readonly PreviewedRequest[];
   readonly clock: Clock;
 }
 
@@ -60,9 +65,8 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
         if (event === undefined) throw new Problem('unknown_delivery');
         const at = clock.now();
         return {
-          data: requestViews(event, { destination, lane: id.lane, at }, dependencies.destinationType).map(
-            (request) =>
-              caller !== undefined && hasRole(caller.role, 'editor') ? request : unsigned(request),
+          data: requestViews(event, { destination, lane: id.lane, at }, dependencies).map((request) =>
+            caller !== undefined && hasRole(caller.role, 'editor') ? request : unsigned(request),
           ),
           ...(entries[0] === undefined ? {} : { settingsChangedAt: isoTime(entries[0].at) }),
         };
@@ -86,14 +90,15 @@ interface Sending {
   readonly at: Time;
 }
 
-function requestViews(event: StoredEvent, { destination, lane, at }: Sending, type: DestinationType) {
+function requestViews(
+  event: StoredEvent,
+  { destination, lane, at }: Sending,
+  { types, preview }: Pick<DeliveryRequestDependencies, 'types' | 'preview'>,
+) {
   const place = endpointIndexOfLane(lane);
-  // The lane itself, or the destination where it has lost its lanes since.
-  const sender = destination.success === 'each' ? laneAt(destination, place) : destination;
-  const first = destination.success === 'each' ? place : 0;
-  const all = (1 << sender.settings.endpoints.length) - 1;
-  const masked = destinationView(destination).settings.endpoints;
-  return type
-    .requests(event, sender, { endpoints: all, now: at })
-    .map(({ endpoint, request }) => requestView(request, masked[first + endpoint]?.headers ?? {}));
+  const all = targetsOf(destination, types);
+  // Of the lane itself, or of the destination where it has lost its lanes since.
+  const targets = destination.success === 'each' ? all.slice(place, place + 1) : all;
+  const mask = headerMaskOf(destination, types);
+  return preview(event, destination, { targets, at }).map((request) => requestView(request, mask));
 }

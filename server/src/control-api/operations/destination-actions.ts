@@ -3,16 +3,14 @@ import type { Attempt } from '../../model/delivery.ts';
 import type { Destination } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { CALL_TYPES, type CallType } from '../../model/event.ts';
-import type { SecretMask } from '../../model/secrets.ts';
 import type { Time } from '../../model/time.ts';
-import type { OutboundRequest } from '../../ports/http-client.ts';
+import type { PreviewedRequest } from '../../ports/destination-type.ts';
 import type { DestinationStatus } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput } from '../operation.ts';
 import { destinationByName, type RecordDependencies } from '../records.ts';
-import { requestSchema, requestView } from '../request-view.ts';
+import { type HeaderMask, headerMaskOf, requestSchema, requestView } from '../request-view.ts';
 import { NAMED_DESTINATION } from '../token-limits.ts';
-import { destinationView } from '../views.ts';
 import { attemptSchema } from './reports.ts';
 
 /** An event of a type as an ordinary client sends it, for the test of a destination. */
@@ -42,11 +40,12 @@ const FIELDS_BY_TYPE: Readonly<Record<CallType, Partial<Event>>> = {
 
 /** One request of a test delivery as it was sent, with its result. */
 export interface TestRequestResult {
-  readonly request: OutboundRequest;
+  readonly request: PreviewedRequest;
   readonly attempt: Attempt;
 }
 
-export interface DestinationActionDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
+export interface DestinationActionDependencies
+  extends Pick<RecordDependencies, 'settings' | 'clock' | 'types'> {
   /** Sends an event to every endpoint once, as a delivery would, and stores nothing. */
   readonly tryOut: (event: Event, destination: Destination) => Promise<readonly TestRequestResult[]>;
   readonly newMessageId: () => string;
@@ -94,8 +93,8 @@ export function destinationActionOperations(dependencies: DestinationActionDepen
         const destination = destinationByName(names['name'] ?? '', settings.now());
         const event = sampleEvent(body.type, dependencies.newMessageId(), dependencies.clock.now());
         const trials = await dependencies.tryOut(event, destination);
-        const { endpoints } = destinationView(destination).settings;
-        return { data: trials.map((trial, nth) => testResultView(trial, endpoints[nth]?.headers ?? {})) };
+        const mask = headerMaskOf(destination, dependencies.types);
+        return { data: trials.map((trial) => testResultView(trial, mask)) };
       },
     }),
   ];
@@ -141,12 +140,12 @@ function switchOperations(dependencies: DestinationActionDependencies): ApiOpera
 async function switchTo(
   { names, by }: Pick<OperationInput, 'names' | 'by'>,
   to: { readonly paused: boolean } | { readonly enabled: boolean },
-  { settings, clock, statusOf }: DestinationActionDependencies,
+  { settings, clock, types, statusOf }: DestinationActionDependencies,
 ): Promise<z.output<typeof switchSchema>> {
   const name = names['name'] ?? '';
   const now = await settings.change((now) => {
     const destination = { ...destinationByName(name, now), ...to };
-    return diffRecords({ destinations: [destination] }, now, { by, clock });
+    return diffRecords({ destinations: [destination] }, now, { by, clock, types });
   });
   const destination = destinationByName(name, now);
   const { enabled, paused = false } = destination;
@@ -161,14 +160,11 @@ async function switchTo(
   };
 }
 
-/** The request as it was sent, and the answer. `configured` has the masked headers of the endpoint. */
-function testResultView(
-  { request, attempt }: TestRequestResult,
-  configured: Readonly<Record<string, string | SecretMask>>,
-) {
+/** The request as it was sent, and the answer. */
+function testResultView({ request, attempt }: TestRequestResult, mask: HeaderMask) {
   const { startedAt, latencyMs, outcome, answer } = attempt;
   return {
-    request: requestView(request, configured),
+    request: requestView(request, mask),
     startedAt: new Date(startedAt).toISOString(),
     latencyMs,
     outcome: outcome.kind,

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { DESTINATION_STATES, type Destination } from '../../model/destination.ts';
 import type { JsonObject } from '../../model/json.ts';
 import type { DestinationRecord } from '../../model/settings.ts';
+import type { DestinationTypes } from '../../ports/destination-type.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { DestinationStatus, EndpointStatus, HealthChangeView } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
@@ -40,27 +41,31 @@ export interface DestinationOperationDependencies extends RecordDependencies, En
   readonly statusOf: (destination: Destination) => Promise<DestinationStatus>;
 }
 
-const destinationSchema = z.object({
-  name: z.string(),
-  type: z.literal('webhooks'),
-  sources: z.array(z.string()),
-  enabled: z.boolean(),
-  paused: z.literal(true).exactOptional(),
-  settings: z.looseObject({
-    endpoints: z.array(
-      z.object({ url: z.string(), headers: z.record(z.string(), z.union([z.string(), maskSchema])) }),
-    ),
-    sharedSecret: maskSchema.exactOptional(),
-    nextSharedSecret: maskSchema.exactOptional(),
-    signingSecrets: z.array(maskSchema).exactOptional(),
-    publicSignature: z.boolean().exactOptional(),
-    format: z.enum(['documented', 'canonical']),
-    success: z.enum(['any', 'each']),
-  }),
-});
+/** As its type shows it, which no type of ours says. */
+type Shown = Readonly<Record<string, unknown>>;
+
+/** Destinations as they are shown, of each type by itself. */
+function shownDestination(types: DestinationTypes, more: z.ZodRawShape = {}): z.ZodType<Shown> {
+  const shapes = [...types.values()].map(({ name, settings }) =>
+    z.object({
+      name: z.string(),
+      type: z.literal(name),
+      sources: z.array(z.string()),
+      enabled: z.boolean(),
+      paused: z.literal(true).exactOptional(),
+      settings: (settings.shown?.(maskSchema) ?? z.looseObject({})).extend({
+        success: z.enum(['any', 'each']),
+      }),
+      ...more,
+    }),
+  );
+  const [first, ...others] = shapes;
+  const shown = others.length === 0 ? first! : z.discriminatedUnion('type', [first!, ...others]);
+  return shown as unknown as z.ZodType<Shown>;
+}
 
 /** Warnings belong to the request, not to the record: later answers and the ETag do not have them. */
-const savedDestinationSchema = destinationSchema.extend({ warnings: warningsSchema.exactOptional() });
+const WARNINGS = { warnings: warningsSchema.exactOptional() };
 
 const destinationInput = recordInput.meta({
   description:
@@ -108,7 +113,7 @@ const destinationStatusSchema = z.object({
 
 /** spec/contract.md, "Operations on destinations". */
 export function destinationOperations(dependencies: DestinationOperationDependencies): ApiOperation[] {
-  const { settings } = dependencies;
+  const { settings, types } = dependencies;
   return [
     listOperation(dependencies),
     defineOperation({
@@ -120,7 +125,7 @@ export function destinationOperations(dependencies: DestinationOperationDependen
       summary: 'Creates a destination',
       body: destinationInput,
       described: dependencies.schemas.destination,
-      answer: savedDestinationSchema,
+      answer: shownDestination(types, WARNINGS),
       problems: ['name_taken'],
       run: (input) => createDestination(input, withoutWarnings(input.body), dependencies),
     }),
@@ -132,9 +137,10 @@ export function destinationOperations(dependencies: DestinationOperationDependen
       isInMemory: true,
       summary: 'Shows a destination',
       isWithin: NAMED_DESTINATION,
-      answer: destinationSchema,
+      answer: shownDestination(types),
       problems: ['unknown_name'],
-      run: async ({ names }) => taggedDestination(destinationByName(names['name'] ?? '', settings.now())),
+      run: async ({ names }) =>
+        taggedDestination(destinationByName(names['name'] ?? '', settings.now()), types),
     }),
     defineOperation({
       method: 'PATCH',
@@ -144,7 +150,7 @@ export function destinationOperations(dependencies: DestinationOperationDependen
       summary: 'Changes a destination by a JSON merge patch, from the next request to its endpoints on',
       isWithin: staysWithin,
       body: destinationInput,
-      answer: savedDestinationSchema,
+      answer: shownDestination(types, WARNINGS),
       problems: ['unknown_name'],
       run: (input) => patchDestination(input, withoutWarnings(input.body), dependencies),
     }),
@@ -162,7 +168,7 @@ export function destinationOperations(dependencies: DestinationOperationDependen
   ];
 }
 
-function listOperation({ settings }: DestinationOperationDependencies): ApiOperation {
+function listOperation({ settings, types }: DestinationOperationDependencies): ApiOperation {
   return defineOperation({
     method: 'GET',
     path: 'destinations',
@@ -171,12 +177,15 @@ function listOperation({ settings }: DestinationOperationDependencies): ApiOpera
     isInMemory: true,
     isWithin: FILTERED,
     query: z.object(pageQuery),
-    answer: pageSchema(destinationSchema),
+    answer: pageSchema(shownDestination(types)),
     run: async ({ query, client: { caller } }) => {
       const shown = settings
         .now()
         .destinations.filter(({ name }) => caller?.limits?.destinations.includes(name) !== false);
-      return pageByName(shown.map(destinationView), query);
+      return pageByName(
+        shown.map((one) => destinationView(one, types)),
+        query,
+      );
     },
   });
 }
@@ -235,7 +244,7 @@ async function createDestination(
   body: JsonObject,
   dependencies: DestinationOperationDependencies,
 ): Promise<TaggedResult> {
-  const { settings, check, clock } = dependencies;
+  const { settings, check, clock, types } = dependencies;
   const recordAt = (now: SettingsSnapshot) => {
     const record = checkRecord('destinations', body, { now, check });
     if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
@@ -243,9 +252,9 @@ async function createDestination(
   };
   const found = await checkEndpointsOf(recordAt(settings.now()), dependencies);
   const now = await settings.change((now) =>
-    diffRecords({ destinations: [recordAt(now)] }, now, { by, clock }),
+    diffRecords({ destinations: [recordAt(now)] }, now, { by, clock, types }),
   );
-  return taggedDestination(destinationByName(String(body['name']), now), found);
+  return taggedDestination(destinationByName(String(body['name']), now), types, found);
 }
 
 async function patchDestination(
@@ -254,22 +263,22 @@ async function patchDestination(
   dependencies: DestinationOperationDependencies,
 ): Promise<TaggedResult> {
   const name = names['name'] ?? '';
-  const { settings, check, clock } = dependencies;
+  const { settings, check, clock, types } = dependencies;
   const recordAt = (now: SettingsSnapshot) => {
     const before = destinationByName(name, now);
-    const merged = mergePatch(toJson(destinationView(before)), body);
+    const merged = mergePatch(toJson(destinationView(before, types)), body);
     refuseRenaming(name, merged);
-    const record = checkRecord('destinations', unmaskSecrets(merged, before), { now, check });
+    const record = checkRecord('destinations', unmaskSecrets(merged, before, types), { now, check });
     // A merge patch removes `paused` with null, and a record without the key would stay paused.
     return { ...record, paused: record.paused ?? false };
   };
   const found = await checkEndpointsOf(recordAt(settings.now()), dependencies);
   const now: SettingsSnapshot = await settings.change(async (now) => {
-    const { tag } = taggedDestination(destinationByName(name, now));
+    const { tag } = taggedDestination(destinationByName(name, now), types);
     await refuseStale({ ifMatch, tag }, { kind: 'destination', name }, dependencies);
-    return diffRecords({ destinations: [recordAt(now)] }, now, { by, clock });
+    return diffRecords({ destinations: [recordAt(now)] }, now, { by, clock, types });
   });
-  return taggedDestination(destinationByName(name, now), found);
+  return taggedDestination(destinationByName(name, now), types, found);
 }
 
 async function removeDestination(
@@ -278,13 +287,13 @@ async function removeDestination(
   dependencies: DestinationOperationDependencies,
 ): Promise<undefined> {
   const name = names['name'] ?? '';
-  const { settings, clock } = dependencies;
+  const { settings, clock, types } = dependencies;
   await settings.change(async (now) => {
     const before = destinationByName(name, now);
-    const { tag } = taggedDestination(before);
+    const { tag } = taggedDestination(before, types);
     await refuseStale({ ifMatch, tag }, { kind: 'destination', name }, dependencies);
     if (!isConfirmed) await refuseDisconnecting([before], dependencies);
-    return diffRecords({ removed: [{ kind: 'destination', name }] }, now, { by, clock });
+    return diffRecords({ removed: [{ kind: 'destination', name }] }, now, { by, clock, types });
   });
 }
 
@@ -297,8 +306,12 @@ function checkEndpointsOf(
 }
 
 /** The version is part of the ETag, because two secrets may have the same mask. */
-function taggedDestination(destination: Destination, found: readonly Fault[] = []): TaggedResult {
-  const value = destinationView(destination);
+function taggedDestination(
+  destination: Destination,
+  types: DestinationTypes,
+  found: readonly Fault[] = [],
+): TaggedResult {
+  const value = destinationView(destination, types);
   const tag = etagOf(value, destination.version);
   return new TaggedResult(found.length === 0 ? value : { ...value, warnings: found }, tag);
 }

@@ -55,7 +55,7 @@ const sourceInput = recordInput.meta({
 
 /** spec/contract.md, "Operations on sources". */
 export function sourceOperations(dependencies: RecordDependencies): ApiOperation[] {
-  const { settings, clock } = dependencies;
+  const { settings, clock, types } = dependencies;
   return [
     ...sourceReadings(dependencies),
     defineOperation({
@@ -74,7 +74,7 @@ export function sourceOperations(dependencies: RecordDependencies): ApiOperation
         const { sources } = await settings.change((now) => {
           const record = checkRecord('sources', wish, { now, check: dependencies.check });
           if (now.sources.some(({ name }) => name === record.name)) throw new Problem('name_taken');
-          return diffRecords({ sources: [record] }, now, { by, clock });
+          return diffRecords({ sources: [record] }, now, { by, clock, types });
         });
         return taggedSource(sourceByName(String(body['name']), sources));
       },
@@ -157,7 +157,11 @@ async function patchSource(
     const record = checkRecord('sources', merged, { now, check: dependencies.check });
     // A merge patch removes these with null, and a record without the key would stay as it is.
     const { ip = DEFAULT_ADDRESS_RULE, trust = DEFAULT_TRUST } = record;
-    return diffRecords({ sources: [{ ...record, ip, trust }] }, now, { by, clock: dependencies.clock });
+    return diffRecords({ sources: [{ ...record, ip, trust }] }, now, {
+      by,
+      clock: dependencies.clock,
+      types: dependencies.types,
+    });
   });
   return taggedSource(sourceByName(name, sources));
 }
@@ -167,13 +171,13 @@ async function removeSource(
   dependencies: RecordDependencies,
 ): Promise<undefined> {
   const name = names['name'] ?? '';
-  const { settings, clock } = dependencies;
+  const { settings, clock, types } = dependencies;
   await settings.change(async (now) => {
     const before = sourceByName(name, now.sources);
     refuseSystemSource(before);
     const { tag } = taggedSource(before);
     await refuseStale({ ifMatch, tag }, { kind: 'source', name }, dependencies);
-    return diffRecords({ removed: [{ kind: 'source', name }] }, now, { by, clock });
+    return diffRecords({ removed: [{ kind: 'source', name }] }, now, { by, clock, types });
   });
 }
 

@@ -66,13 +66,18 @@ const tokenInput = z.strictObject({
 
 type TokenInput = z.output<typeof tokenInput>;
 
-export interface TokenOperationDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
+export interface TokenOperationDependencies extends Pick<RecordDependencies, 'settings' | 'clock' | 'types'> {
   /** The last use of a token that was made at a time. */
   readonly lastUse: (name: string, madeAt: Time) => Time | undefined;
 }
 
 /** spec/contract.md, "Tokens". */
-export function tokenOperations({ settings, clock, lastUse }: TokenOperationDependencies): ApiOperation[] {
+export function tokenOperations({
+  settings,
+  clock,
+  types,
+  lastUse,
+}: TokenOperationDependencies): ApiOperation[] {
   const usedView = (token: TokenRecord) => {
     const at = lastUse(token.name, token.createdAt);
     return { ...tokenView(token), ...(at === undefined ? {} : { lastUsedAt: isoTime(at) }) };
@@ -105,7 +110,7 @@ export function tokenOperations({ settings, clock, lastUse }: TokenOperationDepe
           const faults = faultsOf(body, now, clock.now());
           if (faults.length > 0) throw new Problem('invalid_parameters', { errors: faults });
           if (now.tokens.some(({ name }) => name === body.name)) throw new Problem('name_taken');
-          return diffRecords({ tokens: [record] }, now, { by, clock });
+          return diffRecords({ tokens: [record] }, now, { by, clock, types });
         });
         return { ...tokenView(record), token };
       },
@@ -120,7 +125,7 @@ export function tokenOperations({ settings, clock, lastUse }: TokenOperationDepe
         const name = names['name'] ?? '';
         await settings.change((now) => {
           if (!now.tokens.some((one) => one.name === name)) throw unknownName(name, 'token', now.tokens);
-          return diffRecords({ removed: [{ kind: 'token', name }] }, now, { by, clock });
+          return diffRecords({ removed: [{ kind: 'token', name }] }, now, { by, clock, types });
         });
         return undefined;
       },

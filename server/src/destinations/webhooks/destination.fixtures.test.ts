@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { WebhookSettings } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import { signBody, standardWebhooksHeaders, webhookId } from './destination.ts';
+import { webhookId } from '../http/headers.ts';
+import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
 import { serializePayload } from './payload.ts';
+import type { WebhookSettings } from './settings.ts';
 
 /**
  * One file of `spec/fixtures/webhook`: a call, the event it becomes, and the exact bytes and signature of its request.

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fixedHeaders, requestHeaders, webhookId } from './destination.ts';
+import { fixedHeaders, requestHeaders, webhookId } from '../http/headers.ts';
 
 const endpoint = {
   url: 'https://example.com/hook',

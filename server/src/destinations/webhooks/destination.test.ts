@@ -1,11 +1,17 @@
 import { createHmac, createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Destination, Endpoint } from '../../model/destination.ts';
+import { lanesIn, targetsIn } from '../../../test/support/lanes.ts';
+import type { Destination } from '../../model/destination.ts';
+import type { Endpoint } from '../../model/endpoint.ts';
 import type { Event } from '../../model/event.ts';
-import { lanesOf } from '../../model/lane.ts';
+import type { Lane } from '../../model/lane.ts';
+import type { SerializedEvent } from '../../model/serialized-event.ts';
 import { publicKeyOf, type SigningKey } from '../../model/signing-key.ts';
-import { signBody, standardWebhooksHeaders, webhooks } from './destination.ts';
+import type { Time } from '../../model/time.ts';
+import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
+import { requestsOf } from './destination.ts';
 import { serializePayload } from './payload.ts';
+import type { WebhookSettings } from './settings.ts';
 
 const written = (event: Event) => ({ event, arrivedAt: Date.parse(event.receivedAt) });
 
@@ -35,7 +41,7 @@ const endpoints: readonly Endpoint[] = [1, 2, 3, 4, 5].map((n) => ({
   headers: { 'X-Endpoint': String(n) },
 }));
 
-function destination(settings: Partial<Destination['settings']>): Destination {
+function destination(settings: Partial<WebhookSettings>): Destination {
   return {
     id: 1,
     name: 'crm',
@@ -47,10 +53,21 @@ function destination(settings: Partial<Destination['settings']>): Destination {
   };
 }
 
+/** The requests to the targets whose bits are set. */
+function requestsFor(
+  serialized: SerializedEvent,
+  to: Destination | Lane,
+  { endpoints, now, replay }: { endpoints: number; now: Time; replay?: string | undefined },
+) {
+  const all = 'targets' in to ? to.targets : targetsIn(to);
+  const targets = all.filter((_, place) => (endpoints & (1 << place)) !== 0);
+  return requestsOf({ destination: to, targets, events: [{ serialized, replay }], now });
+}
+
 describe('webhooks', () => {
   it('makes one request for each endpoint whose bit is set, each with its place, URL and static headers', () => {
-    const placed = webhooks.requests(written(event), destination({}), { endpoints: 0b10101, now: NOW });
-    expect(placed.map(({ endpoint: place }) => place)).toEqual([0, 2, 4]);
+    const placed = requestsFor(written(event), destination({}), { endpoints: 0b10101, now: NOW });
+    expect(placed.map(({ target }) => target.place)).toEqual([0, 2, 4]);
     expect(placed.map(({ request }) => request.url)).toEqual(
       [0, 2, 4].map((place) => `https://e${place + 1}.example/hook`),
     );
@@ -62,9 +79,9 @@ describe('webhooks', () => {
     const pools = [1, 2, 16_000_000].flatMap((id) => {
       const all = { ...destination({ endpoints: same }), id };
       const wanted = { endpoints: 0b11111, now: NOW };
-      const ofAny = webhooks.requests(written(event), all, wanted).map(({ request }) => request.pool);
+      const ofAny = requestsFor(written(event), all, wanted).map(({ request }) => request.pool);
       const each = { ...all, success: 'each' as const };
-      const ofLanes = lanesOf(each).flatMap((lane) => webhooks.requests(written(event), lane, wanted));
+      const ofLanes = lanesIn(each).flatMap((lane) => requestsFor(written(event), lane, wanted));
       expect(ofLanes.map(({ request }) => request.pool)).toEqual(ofAny);
       return ofAny;
     });
@@ -73,7 +90,7 @@ describe('webhooks', () => {
 
   it('makes no request for bits that have no endpoint', () => {
     expect(
-      webhooks.requests(written(event), destination({ endpoints: endpoints.slice(0, 2) }), {
+      requestsFor(written(event), destination({ endpoints: endpoints.slice(0, 2) }), {
         endpoints: 0b11100,
         now: NOW,
       }),
@@ -81,7 +98,7 @@ describe('webhooks', () => {
   });
 
   it('sends every endpoint the same bytes with the signature of exactly these bytes', () => {
-    const placed = webhooks.requests(written(event), destination({ sharedSecret: 's' }), {
+    const placed = requestsFor(written(event), destination({ sharedSecret: 's' }), {
       endpoints: 0b11111,
       now: NOW,
     });
@@ -94,7 +111,7 @@ describe('webhooks', () => {
   });
 
   it('uses the format of the settings', () => {
-    const [placed] = webhooks.requests(written(event), destination({ format: 'canonical' }), {
+    const [placed] = requestsFor(written(event), destination({ format: 'canonical' }), {
       endpoints: 1,
       now: NOW,
     });
@@ -103,14 +120,14 @@ describe('webhooks', () => {
 
   it('does not sign without a secret, nor with an empty one', () => {
     for (const settings of [{}, { sharedSecret: '' }]) {
-      const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
+      const [placed] = requestsFor(written(event), destination(settings), { endpoints: 1, now: NOW });
       expect(placed?.request.headers).not.toHaveProperty('X-Signature');
     }
   });
 
   it('signs with the secret the settings have now, not with one they had before', () => {
     const signed = (sharedSecret: string): string | undefined =>
-      webhooks.requests(written(event), destination({ sharedSecret }), { endpoints: 1, now: NOW })[0]?.request
+      requestsFor(written(event), destination({ sharedSecret }), { endpoints: 1, now: NOW })[0]?.request
         .headers['X-Signature'];
     const before = signed('old');
     expect(signed('new')).not.toBe(before);
@@ -120,7 +137,7 @@ describe('webhooks', () => {
   it('signs by the Standard Webhooks scheme for every secret, over the id and the time it sends', () => {
     const signingSecrets = [1, 2].map((fill) => `whsec_${Buffer.alloc(24, fill).toString('base64')}`);
     const strange = { ...event, messageId: '50% größer' };
-    const [placed] = webhooks.requests(written(strange), destination({ signingSecrets, sharedSecret: 's' }), {
+    const [placed] = requestsFor(written(strange), destination({ signingSecrets, sharedSecret: 's' }), {
       endpoints: 1,
       now: NOW,
     });
@@ -137,7 +154,7 @@ describe('webhooks', () => {
   it('adds a signature that the public key of the destination verifies, beside the others', () => {
     const signingSecrets = [`whsec_${Buffer.alloc(24, 1).toString('base64')}`];
     const crm = { ...destination({ signingSecrets, publicSignature: true }), signingKey: KEY };
-    const [placed] = webhooks.requests(written(event), crm, { endpoints: 1, now: NOW });
+    const [placed] = requestsFor(written(event), crm, { endpoints: 1, now: NOW });
     const { headers, body } = placed!.request;
     const [shared, signature] = headers['Webhook-Signature']!.split(' ');
     expect(shared).toMatch(/^v1,/);
@@ -170,18 +187,18 @@ describe('webhooks', () => {
   it('signs publicly only where the setting says so', () => {
     for (const settings of [{}, { publicSignature: false }]) {
       const crm = { ...destination(settings), signingKey: KEY };
-      const [placed] = webhooks.requests(written(event), crm, { endpoints: 1, now: NOW });
+      const [placed] = requestsFor(written(event), crm, { endpoints: 1, now: NOW });
       expect(placed?.request.headers).not.toHaveProperty('Webhook-Signature');
     }
   });
 
   it('signs with the next shared secret too, under a name of its own', () => {
     const settings = { sharedSecret: 'now', nextSharedSecret: 'soon' };
-    const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
+    const [placed] = requestsFor(written(event), destination(settings), { endpoints: 1, now: NOW });
     const { headers, body } = placed!.request;
     expect(headers['X-Signature']).toBe(createHmac('sha1', 'now').update(body).digest('hex'));
     expect(headers['X-Signature-Next']).toBe(createHmac('sha1', 'soon').update(body).digest('hex'));
-    const [plain] = webhooks.requests(written(event), destination({ sharedSecret: 'now' }), {
+    const [plain] = requestsFor(written(event), destination({ sharedSecret: 'now' }), {
       ...{ endpoints: 1, now: NOW },
     });
     expect(plain!.request.headers).not.toHaveProperty('X-Signature-Next');
@@ -189,11 +206,11 @@ describe('webhooks', () => {
 
   it('dates every try anew and sends the same body and id', () => {
     const signingSecrets = [`whsec_${Buffer.alloc(32, 7).toString('base64')}`];
-    const [first] = webhooks.requests(written(event), destination({ signingSecrets }), {
+    const [first] = requestsFor(written(event), destination({ signingSecrets }), {
       endpoints: 1,
       now: NOW,
     });
-    const [second] = webhooks.requests(written(event), destination({ signingSecrets }), {
+    const [second] = requestsFor(written(event), destination({ signingSecrets }), {
       endpoints: 1,
       now: NOW + 60_000,
     });
@@ -209,21 +226,21 @@ describe('webhooks', () => {
 
   it('sends none of its headers without such a secret', () => {
     for (const settings of [{}, { signingSecrets: [] }]) {
-      const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
+      const [placed] = requestsFor(written(event), destination(settings), { endpoints: 1, now: NOW });
       expect(placed?.request.headers).not.toHaveProperty('Webhook-Signature');
       expect(placed?.request.headers).not.toHaveProperty('Webhook-Timestamp');
     }
   });
 
   it('gives an endpoint 5 seconds', () => {
-    expect(
-      webhooks.requests(written(event), destination({}), { endpoints: 1, now: NOW })[0]?.request.timeout,
-    ).toBe(5000);
+    expect(requestsFor(written(event), destination({}), { endpoints: 1, now: NOW })[0]?.request.timeout).toBe(
+      5000,
+    );
   });
 
   it('names the replay that an event is sent for, and changes nothing else of the request', () => {
     const requested = (replay?: string) =>
-      webhooks.requests(written(event), destination({ sharedSecret: 's' }), {
+      requestsFor(written(event), destination({ sharedSecret: 's' }), {
         endpoints: 1,
         now: NOW,
         replay,

@@ -1,59 +1,143 @@
-import { createPrivateKey, hash, type KeyObject, sign } from 'node:crypto';
-import type { Destination, Endpoint, WebhookSettings } from '../../model/destination.ts';
-import { endpointIdOf } from '../../model/lane.ts';
+import type { Destination } from '../../model/destination.ts';
+import type { Endpoint } from '../../model/endpoint.ts';
+import { destinationOfLane, endpointIdOf, type Target } from '../../model/lane.ts';
+import { SecretRedactor, secretsOfEndpoint } from '../../model/secret-redactor.ts';
 import type { JsonLine, SerializedEvent } from '../../model/serialized-event.ts';
-import type { SigningKey } from '../../model/signing-key.ts';
-import { type Duration, SECOND, type Time } from '../../model/time.ts';
-import type { AttemptContext, DestinationType, EndpointRequest } from '../../ports/destination-type.ts';
-import type { RequestHeaders } from '../../ports/http-client.ts';
+import { type Duration, SECOND } from '../../model/time.ts';
+import type {
+  DestinationType,
+  OutboundBatch,
+  PreviewedRequest,
+  Sender,
+  SenderTools,
+} from '../../ports/destination-type.ts';
+import { allHeaders, type OutboundRequest, type RequestHeaders } from '../../ports/http-client.ts';
+import { fixedHeaders, requestHeaders, webhookId } from '../http/headers.ts';
+import { deliveryOutcomeOf } from '../http/outcomes.ts';
+import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
+import { withTraceparent } from '../http/trace-header.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
 import { serializePayload } from './payload.ts';
-import { isReservedHeader } from './settings.ts';
+import { type WebhookSettings, webhookForm } from './settings.ts';
 
 /** An endpoint must answer within 5 seconds. spec/specification.md, "Timeout". */
 export const REQUEST_TIMEOUT: Duration = 5 * SECOND;
 
 /** Posts every event as JSON to up to five URLs of the customer, signed when there is a shared secret. */
-export const webhooks: DestinationType = { name: 'Webhooks', requests: buildRequests };
+export const webhooks: DestinationType<WebhookSettings> = {
+  name: 'webhooks',
+  integration: 'Webhooks',
+  settings: webhookForm,
+  planning: { integrations: true, deletes: true },
+  taker: 'worker',
+  targets: ({ endpoints }) => endpoints.map(targetOf),
+  signsPublicly: ({ publicSignature }) => publicSignature === true,
+  open: (tools) => new WebhookSender(tools),
+};
+
+function targetOf({ url }: Endpoint, place: number): Target {
+  return { place, label: URL.canParse(url) ? new URL(url).host : '', address: url };
+}
+
+const ONE_EVENT = { events: 1, bytes: Number.POSITIVE_INFINITY };
+
+/** Sends every event by itself. */
+class WebhookSender implements Sender {
+  readonly #tools: SenderTools;
+
+  constructor(tools: SenderTools) {
+    this.#tools = tools;
+  }
+
+  most(): typeof ONE_EVENT {
+    return ONE_EVENT;
+  }
+
+  send(batch: OutboundBatch, done: Parameters<Sender['send']>[1]): void {
+    const { http, clock } = this.#tools;
+    const settings = settingsOf(batch.destination);
+    for (const { target, request } of requestsOf(batch)) {
+      const redactor = () => redactorOf(settings, target.place);
+      http.send(request, (received) => done(target, [deliveryOutcomeOf(received, request, redactor, clock)]));
+    }
+  }
+
+  preview(batch: OutboundBatch): PreviewedRequest[] {
+    return requestsOf(batch).map(({ target, request }) => {
+      return { target, url: request.url, headers: allHeaders(request), body: request.body };
+    });
+  }
+
+  /** Whoever has opened the client closes it, and with it every request. */
+  async stop(): Promise<void> {}
+}
+
+function settingsOf({ settings }: Pick<Destination, 'settings'>): WebhookSettings {
+  return settings as WebhookSettings;
+}
+
+/** One for each endpoint of settings, because many answers of one endpoint may come in a second. */
+const redactors = new WeakMap<WebhookSettings, SecretRedactor[]>();
+
+function redactorOf(settings: WebhookSettings, place: number): SecretRedactor {
+  let all = redactors.get(settings);
+  if (all === undefined) {
+    all = settings.endpoints.map((endpoint) => new SecretRedactor(secretsOfEndpoint(endpoint, settings)));
+    redactors.set(settings, all);
+  }
+  return all[place]!;
+}
 
 /**
- * The requests of one delivery. The body is made and signed once for all endpoints, and all requests share its buffer. An
- * empty secret counts as none, because anyone could sign with it.
+ * The requests of one delivery, one for each target. Pure: the same event and settings give the same body. It is made and signed once for all
+ * targets, and all requests share its buffer. An empty secret counts as none, because anyone could sign with it.
  */
-function buildRequests(
-  event: SerializedEvent,
-  destination: Destination,
-  { endpoints, now, replay }: AttemptContext,
-): readonly EndpointRequest[] {
-  const { settings, signingKey } = destination;
-  const bytes = payloadBytes(event, settings.format);
-  const id = webhookId(messageIdOf(event));
+export function requestsOf({
+  destination,
+  targets,
+  events,
+  now,
+}: OutboundBatch): readonly { readonly target: Target; readonly request: OutboundRequest }[] {
+  const { serialized, replay, traceparent } = events[0]!;
+  const settings = settingsOf(destination);
+  const body = payloadBytes(serialized, settings.format);
+  const id = webhookId(messageIdOf(serialized));
   const { sharedSecret, nextSharedSecret, signingSecrets = NO_SECRETS, publicSignature } = settings;
-  const publicKey = publicSignature === true ? signingKey : undefined;
+  const publicKey = publicSignature === true ? destination.signingKey : undefined;
   const headers = requestHeaders(id, {
-    signature: sharedSecret ? signBody(bytes, sharedSecret) : undefined,
-    nextSignature: nextSharedSecret ? signBody(bytes, nextSharedSecret) : undefined,
+    signature: sharedSecret ? signBody(body, sharedSecret) : undefined,
+    nextSignature: nextSharedSecret ? signBody(body, nextSharedSecret) : undefined,
     standardWebhooks:
       signingSecrets.length > 0 || publicKey !== undefined
-        ? standardWebhooksHeaders({ id, at: now, bytes }, signingSecrets, publicKey)
+        ? standardWebhooksHeaders({ id, at: now, bytes: body }, signingSecrets, publicKey)
         : undefined,
     replayId: replay,
   });
-  const requests: EndpointRequest[] = [];
-  for (let index = 0; index < settings.endpoints.length; index++) {
-    if ((endpoints & (1 << index)) === 0) continue;
-    const endpoint = settings.endpoints[index]!;
-    const request = {
-      url: endpoint.url,
-      fixedHeaders: fixedHeaders(endpoint),
-      headers,
-      body: bytes,
-      timeout: REQUEST_TIMEOUT,
-      pool: endpointIdOf(destination, index),
-    };
-    requests.push({ endpoint: index, request });
-  }
-  return requests;
+  const own = { id: destinationOfLane(destination.id) };
+  return targets.map((target) => {
+    const endpoint = settings.endpoints[target.place]!;
+    const pool = endpointIdOf(own, target.place);
+    return { target, request: requestTo(endpoint, { headers, body, traceparent, pool }) };
+  });
+}
+
+function requestTo(endpoint: Endpoint, { traceparent, ...own }: Prepared): OutboundRequest {
+  const request = {
+    url: endpoint.url,
+    fixedHeaders: fixedHeaders(endpoint),
+    headers: own.headers,
+    body: own.body,
+    timeout: REQUEST_TIMEOUT,
+    pool: own.pool,
+  };
+  return withTraceparent(traceparent, request);
+}
+
+interface Prepared {
+  readonly headers: RequestHeaders;
+  readonly body: Buffer;
+  readonly pool: number;
+  readonly traceparent: string | undefined;
 }
 
 const NO_SECRETS: readonly string[] = [];
@@ -81,195 +165,4 @@ const DELETE_LINE = Buffer.from('{"messageId":"del_');
 function messageIdOf(serialized: SerializedEvent): string {
   const fromLine = serialized.line === undefined ? undefined : messageIdFromBytes(serialized.line);
   return fromLine ?? serialized.event.messageId;
-}
-
-const VISIBLE = /^[!-$&-~]*$/;
-const NOT_VISIBLE = /[^!-$&-~]+/g;
-
-/** Headers of some requests: signatures, where the destination has a secret for them, and the replay. */
-interface ExtraHeaders {
-  /** The value of `X-Signature`. */
-  readonly signature?: string | undefined;
-  /** The value of `X-Signature-Next`. */
-  readonly nextSignature?: string | undefined;
-  readonly standardWebhooks?: StandardWebhooksHeaders | undefined;
-  /** The id of the replay that the event is sent for. */
-  readonly replayId?: string | undefined;
-}
-
-const NO_EXTRA_HEADERS: ExtraHeaders = {};
-
-/**
- * The headers of one request. spec/specification.md, "Request headers".
- *
- * @param id the result of `webhookId`
- */
-export function requestHeaders(
-  id: string,
-  { signature, nextSignature, standardWebhooks, replayId }: ExtraHeaders = NO_EXTRA_HEADERS,
-): RequestHeaders {
-  const all: Record<string, string> = { 'Webhook-Id': id };
-  if (signature !== undefined) all['X-Signature'] = signature;
-  if (nextSignature !== undefined) all['X-Signature-Next'] = nextSignature;
-  if (replayId !== undefined) all['X-Replay-Id'] = replayId;
-  return standardWebhooks === undefined ? all : Object.assign(all, standardWebhooks);
-}
-
-/**
- * The headers of every request to an endpoint; always the same object for the same endpoint. A static header of a reserved name is
- * left out, though the settings refuse it: it would stand beside our own.
- */
-export function fixedHeaders(endpoint: Endpoint): RequestHeaders {
-  let headers = fixedHeadersOf.get(endpoint);
-  if (headers === undefined) {
-    const own = Object.entries(endpoint.headers).filter(([name]) => !isReservedHeader(name));
-    const namesAccept = own.some(([name]) => name.toLowerCase() === 'accept');
-    headers = {
-      // Frameworks that negotiate answer 406 to a request that takes nothing.
-      ...(namesAccept ? {} : { Accept: '*/*' }),
-      ...Object.fromEntries(own),
-      'User-Agent': 'Millrace/1.0',
-      'Content-Type': 'application/json',
-    };
-    fixedHeadersOf.set(endpoint, headers);
-  }
-  return headers;
-}
-
-const fixedHeadersOf = new WeakMap<Endpoint, RequestHeaders>();
-
-/**
- * The value of `Webhook-Id`: the messageId with `%` and everything but visible ASCII percent-encoded as UTF-8. It is a valid
- * header value whatever the client sent, and `decodeURIComponent` gives the messageId back. Half a surrogate pair is the one
- * exception: UTF-8 cannot encode it, and it becomes U+FFFD.
- */
-export function webhookId(messageId: string): string {
-  if (VISIBLE.test(messageId)) return messageId;
-  return messageId.toWellFormed().replace(NOT_VISIBLE, encodeURIComponent);
-}
-
-/**
- * Prepared keys by secret: preparing one costs as much as signing with it. The maps are cleared when they are full, because
- * there is no event for a secret that is no longer used. With more secrets than `MAX_KEYS`, signing is only slower.
- */
-const sharedKeys = new Map<string, Hmac>();
-const standardKeys = new Map<string, Hmac>();
-const privateKeys = new Map<string, KeyObject>();
-const MAX_KEYS = 10_000;
-
-/** The prefix of a Standard Webhooks secret; base64 follows. */
-const STANDARD_PREFIX = 'whsec_';
-
-/**
- * The value of `X-Signature`: HMAC-SHA1 of exactly these bytes, as lower-case hexadecimal, keyed with the UTF-8 bytes
- * of the shared secret. spec/specification.md, "Signature".
- *
- * The protocol prescribes SHA-1; the known collisions do not weaken it as an HMAC. The signature proves who sent the body, not
- * when: receivers recognise a repeat by `Webhook-Id`.
- */
-export function signBody(bytes: Buffer, secret: string): string {
-  return sharedKey(secret).of(bytes, 'hex');
-}
-
-/** The content of a Standard Webhooks signature. */
-interface StandardWebhooksMessage {
-  /** The value of `Webhook-Id` as it is sent, encoding included. */
-  readonly id: string;
-  /** Time of this attempt: receivers refuse signatures that are older than a few minutes. */
-  readonly at: Time;
-  readonly bytes: Buffer;
-}
-
-/** The headers of the Standard Webhooks scheme beside `Webhook-Id`. */
-interface StandardWebhooksHeaders {
-  readonly 'Webhook-Timestamp': string;
-  readonly 'Webhook-Signature': string;
-}
-
-/**
- * The Standard Webhooks scheme: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret, so
- * that a receiver with either of two secrets can verify while one replaces the other. spec/specification.md, "Standard Webhooks
- * signature".
- * With a key also `v1a,` and the base64 of the ed25519 signature of the same text, which its public half verifies ("Public signature").
- *
- * @param secrets `whsec_` and base64 each, as the settings have checked
- */
-export function standardWebhooksHeaders(
-  message: StandardWebhooksMessage,
-  secrets: readonly string[],
-  key?: SigningKey,
-): StandardWebhooksHeaders {
-  const timestamp = String(Math.floor(message.at / 1000));
-  const before = `${message.id}.${timestamp}.`;
-  const signatures = secrets.map((secret) => `v1,${standardKey(secret).of(message.bytes, 'base64', before)}`);
-  if (key !== undefined) {
-    const signature = sign(null, Buffer.concat([Buffer.from(before), message.bytes]), privateKey(key));
-    signatures.push(`v1a,${signature.toString('base64')}`);
-  }
-  return { 'Webhook-Timestamp': timestamp, 'Webhook-Signature': signatures.join(' ') };
-}
-
-function privateKey({ privateKey: base64 }: SigningKey): KeyObject {
-  const known = privateKeys.get(base64);
-  if (known !== undefined) return known;
-  const key = Buffer.from(base64, 'base64');
-  return remember(privateKeys, base64, createPrivateKey({ key, format: 'der', type: 'pkcs8' }));
-}
-
-function sharedKey(secret: string): Hmac {
-  return sharedKeys.get(secret) ?? remember(sharedKeys, secret, new Hmac('sha1', Buffer.from(secret)));
-}
-
-function standardKey(secret: string): Hmac {
-  const known = standardKeys.get(secret);
-  if (known !== undefined) return known;
-  const bytes = Buffer.from(secret.slice(STANDARD_PREFIX.length), 'base64');
-  return remember(standardKeys, secret, new Hmac('sha256', bytes));
-}
-
-function remember<Key>(keys: Map<string, Key>, secret: string, key: Key): Key {
-  if (keys.size >= MAX_KEYS) keys.clear();
-  keys.set(secret, key);
-  return key;
-}
-
-/** SHA-1 and SHA-256 work on blocks of 64 bytes; a longer secret is hashed first. */
-const BLOCK = 64;
-const DIGEST_BYTES = { sha1: 20, sha256: 32 } as const;
-
-/** Reused buffer for the inner key and the message behind it. */
-let inner = Buffer.alloc(BLOCK + 16 * 1024);
-
-/**
- * HMAC (RFC 2104) for very many short messages under few secrets. Its two hashes are one call each. The object that
- * `createHmac` makes for every message costs, with its collection, three times as much as the hashing.
- */
-export class Hmac {
-  readonly #algorithm: keyof typeof DIGEST_BYTES;
-  readonly #innerKey: Buffer;
-  /** The outer key, and behind it the digest of the inner hash. */
-  readonly #outer: Buffer;
-
-  constructor(algorithm: keyof typeof DIGEST_BYTES, secret: Uint8Array) {
-    const key = Buffer.alloc(BLOCK);
-    if (secret.length > BLOCK) hash(algorithm, secret, 'buffer').copy(key);
-    else key.set(secret);
-    this.#algorithm = algorithm;
-    this.#innerKey = Buffer.from(key.map((byte) => byte ^ 0x36));
-    this.#outer = Buffer.alloc(BLOCK + DIGEST_BYTES[algorithm]);
-    this.#outer.set(key.map((byte) => byte ^ 0x5c));
-  }
-
-  /** The HMAC of `before`, in UTF-8, followed by the bytes. */
-  of(bytes: Buffer, encoding: 'hex' | 'base64', before = ''): string {
-    const most = BLOCK + before.length * 3 + bytes.length;
-    if (inner.length < most) inner = Buffer.alloc(most);
-    this.#innerKey.copy(inner);
-    let length = BLOCK;
-    if (before !== '') length += inner.write(before, length);
-    length += bytes.copy(inner, length);
-    // A digest as a Latin-1 string ("binary" for a hash) needs no buffer object.
-    this.#outer.write(hash(this.#algorithm, inner.subarray(0, length), 'binary'), BLOCK, 'latin1');
-    return hash(this.#algorithm, this.#outer, encoding);
-  }
 }

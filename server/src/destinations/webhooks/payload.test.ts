@@ -1,10 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { targetsIn } from '../../../test/support/lanes.ts';
 import { amountOf } from '../../../test/support/runs.ts';
 import type { Destination } from '../../model/destination.ts';
 import { CALL_TYPES, type Event } from '../../model/event.ts';
 import { lineOf } from '../../model/serialized-event.ts';
-import { signBody, webhookId, webhooks } from './destination.ts';
+import { webhookId } from '../http/headers.ts';
+import { signBody } from '../http/signatures.ts';
+import { requestsOf } from './destination.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
 import { serializePayload } from './payload.ts';
 
@@ -212,7 +215,8 @@ describe('a delete notification', () => {
       settings,
     };
     const stored = { event, line: lineOf(JSON.stringify(event)), arrivedAt: 0 };
-    const [made] = webhooks.requests(stored, destination, { endpoints: 1, now: 0 });
+    const targets = targetsIn(destination);
+    const [made] = requestsOf({ destination, targets, events: [{ serialized: stored }], now: 0 });
     expect(made?.request.body.toString()).toBe(bytes);
     expect(made?.request.headers['Webhook-Id']).toBe('del_r_s_1');
   });

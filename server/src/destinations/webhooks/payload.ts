@@ -1,6 +1,6 @@
-import type { WebhookSettings } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
+import type { WebhookSettings } from './settings.ts';
 
 const EMPTY_OBJECT: JsonObject = {};
 

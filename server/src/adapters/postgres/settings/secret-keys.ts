@@ -73,7 +73,7 @@ export async function adoptKey(
     const stored = await storedKeyName(transaction);
     if (stored !== undefined && !seal.has(stored)) throw new StorageError(unknownKey(stored, seal));
     const rows = await transaction.rows<StoredRecord>(SQL.records);
-    const others = rows.filter((row) => !isSealedBy(seal.current, row));
+    const others = rows.filter((row) => !isSealedBy(seal, row));
     if (stored === seal.current && others.length === 0) return undefined;
     if (stored === undefined) await refuseEarlierNodes(transaction, version);
     const documents = others.map((row) =>

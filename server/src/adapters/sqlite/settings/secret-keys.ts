@@ -71,7 +71,7 @@ export function adoptKey(database: DatabaseSync, seal: SecretSeal): AdoptedKey {
     .prepare('select id, kind, name, version, gone, document, sum from record')
     .all() as unknown as StoredRecordRow[];
   // A damaged record stays as it is: whoever loads it is told.
-  const others = rows.filter((row) => row.sum === recordChecksum(row) && !isSealedBy(seal.current, row));
+  const others = rows.filter((row) => row.sum === recordChecksum(row) && !isSealedBy(seal, row));
   if (stored === seal.current && others.length === 0) return { hasRemnants: hadRemnants };
   database.exec('begin immediate');
   try {

@@ -1,0 +1,39 @@
+import type { Decision } from '../model/delivery.ts';
+import type { SerializedEvent } from '../model/serialized-event.ts';
+import { attemptOnWallClock, type Clock, wallTimeOf } from '../ports/clock.ts';
+import type { Activity, CurrentObserver } from '../ports/telemetry.ts';
+
+type ResultNotice = Extract<Activity, { kind: 'settled' }>;
+
+interface ShownResult extends Omit<ResultNotice, 'kind' | 'event'> {
+  readonly serialized: SerializedEvent;
+}
+
+/** Shows observers the result of a delivery. The event is parsed only if somebody is to see it. */
+export function showResult(
+  { serialized, ...result }: ShownResult,
+  observers: CurrentObserver,
+  clock: Clock,
+): void {
+  const { source, destination, decision } = result;
+  const notice = { destination, isFailure: decision.kind !== 'delivered' };
+  if (observers.passesOver?.(serialized.line, source, notice) === true) return;
+  observers.observer?.(resultOnWallClock({ ...result, event: serialized.event }, clock));
+}
+
+/** The result of a delivery as observers get it, with times of the wall clock. */
+function resultOnWallClock(
+  { attempts, decision, ...rest }: Omit<ResultNotice, 'kind'>,
+  clock: Clock,
+): ResultNotice {
+  return {
+    kind: 'settled',
+    ...rest,
+    attempts: attempts.map((attempt) => attemptOnWallClock(attempt, clock)),
+    decision: decisionOnWallClock(decision, clock),
+  };
+}
+
+function decisionOnWallClock(decision: Decision, clock: Clock): Decision {
+  return decision.kind === 'retry' ? { ...decision, at: wallTimeOf(decision.at, clock) } : decision;
+}

@@ -16,8 +16,8 @@ import type { Destination } from './form.ts';
 import { Health } from './health.tsx';
 import { type DestinationStatus, destinationStatusQuery, replaysQuery } from './queries.ts';
 import { Replays } from './replays.tsx';
-import { SettingsForm } from './settings-form.tsx';
 import { StoredSettings } from './stored-settings.tsx';
+import { formOfType } from './type-forms.ts';
 import type { Tab } from './views.ts';
 
 const route = getRouteApi('/shell/destinations/$name');
@@ -69,6 +69,7 @@ function DestinationTabs({ stored, status }: DestinationTabsProps) {
   const { tab = 'health' } = route.useSearch();
   const navigate = useNavigate();
   const mayEdit = useMay('editor');
+  const TypeForm = formOfType(destination.type);
   const { data: replays = [] } = useQuery(replaysQuery);
   const count = replays.filter((one) => one.destination === name).length;
   return (
@@ -89,7 +90,7 @@ function DestinationTabs({ stored, status }: DestinationTabsProps) {
           value: 'settings',
           label: 'Settings',
           content: mayEdit ? (
-            <SettingsForm key={name} stored={stored} />
+            <TypeForm key={name} stored={stored} />
           ) : (
             <StoredSettings destination={destination} />
           ),

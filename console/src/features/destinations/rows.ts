@@ -34,7 +34,8 @@ function rowOf(
   { name, sources, enabled, paused, settings }: Destination,
   status: Status | undefined,
 ): DestinationRow {
-  const [first, ...others] = settings.endpoints;
+  // Types without endpoints may come from a server that has more of them than this page knows.
+  const [first, ...others] = settings.endpoints ?? [];
   const lane = own(status?.lanes, name);
   const counts = own(status?.destinations, name);
   const { delivered = 0, pending = 0, dead = {} } = counts ?? {};

@@ -1,6 +1,7 @@
 import { Fragment } from 'react';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { type Destination, type DestinationDraft, draftOf } from './form.ts';
+import { isStoredSecret, textOf } from './plain-form.ts';
 import { VerifySnippets } from './verify.tsx';
 
 /** The kinds of signatures that requests carry. */
@@ -19,8 +20,24 @@ function signaturesOf({
   return kinds.length === 0 ? 'no' : kinds.join(', ');
 }
 
+/** Those of a type that has no form of its own, as the server shows them. */
+function PlainStored({ destination: { sources, settings } }: { readonly destination: Destination }) {
+  const rows = [['Sources', sources.join(', ')] as const, ...Object.entries(settings)];
+  return (
+    <dl className="kv">
+      {rows.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{isStoredSecret(value) ? '…' : visibleLine(textOf(value), 2000)}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  );
+}
+
 /** The settings as a viewer sees them: nothing to press. */
 export function StoredSettings({ destination }: { readonly destination: Destination }) {
+  if (destination.type !== 'webhooks') return <PlainStored destination={destination} />;
   const draft = draftOf(destination);
   const { sources, endpoints, format, success, types, events, rateLimit, concurrency } = draft;
   const rows: readonly (readonly [string, string])[] = [

@@ -57,14 +57,20 @@ export async function setup({ config }: TestProject): Promise<(() => void) | und
   };
 }
 
-async function writeBundle(folder: string): Promise<void> {
+/** `list`: the file that stands in the place of `destinations/list.ts`, for a program with other types of destinations. */
+export async function writeBundle(folder: string, list?: string): Promise<void> {
   const bundle = await rolldown({
     cwd: ROOT,
     platform: 'node',
     input: Object.fromEntries(ENTRIES.map((entry) => [entry, join(ROOT, `${entry}.ts`)])),
     // The driver of PostgreSQL is loaded by few; and it asks for packages that nobody has installed.
     external: ['pg'],
-    plugins: [{ name: 'addresses-of-the-package', transform: (code, id) => withAddress(code, id, folder) }],
+    plugins: [
+      { name: 'addresses-of-the-package', transform: (code, id) => withAddress(code, id, folder) },
+      ...(list === undefined
+        ? []
+        : [{ name: 'other-list', resolveId: (id: string) => (LIST.test(id) ? list : null) }]),
+    ],
   });
   await bundle.write({ dir: folder, chunkFileNames: 'chunks/[name]-[hash].js' });
   await bundle.close();
@@ -80,6 +86,8 @@ async function writeBundle(folder: string): Promise<void> {
     symlinkSync(join(ROOT, path), join(folder, path));
   }
 }
+
+const LIST = /(^|\/)destinations\/list\.ts$/;
 
 /** Tells a module the address that it has in the published package: there it finds its threads and files. */
 function withAddress(code: string, id: string, folder: string): string | undefined {

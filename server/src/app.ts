@@ -480,7 +480,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     inputs;
   const { logger } = options;
   const problems = () => [store, maintenance, ingest].flatMap((part) => part.problems());
-  const readiness = () => [...new Set([...problems(), ...(store.preparing?.() ?? [])])];
+  const readiness = () => [...new Set(problems())];
   const metricsPage = createMetricsPage(inputs, readiness);
   metricsPage.start();
   started.add(metricsPage);

@@ -36,8 +36,6 @@ export interface ProgramStore extends Store {
   readonly format: number;
   /** Why nothing can be stored or read now; empty otherwise. */
   readonly problems: () => readonly string[];
-  /** Why another node had better take the calls for now. */
-  readonly preparing?: () => readonly string[];
   /** The clock that several processes go by, as it was at the opening. */
   readonly sharedClock?: ClockMark;
   /** Whether profiles were kept before. */
@@ -223,7 +221,7 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
   // Loaded only here: most servers have no database, and start sooner without its driver.
   const { openPostgresStore } = await import('./adapters/postgres/store.ts');
   const version = manifest.version;
-  const store = await openPostgresStore({
+  return await openPostgresStore({
     url: database,
     node,
     roles,
@@ -232,6 +230,4 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
     secretKeys,
     logger,
   });
-  store.prepare();
-  return store;
 }

@@ -1,15 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { LOCKS } from '../../src/adapters/postgres/schema.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keyHash } from '../../src/adapters/encoding/hashes.ts';
 import {
   openPostgresStore,
   type PostgresStore,
   type PostgresStoreOptions,
 } from '../../src/adapters/postgres/store.ts';
-import { DAY } from '../../src/model/time.ts';
+import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
 import { batch, countsOfSource, duplicatesOf, event, events, SITE } from '../conformance/batches.ts';
 import { expectBalanced, START } from '../conformance/harness.ts';
-import { eventsOf, FOR_EVER, keepUp } from '../conformance/upkeep.ts';
+import { eventsOf, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { connectTo, type Databases, nameOf, type Postgres } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
@@ -17,10 +16,10 @@ import { amountOf, replayOf, SEED } from '../support/runs.ts';
 import { seeded } from '../support/seeded.ts';
 import { until } from '../support/until.ts';
 
-const RUNS = 7;
+const SLOTS = 7;
 const EVENTS = 40;
 
-/** The keys of events: in rows of batches at first, and in pages when their run is full. */
+/** The keys of events: rows of the open slot at first, then of a closed one with a filter, and in pages when their window is over. */
 describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
   const postgres = usePostgres();
   /** Where the database of the test is. */
@@ -56,111 +55,135 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
 
   const ask = (sql: string) =>
     store.database.session((session) => session.query<Record<string, unknown>>(sql));
-  const runs = () => ask('select id, slot, is_converted, keys from key_run order by id');
+  const slots = () =>
+    ask(`select id, youngest, filter_bytes as filter, is_paged as paged, keys from key_slot order by id`);
+  const tables = async () =>
+    (await ask(`select relname from pg_class where relname ~ '^key_[0-9]+$' order by oid`)).map(
+      ({ relname }) => relname,
+    );
   const append = async (of: PostgresStore, ...ids: string[]) =>
     duplicatesOf(await of.log.append(batch(ids.map((id) => event(id)))));
+  const appendAt = async (of: PostgresStore, receivedAt: number, ...ids: string[]) =>
+    duplicatesOf(
+      await of.log.append(
+        batch(
+          ids.map((id) => event(id)),
+          { receivedAt },
+        ),
+      ),
+    );
 
-  /** As if a million events had come, whose positions are gaps, and some seconds had gone by. */
-  async function fill(): Promise<void> {
-    await ask(`select setval('position', last_value + 1000000) from position`);
-    await keepUp(store, START, FOR_EVER);
-    await ask(`update key_run set opened = opened - interval '1 minute'`);
-    await keepUp(store, START, FOR_EVER);
+  /** As if an hour had gone by: the open slot is closed and has its filter, unless its window is over. */
+  async function nextSlot(now = START): Promise<void> {
+    await ask(`update key_slot set opened = opened - interval '1 hour'`);
+    await keepUp(store, now, FOR_EVER);
   }
 
-  async function fillRuns(n = RUNS): Promise<void> {
+  async function fillSlots(n = SLOTS): Promise<void> {
     for (let nth = 0; nth < n; nth++) {
       await store.log.append(batch(events(EVENTS, `s${nth}-`)));
-      await fill();
+      await nextSlot();
     }
   }
 
-  /** Locks the pages while `during` runs: a batch that looks into one of them waits. */
+  function hashOf(messageId: string): bigint {
+    const words = new Uint32Array(2);
+    keyHash(store.identity.keySecret)(SITE, messageId, words, 0);
+    return BigInt.asIntN(64, (BigInt(words[0]!) << 32n) | BigInt(words[1]!));
+  }
+
+  /** Locks the tables of closed slots while `during` runs: a batch that looks into one of them waits. */
   async function whileLocked<Answer>(during: () => Promise<Answer>): Promise<Answer> {
     const client = await connectTo(url);
     try {
-      await client.query('begin; lock table key_page in access exclusive mode');
+      const closed = (await tables()).slice(0, -1).join(', ');
+      await client.query(`begin; lock table ${closed} in access exclusive mode`);
       return await during();
     } finally {
       await client.end();
     }
   }
 
-  /** Whether a batch looks into pages, which are locked: it waits then, and otherwise it is stored. */
-  async function looksIntoPages(appending: Promise<unknown>): Promise<boolean> {
+  /** Whether a batch looks into closed slots, which are locked: it waits then, and otherwise it is stored. */
+  async function looksIntoSlots(appending: Promise<unknown>): Promise<boolean> {
     let isStored = false;
     const noted = appending.finally(() => {
       isStored = true;
     });
     noted.catch(() => undefined);
-    // A node that makes its filters reads pages too, by another statement.
-    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'select k.hash::text%'
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%find_keys%'
       and datname = '${nameOf(url)}'`;
-    const seen = await until('the batch is stored, or waits for a page', async () => {
+    const seen = await until('the batch is stored, or waits for a slot', async () => {
       if (isStored) return 'stored';
       return (await server.administrate(waiting)).length > 0 && 'waiting';
     });
     return seen === 'waiting';
   }
 
-  /** Whether a batch of new events looks into pages. */
-  async function asksPages(of: PostgresStore, name: string): Promise<boolean> {
+  /** Whether a batch of new events looks into closed slots. */
+  async function asksSlots(of: PostgresStore, name: string): Promise<boolean> {
     const { appending, asks } = await whileLocked(async () => {
       const sent = of.log.append(batch(events(EVENTS, name)));
-      return { appending: sent, asks: await looksIntoPages(sent) };
+      return { appending: sent, asks: await looksIntoSlots(sent) };
     });
     await appending;
     return asks;
   }
 
-  /** Appends new events until a batch looks into no page. */
+  /** Appends new events until a batch looks into no closed slot. */
   async function haveFilters(of: PostgresStore): Promise<void> {
     let nth = 0;
-    await until('a batch looks into no page', async () => {
+    await until('a batch looks into no closed slot', async () => {
       nth += 1;
-      return !(await asksPages(of, `new ${of.nodes.process} ${nth} `));
+      return !(await asksSlots(of, `new ${of.nodes.process} ${nth} `));
     });
   }
 
-  /** Appends a known event until a page is read for it: its filter is there, and no other memory of it. Holds the pages locked. */
-  async function knowsByFilter(of: PostgresStore, id: string): Promise<void> {
-    const { appending } = await whileLocked(() =>
-      until('a known event is looked for in a page', async () => {
-        const sent = append(of, id);
-        return (await looksIntoPages(sent)) && { appending: sent };
-      }),
-    );
-    expect(await appending).toEqual([0]);
-  }
-
-  it('are in one run after the other, and in pages when the next one is some seconds old', async () => {
+  it('are in a slot for an hour, then in one with a filter, then in pages, and go with their events', async () => {
     await store.log.append(batch(events(300)));
-    await ask(`select setval('position', last_value + 900000) from position`);
     await keepUp(store, START, FOR_EVER);
-    expect(await runs()).toMatchObject([{ keys: 0 }, { id: 2, slot: 1, is_converted: false }]);
-    await ask(`select setval('position', last_value + 100000) from position`);
-    await keepUp(store, START, FOR_EVER);
-    expect(await runs()).toMatchObject([{ id: 1 }, { is_converted: false }, { id: 3, slot: 1 }]);
-    await ask(`update key_run set opened = opened - interval '4 seconds'`);
-    await keepUp(store, START, FOR_EVER);
-    expect(await runs()).toMatchObject([
-      { id: 1 },
-      { is_converted: true, keys: 300 },
-      { is_converted: false },
+    expect(await slots()).toEqual([{ id: 1, youngest: null, filter: null, paged: false, keys: null }]);
+    await nextSlot();
+    expect(await slots()).toMatchObject([
+      { id: 1, youngest: START, filter: expect.any(Number), paged: false },
+      { id: 2, youngest: null },
     ]);
+    expect(await tables()).toEqual(['key_1', 'key_2']);
+    // Nothing has come, so that there is nothing to close.
+    await nextSlot();
+    expect(await tables()).toEqual(['key_1', 'key_2']);
+    await ask('update key_slot set opened = clock_timestamp()');
+    await appendAt(store, START + DAY, 'later');
+    await keepUp(store, START + DAY - 1, FOR_EVER);
+    expect(await tables()).toEqual(['key_1', 'key_2']);
+    await keepUp(store, START + DAY, FOR_EVER);
+    expect(await slots()).toMatchObject([{ filter: null, paged: true, keys: 300 }, { id: 2 }]);
+    expect(await tables()).toEqual(['key_2']);
+    expect(await ask('select from key_filter')).toEqual([]);
     expect(await ask('select cardinality(hashes) as n from key_page order by low')).toEqual([
       { n: 128 },
       { n: 128 },
       { n: 44 },
     ]);
-    // The row with which the open run began.
-    expect(await ask('select run, cardinality(hashes) as n from key_log')).toEqual([{ run: 3, n: 0 }]);
+    // By them an event is found as long as it is stored.
+    expect(await findAll(store, { messageId: 'm7' })).toHaveLength(1);
+    await keepUp(store, START + 2 * DAY, { events: DAY, deadLetters: DAY });
+    expect(await slots()).toMatchObject([{ id: 2 }]);
+    expect(await ask('select from key_page')).toEqual([]);
   });
 
-  it('are known before a node has filters of them, and with filters; new events then ask no page', async () => {
-    await fillRuns();
+  it('begin a new slot when the open one is full', async () => {
+    await store.log.append(batch(events(3)));
+    await ask(`select setval('position', last_value + 10000000) from position`);
+    await keepUp(store, START, FOR_EVER);
+    expect(await tables()).toEqual(['key_1', 'key_2']);
+    expect(await append(store, 'm1', 'm2', 'new')).toEqual([0, 1]);
+  });
+
+  it('are known before a node has filters of them, and with filters; new events then ask no slot', async () => {
+    await fillSlots();
     const other = await open('b');
-    const all = Array.from({ length: RUNS }, (_, nth) => events(EVENTS, `s${nth}-`)).flat();
+    const all = Array.from({ length: SLOTS }, (_, nth) => events(EVENTS, `s${nth}-`)).flat();
     const mixed = all.flatMap((one, nth) => (nth % 3 === 0 ? [one, event(`fresh ${nth}`)] : [one]));
     const known = mixed.flatMap(({ messageId }, index) => (messageId.startsWith('fresh') ? [] : [index]));
     expect(duplicatesOf(await other.log.append(batch(mixed)))).toEqual(known);
@@ -175,6 +198,11 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
       return { appending };
     });
     expect(duplicatesOf(await late.appending)).toEqual([0]);
+    // What a duplicate brought has gone from the open slot.
+    const [brought] = await ask(
+      `select count(*)::int as n from key_${SLOTS + 1} where hash = ${hashOf('s3-7')}`,
+    );
+    expect(brought).toEqual({ n: 0 });
     await expectBalanced(store);
     expect(await countsOfSource(store, SITE)).toMatchObject({ duplicates: all.length * 3 + 1 });
   });
@@ -196,172 +224,63 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
     await expectBalanced(store);
   });
 
-  it('are all in the filter of a node that reads hundreds of pages for it', async () => {
-    const ids = Array.from({ length: 20 }, (_, nth) => events(2000, `s${nth}-`));
-    for (const some of ids) await store.log.append(batch(some));
-    await fill();
-    const other = await open('b');
-    await haveFilters(other);
-    for (const [nth, some] of ids.entries()) {
-      const few = some.filter((_, at) => at % 4 === nth % 4);
-      expect(duplicatesOf(await other.log.append(batch(few)))).toEqual(few.map((_, index) => index));
-    }
-  });
-
-  it('are waited for by a node that starts, until they are few or nothing goes on', async () => {
-    await fillRuns(2);
-    store.prepare();
-    expect(store.preparing()).toEqual([]);
-    await ask('update key_run set keys = 9000000 where keys > 0');
-    const [b, c] = [await open('b'), await open('c', { preparedWithin: 700 })];
-    const now = performance.now();
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(now);
-    await whileLocked(async () => {
-      for (const one of [b, c]) one.prepare();
-      await until('both know what is missing', () => {
-        for (const one of [b, c])
-          expect(one.preparing()).toEqual([expect.stringMatching(/, 18 million are left:/)]);
-      });
-      clock.mockReturnValue(now + 700);
-      expect([b.preparing().length, c.preparing().length]).toEqual([1, 1]);
-      clock.mockReturnValue(now + 701);
-      expect([b.preparing().length, c.preparing()]).toEqual([1, []]);
-    }).finally(() => clock.mockRestore());
-    await until('the node is ready', () => b.preparing().length === 0);
-    expect(await asksPages(b, 'new ')).toBe(false);
-  });
-
-  it('are in the filter of a node that has them all in its memory, which reads no page for it', async () => {
-    const other = await open('b');
-    await store.log.append(batch(events(EVENTS, 's0-')));
-    await ask(`select setval('position', last_value + 1000000) from position`);
-    await keepUp(other, START, FOR_EVER);
-    await store.log.append(batch(events(EVENTS, 's1-')));
-    await ask(`update key_run set opened = opened - interval '1 minute'`);
-    await keepUp(other, START, FOR_EVER);
-    expect(await runs()).toMatchObject([{}, { is_converted: true, keys: EVENTS }, { is_converted: false }]);
-    // The memory knows the event, until the filter is there: then a page must be read, which was locked all the time.
-    await knowsByFilter(store, 's0-0');
-  });
-
   it('are known where the memory is too small for filters of all of them', async () => {
     const lines: unknown[] = [];
     const warn = (facts: object, line: string) => lines.push([line, facts]);
     const logger = { info: () => {}, warn, error: () => {} };
-    // Of a few runs, and of none.
-    const nodes = [await open('b', { filterMemory: 200, logger }), await open('c', { filterMemory: 0 })];
+    // Of one slot, and of none.
+    const nodes = [await open('b', { filterMemory: 500, logger }), await open('c', { filterMemory: 0 })];
     const all: ReturnType<typeof events> = [];
-    for (let nth = 0; nth < RUNS; nth++) {
+    for (let nth = 0; nth < SLOTS; nth++) {
       const few = events(EVENTS, `s${nth}-`);
       all.push(...few);
       await nodes[nth % 2]!.log.append(batch(few));
-      await fill();
+      await nextSlot();
       for (const one of nodes) {
         const answer = await one.log.append(batch([...all, event(`${nth} ${one.nodes.process}`)]));
         expect(duplicatesOf(answer)).toEqual(all.map((_, index) => index));
       }
     }
-    await until('the log says that the memory is short', () => lines.length > 0);
-    expect(lines).toEqual([['dedupe.memory_short', { memory: 200, needed: expect.any(Number) }]]);
-  });
-
-  it('count no longer when their window is over, with filters as without', async () => {
-    await fillRuns(3);
-    await haveFilters(store);
-    const last = batch([event('s1-5')], { receivedAt: START + DAY - 1 });
-    expect(duplicatesOf(await store.log.append(last))).toEqual([0]);
-    const late = batch([event('s1-5'), event('s2-5')], { receivedAt: START + DAY });
-    expect(duplicatesOf(await store.log.append(late))).toEqual([]);
-    await keepUp(store, START + 3 * DAY, { events: DAY, deadLetters: DAY });
-    await store.log.append(batch(events(EVENTS, 'after'), { receivedAt: START + 3 * DAY }));
-    await keepUp(store, START + 3 * DAY, { events: DAY, deadLetters: DAY });
-    expect(await ask('select from key_run where slot = 1')).toEqual([]);
-    const next = batch([event('after3'), event('s2-5')], { receivedAt: START + 3 * DAY });
-    expect(duplicatesOf(await store.log.append(next))).toEqual([0]);
-  });
-
-  it('are known to an idle node that keeps up, which reads nothing anew', async () => {
-    const idle = await open('b');
-    await append(idle, 'first');
-    for (let nth = 0; nth < 3; nth++) {
-      await append(store, `one ${nth}`);
-      await ask(`select setval('position', last_value + 1000000) from position`);
-      await keepUp(store, START, FOR_EVER);
-      await idle.log.maintain(START, FOR_EVER, 1);
-      await ask(`update key_run set opened = opened - interval '1 minute'`);
-      await keepUp(store, START, FOR_EVER);
-      await idle.log.maintain(START, FOR_EVER, 1);
-    }
-    expect(await asksPages(idle, 'new')).toBe(false);
-    await knowsByFilter(idle, 'first');
-    expect(await asksPages(idle, 'newer')).toBe(false);
-    expect(await append(idle, 'first', 'one 0', 'fresh', 'one 2')).toEqual([0, 1, 3]);
-  });
-
-  it('stay in memory when a batch asks for a row that became pages while the batch waited, and that the node has passed', async () => {
-    const other = await open('b');
-    await append(store, 'first');
-    await store.log.maintain(START, FOR_EVER, 1);
-    await ask(`select setval('position', last_value + 1000000) from position`);
-    await keepUp(other, START, FOR_EVER);
-    const holder = await connectTo(url);
-    await holder.query(`select pg_advisory_lock(${LOCKS.positions})`);
-    // The question for what follows the row of "first" is sent behind the one for positions, which waits.
-    const late = store.log.append(batch(events(EVENTS, 'late ')));
-    await server.isBlocked(url);
-    // A question on another connection passes the row with which the next run began.
-    await store.log.maintain(START, FOR_EVER, 1);
-    await ask(`update key_run set opened = opened - interval '1 minute'`);
-    await keepUp(other, START, FOR_EVER);
-    expect(await ask('select hashes from key_log')).toEqual([{ hashes: [] }]);
-    const asks = await whileLocked(async () => {
-      await holder.end();
-      return await looksIntoPages(late);
+    let nth = 0;
+    await until('the log says that the memory is short', async () => {
+      await append(nodes[0]!, `more ${nth++}`);
+      return lines.length > 0;
     });
-    expect(duplicatesOf(await late)).toEqual([]);
-    // A memory that had begun anew would ask the locked pages.
-    expect(asks).toBe(false);
-    expect(await append(store, 'first', 'late 0', 'new')).toEqual([0, 1]);
+    expect(lines).toEqual([['dedupe.memory_short', { memory: 500, needed: expect.any(Number) }]]);
   });
 
-  it('are known to nodes that start while runs become pages', async () => {
-    const stored = new Set<string>();
-    for (let round = 0; round < amountOf({ gate: 2, long: 10 }); round++) {
-      const ids = Array.from({ length: 20 }, (_, nth) =>
-        Array.from({ length: 30 }, (_, at) => `r${round} ${nth} ${at}`),
-      );
-      for (const some of ids) await append(store, ...some);
-      for (const id of ids.flat()) stored.add(id);
-      await ask(`select setval('position', last_value + 1000000) from position`);
-      await keepUp(store, START, FOR_EVER);
-      await ask(`update key_run set opened = opened - interval '1 minute'`);
-      const upkeep = keepUp(store, START, FOR_EVER);
-      const nodes = await Promise.all(Array.from({ length: 4 }, (_, nth) => open(`n${round} ${nth}`)));
-      const all = [...stored];
-      const answers = await Promise.all([store, ...nodes].map((one) => append(one, ...all)));
-      for (const known of answers) expect(known).toHaveLength(all.length);
-      await upkeep;
-      expect(await append(nodes[0]!, ...all)).toHaveLength(all.length);
-      for (const one of nodes) await one.stop();
-    }
-  });
-
-  it('of commits that the server lost before their sync are forgotten by a node that saw them', async () => {
+  it.each([
+    ['10 minutes', 10 * MINUTE],
+    ['36 hours', 36 * HOUR],
+    ['7 days', 7 * DAY],
+  ])('count to the millisecond of a window of %s, over slots as within one', async (_, dedupeWindow) => {
     const other = await open('b');
-    await append(store, 'kept');
-    await ask(`create table copy as select * from key_log`);
-    for (const id of ['lost 1', 'lost 2', 'lost 3']) await append(store, id);
-    // Which therefore knows them.
-    expect(await append(other, 'lost 1', 'lost 2', 'lost 3')).toEqual([0, 1, 2]);
-    // A crash may undo batches that let go of their locks before they are synced; numbers and positions are given anew.
-    await store.stop();
-    const last = await open('c');
-    const later = (sql: string) => last.database.session((session) => session.query(sql));
-    await later(`delete from chunk where first > 0; delete from key_log where seq not in (select seq from copy);
-      select setval('key_seq', (select max(seq) from copy)); select setval('position', 0)`);
-    for (const id of ['new 1', 'new 2', 'new 3', 'new 4']) expect(await append(last, id)).toEqual([]);
-    expect(await append(other, 'kept', 'new 1', 'new 2', 'new 3', 'new 4')).toEqual([0, 1, 2, 3, 4]);
-    expect(await append(other, 'lost 1', 'lost 2')).toEqual([]);
+    const longest = { ...FOR_EVER, messageIds: Math.max(DAY, dedupeWindow) };
+    const nodes = [store, other];
+    const send = async (nth: number, at: number, ...ids: string[]) =>
+      duplicatesOf(
+        await nodes[nth % 2]!.log.append(
+          batch(
+            ids.map((id) => ({ ...event(id), dedupeWindow })),
+            { receivedAt: at },
+          ),
+        ),
+      );
+    const step = dedupeWindow / 5;
+    for (let nth = 0; nth < 5; nth++) {
+      expect(await send(nth, START + nth * step, `at ${nth}`)).toEqual([]);
+      await ask(`update key_slot set opened = opened - interval '1 hour'`);
+      await keepUp(store, START + nth * step, longest);
+    }
+    expect(await tables()).toHaveLength(6);
+    // At the last millisecond, and at the first one behind it.
+    for (let nth = 0; nth < 5; nth++) {
+      const end = START + nth * step + dedupeWindow;
+      await keepUp(store, end - 1, longest);
+      expect(await send(nth + 1, end - 1, `at ${nth}`, `near ${nth}`)).toEqual([0]);
+      expect(await send(nth, end, `at ${nth}`)).toEqual([]);
+      expect(await send(nth + 1, end + dedupeWindow - 1, `at ${nth}`)).toEqual([0]);
+    }
   });
 
   it('of a batch in doubt that was not stored are brought by those that share them', async () => {
@@ -385,48 +304,153 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
     for (const one of [store, await open('b')]) expect(await append(one, 'x', 'y', 'z')).toEqual([0, 1, 2]);
   });
 
-  it('wait for a node that stands still with their lock, until the server ends its transaction', async () => {
+  it('of two ids with one hash are both stored, and both known again, in one slot, over slots and in pages', async () => {
     const other = await open('b');
-    await append(store, 'before');
-    await append(other, 'too');
-    const [setting] = await ask(`select current_setting('idle_in_transaction_session_timeout') as timeout`);
-    expect(setting).toEqual({ timeout: '5s' });
-    const frozen = await connectTo(url);
-    const ended = new Promise((end) => frozen.once('end', end));
-    // As a node does in its last statement; its commit never comes. Only the time is shorter.
-    await frozen.query(`set idle_in_transaction_session_timeout = '1s'; begin;
-      select add_keys(0, '{}', 1, 2, 99, 1000000, '{5}')`);
-    const appending = [store, other].map((one, nth) => append(one, 'shared', `own ${nth}`));
-    const answers = await Promise.all(appending);
-    expect(answers.flat().toSorted()).toEqual([0]);
-    await ended;
-    expect(await append(other, 'before', 'too', 'own 0', 'own 1')).toEqual([0, 1, 2, 3]);
+    const share = async (id: string, as: string) => {
+      for (const table of await tables())
+        await ask(`update ${table} set hash = ${hashOf(as)} where hash = ${hashOf(id)}`);
+    };
+    await append(store, 'one');
+    await share('one', 'two');
+    expect(await append(other, 'two', 'two', 'three')).toEqual([1]);
+    for (const node of [store, other]) expect(await append(node, 'two')).toEqual([0]);
+    expect(await ask(`select nth from key_1 where hash = ${hashOf('two')} order by nth`)).toEqual([
+      { nth: 0 },
+      { nth: 1 },
+    ]);
+    // One of them is in the slot before.
+    await share('three', 'four');
+    await nextSlot();
+    expect(await append(store, 'four')).toEqual([]);
+    expect(await append(other, 'four', 'two', 'new')).toEqual([0, 1]);
+    await nextSlot();
+    expect(await append(other, 'four', 'two', 'new')).toEqual([0, 1, 2]);
+    await keepUp(store, START + DAY, FOR_EVER);
+    expect(await slots()).toMatchObject([{ paged: true }, { paged: true }, { paged: false }]);
+    for (const id of ['two', 'four']) expect(await findAll(store, { messageId: id })).toHaveLength(1);
+    // A node whose window is longer than that of upkeep still knows them.
+    const long = await open('c', { dedupeWindow: 2 * DAY });
+    expect(await appendAt(long, START + DAY, 'two', 'four', 'else')).toEqual([0, 1]);
   });
 
-  it('of erased events count no more, in rows and in pages', async () => {
+  it('of many events with one hash, of several nodes at once, are stored beside each other, and each is known again', async () => {
+    const nodes = [store, await open('b'), await open('c')];
+    const ids = Array.from({ length: 12 }, (_, nth) => `id ${nth}`);
+    // Each of them meets a key with its hash that is of another event.
+    await append(store, 'first');
+    const [first] = await ask('select position from key_1');
+    await ask(`insert into key_1(slot, hash, position, nth) select 1, h, ${first!['position']}, 0
+      from unnest('{${ids.map(hashOf).join(',')}}'::bigint[]) h`);
+    const answers = await Promise.all(
+      nodes.flatMap((one) => [append(one, ...ids), append(one, ...ids.toReversed())]),
+    );
+    expect(answers.flat()).toHaveLength(5 * ids.length);
+    for (const one of nodes) expect(await append(one, ...ids)).toHaveLength(ids.length);
+    expect(await ask('select count(*)::int as n from key_1 where nth = 1')).toEqual([{ n: ids.length }]);
+  });
+
+  it('make a slot longer while an append stands still in it, which stops nobody, and are looked for in it afterwards', async () => {
+    const other = await open('b');
+    await append(store, 'before');
+    const held = await connectTo(url);
+    // As a node that stands still in the middle of an append.
+    await held.query(`begin; select take_batch('held', '{${hashOf('shared')}}', true)`);
+    await ask(`update key_slot set opened = opened - interval '1 hour'`);
+    await keepUp(store, START, FOR_EVER);
+    expect(await slots()).toHaveLength(1);
+    expect(await append(other, 'during', 'before')).toEqual([1]);
+    // Who brings the same key waits for it, and nobody else does.
+    const waiting = append(other, 'shared');
+    await server.isBlocked(url);
+    expect(await append(store, 'too')).toEqual([]);
+    await held.query('rollback');
+    await held.end();
+    expect(await waiting).toEqual([]);
+    await until('the next slot is open', async () => {
+      await keepUp(store, START, FOR_EVER);
+      return (await slots()).length === 2;
+    });
+    for (const one of [store, other])
+      expect(await append(one, 'before', 'during', 'too', 'shared')).toEqual([0, 1, 2, 3]);
+  });
+
+  it(`are stored once each by two nodes over the change of slots, with clocks five seconds apart and a transaction held open (${replayOf(SEED)})`, async () => {
+    const other = await open('b');
+    const random = seeded(SEED);
+    const rounds = amountOf({ gate: 6, long: 400 });
+    const held = await connectTo(url);
+    let sent = 0;
+    for (let round = 0; round < rounds; round++) {
+      await ask(`update key_slot set opened = opened - interval '1 hour'`);
+      const isHeld = round % 3 === 0;
+      if (isHeld) await held.query(`begin; select take_batch('held ${round}', '{}', true)`);
+      const upkeep = keepUp(store, START, FOR_EVER);
+      // 25 ids, each in one batch of either node.
+      const halves = await Promise.all(
+        Array.from({ length: 5 }, async (_, nth) => {
+          const ids = Array.from({ length: 5 }, (_one, at) => `${round} ${nth} ${at}`);
+          sent += ids.length;
+          const [one, two] = random() < 0.5 ? [store, other] : [other, store];
+          return await Promise.all([
+            appendAt(one, START, ...ids),
+            appendAt(two, START + 5000, ...ids.toReversed()),
+          ]);
+        }),
+      );
+      expect(halves.flat(2)).toHaveLength(25);
+      if (isHeld) await held.query('rollback');
+      await upkeep;
+      await until('the next slot is open', async () => {
+        await keepUp(other, START, FOR_EVER);
+        return (await slots()).length === round + 2;
+      });
+    }
+    await held.end();
+    expect(await countsOfSource(store, SITE)).toMatchObject({ accepted: sent, duplicates: sent });
+  });
+
+  it('of erased events count no more, in open and closed slots and in pages', async () => {
     const other = await open('b');
     await store.log.append(batch(eventsOf('gone', 5)));
     await store.log.append(batch(eventsOf('stays', 5)));
     await append(other, 'knows all');
     expect((await store.log.erase({ userIds: ['gone'] })).events).toBe(5);
-    expect(await ask('select sum((w = 0)::int)::int as n from key_log, unnest(hashes) w')).toEqual([
-      { n: 5 },
-    ]);
+    expect(await ask('select count(*)::int as n from key_1')).toEqual([{ n: 6 }]);
     expect(
       duplicatesOf(await other.log.append(batch([...eventsOf('gone', 3), ...eventsOf('stays', 2)]))),
     ).toEqual([3, 4]);
     expect(duplicatesOf(await store.log.append(batch(eventsOf('gone', 5))))).toEqual([0, 1, 2]);
-    await fill();
+    await nextSlot();
     expect((await other.log.erase({ userIds: ['gone'] })).events).toBe(5);
-    expect(await ask('select sum((w = 0)::int)::int as n from key_page, unnest(hashes) w')).toEqual([
-      { n: 5 },
-    ]);
+    expect(await ask('select count(*)::int as n from key_1')).toEqual([{ n: 6 }]);
     for (const one of [store, other]) {
       await haveFilters(one);
       expect(duplicatesOf(await one.log.append(batch(eventsOf('stays', 5))))).toEqual([0, 1, 2, 3, 4]);
     }
     expect(duplicatesOf(await store.log.append(batch(eventsOf('gone', 5))))).toEqual([]);
-    expect(duplicatesOf(await other.log.append(batch(eventsOf('gone', 5))))).toEqual([0, 1, 2, 3, 4]);
+    await nextSlot();
+    await keepUp(store, START + DAY, FOR_EVER);
+    expect((await other.log.erase({ userIds: ['gone'] })).events).toBe(5);
+    expect(await ask('select sum((w = 0)::int)::int as n from key_page, unnest(hashes) w')).toEqual([
+      { n: 5 },
+    ]);
+    expect(await findAll(store, { messageId: 'gone1' })).toEqual([]);
+    expect(await findAll(store, { messageId: 'stays1' })).toHaveLength(1);
+  });
+
+  it('of an erased event stay in the way of nobody where others with the same hash follow it', async () => {
+    const at = (ms: number, userId: string) =>
+      store.log.append(
+        batch([{ ...event('same', SITE, { userId }), dedupeWindow: 10 }], { receivedAt: START + ms }),
+      );
+    expect(duplicatesOf(await at(0, 'gone'))).toEqual([]);
+    expect(duplicatesOf(await at(10, 'stays'))).toEqual([]);
+    expect((await store.log.erase({ userIds: ['gone'] })).events).toBe(1);
+    expect(duplicatesOf(await at(19, 'x'))).toEqual([0]);
+    expect((await store.log.erase({ userIds: ['stays'] })).events).toBe(1);
+    expect(await ask('select from key_1')).toEqual([]);
+    expect(duplicatesOf(await at(19, 'x'))).toEqual([]);
+    expect(duplicatesOf(await at(20, 'x'))).toEqual([0]);
   });
 
   it('may be one key many times, each past the window of the one before', async () => {
@@ -438,25 +462,14 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
       const [one, another] = nth % 2 === 0 ? [store, other] : [other, store];
       expect(duplicatesOf(await at(one, nth * 10))).toEqual([]);
       expect(duplicatesOf(await at(another, nth * 10 + 9))).toEqual([0]);
-      if (nth === TIMES / 2) await fill();
+      if (nth === TIMES / 2) await nextSlot();
     }
-    await fill();
+    await nextSlot();
     // The clock was set back: the events of its future are within any window.
     expect(duplicatesOf(await at(other, -1000))).toEqual([0]);
   });
 
-  it('are refused when upkeep has not run for long, and taken again when it has', async () => {
-    const bounded = await open('b', { mostKeys: 100 });
-    await bounded.log.append(batch(events(101)));
-    await expect(bounded.log.append(batch(events(1, 'more')))).rejects.toThrow(/wait for upkeep/);
-    await store.log.append(batch(events(1, 'other node ')));
-    await fill();
-    await bounded.log.maintain(START, FOR_EVER, 1);
-    const taken = await until('events are taken again', () => bounded.log.append(batch(events(102))));
-    expect(duplicatesOf(taken)).toHaveLength(101);
-  });
-
-  it(`are stored once each while connections break, runs become pages and the server crashes (${replayOf(SEED)})`, async () => {
+  it(`are stored once each while connections break, slots close and the server crashes (${replayOf(SEED)})`, async () => {
     const own = await startOwn();
     const nodes = [store, await open('b'), await open('c')];
     const chance = chanceOf(SEED);
@@ -484,7 +497,7 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
       await someMore();
       if (nth % 8 === 3) await own.crash();
       if (nth % 8 === 3) await own.restart();
-      if (nth % 5 === 4) await tries(fill);
+      if (nth % 5 === 4) await tries(nextSlot);
       for (const { pid } of await own.administrate(clients))
         if (chance.happens(0.2)) await own.administrate(`select pg_terminate_backend(${pid})`);
     }
@@ -516,7 +529,7 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
       url = at(primary, standby);
       [store, idle, busy] = [await open('a'), await open('b'), await open('c')];
       url = at(primary);
-      await fillRuns(2);
+      await fillSlots(2);
       await store.log.append(batch(events(EVENTS, 'kept-')));
       kept = ['s0-', 's1-', 'kept-'].flatMap((prefix) => events(EVENTS, prefix));
       await bothKnow();
@@ -551,48 +564,27 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
     const duplicatesIn = async (one: PostgresStore, some: ReturnType<typeof events>) =>
       duplicatesOf(await answered(() => one.log.append(batch(some))));
 
-    it('that has lost pages, runs and batches are known, although nodes have seen them', async () => {
+    it('that has lost slots, filters and batches are known, although nodes have seen them', async () => {
       await detach();
-      await fill();
+      await nextSlot();
       // More numbers than the sequence has written ahead: some of them are given anew.
       for (const lost of events(2 * EVENTS, 'lost-')) await store.log.append(batch([lost]));
-      await fill();
+      await nextSlot();
       for (const one of [idle, busy]) await haveFilters(one);
-      expect(await runs()).toMatchObject([{}, {}, {}, {}, { is_converted: true }, { is_converted: false }]);
+      expect(await slots()).toHaveLength(5);
       await failOver();
-      // What was lost comes again, before the idle node looks. Its runs get their numbers anew.
+      expect(await answered(slots)).toHaveLength(3);
+      // What was lost comes again, before the idle node looks. Slots get their numbers anew.
       expect(await duplicatesIn(busy, events(EVENTS, 'lost-'))).toEqual([]);
-      await answered(fill);
+      await answered(nextSlot);
       expect(await duplicatesIn(store, events(EVENTS, 'new-'))).toEqual([]);
-      await fill();
+      await nextSlot();
       expect(await duplicatesIn(busy, events(EVENTS, 'last-'))).toEqual([]);
       const all = [...kept, ...['lost-', 'new-', 'last-'].flatMap((prefix) => events(EVENTS, prefix))];
       for (const one of [idle, busy, store]) {
         expect(await duplicatesIn(one, all)).toHaveLength(6 * EVENTS);
         await haveFilters(one);
         expect(await duplicatesIn(one, all)).toHaveLength(6 * EVENTS);
-      }
-    });
-
-    it('that has lost nothing but pages are known, although nodes have forgotten what became pages', async () => {
-      await ask(`select setval('position', last_value + 1000000) from position`);
-      await keepUp(store, START, FOR_EVER);
-      await bothKnow();
-      await detach();
-      await ask(`update key_run set opened = opened - interval '1 minute'`);
-      await keepUp(store, START, FOR_EVER);
-      expect(await runs()).toMatchObject([{}, {}, {}, { is_converted: true }, { is_converted: false }]);
-      // They look, read the pages, and store nothing.
-      for (const one of [idle, busy]) await one.log.maintain(START, FOR_EVER, 1);
-      await sleep(500);
-      await failOver();
-      for (const one of [idle, busy, store]) expect(await duplicatesIn(one, kept)).toHaveLength(3 * EVENTS);
-      expect(await runs()).toMatchObject([{}, {}, {}, { is_converted: false }, { is_converted: false }]);
-      await answered(fill);
-      for (const one of [idle, busy, store]) {
-        expect(await duplicatesIn(one, kept)).toHaveLength(3 * EVENTS);
-        await haveFilters(one);
-        expect(await duplicatesIn(one, kept)).toHaveLength(3 * EVENTS);
       }
     });
   });
@@ -602,12 +594,12 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
     const stored: string[] = [];
     const random = seeded(7);
     const pick = <One>(from: readonly One[]) => from[Math.floor(random() * from.length)]!;
-    for (let run = 0; run < 12; run++) {
+    for (let slot = 0; slot < 12; slot++) {
       for (let nth = 0; nth < 6; nth++) {
-        // New ones, ids of any run before, and ids that come twice.
+        // New ones, ids of any slot before, and ids that come twice.
         const fresh = Array.from(
           { length: 1 + Math.floor(random() * 200) },
-          (_, at) => `${run} ${nth} ${at}`,
+          (_, at) => `${slot} ${nth} ${at}`,
         );
         const again = stored.length === 0 ? [] : Array.from({ length: 50 }, () => pick(stored));
         const ids = [...fresh, ...again, ...fresh.slice(0, 3)];
@@ -621,7 +613,7 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
         expect(await append(pick(nodes), ...order.map(({ id }) => id))).toEqual(expected);
         stored.push(...fresh);
       }
-      if (run % 3 !== 2) await fill();
+      if (slot % 3 !== 2) await nextSlot();
     }
     expect(await countsOfSource(store, SITE)).toMatchObject({ accepted: stored.length });
   });

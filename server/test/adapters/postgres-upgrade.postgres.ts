@@ -1,14 +1,54 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Database, type Session, type Statement } from '../../src/adapters/postgres/database.ts';
-import { findInPages } from '../../src/adapters/postgres/log/key-pages.ts';
+import { Database, type Session } from '../../src/adapters/postgres/database.ts';
+import { MIGRATIONS } from '../../src/adapters/postgres/formats.ts';
 import { FORMAT, migrate } from '../../src/adapters/postgres/schema.ts';
 import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
 import { connectTo, type Databases, filesWith } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import { until } from '../support/until.ts';
 
-/** As nodes of format 7 store a batch. */
-const PLACE: Statement = { name: 'append.begin', text: 'select * from place_batch($1, $2, $3)' };
+/** What a node of format 13 says to the database: to store a batch, to follow the others, in upkeep, in a search and in an erasure. */
+const STATEMENTS_OF_13: Readonly<Record<string, readonly [text: string, ...values: unknown[]]>> = {
+  begin: ['select * from begin_batch($1, $2, $3)', 'x', 1, 0],
+  add: ['select add_keys($1, $2::bigint[], $3, $4, $5, $6, $7::bigint[])', 0, '{}', 1, 1, 1, 0, '{5}'],
+  addMarked: [
+    'select add_keys($1, $2::bigint[], $3, $4, $5, $6, $7::bigint[], $8)',
+    ...[0, '{}', 1, 1, 1, 0, '{5}', Buffer.alloc(8)],
+  ],
+  tail: [
+    `select (select min(r.id) from key_run r where not r.is_converted) as unconverted, (select max(r.id) from key_run r) as open,
+      k.seq, k.tag, k.run, k.process, k.first,
+      case when not (k.process = $2 and k.first = any($3::bigint[])) then encode(array_send(k.hashes), 'base64') end as hashes
+    from (select) one left join lateral (select * from key_log where seq >= $1 order by seq limit 256) k on true order by k.seq`,
+    ...[0, 1, '{}'],
+  ],
+  run: [
+    'select r.slot, p.last_value - r.from_position as n from position p, key_run r where r.id = (select max(id) from key_run)',
+  ],
+  next: [
+    `select r.id from key_run r where not r.is_converted and exists
+      (select from key_run n where n.id > r.id and n.opened < clock_timestamp() - interval '3 seconds') order by r.id limit 1`,
+  ],
+  search: [
+    `select k.first + w.nr - 1 as position from key_log k, unnest(k.hashes) with ordinality w(hash, nr)
+      where k.hashes && $1::bigint[] and w.hash = any($1::bigint[])`,
+    '{5}',
+  ],
+  erase: [
+    `update key_log k set hashes = array(select case when w.hash = any($2::bigint[]) then 0 else w.hash end
+      from unnest(k.hashes) with ordinality w(hash, nr) order by w.nr) where k.run in (select id from key_run where slot = $1)`,
+    ...[1, '{5}'],
+  ],
+  convert: [
+    'with gone as (delete from key_log where run = $1::int returning first) select count(*) from gone',
+    1,
+  ],
+  openRun: ['insert into key_run(id, slot, from_position) values ($1, 1, 0)', 99],
+  plan: [
+    'insert into plan(document) values ($1) on conflict (document) do update set document = excluded.document returning id',
+    '{"owed":[7]}',
+  ],
+};
 
 describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
   const postgres = usePostgres();
@@ -33,35 +73,43 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
   const ask = (database: Database, text: string) =>
     database.session((session) => session.query<Record<string, unknown>>(text));
 
-  /** The keys as they were before: rows of a table, and the function by which nodes of the first format stored them. */
-  const KEYS_OF_BEFORE = `
-    drop function begin_batch; drop function add_keys(bigint, bigint[], bigint, int, bigint, bigint, bigint[]),
-      add_keys(bigint, bigint[], bigint, int, bigint, bigint, bigint[], bytea); drop table key_log, key_page; drop table key_run; drop sequence key_seq;
-    drop function begin_append(text, bigint[], bigint), begin_append(text, bigint[], bigint, boolean), place_batch, refuse_earlier_version;
-    create table key(hash bigint not null, position bigint not null, nth int not null, slot int not null, primary key (hash, nth, slot))
-      partition by list (slot);
-    create table key_1 (like key including all);
-    alter table key attach partition key_1 for values in (1);
-    create function begin_append(of_batch text, hashes bigint[], since bigint) returns void language sql as 'select'`;
-
-  /** A database of the first format with 301 keys. */
-  async function first(): Promise<Database> {
+  /** A database as a version with so many steps has made it. */
+  async function databaseOf(format: number): Promise<Database> {
     const database = open();
-    await database.session((session) => migrate(session));
     await ask(
       database,
-      `${KEYS_OF_BEFORE};
-        drop table skip_set, erasure, probe, acknowledgement, gone_node, session;
-        alter table profile rename column body to state;
-        insert into profile(id, state) values (1, '\\x01');
-        insert into key select 1000 - n, n, 0, 1 from generate_series(0, 299) n;
-        insert into key values (1000, 300, 1, 1);
-        select setval('position', 300);
-        delete from installation where name = 'bounded';
-        update installation set value = '1' where name = 'format'`,
+      `${MIGRATIONS.slice(0, format).join(';')};
+        insert into installation values ('format', '${format}'), ('id', 'of before'), ('key_secret', '0011223344556677')`,
     );
     return database;
   }
+
+  /** A database of the first format with 301 keys. */
+  async function first(): Promise<Database> {
+    const database = await databaseOf(1);
+    await ask(
+      database,
+      `insert into profile(id, state) values (1, '\\x01');
+        insert into key select 1000 - n, n, 0, 1 from generate_series(0, 299) n;
+        insert into key values (1000, 300, 1, 1);
+        select setval('position', 300)`,
+    );
+    return database;
+  }
+
+  const slotsOf = (database: Database) =>
+    ask(database, 'select id, from_position as from, is_paged as paged, keys from key_slot order by id');
+
+  /** The positions of keys in a slot, by the hash. */
+  const positionsIn = async (database: Database, slot: number, ...hashes: number[]) =>
+    (
+      await ask(
+        database,
+        `select w.hash::int as hash, array_agg(f.position order by f.position) as positions
+          from unnest('{${hashes.join(',')}}'::bigint[]) with ordinality w(hash, nr)
+            join find_keys('{${hashes.map(() => slot).join(',')}}', '{${hashes.join(',')}}') f on f.nr = w.nr group by w.hash order by w.hash`,
+      )
+    ).map(({ hash, positions }) => [hash, positions]);
 
   /** A migration that waits in the middle, because somebody reads the keys. `change`: what it says to the server instead. */
   async function begun(change = (text: string) => text) {
@@ -94,11 +142,9 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
     expect(await database.session(migrate)).toMatchObject({ id, isBounded: false });
     // What the server had sampled of columns that hold what people sent.
     expect(await filesWith(url, 'nobody-must-find-this')).toEqual([]);
-    expect(
-      await ask(database, 'select id, slot, from_position, is_converted, keys from key_run order by id'),
-    ).toEqual([
-      { id: 1, slot: 1, from_position: 0, is_converted: true, keys: 301 },
-      { id: 2, slot: 1, from_position: 300, is_converted: false, keys: 0 },
+    expect(await slotsOf(database)).toEqual([
+      { id: 1, from: 0, paged: true, keys: 301 },
+      { id: 2, from: 301, paged: false, keys: null },
     ]);
     expect(await ask(database, 'select bytes from volume')).toEqual([{ bytes: -76 * 301 }]);
     // By the name of before, a node of the version before finds no states that it could not read.
@@ -108,13 +154,56 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
       'select count(*)::int as n, sum(cardinality(hashes))::int as keys from key_page',
     );
     expect(pages).toEqual({ n: 3, keys: 301 });
-    const found = await database.read((read) => findInPages(read, ['701', '850', '1000', '1001'], [1, 2]));
-    expect(found.toSorted((one, other) => one.position - other.position)).toEqual([
-      { hash: '1000', position: 0 },
-      { hash: '850', position: 150 },
-      { hash: '701', position: 299 },
-      { hash: '1000', position: 300 },
+    expect(await positionsIn(database, 1, 701, 850, 1000, 1001)).toEqual([
+      [701, [299]],
+      [850, [150]],
+      [1000, [0, 300]],
     ]);
+  });
+
+  it('keeps the keys of pages and the last ones, which become pages, and goes on behind them', async () => {
+    const database = await databaseOf(13);
+    await ask(
+      database,
+      `insert into key_page values (2, 100, 0, '{100,200}', '{0,1}');
+        update key_run set is_converted = true, keys = 2 where id = 2;
+        insert into slot(id, from_position) values (2, 50);
+        update slot set youngest = 4000 where id = 1;
+        insert into key_run(id, slot, from_position) values (3, 2, 50);
+        insert into key_log select n, n, 3, 1, 50 + n * 10, array(select n * 10 + m from generate_series(0, 9) m) from generate_series(0, 29) n;
+        update key_log set hashes[3] = 0 where seq = 4;
+        select setval('position', 349);
+        insert into plan(document) values ('{"owed":[1]}'), ('{"owed":[2]}')`,
+    );
+    await database.session(migrate);
+    expect(await slotsOf(database)).toEqual([
+      { id: 2, from: 0, paged: true, keys: 2 },
+      { id: 3, from: 50, paged: true, keys: 298 },
+      { id: 4, from: 350, paged: false, keys: null },
+    ]);
+    expect(await ask(database, 'select youngest from key_slot order by id')).toEqual([
+      { youngest: 4000 },
+      { youngest: null },
+      { youngest: null },
+    ]);
+    expect(await positionsIn(database, 2, 100, 150, 200)).toEqual([
+      [100, [0]],
+      [200, [1]],
+    ]);
+    // The hash of an event that was a duplicate is 0.
+    expect(await positionsIn(database, 3, 7, 41, 42, 299, 300)).toEqual([
+      [7, [57]],
+      [41, [91]],
+      [299, [349]],
+    ]);
+    const [plan] = await ask(
+      database,
+      `insert into delivery_plan(digest, document) values ('x', 'y') returning id`,
+    );
+    expect(plan).toEqual({ id: 3 });
+    expect(await ask(database, 'select id, document from delivery_plan order by id limit 2')).toEqual(
+      await ask(database, 'select id, document from plan order by id'),
+    );
   });
 
   it('is as before when the node that brings it forward is killed, and the next one waits for no work of it', async () => {
@@ -131,7 +220,7 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
     expect(await ask(database, 'select count(*)::int as n from key')).toEqual([{ n: 301 }]);
     await reader.end();
     await database.session((session) => migrate(session));
-    expect(await ask(database, 'select sum(keys)::int as n from key_run')).toEqual([{ n: 301 }]);
+    expect(await ask(database, 'select sum(keys)::int as n from key_slot')).toEqual([{ n: 301 }]);
   });
 
   it('is as before when the server crashes in the middle', async () => {
@@ -149,7 +238,7 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
     const again = open();
     expect(await formatOf(again)).toBe('1');
     await again.session((session) => migrate(session));
-    expect(await ask(again, 'select sum(keys)::int as n from key_run')).toEqual([{ n: 301 }]);
+    expect(await ask(again, 'select sum(keys)::int as n from key_slot')).toEqual([{ n: 301 }]);
     await database.abandon();
   });
 
@@ -168,13 +257,48 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
     await reader.end();
   });
 
-  it('tells nodes that still run what to do, also those that were waiting meanwhile', async () => {
-    const database = await first();
+  it.each([1, 7])('tells nodes of format %i that still run what to do', async (format) => {
+    const database = await databaseOf(format);
     await database.session((session) => migrate(session));
-    const place = (batch: string) => database.read((read) => read.rows(PLACE, [batch, 1, 0]));
-    await expect(place('x')).rejects.toThrow(/newer Millrace.*format 8.*start the newer version/);
-    const before = `select begin_append('x', '{1}', 0)`;
-    await expect(ask(database, before)).rejects.toThrow(/start the newer version/);
+    const before =
+      format === 1 ? `select begin_append('x', '{1}', 0)` : `select * from place_batch('x', 1, 0)`;
+    await expect(ask(database, before)).rejects.toThrow(/newer Millrace.*start the newer version/);
+  });
+
+  it('tells nodes of the version before, whatever they ask of keys and plans on connections that they had', async () => {
+    const before = await databaseOf(13);
+    const say = (name: string) =>
+      before.read((read) => {
+        const [text, ...values] = STATEMENTS_OF_13[name]!;
+        return read.rows({ name, text }, values);
+      });
+    for (const name of Object.keys(STATEMENTS_OF_13)) await say(name);
+    const node = open();
+    await node.session(migrate);
+    const refusal =
+      /MR003 a newer Millrace has brought the database to format 14: stop this node, and start the newer version/;
+    for (const name of Object.keys(STATEMENTS_OF_13)) await expect(say(name), name).rejects.toThrow(refusal);
+    // What was planned before is read as before.
+    expect(await ask(before, 'select document from plan')).toEqual([{ document: '{"owed":[7]}' }]);
+  });
+
+  it('waits for an append of the version before, and tells those that wait meanwhile', async () => {
+    const before = await databaseOf(13);
+    const under = await connectTo(url);
+    await under.query(`begin; select * from begin_batch('under way', 1, 0)`);
+    const node = open();
+    const migrating = node.session(migrate);
+    await server.isBlocked(url);
+    const waiting = before.read((read) =>
+      read.rows({ name: 'begin', text: 'select * from begin_batch($1, $2, $3)' }, ['waits', 1, 0]),
+    );
+    const refused = expect(waiting).rejects.toThrow(/MR003 a newer Millrace/);
+    await server.isBlocked(url, 2);
+    await under.query(`select add_keys(0, '{}', 1, 2, 1, 0, '{77}'); commit`);
+    await under.end();
+    await migrating;
+    await refused;
+    expect(await positionsIn(node, 2, 77)).toEqual([[77, [0]]]);
   });
 
   it('is said to be brought forward, before and after', async () => {

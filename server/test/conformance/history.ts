@@ -52,6 +52,23 @@ export function historyConformance(subject: Subject): void {
       ]);
     });
 
+    it('names a thousand destinations of one event, and as many that do not get it', async () => {
+      // Numbers that say nothing twice: what is written of them does not become short.
+      const numbers = Array.from({ length: 1000 }, (_, nth) => 10_000 + ((nth * 7919) % 90_000));
+      const some = batch(events(2), {
+        owed: numbers.map((destination) => owed(destination, 'parked', [0])),
+        skipped: numbers.map((destination) => skipped(destination, `reason_${destination}`, [1])),
+      });
+      const [first, second] = await subject.store.history.read(
+        positionsOf(await subject.store.log.append(some)),
+      );
+      const sorted = numbers.toSorted((one, other) => one - other);
+      const inOrder = (found: readonly { readonly destination: number }[] | undefined) =>
+        found?.map(({ destination }) => destination).toSorted((one, other) => one - other);
+      expect(inOrder(first?.deliveries)).toEqual(sorted);
+      expect(inOrder(second?.skipped)).toEqual(sorted);
+    });
+
     it('keeps places where duplicates were left out', async () => {
       await subject.store.log.append(batch(events(1)));
       const again = batch(events(3), { owed: [owed(CRM, 'parked', [0, 1])], skipped: [] });

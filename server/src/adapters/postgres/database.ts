@@ -380,9 +380,6 @@ const IS_STANDBY = 'select pg_is_in_recovery() as standby';
 /** SQLSTATE that the function `fence` of the schema raises. */
 export const LEASE_LOST = 'MR001';
 
-/** SQLSTATE that the function `add_keys` of the schema raises. */
-export const KEY_TAKEN = 'MR002';
-
 /**
  * The statements of one piece of work. `pg` sends each at once and the server answers in order, so that statements which do not
  * wait for each other share a round trip. After a failure the server refuses the rest of the transaction: the first error is the
@@ -503,10 +500,10 @@ function isRepeatable(error: unknown): boolean {
   return ['40P01', '40001'].includes(stateOf(error) ?? '');
 }
 
-/** Whether work failed because a row with the same key exists, or because another batch has just brought a key of an event. */
+/** Whether work failed because a row with the same key exists. */
 export function isSameKey(error: unknown): boolean {
   const state = stateOf(error) ?? (error instanceof StorageError ? stateOf(error.cause ?? {}) : undefined);
-  return state === '23505' || state === KEY_TAKEN;
+  return state === '23505';
 }
 
 /** The server is gone, or ended the connection: 08xxx, 57P01–03, the timeout of idle transactions, or no SQLSTATE at all. */

@@ -5,7 +5,7 @@ import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { NOTE_GONE } from './acknowledgements.ts';
 import { type Database, SIGN_OF_LIFE, type Statement, type Transaction } from './database.ts';
-import { LOCKS } from './schema.ts';
+import { LOCKS } from './locks.ts';
 
 /** For how long a lease is valid from the moment it was renewed. */
 const LEASE_SECONDS = 10;

@@ -28,9 +28,6 @@ export interface PostgresStoreOptions extends DatabaseOptions, NodeOptions {
   readonly filterMemory?: number;
   /** Default: none, and a database whose secrets are encrypted is refused. */
   readonly secretKeys?: SecretKeys;
-  /** These two as in `AppenderDependencies`. */
-  readonly mostKeys?: number;
-  readonly preparedWithin?: Duration;
 }
 
 /** They take what the window needs: this much is for 500 million events. */
@@ -55,10 +52,6 @@ export interface PostgresStore extends Store {
   readonly profilesPlace: () => { readonly database: SharedDatabase };
   /** Why nothing can be stored or read; empty when all is well. */
   readonly problems: () => readonly string[];
-  /** Begins what makes calls fast: what `preparing` names. */
-  readonly prepare: () => void;
-  /** Why other nodes had better take the calls, after the start; empty otherwise. */
-  readonly preparing: () => readonly string[];
   /** A reader of the log with connections of its own. */
   openLogReader(): LogReader;
   /** Cuts all connections in the middle of their work and keeps the lease, as the end of the process would. */
@@ -70,7 +63,7 @@ export interface PostgresStore extends Store {
  * reason says what to do.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const { dedupeWindow = DAY, filterMemory = FILTER_MEMORY, mostKeys, preparedWithin } = options;
+  const { dedupeWindow = DAY, filterMemory = FILTER_MEMORY } = options;
   const database = new Database(options);
   try {
     const hosts = unprotectedHosts(options.url);
@@ -88,8 +81,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const settings = new PostgresSettings(database, seal);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();
-    const keys = { dedupeWindow, filterMemory, mostKeys, preparedWithin, logger: options.logger };
+    const keys = { dedupeWindow, filterMemory, logger: options.logger };
     const log = new PostgresEventLog({ database, pending, hash, ...keys });
+    log.prepare();
     return {
       identity: { id, keySecret },
       isBounded,
@@ -100,8 +94,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       profilesPlace: () => ({ database: { url: options.url, process: nodes.process, installation: id } }),
       problems: () => [...nodes.problems(), ...settings.problems()],
       failed: nodes.failed,
-      prepare: () => log.prepare(),
-      preparing: () => log.preparing(),
       log,
       ...queueOf({ database, nodes, log, pending }),
       settings,

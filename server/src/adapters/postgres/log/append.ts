@@ -1,10 +1,9 @@
-import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../../model/event.ts';
 import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
-import { type Duration, MINUTE } from '../../../model/time.ts';
+import type { Duration } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
-import { type AppendResult, type Batch, StorageError } from '../../../ports/event-log.ts';
+import type { AppendResult, Batch, StorageError } from '../../../ports/event-log.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import {
   type ChunkEvents,
@@ -29,20 +28,20 @@ import type { PendingSets } from '../queue/pending.ts';
 import { type ChunkTable, putChunk } from './chunk-table.ts';
 import { findDuplicates } from './dedupe.ts';
 import { binaryArrayOf } from './key-arrays.ts';
-import { KeyFilters, type RunHints } from './key-filters.ts';
-import { KeyMemory, type KeyView } from './key-memory.ts';
-import { findInPages } from './key-pages.ts';
+import { findKeys, KeySlots, wordsAt } from './key-slots.ts';
+import { KEY_BYTES } from './key-upkeep.ts';
 import type { PlanNumbers } from './plans.ts';
-import { Tries, Turn } from './turn.ts';
 
-const BEGIN: Statement = {
-  name: 'append.begin',
-  text: 'select * from begin_batch($1, $2, $3)',
+const BEGIN: Statement = { name: 'append.begin', text: 'select * from take_batch($1, $2::bigint[], $3)' };
+
+const STORE_MORE: Statement = {
+  name: 'append.store_more',
+  text: 'select store_more_keys($1, $2::bigint[], $3::bigint[], $4::int[]) as missing',
 };
 
-const ADD_KEYS: Statement = {
-  name: 'append.add_keys',
-  text: 'select add_keys($1, $2::bigint[], $3, $4, $5, $6, $7::bigint[], $8)',
+export const ERASE_KEYS: Statement = {
+  name: 'append.erase_keys',
+  text: 'select erase_keys($1::bigint[], $2::bigint[])',
 };
 
 /** The number that the producer had come to, with its row locked. */
@@ -69,17 +68,18 @@ const REMEMBER: Statement = {
 interface PlacedRow {
   readonly answer: string | null;
   readonly open_slot: number;
-  readonly open_run: number;
-  readonly oldest_run: number;
+  readonly key_slot: number;
+  readonly key_tag: number;
   readonly first_position: Position | null;
+  readonly taken: readonly number[] | null;
 }
-
-/** Bytes of a key in a page of its run, with its part of the index. Before that it is smaller. */
-export const KEY_BYTES = 14;
 
 /** How long an append asks what became of a commit in doubt, in milliseconds; and how long it waits between two tries. */
 const ASK_FOR = 60_000;
 const ASK_EVERY = 250;
+
+/** Duplicates mostly come together: so many batches after one that had some are expected to have some too. */
+const DUPLICATES_FOR = 8;
 
 export interface AppenderDependencies {
   readonly database: Database;
@@ -90,57 +90,47 @@ export interface AppenderDependencies {
   readonly dedupeWindow: Duration;
   /** Bytes of memory for filters of keys. */
   readonly filterMemory: number;
-  /** Keys that are not in pages, beyond which batches are refused. Default: 16 million, which take a quarter of a gigabyte of memory. */
-  readonly mostKeys?: number | undefined;
-  /** After how long without progress of its filters a node that starts counts as ready. Default: a minute. */
-  readonly preparedWithin?: Duration | undefined;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
 }
 
-const MOST_KEYS = 16_000_000;
+/** How far an append has come. */
+class Turn {
+  readonly keys = Promise.withResolvers<void>();
+  readonly tried = Promise.withResolvers<void>();
 
-/** A batch reads one index for each million of keys without a filter. That costs little up to this many. */
-const FEW_KEYS = 4_000_000;
-const PREPARED_WITHIN: Duration = MINUTE;
-
-const KEYS_WAIT =
-  'the keys of millions of events wait for upkeep, which has not run for some time: see "upkeep.failed" in the logs of the nodes';
+  end(): void {
+    this.keys.resolve();
+    this.tried.resolve();
+  }
+}
 
 /**
- * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: positions and what others have
- * committed, and then everything else with the commit.
+ * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: positions and keys, and then
+ * everything else with the commit.
  *
  * ```
- *   batch 1   positions, tail ──▶ look, encode ──▶ chunks, sets, counts, keys, commit
- *   batch 2            positions, tail ──▶ look, encode ──▶ chunks, sets, counts, keys, commit
+ *   batch 1   positions, keys ──▶ look, encode ──▶ chunks, sets, counts, commit
+ *   batch 2            positions, keys ──▶ look, encode ──▶ chunks, sets, counts, commit
  * ```
  *
- * The next batch begins when the one before has its positions, so that they rise in the order of the calls. Keys are looked for in the
- * memory of this process (key-memory.ts), in filters of older runs and, where those are in doubt, in the pages of their keys. Keys
- * that others committed after the look are found by `add_keys`, and the batch is done again. Batches of this process that share a key
- * follow each other: the later one begins when the first try of the earlier one has ended. A batch adds to a parked row of the one before
- * when that one has committed. A batch that is tried again has lost its turn: nothing waits for it any more, and `add_keys` looks at it.
+ * The next batch of the process begins when the one before has its positions and its keys: positions rise in the order of the calls, and
+ * a batch that waits for the one before, because both add to a parked row, holds no key that that one waits for. Two batches that share
+ * a key, of one node or of two, meet in the unique index of the open slot: the later one waits for the commit of the earlier one.
  */
 export class Appender {
   readonly #dependencies: AppenderDependencies;
-  readonly #keyFilters: KeyFilters;
-  readonly #keys: KeyMemory;
+  readonly #keySlots: KeySlots;
   readonly #appending = new Set<Promise<unknown>>();
-  /** In the order of the calls. */
-  readonly #turns = new Set<Turn>();
   #last = new Turn();
-  #loaded: Promise<void> | undefined;
-  /** While filters are awaited: how many keys were missing when some were last added, and when that was, by `performance.now`. */
-  #progress: { readonly missing: number; readonly at: number } | undefined;
   #numbers = { ofEmpty: 0, ofOthers: 0 };
+  /** For how many batches duplicates are expected. */
+  #duplicatesFor = 0;
   #isStopped = false;
 
   constructor(dependencies: AppenderDependencies) {
     this.#dependencies = dependencies;
-    this.#keys = new KeyMemory(() => this.#keyFilters.reset());
-    const forget = (to: number) => this.#keys.forget(to);
     const { database, filterMemory: memory, logger } = dependencies;
-    this.#keyFilters = new KeyFilters(database, { memory, logger, keys: this.#keys, onLoaded: forget });
+    this.#keySlots = new KeySlots(database, { memory, logger });
     this.#last.end();
   }
 
@@ -148,13 +138,8 @@ export class Appender {
   async append(batch: Batch): Promise<AppendResult> {
     const before = this.#last;
     const turn = new Turn();
-    const earlier = [...this.#turns];
     this.#last = turn;
-    this.#turns.add(turn);
-    const appending = this.#appendNow(batch, { turn, before, earlier }).finally(() => {
-      turn.end();
-      this.#turns.delete(turn);
-    });
+    const appending = this.#appendNow(batch, { turn, before }).finally(() => turn.end());
     this.#appending.add(appending);
     try {
       return await appending;
@@ -166,146 +151,114 @@ export class Appender {
   /** Commits in doubt are not asked for any more. Resolves when all batches have their answers. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await Promise.allSettled([...this.#appending, this.#keyFilters.stop()]);
+    await Promise.allSettled([...this.#appending, this.#keySlots.stop()]);
   }
 
-  /** Begins to make the filters, before the first batch. */
+  /** Begins to load the filters, before the first batch. */
   prepare(): void {
-    this.#progress = { missing: Number.POSITIVE_INFINITY, at: performance.now() };
-    // Tried again with the first batch, and by upkeep.
-    this.#load().catch(() => undefined);
-  }
-
-  /** Reasons why a node that has just started is slow, so that others had better take the calls; empty when it is ready. */
-  preparing(): readonly string[] {
-    if (this.#progress === undefined) return [];
-    const now = performance.now();
-    const { missing = Number.POSITIVE_INFINITY } = this.#keyFilters;
-    if (missing < this.#progress.missing) this.#progress = { missing, at: now };
-    const within = this.#dependencies.preparedWithin ?? PREPARED_WITHIN;
-    if (missing <= FEW_KEYS || now - this.#progress.at > within) {
-      this.#progress = undefined;
-      return [];
-    }
-    const left = missing === Number.POSITIVE_INFINITY ? '' : `, ${Math.ceil(missing / 1e6)} million are left`;
-    return [`the keys of deduplication are being read${left}: calls would take long until then`];
-  }
-
-  /** Learns what others have committed, also when this node stores nothing: what it does not know must not become much. */
-  async catchUp(): Promise<void> {
-    await this.#dependencies.database.read((read) =>
-      this.#keys.catchUp(read, ({ unconverted }) => this.#keyFilters.noteUnconverted(unconverted)),
-    );
+    this.#keySlots.prepare();
   }
 
   /** A commit in doubt is asked for by the id of the batch, and a batch that came twice at once gets one answer. */
-  async #appendNow(batch: Batch, { turn, before, earlier }: BatchTurn): Promise<AppendResult> {
-    const { database, plans, hash, mostKeys = MOST_KEYS } = this.#dependencies;
+  async #appendNow(batch: Batch, { turn, before }: BatchTurn): Promise<AppendResult> {
+    const { database, plans, hash } = this.#dependencies;
     const { events } = batch;
     const lines = events.map((event) => event.line ?? lineOf(event.json));
     const ids = hashIds(hash, events, lines);
     const numbered = await plans.store(encodePlans(batch.plans));
-    await this.#load();
-    if (this.#keys.size > mostKeys) throw new StorageError(KEYS_WAIT);
-    await turn.begin(ids.keys, before, earlier);
-    const tries = new Tries(this.#keys, turn);
+    await before.keys.promise;
     let isRepeated = false;
     const work = (transaction: Transaction) => {
-      // Nothing of the try before was written: it was a deadlock.
-      if (isRepeated) tries.undone();
+      // It was a deadlock: others go on.
+      if (isRepeated) turn.end();
       isRepeated = true;
-      return this.#store(transaction, batch, { lines, ids, plans: numbered, turn, before, tries });
+      return this.#store(transaction, batch, { lines, ids, plans: numbered, turn, before });
     };
     let doubt: StorageError | undefined;
     for (const until = Date.now() + ASK_FOR; ; ) {
       try {
-        // The lock of the keys must not wait for the disk: all nodes wait for it.
-        const answer = await database.write(work, () => true);
-        tries.done();
-        return answer;
+        // Who has the same key, or counts on the same row, must not wait for the disk.
+        return await database.write(work, () => true);
       } catch (error) {
-        if (error instanceof UnknownCommitError) {
-          doubt = error;
-          tries.inDoubt();
-        } else {
-          tries.undone();
-          if (!isSameKey(error) && doubt === undefined) throw error;
-        }
+        turn.end();
+        if (error instanceof UnknownCommitError) doubt = error;
+        else if (!isSameKey(error) && doubt === undefined) throw error;
         if (this.#isStopped || Date.now() > until) throw doubt ?? error;
         if (doubt !== undefined) await delay(ASK_EVERY);
       }
     }
   }
 
-  /** Reads the keys of runs that are not in pages before the first batch: there may be some millions, and a transaction must not take long. */
-  #load(): Promise<void> {
-    this.#loaded ??= this.catchUp().catch((error: unknown) => {
-      this.#loaded = undefined;
-      throw error;
-    });
-    return this.#loaded;
-  }
-
   async #store(transaction: Transaction, batch: Batch, prepared: PreparedBatch): Promise<AppendResult> {
-    const { events, receivedAt } = batch;
+    const { events } = batch;
     const { turn, ids } = prepared;
     const known = await knownOf(transaction, batch);
-    const window = this.#dependencies.dedupeWindow;
-    const windows = events.map((event) => event.dedupeWindow ?? window);
-    const since = receivedAt - Math.max(window, ...windows);
-    const isFirstTry = !turn.hasEnded;
-    const placing = transaction.rows<PlacedRow>(BEGIN, [batch.id, events.length - known, since]);
-    const looking = this.#keys.catchUp(transaction, (view) => this.#look(view, ids.keys, known));
-    // When the first statement fails, nobody waits for the second.
-    looking.catch(() => undefined);
-    const [placed] = await placing;
-    turn.positionsAreTaken();
-    const look = await looking;
-    const {
-      answer,
-      open_slot: slot,
-      open_run: run,
-      oldest_run: oldest,
-      first_position: firstPosition,
-    } = placed!;
+    const hashes = binaryArrayOf(ids.keys.subarray(known * 2));
+    const [placed] = await transaction.rows<PlacedRow>(BEGIN, [batch.id, hashes, this.#duplicatesFor > 0]);
+    const { answer, open_slot: slot, first_position: firstPosition } = placed!;
     if (answer !== null) return decodeAppended(answer);
-    this.#keyFilters.noteUnconverted(look.view.unconverted);
     // Positions of the events from `known` on, as if all were new.
     const first = (firstPosition ?? 0) - known;
     const places = Float64Array.from(events, (_, index) => (index < known ? -1 : first + index));
-    const hashes = hashesOf(ids.keys);
-    const matches = await matchesOf(transaction, { look, hashes, known, oldest });
-    if (matches.size > 0 || hasRepeats(hashes, known))
-      await findDuplicates(transaction, this.#dependencies.chunks, {
-        ...{ batch, known, hashes, window, matches, places },
-      });
+    if (known < events.length)
+      await this.#findDuplicates(transaction, placed!, { batch, keys: ids.keys, known, places, turn });
+    turn.keys.resolve();
     const written = this.#putChunks(transaction, { slot, first, places }, batch, prepared);
-    if (batch.owed.some(({ state }) => state === 'parked')) await prepared.before.isTried;
+    if (batch.owed.some(({ state }) => state === 'parked')) await prepared.before.tried.promise;
     const held = await this.#owe(transaction, batch, places);
     this.#remember(transaction, batch.id, { answer: encodeAppended(places, held), ...written });
     count(transaction, [
       ...countsOf(batch, places, known),
       ...skipCountsOf(prepared.plans, batch.planIndexes, places),
     ]);
-    if (written.events > 0) {
-      const keys = ids.keys.slice(known * 2);
-      for (let at = 0; at < keys.length; at += 2) if (places[known + at / 2]! < 0) keys.fill(0, at, at + 2);
-      const own = { first: first + known, run, keys, isFree: !isFirstTry, isKnown: false };
-      const excluded = this.#keys.excluded(look.view, isFirstTry);
-      prepared.tries.begin(own);
-      // Last: the lock that it takes goes with the commit, which follows at once.
-      transaction.later(ADD_KEYS, [
-        ...[look.view.since, excluded, randomInt(2 ** 48 - 1), run, transaction.process, own.first],
-        ...[binaryArrayOf(keys), marksOf(keys)],
-      ]);
-    }
     return { positions: Array.from(places, (place) => (place < 0 ? undefined : place)), held };
   }
 
-  /** Looks for the keys of a batch in the memory of this process, in one go. */
-  #look(view: KeyView, keys: Uint32Array, known: number): Look {
-    const positions = this.#keys.find(keys, known);
-    return { view, positions, complete: this.#keys.complete, hints: this.#keyFilters.hintsFor(keys, known) };
+  /**
+   * Takes the places of duplicates away. `placed.taken` are events whose hash is in the open slot already: when none of those with it turns
+   * out to be the same event, the key is stored beside them.
+   */
+  async #findDuplicates(transaction: Transaction, placed: PlacedRow, looked: LookedAt): Promise<void> {
+    const { batch, keys, known, places, turn } = looked;
+    const { chunks, dedupeWindow: window } = this.#dependencies;
+    const taken = (placed.taken ?? []).map((nr) => known + nr - 1);
+    this.#duplicatesFor = taken.length > 0 ? DUPLICATES_FOR : Math.max(0, this.#duplicatesFor - 1);
+    // Only a key that is taken may have to wait once more.
+    if (taken.length === 0) turn.keys.resolve();
+    const longest = batch.events.reduce(
+      (most, { dedupeWindow = window }) => Math.max(most, dedupeWindow),
+      window,
+    );
+    const open = { id: placed.key_slot, tag: placed.key_tag };
+    const since = batch.receivedAt - longest;
+    const asked = await this.#keySlots.mayHold(transaction, open, { keys, first: known, since });
+    const matches = new Map<number, Position[]>();
+    for (let mine = taken; ; asked.length = 0) {
+      asked.push(...mine.map((index) => ({ slot: open.id, index })));
+      if (asked.length === 0) break;
+      const next = new Map<number, number>();
+      for (const { slot, index, position, nth } of await findKeys(transaction, keys, asked)) {
+        if (position >= 0) matches.set(index, [...(matches.get(index) ?? []), position]);
+        if (slot === open.id) next.set(index, Math.max(next.get(index) ?? 0, nth + 1));
+      }
+      if (taken.length + matches.size > 0)
+        await findDuplicates(transaction, chunks, {
+          batch,
+          known,
+          hashes: hashesOf(keys),
+          window,
+          matches,
+          places,
+        });
+      mine = mine.filter((index) => places[index]! >= 0);
+      if (mine.length === 0) break;
+      mine = await storeMoreKeys(transaction, open.id, { keys, indexes: mine, next, places });
+    }
+    // Their keys were stored although a closed slot has them.
+    const gone = [...matches.keys()].filter((index) => places[index]! < 0 && !taken.includes(index));
+    if (gone.length === 0) return;
+    const positions = arrayOf(gone.map((index) => placed.first_position! + index - known));
+    transaction.later(ERASE_KEYS, [binaryArrayOf(wordsAt(keys, gone)), positions]);
   }
 
   /** Writes the events in as many chunks as they need. The line of a duplicate is empty and its source is 0. */
@@ -381,64 +334,45 @@ export class Appender {
   }
 }
 
+interface MoreKeys {
+  /** Of all events, as pairs of words. */
+  readonly keys: Uint32Array;
+  /** The events whose keys are to be stored. */
+  readonly indexes: readonly number[];
+  /** How many keys with the same hash the slot has, by the index of the event. */
+  readonly next: ReadonlyMap<number, number>;
+  /** Where the events are. */
+  readonly places: ArrayLike<Position>;
+}
+
+/** Stores keys beside others with the same hash. Returns the indexes of those where there are more of these than it was said. */
+export async function storeMoreKeys(
+  write: Transaction,
+  slot: number,
+  { keys, indexes, next, places }: MoreKeys,
+): Promise<number[]> {
+  const [row] = await write.rows<{ missing: number[] | null }>(STORE_MORE, [
+    slot,
+    binaryArrayOf(wordsAt(keys, indexes)),
+    arrayOf(indexes.map((index) => places[index]!)),
+    indexes.map((index) => next.get(index) ?? 0),
+  ]);
+  return (row!.missing ?? []).map((nr) => indexes[nr - 1]!);
+}
+
 interface BatchTurn {
   readonly turn: Turn;
   /** Of the batch before. */
   readonly before: Turn;
-  /** Those under way when it came. */
-  readonly earlier: readonly Turn[];
-}
-
-/** What the memory of this process says about the keys of a batch. */
-interface Look {
-  readonly view: KeyView;
-  /** Where a key stands in runs that are not in pages, by the index of its event. */
-  readonly positions: ReadonlyMap<number, Position[]>;
-  /** Full runs all of whose keys are among those. */
-  readonly complete: ReadonlySet<number>;
-  readonly hints: readonly RunHints[];
 }
 
 interface LookedAt {
-  readonly look: Look;
-  readonly hashes: BigInt64Array;
+  readonly batch: Batch;
+  /** Of all events, as pairs of words. */
+  readonly keys: Uint32Array;
   readonly known: number;
-  readonly oldest: number;
-}
-
-/** Where the keys of a batch stand, by the index of the event. Asks the pages of a run where the memory does not know. */
-async function matchesOf(
-  transaction: Transaction,
-  { look, hashes, known, oldest }: LookedAt,
-): Promise<Map<number, Position[]>> {
-  const { view, hints, complete } = look;
-  const matches = new Map(look.positions);
-  const ask = async (runs: readonly number[], indexes: readonly number[]) => {
-    if (runs.length === 0 || indexes.length === 0) return;
-    const wanted = new Map<string, number[]>();
-    for (const index of indexes) {
-      const hash = hashes[index]!.toString();
-      wanted.set(hash, [...(wanted.get(hash) ?? []), index]);
-    }
-    for (const { hash, position } of await findInPages(transaction, wanted.keys(), runs))
-      for (const index of wanted.get(hash)!) matches.set(index, [...(matches.get(index) ?? []), position]);
-  };
-  const inPages = Array.from({ length: Math.max(0, view.unconverted - oldest) }, (_, nth) => oldest + nth);
-  const isOf = ({ from, to }: RunHints, run: number) => run >= from && run <= to;
-  const others = inPages.filter((run) => !complete.has(run) && !hints.some((one) => isOf(one, run)));
-  const asking = hints.map((one) =>
-    ask(
-      inPages.filter((run) => isOf(one, run)),
-      one.maybe,
-    ),
-  );
-  const all = Array.from({ length: hashes.length - known }, (_, nth) => known + nth);
-  await Promise.all([...asking, ask(others, all)]);
-  return matches;
-}
-
-function hasRepeats(hashes: BigInt64Array, known: number): boolean {
-  return new Set(hashes.subarray(known)).size < hashes.length - known;
+  readonly places: Float64Array;
+  readonly turn: Turn;
 }
 
 interface PreparedBatch {
@@ -448,7 +382,6 @@ interface PreparedBatch {
   readonly turn: Turn;
   /** Of the batch before. */
   readonly before: Turn;
-  readonly tries: Tries;
 }
 
 const NOTHING: JsonLine = { bytes: Buffer.alloc(0), from: 0, to: 0 };
@@ -462,27 +395,13 @@ async function knownOf(transaction: Transaction, { producer, events }: Batch): P
 }
 
 /** Two words for each event as the signed numbers of 64 bits that a column takes. */
-export function hashesOf(words: Uint32Array): BigInt64Array {
+function hashesOf(words: Uint32Array): BigInt64Array {
   const swapped = new Uint32Array(words.length);
   for (let at = 0; at < words.length; at += 2) {
     swapped[at] = words[at + 1]!;
     swapped[at + 1] = words[at]!;
   }
   return new BigInt64Array(swapped.buffer);
-}
-
-/** Bits for each key: of a hundred keys that are not there, one or two meet a bit. */
-const MARK_BITS = 64;
-
-/** A bit for each key, at the number that its lowest bits are, in a length that is a power of two: see `add_keys` in schema.ts. */
-function marksOf(keys: Uint32Array): Buffer {
-  const bits = 2 ** Math.ceil(Math.log2((keys.length / 2) * MARK_BITS));
-  const marks = Buffer.alloc(bits / 8);
-  for (let at = 1; at < keys.length; at += 2) {
-    const bit = keys[at]! & (bits - 1);
-    marks[bit >>> 3]! |= 1 << (bit & 7);
-  }
-  return marks;
 }
 
 /** An array as the server reads it. `pg` would quote each number. */

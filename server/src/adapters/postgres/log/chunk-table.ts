@@ -18,7 +18,7 @@ import type { Statement, Transaction } from '../database.ts';
 /** The columns of a row, as adapters/encoding/chunk-codec.ts writes them, without the batch and the keys, which have tables of their own. */
 export type StoredRow = Omit<ChunkRow, 'batch' | 'answer' | 'keys'> & { readonly slot: number };
 
-/** A decoded chunk. Its keys are zeros: they are in the tables `key_log` and `key_page`. */
+/** A decoded chunk. Its keys are zeros: they are in tables of their own. */
 export type StoredChunk = Chunk & {
   readonly slot: number;
   /** Bytes of its row. */

@@ -4,13 +4,13 @@ import { type EraseAnswer, type EraseMessage, isDeleteNotification } from '../..
 import { hashLines, type KeyHash } from '../../encoding/hashes.ts';
 import type { LedgerCount } from '../../encoding/ledger.ts';
 import type { Statement, Transaction } from '../database.ts';
+import { LOCKS } from '../locks.ts';
 import { eraseAttempts } from '../queue/attempts.ts';
 import { eraseDeadLetters } from '../queue/dead-letters.ts';
 import { count } from '../queue/ledger.ts';
 import { erasePending } from '../queue/pending.ts';
 import { countErased } from '../regulations/regulation-store.ts';
-import { LOCKS } from '../schema.ts';
-import { arrayOf } from './append.ts';
+import { arrayOf, ERASE_KEYS } from './append.ts';
 import { type ChunkTable, putChunk, type StoredChunk } from './chunk-table.ts';
 
 /** Positions looked at in one transaction, and chunks rewritten in it. */
@@ -19,28 +19,6 @@ const SLICE_CHUNKS = 32;
 
 /** Upkeep rewrites chunks too: the two never run side by side. */
 const ALONE: Statement = { name: 'erase.alone', text: `select pg_advisory_xact_lock(${LOCKS.upkeep})` };
-
-/** `$1` slot, `$2` hashes, `$3` positions. Nodes may still know the keys: what they find is compared with the event, which is gone. */
-const LOGGED_KEYS: Statement = {
-  name: 'erase.logged_keys',
-  text: `update key_log k set hashes = array(
-      select case when w.hash = any($2::bigint[]) and k.first + w.nr - 1 = any($3::bigint[]) then 0 else w.hash end
-      from unnest(k.hashes) with ordinality w(hash, nr) order by w.nr)
-    where k.run in (select id from key_run where slot = $1) and k.hashes && $2::bigint[]`,
-};
-
-/** The hash becomes 0 in its page, which is found as it was before. */
-const PAGED_KEYS: Statement = {
-  name: 'erase.paged_keys',
-  text: `update key_page k set hashes = array(
-      select case when w.hash = any($2::bigint[]) and those.from_position + k.offsets[w.nr] = any($3::bigint[]) then 0 else w.hash end
-      from unnest(k.hashes) with ordinality w(hash, nr) order by w.nr)
-    from (select distinct r.id, r.from_position, p.low, p.page from key_run r, unnest($2::bigint[]) w(hash), lateral (
-      (select low, page from key_page where run = r.id and low < w.hash order by low desc, page desc limit 1)
-      union all
-      (select low, page from key_page where run = r.id and low = w.hash)) p where r.slot = $1) those
-    where k.run = those.id and k.low = those.low and k.page = those.page`,
-};
 
 /** Other processes may hold the events in memory: they ask every second. `ALONE` lets the numbers rise in the order of the commits. */
 const TELL_OTHERS: Statement = {
@@ -141,7 +119,5 @@ function redact(
     { slot, first, stage },
     redactEvents(chunk, (position) => those.has(position)),
   );
-  const values = [slot, arrayOf(hashes), arrayOf(positions)];
-  transaction.later(LOGGED_KEYS, values);
-  transaction.later(PAGED_KEYS, values);
+  transaction.later(ERASE_KEYS, [arrayOf(hashes), arrayOf(positions)]);
 }

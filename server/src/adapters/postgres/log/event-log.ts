@@ -36,12 +36,10 @@ export interface EventLogDependencies {
   readonly dedupeWindow: Duration;
   /** These as in `AppenderDependencies`. */
   readonly filterMemory: number;
-  readonly mostKeys?: number | undefined;
-  readonly preparedWithin?: Duration | undefined;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
 }
 
-/** The event log in the tables `chunk`, `key_log`, `key_page`, `slot` and `batch`. */
+/** The event log in the tables `chunk`, `slot` and `batch`, and those of its keys. */
 export class PostgresEventLog implements EventLog {
   readonly #database: Database;
   readonly #chunks: ChunkTable;
@@ -75,11 +73,6 @@ export class PostgresEventLog implements EventLog {
   /** See `Appender`. */
   prepare(): void {
     this.#appender.prepare();
-  }
-
-  /** See `Appender`. */
-  preparing(): readonly string[] {
-    return this.#appender.preparing();
   }
 
   producedTo(producer: string): Promise<number> {
@@ -131,9 +124,7 @@ export class PostgresEventLog implements EventLog {
     mark?: ClockMark,
   ): Promise<boolean> {
     if (this.#damaged.size + this.#otherDamage.size > 0) this.#damageFoundAt ??= now;
-    const isMore = await this.#maintenance.maintain(now, retention, mark);
-    await this.#appender.catchUp();
-    return isMore;
+    return await this.#maintenance.maintain(now, retention, mark);
   }
 
   size(): Promise<LogSize> {

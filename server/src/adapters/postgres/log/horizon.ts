@@ -1,6 +1,6 @@
 import type { Position } from '../../../model/event.ts';
 import type { Statement, Transaction } from '../database.ts';
-import { LOCKS } from '../schema.ts';
+import { LOCKS } from '../locks.ts';
 
 const END: Statement = {
   name: 'horizon.end',

@@ -1,12 +1,13 @@
-import { randomInt } from 'node:crypto';
 import type { Position } from '../../../model/event.ts';
-import { type Duration, HOUR, type Monotonic } from '../../../model/time.ts';
+import { type Duration, HOUR, type Monotonic, SECOND } from '../../../model/time.ts';
 import type { ClockMark } from '../../../ports/clock.ts';
 import { type Retention, StorageError } from '../../../ports/event-log.ts';
 import { COMPACTED, IDS_ONLY, REMNANT } from '../../encoding/chunk-lines.ts';
 import { mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
 import { remnantOf } from '../../encoding/decisions/retention.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
+import { partitionOf } from '../formats.ts';
+import { LOCKS } from '../locks.ts';
 import { parkOrphans } from '../member.ts';
 import { dropAcceptedBelow, dropFailedBefore } from '../queue/attempts.ts';
 import { deadPositionsBetween, dropDeadLettersBefore, insertDeadLetters } from '../queue/dead-letters.ts';
@@ -15,10 +16,8 @@ import { lowestPending, takeBetween } from '../queue/pending.ts';
 import { countOf } from '../queue/settle.ts';
 import { dropEnded } from '../regulations/ended.ts';
 import { rewriteTables } from '../rewriting.ts';
-import { LOCKS, partitionOf } from '../schema.ts';
 import { dropAuditBefore } from '../settings/settings-store.ts';
 import { PROFILE_STATEMENTS } from '../users/statements.ts';
-import { KEY_BYTES } from './append.ts';
 import {
   bytesOf,
   type ChunkTable,
@@ -28,14 +27,14 @@ import {
   type StoredFacts,
 } from './chunk-table.ts';
 import { Horizon } from './horizon.ts';
-import { convertNext, dropKeys } from './key-pages.ts';
+import { CLOSE, makeFilter, passKeys, rotateKeys, sealKeys } from './key-upkeep.ts';
 import { retainedFrom } from './log-reader.ts';
 
-/** For how long a slot is open: a quarter of the usual dedupe window. */
+/** For how long a slot is open. */
 export const SLOT_SPAN: Duration = 6 * HOUR;
 
-/** Keys of a run from which on it is full: each node has all keys of runs that are not in pages in its memory. */
-export const RUN_KEYS = 1_000_000;
+/** How long upkeep leaves alone what an append, or a dump, is in the way of. */
+const BUSY_FOR: Duration = 2 * SECOND;
 
 /** Chunks that one slice drops, and facts that it reads. */
 const SLICE_CHUNKS = 8;
@@ -73,18 +72,18 @@ const MERGED_TO: Statement = {
 
 export const OPEN_SLOT: Statement = {
   name: 'maintain.open_slot',
-  text: `select s.id, (select c.at from chunk c where c.slot = s.id order by c.first limit 1) as at
+  text: `select s.id, (select c.at from chunk c where c.slot = s.id order by c.first limit 1) as at,
+      to_regclass('chunk_' || s.id + 1) is not null as "hasNext"
     from slot s order by s.id desc limit 1`,
 };
 
-/** Positions that were given out since the open run began, and its slot. */
-const RUN: Statement = {
-  name: 'maintain.run',
-  text: `select r.slot, p.last_value - r.from_position as n from position p, key_run r where r.id = (select max(id) from key_run)`,
-};
-
-/** Waits some milliseconds for the appends under way, and lets none begin. */
-const CLOSE: Statement = { name: 'maintain.close', text: `select pg_advisory_xact_lock(${LOCKS.slot})` };
+export interface OpenSlotRow {
+  readonly id: number;
+  /** When its first event arrived. */
+  readonly at: Monotonic | null;
+  /** Whether the table of the next one is there. */
+  readonly hasNext: boolean;
+}
 
 /** Every position from here on is in the new slot. */
 const OPEN: Statement = {
@@ -92,17 +91,10 @@ const OPEN: Statement = {
   text: 'insert into slot(id, from_position) values ($1::int, take_positions(1))',
 };
 
-const CLOSE_KEYS: Statement = {
-  name: 'maintain.close_keys',
-  text: `select pg_advisory_xact_lock(${LOCKS.keys})`,
-};
-
-/** A run of keys in a slot, with a row by which nodes know it although it has no keys yet. No append is under way. */
-const OPEN_RUN: Statement = {
-  name: 'maintain.open_run',
-  text: `with run as (insert into key_run(id, slot, from_position)
-      select (select coalesce(max(id), 0) + 1 from key_run), $1::int, last_value from position returning id)
-    insert into key_log(seq, tag, run, process, first, hashes) select nextval('key_seq'), $2::bigint, id, 0, 0, '{}' from run`,
+/** Lets no append begin, and waits for those under way, however long they take. */
+const CLOSE_AT_LAST: Statement = {
+  name: 'maintain.close_at_last',
+  text: `select pg_advisory_xact_lock(${LOCKS.slot})`,
 };
 
 /** When the newest event of a closed slot arrived. No append is under way in it: `CLOSE` waited for them. */
@@ -112,16 +104,9 @@ const SEAL: Statement = {
     where s.id = (select min(id) from slot where youngest is null and id < (select max(id) from slot)) returning s.id`,
 };
 
-/** Closed slots whose keys nobody needs any more. */
-const KEYLESS: Statement = {
-  name: 'maintain.keyless',
-  text: `select s.id from slot s where s.youngest <= $1 and s.has_keys
-    and (select min(n.from_position) from slot n where n.id > s.id) <= $2 order by s.id limit 1`,
-};
-
 const EMPTY_SLOT: Statement = {
   name: 'maintain.empty_slot',
-  text: `select s.id from slot s where s.youngest is not null and not s.has_keys
+  text: `select s.id from slot s where s.youngest is not null
     and not exists (select from chunk c where c.slot = s.id) order by s.id limit 1`,
 };
 
@@ -193,6 +178,9 @@ export class LogMaintenance {
   /** When records are looked at next, and up to which number regulations were. */
   #recordsAt: Monotonic = Number.NEGATIVE_INFINITY;
   #endedTo = 0;
+  /** When a slot may be opened again, and the table of one dropped, by `performance.now`: what may hold up appends for a moment. */
+  #rotateAt = 0;
+  #dropAt = 0;
 
   constructor(dependencies: MaintenanceDependencies) {
     this.#dependencies = dependencies;
@@ -204,6 +192,7 @@ export class LogMaintenance {
     if (mark !== undefined)
       await database.write(async (write) => write.later(PUT_FACT, ['clocks', JSON.stringify(mark)]));
     const upkeep = { now, retention, idsSince: now - (retention.messageIds ?? dedupeWindow) };
+    if (await makeFilter(database, upkeep.idsSince)) return true;
     for (let limit = Number.POSITIVE_INFINITY; ; ) {
       try {
         return await database.write((write) => this.#slice(write, upkeep, limit));
@@ -221,16 +210,16 @@ export class LogMaintenance {
     const from = await retainedFrom(write);
     return (
       (await this.#rotate(write, upkeep)) ||
-      (await rotateKeys(write)) ||
-      (await convertNext(write)) ||
       (await write.rows(SEAL)).length > 0 ||
+      (await sealKeys(write)) ||
       // Before merging: a chunk that holds old and new events stays as long as the youngest of them.
       (await this.#dropOld(write, upkeep, { from, limit })) ||
       (await this.#merge(write, upkeep)) ||
       (await this.#dropForSpace(write, upkeep, { from, limit })) ||
       (await this.#dropIds(write, upkeep)) ||
       (await this.#dropRemnants(write, upkeep, upkeep.now - upkeep.retention.deadLetters)) ||
-      (await this.#dropSlot(write, upkeep, from)) ||
+      (await this.#passKeys(write, upkeep, from)) ||
+      (await dropSlot(write)) ||
       (await dropFailures(write, upkeep, from)) ||
       (await this.#dropRecords(write, upkeep))
     );
@@ -250,13 +239,12 @@ export class LogMaintenance {
     return hasMore;
   }
 
-  /** Opens a new slot when the open one is old enough. Its tables are made with locks that no append waits for. */
+  /** Opens the next slot of the log or of keys. An append that takes long makes the slot longer, and stops nobody: it is tried again later. */
   async #rotate(write: Transaction, { now }: Upkeep): Promise<boolean> {
-    const [open] = await write.rows<{ id: number; at: Monotonic | null }>(OPEN_SLOT);
-    if (open!.at === null || open!.at > now - SLOT_SPAN) return false;
-    await openSlot(write, open!.id + 1);
-    write.later(FORGET);
-    return true;
+    if (performance.now() < this.#rotateAt) return false;
+    const hasOpened = (await rotateLog(write, now)) ?? (await rotateKeys(write));
+    if (hasOpened === false) this.#rotateAt = performance.now() + BUSY_FOR;
+    return hasOpened ?? false;
   }
 
   /** Merges small neighbours of one slot: then they compress as well as batches do, and a search reads one row instead of hundreds. */
@@ -384,41 +372,41 @@ export class LogMaintenance {
     return true;
   }
 
-  /** Drops the keys of a slot when its events and their windows are over, and its table when its last chunk has gone. */
-  async #dropSlot(write: Transaction, { idsSince }: Upkeep, from: Position): Promise<boolean> {
-    const [keyless] = await write.rows<{ id: number }>(KEYLESS, [idsSince, from]);
-    if (keyless !== undefined) {
-      weigh(write, 0, -(await dropKeys(write, keyless.id)) * KEY_BYTES);
-      return true;
-    }
-    const [empty] = await write.rows<{ id: number }>(EMPTY_SLOT);
-    if (empty === undefined) return false;
-    await write.text(`set local lock_timeout = '1s'; drop table chunk_${empty.id}`);
-    write.later(NO_SLOT, [empty.id]);
-    return true;
+  /** See `passKeys`. A table that has to wait is tried again later. */
+  async #passKeys(write: Transaction, { idsSince }: Upkeep, from: Position): Promise<boolean> {
+    if (performance.now() < this.#dropAt) return false;
+    const passed = await passKeys(write, { idsSince, from });
+    if (passed === undefined) return false;
+    if (passed.bytes !== 0) weigh(write, 0, passed.bytes);
+    if (passed.hasTable) this.#dropAt = performance.now() + BUSY_FOR;
+    return !passed.hasTable;
   }
 }
 
-/** Opens a new run of keys when the open one is full. */
-async function rotateKeys(write: Transaction): Promise<boolean> {
-  const [run] = await write.rows<{ slot: number; n: number }>(RUN);
-  if (run!.n < RUN_KEYS) return false;
-  await write.rows(CLOSE);
-  openRun(write, run!.slot);
+/** Opens a new slot when the open one is old enough. False when an append takes long, undefined when there is nothing to do. */
+async function rotateLog(write: Transaction, now: Monotonic): Promise<boolean | undefined> {
+  const [open] = await write.rows<OpenSlotRow>(OPEN_SLOT);
+  if (open!.at === null || open!.at > now - SLOT_SPAN) return undefined;
+  await makeNext(write, open!);
+  const [closed] = await write.rows<{ isClosed: boolean }>(CLOSE);
+  if (!closed!.isClosed) return false;
+  write.later(OPEN, [open!.id + 1]);
+  write.later(FORGET);
   return true;
 }
 
-/** Makes the tables of a slot, with locks that no append waits for, and opens it. */
-async function openSlot(write: Transaction, slot: number): Promise<void> {
-  await write.text(partitionOf(slot));
-  await write.rows(CLOSE);
-  write.later(OPEN, [slot]);
-  openRun(write, slot);
+/** Makes the table of the next slot, with locks that no append waits for. */
+async function makeNext(write: Transaction, { id, hasNext }: OpenSlotRow): Promise<void> {
+  if (!hasNext) await write.text(partitionOf(id + 1));
 }
 
-function openRun(write: Transaction, slot: number): void {
-  write.later(CLOSE_KEYS);
-  write.later(OPEN_RUN, [slot, randomInt(2 ** 48 - 1)]);
+/** Drops the table of a slot whose last chunk has gone. */
+async function dropSlot(write: Transaction): Promise<boolean> {
+  const [empty] = await write.rows<{ id: number }>(EMPTY_SLOT);
+  if (empty === undefined) return false;
+  await write.text(`set local lock_timeout = '1s'; drop table chunk_${empty.id}`);
+  write.later(NO_SLOT, [empty.id]);
+  return true;
 }
 
 /**
@@ -430,7 +418,10 @@ export async function scrubLog(database: Database): Promise<void> {
     await write.rows(ALONE);
     const erased = await write.rows<{ slot: number; erasures: number }>(ERASED_SLOTS);
     const [open] = await write.rows<{ id: number }>(OPEN_SLOT);
-    if (erased.some(({ slot }) => slot === open!.id)) await openSlot(write, open!.id + 1);
+    if (!erased.some(({ slot }) => slot === open!.id)) return erased;
+    await write.text(partitionOf(open!.id + 1));
+    await write.rows(CLOSE_AT_LAST);
+    write.later(OPEN, [open!.id + 1]);
     return erased;
   });
   await rewriteTables(database, [

@@ -12,18 +12,20 @@ import {
 } from '../../encoding/plans.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 
-const PUT: Statement = {
-  name: 'plan.put',
-  text: 'insert into plan(document) values ($1) on conflict (document) do update set document = excluded.document returning id',
+/** Documents are found by their digest: those of a thousand destinations are longer than an entry of an index may be. */
+function putStatement(table: string): string {
+  return `insert into ${table}(digest, document) values (sha256(convert_to($1, 'UTF8')), $1)
+    on conflict (digest) do update set document = excluded.document returning id`;
+}
+
+const PUT: Statement = { name: 'plan.put', text: putStatement('delivery_plan') };
+
+const GET: Statement = {
+  name: 'plan.get',
+  text: 'select id, document from delivery_plan where id = any($1::int[])',
 };
 
-const GET: Statement = { name: 'plan.get', text: 'select id, document from plan where id = any($1::int[])' };
-
-const PUT_SET: Statement = {
-  name: 'skip_set.put',
-  text: `insert into skip_set(digest, document) values (sha256(convert_to($1, 'UTF8')), $1)
-    on conflict (digest) do update set document = excluded.document returning id`,
-};
+const PUT_SET: Statement = { name: 'skip_set.put', text: putStatement('skip_set') };
 
 const GET_SETS: Statement = {
   name: 'skip_set.get',

@@ -13,10 +13,9 @@ import { eventLine, messageIdOf, REMNANT } from '../../encoding/chunk-lines.ts';
 import { ANONYMOUS_NAMESPACE, type KeyHash, USER_NAMESPACE } from '../../encoding/hashes.ts';
 import { needlesOf, Owners, SharedIdSearch, unmarkWithout } from '../../encoding/line-search.ts';
 import type { Statement, Transaction } from '../database.ts';
-import { arrayOf } from './append.ts';
 import type { ChunkTable, StoredChunk, StoredFacts } from './chunk-table.ts';
 import { Horizon } from './horizon.ts';
-import { convertedRuns, findInPages } from './key-pages.ts';
+import { findEverywhere } from './key-slots.ts';
 
 /** Facts of chunks read in one slice. */
 const SLICE_FACTS = 1000;
@@ -27,13 +26,6 @@ const SLICE_EVENTS = 4000;
 const SOURCES: Statement = {
   name: 'search.sources',
   text: `select distinct id from ledger where scope = 'source'`,
-};
-
-/** In runs whose keys are not in pages yet. */
-const LOGGED_KEYS: Statement = {
-  name: 'search.logged_keys',
-  text: `select k.first + w.nr - 1 as position from key_log k, unnest(k.hashes) with ordinality w(hash, nr)
-    where k.hashes && $1::bigint[] and w.hash = any($1::bigint[])`,
 };
 
 type TimeRange = Extract<LogQuery, { from: Monotonic }>;
@@ -126,15 +118,9 @@ export class EventSearch {
   /** The events of all sources with this messageId, the newest first. A damaged one cannot be compared: its hash counts. */
   async #byMessageId(read: Transaction, id: string, below: Position): Promise<Position[]> {
     const sources = await read.rows<{ id: number }>(SOURCES);
-    const words = new Uint32Array(2);
-    const hashes = sources.map((source) => {
-      this.#hash(source.id, id, words, 0);
-      return BigInt.asIntN(64, (BigInt(words[0]!) << 32n) | BigInt(words[1]!));
-    });
-    // In this order: a run that is converted meanwhile is found twice, and not missed.
-    const logged = await read.rows<{ position: Position }>(LOGGED_KEYS, [arrayOf(hashes)]);
-    const paged = await findInPages(read, hashes.map(String), await convertedRuns(read));
-    const found = new Set([...logged, ...paged].map(({ position }) => position));
+    const words = new Uint32Array(sources.length * 2);
+    for (const [nth, source] of sources.entries()) this.#hash(source.id, id, words, nth * 2);
+    const found = new Set(await findEverywhere(read, words));
     const positions = [...found].filter((position) => position < below).sort((a, b) => b - a);
     const chunks = await this.#chunks.holding(read, positions);
     const damaged = new Set(

@@ -1,3 +1,5 @@
+import { endianness } from 'node:os';
+
 /** Words of 32 bits in a block: half a cache line, so that a lookup waits for memory once. */
 const BLOCK_WORDS = 8;
 
@@ -11,11 +13,6 @@ const SALTS = Int32Array.of(
 
 /** Two words for each of the keys whose blocks are read ahead at once. */
 const READ_AHEAD_WORDS = 512;
-
-/** Bytes of a filter for so many keys. */
-export function filterBytesFor(keys: number): number {
-  return blocksFor(keys) * BLOCK_WORDS * 4;
-}
 
 function blocksFor(keys: number): number {
   return Math.max(1, Math.ceil((keys * BITS_PER_KEY) / (BLOCK_WORDS * 32)));
@@ -31,9 +28,22 @@ export class SplitBlockFilter {
   /** Of reads whose result means nothing, so that they are not optimized away. */
   #seen = 0;
 
-  constructor(keys: number) {
-    this.#blocks = blocksFor(keys);
-    this.#words = new Int32Array(this.#blocks * BLOCK_WORDS);
+  /** An empty filter for so many keys, or one with these words. */
+  constructor(from: number | Int32Array) {
+    this.#words = typeof from === 'number' ? new Int32Array(blocksFor(from) * BLOCK_WORDS) : from;
+    this.#blocks = this.#words.length / BLOCK_WORDS;
+  }
+
+  /** The filter whose bytes these are. Keeps them. */
+  static of(bytes: Buffer): SplitBlockFilter {
+    return new SplitBlockFilter(
+      new Int32Array(littleEndian(bytes).buffer, bytes.byteOffset, bytes.length / 4),
+    );
+  }
+
+  /** Its words in the order of bytes that all machines store. */
+  toBytes(): Buffer {
+    return littleEndian(Buffer.from(this.#words.slice().buffer));
   }
 
   get bytes(): number {
@@ -87,4 +97,9 @@ export class SplitBlockFilter {
 
 function bitOf(low: number, salt: number): number {
   return 1 << (Math.imul(low, salt) >>> 27);
+}
+
+/** Turns words of this machine into little-endian ones, or back. */
+function littleEndian(bytes: Buffer): Buffer {
+  return endianness() === 'LE' ? bytes : bytes.swap32();
 }

@@ -1,55 +1,39 @@
-import { randomInt } from 'node:crypto';
-import type { Position } from '../../../model/event.ts';
-import type { Monotonic } from '../../../model/time.ts';
 import type { EventChunk, EventRow } from '../../../ports/installation.ts';
 import { REMNANT } from '../../encoding/chunk-lines.ts';
 import type { Statement, Transaction } from '../database.ts';
-import { arrayOf, hashesOf, KEY_BYTES } from '../log/append.ts';
+import { keyTableOf, partitionOf } from '../formats.ts';
+import { storeMoreKeys } from '../log/append.ts';
 import { putChunk, putUnreadable } from '../log/chunk-table.ts';
-import { convert } from '../log/key-pages.ts';
-import { OPEN_SLOT, RUN_KEYS, SLOT_SPAN, storedIn, weigh } from '../log/maintenance.ts';
-import { partitionOf } from '../schema.ts';
+import { findKeys } from '../log/key-slots.ts';
+import { KEY_BYTES } from '../log/key-upkeep.ts';
+import { OPEN_SLOT, type OpenSlotRow, SLOT_SPAN, storedIn, weigh } from '../log/maintenance.ts';
 
 const OPEN: Statement = {
   name: 'migration.open_slot',
   text: 'insert into slot(id, from_position) values ($1::int, $2::bigint)',
 };
 
-const LAST_RUN: Statement = {
-  name: 'migration.last_run',
-  text: 'select id, from_position as "from" from key_run order by id desc limit 1',
+const LAST_KEYS: Statement = { name: 'migration.last_keys', text: 'select max(id) as id from key_slot' };
+
+const OPEN_KEYS: Statement = {
+  name: 'migration.open_keys',
+  text: 'insert into key_slot(id, from_position, tag) values ($1::int, $2::bigint, (random() * 2 ^ 48)::bigint)',
 };
 
-const OPEN_RUN: Statement = {
-  name: 'migration.open_run',
-  text: 'insert into key_run(id, slot, from_position) values ($1::int, $2::int, $3::bigint)',
-};
-
-/** `$1` tag, `$2` run, `$3` first position, `$4` hashes. */
-const PUT_KEYS: Statement = {
-  name: 'migration.put_keys',
-  text: `insert into key_log(seq, tag, run, process, first, hashes) values (nextval('key_seq'), $1, $2, 0, $3, $4::bigint[])`,
-};
-
-/** Writes chunks with their keys, inside the transaction of a page. Slots and runs are as long as those that appends fill. */
+/** Writes chunks with their keys, inside the transaction of a page. Slots are as long as those that appends fill, also for keys. */
 export async function writeEvents(write: Transaction, rows: readonly EventRow[]): Promise<void> {
-  const [open] = await write.rows<{ id: number; at: Monotonic | null }>(OPEN_SLOT);
-  const [last] = await write.rows<{ id: number; from: Position }>(LAST_RUN);
+  const [open] = await write.rows<OpenSlotRow>(OPEN_SLOT);
+  const [last] = await write.rows<{ id: number }>(LAST_KEYS);
   let [slot, slotAt] = [open!.id, open!.at];
-  let run = last!;
+  let keySlot = last!.id;
   let [events, bytes] = [0, 0];
   for (const row of rows) {
     const at = row.kind === 'events' ? row.times[0]! : row.at;
-    const isOld = slotAt !== null && at > slotAt + SLOT_SPAN;
-    if (isOld) {
-      await write.text(partitionOf(++slot));
+    if (slotAt !== null && at > slotAt + SLOT_SPAN) {
+      await write.text(`${partitionOf(++slot)}; ${keyTableOf(++keySlot)}`);
       write.later(OPEN, [slot, row.first]);
+      write.later(OPEN_KEYS, [keySlot, row.first]);
       slotAt = at;
-    }
-    if (isOld || row.first - run.from >= RUN_KEYS) {
-      convert(write, run.id);
-      run = { id: run.id + 1, from: row.first };
-      write.later(OPEN_RUN, [run.id, slot, run.from]);
     }
     slotAt ??= at;
     if (row.kind === 'unreadable') {
@@ -58,15 +42,25 @@ export async function writeEvents(write: Transaction, rows: readonly EventRow[])
       continue;
     }
     const { first, stage, ...chunk } = row;
-    bytes += putChunk(write, { slot, first, stage }, chunk) + putKeys(write, run.id, row) * KEY_BYTES;
+    bytes +=
+      putChunk(write, { slot, first, stage }, chunk) + (await putKeys(write, keySlot, row)) * KEY_BYTES;
     if (stage < REMNANT) events += storedIn(row);
   }
   weigh(write, events, bytes);
 }
 
 /** Returns the number of keys. Zeros stand for events that are gone. */
-function putKeys(write: Transaction, run: number, { first, keys }: EventChunk): number {
-  const hashes = hashesOf(keys);
-  write.later(PUT_KEYS, [randomInt(2 ** 48 - 1), run, first, arrayOf(hashes)]);
-  return hashes.reduce((n, hash) => (hash === 0n ? n : n + 1), 0);
+async function putKeys(write: Transaction, slot: number, { first, keys }: EventChunk): Promise<number> {
+  const there = Array.from({ length: keys.length / 2 }, (_, index) => index).filter(
+    (index) => (keys[index * 2]! | keys[index * 2 + 1]!) !== 0,
+  );
+  const places = Float64Array.from({ length: keys.length / 2 }, (_, index) => first + index);
+  const next = new Map<number, number>();
+  for (let indexes = there; ; ) {
+    indexes = await storeMoreKeys(write, slot, { keys, indexes, next, places });
+    if (indexes.length === 0) return there.length;
+    const asked = indexes.map((index) => ({ slot, index }));
+    for (const { index, nth } of await findKeys(write, keys, asked))
+      next.set(index, Math.max(next.get(index) ?? 0, nth + 1));
+  }
 }

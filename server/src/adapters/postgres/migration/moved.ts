@@ -1,6 +1,6 @@
 import { StorageError } from '../../../ports/event-log.ts';
 import type { Database, Statement } from '../database.ts';
-import { LOCKS } from '../schema.ts';
+import { LOCKS } from '../locks.ts';
 import type { MigrationRecord } from './record.ts';
 
 /** The fact that holds the record of the migration into this database. */

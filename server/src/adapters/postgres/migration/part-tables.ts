@@ -72,7 +72,7 @@ const TABLES: { readonly [Part in TablePart]: PartTable } = {
     large: 'document',
   },
   plans: {
-    from: 'plan',
+    from: 'delivery_plan',
     key: NUMBER('id'),
     columns: { id: ['id', 'int'], document: ['document', 'text'] },
     large: 'document',
@@ -241,6 +241,7 @@ const ADDED: Readonly<
   Partial<Record<TablePart, readonly (readonly [column: string, expression: string])[]>>
 > = {
   skipSets: [['digest', `sha256(convert_to(document, 'UTF8'))`]],
+  plans: [['digest', `sha256(convert_to(document, 'UTF8'))`]],
   ledger: [['process', '0']],
 };
 

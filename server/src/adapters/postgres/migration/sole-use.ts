@@ -1,6 +1,6 @@
 import { StorageError } from '../../../ports/event-log.ts';
 import type { Database } from '../database.ts';
-import { LOCKS } from '../schema.ts';
+import { LOCKS } from '../locks.ts';
 
 /** Longer than any migration, and as long as a timer can be. */
 const FOR_EVER = 2 ** 31 - 1;

@@ -43,17 +43,17 @@ const PUT_CURSOR: Statement = {
   text: `update profile_cursor set position = $1, clock = $2, next_profile = $3, next_outbox = $4, commits = 1`,
 };
 
-/** Reads the tables from end to end, which takes a minute for some hundred million keys. */
+/** Reads the tables of keys from end to end, which takes a minute for some hundred million of them. */
 const COUNT_KEYS = `begin; set local enable_seqscan = on;
-  select (select coalesce(sum(cardinality(hashes)), 0) from key_page)
-    + (select count(*) from key_log k, unnest(k.hashes) w(hash) where w.hash <> 0) as n; commit`;
+  select (select coalesce(sum(cardinality(hashes)), 0) from key_page) + sum(n) as n from (
+    select count_keys(id) as n from key_slot where not is_paged) counted; commit`;
 const COUNT_WITHIN = 3_600_000;
 
 /** Numbers go on behind those that were given. */
 const SEQUENCES = [
   'record',
   'audit',
-  'plan',
+  'delivery_plan',
   'skip_set',
   'endpoint',
   'accepted_attempt',

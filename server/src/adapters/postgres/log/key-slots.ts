@@ -13,14 +13,14 @@ const LIST: Statement = {
 
 const FIND: Statement = { name: 'key_slot.find', text: 'select * from find_keys($1::int[], $2::bigint[])' };
 
+/** Parts that are read at once: a megabyte, which is garbage afterwards. */
+const SLICE_PARTS = 4;
+
 /** As text: `pg` would read bytes as hexadecimal digits, half as long again. */
 const PARTS: Statement = {
   name: 'key_filter.parts',
-  text: `select encode(words, 'base64') as words from key_filter where slot = $1 and part >= $2 and part < $2 + 16 order by part`,
+  text: `select encode(words, 'base64') as words from key_filter where slot = $1 and part >= $2 order by part limit ${SLICE_PARTS}`,
 };
-
-/** Parts that are read at once. */
-const SLICE_PARTS = 16;
 
 /** How often a node asks for filters that are missing. Until it has them the database is asked about more keys. */
 const LOOK_EVERY: Duration = SECOND;

@@ -81,6 +81,32 @@ describe.skipIf(!HAS_POSTGRES)('two processes on one database', () => {
     });
   }
 
+  it('take an event for 800 destinations, and calls of others beside it', async () => {
+    const names = Array.from({ length: 800 }, (_, nth) => `destination-${nth}`);
+    const destination = (name: string) =>
+      `  - { name: ${name}, type: webhooks, sources: [many], settings: { endpoints: [{ url: '${receiver.url}/${name}' }] } }`;
+    place.remove();
+    place = makePlace(`egress: { allow: [127.0.0.0/8] }
+sources: [{ name: website, writeKeys: [wk] }, { name: many, writeKeys: [wk_many] }]
+destinations:
+${names.map(destination).join('\n')}
+`);
+    const [a, b] = [await start('a'), await start('b')];
+    const toMany = (node: Program) =>
+      fetch(`${node.url}/v1/track`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${btoa('wk_many:')}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ userId: 'u', event: 'E' }),
+      });
+    const answers = await Promise.all([
+      ...[a, b].map(async (node) => (await toMany(node)).status === 200),
+      ...[a, b].map(async (node, nth) => (await send(node, `beside-${nth}`, 5)).length === 5),
+    ]);
+    expect(answers).toEqual([true, true, true, true]);
+    await until('every destination has both events', () => receiver.arrivals.length === 2 * names.length);
+    expect(new Set(receiver.arrivals.map(({ path }) => path)).size).toBe(names.length);
+  });
+
   it('take calls, deliver each event once, and show each other', async () => {
     const [a, b] = [await start('a'), await start('b')];
     const sent = (await Promise.all([a, b].map((one, nth) => send(one, `n${nth}`, 200)))).flat();

@@ -27,6 +27,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [/^(26000|42P05)$/, SHARED_SESSIONS],
   [/^42P07$/, 'it holds tables that Millrace did not write: make a database for Millrace alone'],
+  [/^MR003$/, 'its tables are for that version alone'],
   [/^(08|57P)/, 'it is stopping or starting: wait, or look after the server'],
   [/^(XX|58)/, 'the server reports damage or a failing disk: see its log'],
 ];

@@ -311,7 +311,9 @@ describe('the check of the ledger', () => {
   it('is loud at every check while a delivery is lost, and says once that it is found again', async () => {
     await watched.store.log.append(call());
     await watched.store.log.append(call());
-    watched.sql(`insert into ledger(scope, id, name, value) values ('destination', ${CRM}, 'owed', 1)`);
+    watched.sql(
+      `insert into ledger(scope, id, name, value) values ('destination', ${CRM}, 'owed', 1) on conflict do update set value = value + excluded.value`,
+    );
     const alarm = {
       level: 'error',
       event: 'ledger.unbalanced',
@@ -339,7 +341,9 @@ describe('the check of the ledger', () => {
     await watched.store.log.append(call());
     await watched.start();
     watched.sql('delete from pending');
-    watched.sql(`insert into ledger(scope, id, name, value) values ('source', 1, 'received', 3)`);
+    watched.sql(
+      `insert into ledger(scope, id, name, value) values ('source', 1, 'received', 3) on conflict do update set value = value + excluded.value`,
+    );
     expect(await watched.aMinuteLater()).toMatchObject([
       {
         event: 'ledger.unbalanced',
@@ -395,7 +399,9 @@ describe('the check of the ledger', () => {
   });
 
   it('goes on when the ledger cannot be read, and draws no conclusion from that', async () => {
-    watched.sql(`insert into ledger(scope, id, name, value) values ('destination', ${CRM}, 'owed', 1)`);
+    watched.sql(
+      `insert into ledger(scope, id, name, value) values ('destination', ${CRM}, 'owed', 1) on conflict do update set value = value + excluded.value`,
+    );
     expect(await watched.start()).toMatchObject([{ event: 'ledger.unbalanced' }]);
     await watched.store.stop();
     expect(await watched.aMinuteLater()).toMatchObject([{ level: 'warn', event: 'ledger.not_checked' }]);
@@ -425,7 +431,9 @@ describe('the overview', () => {
     const shown = async () => (await watched.reports.overview()).lanes['crm']?.state;
     expect(await shown()).toBe('never_asked');
     for (const name of ['owed', 'delivered'])
-      watched.sql(`insert into ledger(scope, id, name, value) values ('destination', ${CRM}, '${name}', 1)`);
+      watched.sql(
+        `insert into ledger(scope, id, name, value) values ('destination', ${CRM}, '${name}', 1) on conflict do update set value = value + excluded.value`,
+      );
     expect(await shown()).toBe('healthy');
     await watched.close();
   });

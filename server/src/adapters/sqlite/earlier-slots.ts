@@ -5,8 +5,8 @@ import { readVarint } from '../encoding/pending-set.ts';
 import { ledgerCommits } from './ledger-table.ts';
 
 /**
- * What files of formats 7 to 9 hold beside their tables: the latest counters in slots of `ledger_tail`, and from format 8 on the latest
- * small transactions in slots of `redo`, to be carried out later. The step to format 10 empties both, and nothing else knows of them.
+ * Reads the slots that files of formats 7 to 9 have beside their tables: `ledger_tail` has the latest counters, and from format 8 on `redo` has
+ * the latest small transactions, to be carried out later. The step to format 10 empties both, and nothing else knows of them.
  * docs/decisions/0057-plain-commits.md
  *
  * A slot begins with its number in 6 bytes, which also stands in its row. It is void unless its number is above that of the last

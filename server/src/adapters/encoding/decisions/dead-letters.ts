@@ -5,7 +5,7 @@ import type { LedgerCount } from '../ledger.ts';
 import { decodeSet, encodeSet, positionsBetween, summaryOf } from '../pending-set.ts';
 
 /**
- * What both stores decide about dead letters: which positions of a row a query means, where a page ends, what a redelivery or an erasure
+ * Decisions of both stores about dead letters: which positions of a row a query means, where a page ends, what a redelivery or an erasure
  * leaves of a row. The stores read the rows, the newest first, and write what is decided here.
  */
 
@@ -93,14 +93,14 @@ export class WantedPositions {
     return this.#byDestination === undefined;
   }
 
-  /** Whether a row may hold any of them. Those of other rows need not be read. */
+  /** Whether a row may hold any of them. The sets of other rows need not be read. */
   mayBeIn({ destination, first, last }: DeadLetterHeader): boolean {
     if (this.#byDestination === undefined) return true;
     const some = this.#byDestination.get(destination);
     return some?.sorted.some((one) => one >= first && one <= last) ?? false;
   }
 
-  /** Those in a row, ascending. */
+  /** The wanted positions of a row, ascending. */
   in({ destination }: DeadLetterHeader, { encoded }: DeadLetterContent): Position[] {
     const some = this.#byDestination?.get(destination)?.set;
     const all = decodeSet(encoded).map(({ position }) => position);
@@ -138,7 +138,7 @@ export class DeadLetterPages {
   }
 }
 
-/** A row of which something is left. */
+/** A row that still has deliveries, with its new contents. */
 export interface RewrittenDeadLetters {
   readonly id: number;
   readonly destination: number;
@@ -155,7 +155,7 @@ export interface RequeuedSet {
   readonly positions: readonly Position[];
 }
 
-/** What becomes of rows when deliveries are taken out of them. */
+/** Changes of rows that deliveries are taken out of. */
 export class TakenDeadLetters {
   /** Ids of rows of which nothing is left. */
   readonly deleted: number[] = [];

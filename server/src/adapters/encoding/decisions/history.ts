@@ -18,7 +18,7 @@ export interface DeliveryTraces {
 }
 
 /**
- * The history of an event, from its plan and from what is left of its deliveries. No row says that a delivery was delivered: it was owed, and
+ * Puts the history of an event together from its plan and the rows about its deliveries. No row says that a delivery was delivered: it was owed, and
  * is neither pending nor dead. The plan of a damaged event is empty; destinations that left a trace of it are still found.
  */
 export function historyOf({ owed, skipped }: StoredPlan, traces: DeliveryTraces): EventHistory {

@@ -13,7 +13,7 @@ import {
 } from '../pending-set.ts';
 import type { DeadDeliveries } from '../results.ts';
 
-/** What both stores decide about rows of table "pending". The stores read the rows and write what is decided here. */
+/** Decisions of both stores about rows of table "pending". The stores read the rows and write what is decided here. */
 
 /** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
 export const PARKED_MAX = 20_000;
@@ -58,22 +58,22 @@ export function setOf({ destination, refs, n, first, last, tried }: PendingRow):
   return encodePositions(Array.from({ length: n }, (_, index) => first + index));
 }
 
-/** What is counted for a row whose set cannot be read: it goes, so that those behind it are delivered. Only the number of its deliveries is known. */
+/** The count for a row whose set cannot be read. The row goes, so that those behind it are delivered; only the number of its deliveries is known. */
 export function lostWith({ destination, n }: PendingRow): LedgerCount {
   return { scope: 'destination', id: destination, name: 'dead:event_damaged', n };
 }
 
-/** What becomes of a row when deliveries are taken out of it. */
+/** The outcome of taking deliveries out of a row. */
 export interface TakenFromRow {
-  /** What stays, in its order; the row is deleted where nothing does. */
+  /** The deliveries that stay, in their order; without any the row is deleted. */
   readonly left: readonly Delivery[];
   /** See `PendingRow.since`. */
   readonly since: Time;
-  /** What was taken out; absent where nothing was. */
+  /** The deliveries that were taken out; absent where none was. */
   readonly taken?: DeadDeliveries;
 }
 
-/** Takes out what is meant; undefined where the row holds none of it, or cannot be read. */
+/** Takes these deliveries out; undefined where the row holds none of them, or cannot be read. */
 export function takeFrom(
   row: PendingRow,
   isTaken: (delivery: Delivery) => boolean,

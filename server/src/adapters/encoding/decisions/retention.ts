@@ -3,7 +3,7 @@ import type { Monotonic } from '../../../model/time.ts';
 import type { Chunk, ChunkEvents } from '../chunk-codec.ts';
 import { IDS_ONLY, REMNANT, reduceToIds } from '../chunk-lines.ts';
 
-/** What is kept of a chunk past its retention, and its stage. */
+/** The part of a chunk that is kept past its retention, and its stage. */
 export interface Remnant {
   readonly events: ChunkEvents;
   readonly stage: number;

@@ -101,13 +101,13 @@ export class KeySlots {
   ): Promise<AskedKey[]> {
     const last = this.#slots.at(-1);
     if (last?.id !== open.id || last.tag !== open.tag) this.#know(await read.rows<KeySlot>(LIST));
+    const all = Array.from({ length: keys.length / 2 - first }, (_, nth) => first + nth);
     const asked: AskedKey[] = [];
     for (const { id, youngest } of this.#slots) {
       if (id >= open.id || (youngest !== null && youngest <= since)) continue;
       const filter = this.#filters.get(id)?.filter;
       if (filter === undefined) this.#lookSoon();
-      for (let index = first, at = first * 2; at < keys.length; index++, at += 2)
-        if (filter?.mayHave(keys[at]!, keys[at + 1]!) ?? true) asked.push({ slot: id, index });
+      for (const index of filter?.among(keys, first) ?? all) asked.push({ slot: id, index });
     }
     return asked;
   }

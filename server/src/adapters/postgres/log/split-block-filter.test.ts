@@ -28,6 +28,18 @@ describe.each([1, 100, 50_000])('a filter that is full with %d keys', (keys) => 
         expect.fail(`${n} differs`);
   });
 
+  it('finds those that it knows among others', () => {
+    const mixed = Uint32Array.from({ length: 4 * keys }, (_, at) => {
+      const n = (at >>> 2) + (at % 4 < 2 ? 1 : 1_000_001);
+      return at % 2 === 0 ? highOf(n) : lowOf(n);
+    });
+    const one = (index: number) => filter.mayHave(mixed[index * 2]!, mixed[index * 2 + 1]!);
+    const expected = Array.from({ length: 2 * keys }, (_, index) => index).filter(one);
+    expect(filter.among(mixed, 0)).toEqual(expected);
+    expect(filter.among(mixed, 1)).toEqual(expected.slice(1));
+    expect(expected.length).toBeGreaterThanOrEqual(keys);
+  });
+
   it('knows hardly another key', () => {
     let wrong = 0;
     for (let n = 1_000_000; n < 1_200_000; n++) if (filter.mayHave(highOf(n), lowOf(n))) wrong++;

@@ -74,6 +74,17 @@ export class SplitBlockFilter {
     words[block + 7]! |= bitOf(low, 0x5c6bfb31);
   }
 
+  /** The indexes of keys that may have been added, among those from the index `first` on. */
+  among(keys: Uint32Array, first: number): number[] {
+    const found: number[] = [];
+    for (let from = first * 2; from < keys.length; from += READ_AHEAD_WORDS) {
+      const to = Math.min(from + READ_AHEAD_WORDS, keys.length);
+      this.#readAhead(keys.subarray(from, to));
+      for (let at = from; at < to; at += 2) if (this.mayHave(keys[at]!, keys[at + 1]!)) found.push(at / 2);
+    }
+    return found;
+  }
+
   mayHave(high: number, low: number): boolean {
     const block = this.#blockOf(high);
     for (let word = 0; word < BLOCK_WORDS; word++)

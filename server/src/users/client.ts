@@ -22,13 +22,16 @@ const WAKE_PAUSE: Duration = 200;
 const FIRST_RESTART: Duration = 1000;
 const LAST_RESTART: Duration = 60_000;
 
-/** Clients call as long as the last commit of calls is not longer ago. */
+/** Clients count as calling for this long after the last commit of calls. */
 const CALLS_PAUSE: Duration = SECOND;
 
 /** Pause between two looks at the main thread while it is busy. */
 const LOOK_PAUSE: Duration = 250;
 
-/** From this share of the time on calls and deliveries keep the main thread busy, until two looks in a row have found less. */
+/**
+ * Calls and deliveries count as busy from this share of the main thread's time on, until two looks in a row
+ * find less.
+ */
 const BUSY_SHARE = 0.7;
 const LOOKS_UNTIL_FREE = 2;
 
@@ -40,11 +43,11 @@ const LIVE_LAG: Duration = 1000;
 export interface UsersClientDependencies {
   /** `auto`: the thread starts with the first computation, or when profiles are asked for. */
   readonly profiles: 'off' | 'auto' | 'on';
-  /** What every start of the thread is given, as it is then. */
+  /** Options of the thread, read anew at each of its starts. */
   readonly options: () => Omit<UsersThreadOptions, 'settings' | 'isPaused'>;
   /** Whether there is a file of profiles already. */
   readonly hasFile: () => boolean;
-  /** Several processes share the profiles, and one of them applies the log to them. */
+  /** True where several processes share the profiles; one of them applies the log to them. */
   readonly isShared?: boolean;
   /** The share of the time since the last question in which the main thread had something to do, from 0 to 1. */
   readonly busyShare: () => number;
@@ -52,7 +55,10 @@ export interface UsersClientDependencies {
   readonly logger: Logger;
 }
 
-/** Whether calls and deliveries keep the main thread busy. A short pause of theirs does not make it free. */
+/**
+ * Tells whether calls and deliveries keep the main thread busy. A short pause of theirs does not make it
+ * free.
+ */
 export class BusyDetector {
   #looksFree = LOOKS_UNTIL_FREE;
 
@@ -97,7 +103,7 @@ export class UsersClient implements Users {
     this.#isLeading = dependencies.isShared !== true;
   }
 
-  /** What one of several nodes does. */
+  /** The job of the one node that applies the log, for `nodes/single-jobs.ts`. */
   readonly leadership = {
     start: (): Promise<void> => this.#lead(true),
     stop: (): Promise<void> => this.#lead(false),
@@ -148,7 +154,7 @@ export class UsersClient implements Users {
     this.committed();
   };
 
-  /** Whether clients call now. */
+  /** Tells whether clients call now. */
   readonly hasCalls = (): boolean => this.#dependencies.clock.monotonic() - this.#callsAt <= CALLS_PAUSE;
 
   /** Call after every other commit of events. */
@@ -215,7 +221,7 @@ export class UsersClient implements Users {
     if (this.#thread !== undefined) return this.#thread.call('erase', userIds, anonymousIds);
     const { hasFile } = this.#dependencies;
     if (!hasFile() || this.#isStopped) return 0;
-    // Profiles are off, and what was kept of a user goes all the same.
+    // Profiles are off; what was stored of a user is erased all the same.
     const thread = this.#makeThread(true);
     try {
       return await thread.call('erase', userIds, anonymousIds);
@@ -249,7 +255,10 @@ export class UsersClient implements Users {
     return this.#demanded().call('foreseeSplit', ids);
   }
 
-  /** Another node that keeps the profiles does it by itself, as soon as it has the settings. */
+  /**
+   * Does nothing for a node that does not keep the profiles: the one that does applies splits as soon as it
+   * has the settings.
+   */
   async applySplits() {
     if (this.#isLeading) await this.#demanded().call('applySplits');
   }
@@ -289,7 +298,7 @@ export class UsersClient implements Users {
     };
   };
 
-  /** Why profiles are not kept up, or what of them cannot be read; empty while all is well. */
+  /** Reasons why profiles are not kept up, or cannot be read in part; empty while all is well. */
   readonly degraded = (): readonly string[] => {
     const failure = this.#failure ?? this.#progress?.failure;
     const { damaged = 0, failed = [], counts = NO_COUNTS } = this.#progress ?? {};

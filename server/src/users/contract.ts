@@ -13,9 +13,9 @@ export interface IdentitySettings {
   readonly externalIds: readonly string[];
   /** Ids that identify no one, such as `unknown`. The empty text and texts of zeros identify no one in any case. */
   readonly blocked: readonly string[];
-  /** Ids that one profile may have, by kind. UserIds do not count. */
+  /** Most ids of one profile, by kind. UserIds do not count. */
   readonly limits: IdentityLimits;
-  /** Whether an alias of a server source makes two users one, or is refused. */
+  /** `join`: an alias of a server source makes two users one. `refuse`: it does not. */
   readonly alias: 'join' | 'refuse';
 }
 
@@ -42,17 +42,20 @@ export interface ProfilesPlace {
   readonly database?: { readonly url: string; readonly process: number; readonly installation: string };
 }
 
-/** What operators have set, as far as it concerns profiles. */
+/** Settings of operators that concern profiles. */
 export interface UsersSettings {
   readonly computations: readonly Computation[];
   readonly identities: IdentitySettings;
-  /** Ids of the sources whose calls may join users. Those of any other, also of one that was removed, join anonymous ids to a user alone. */
+  /**
+   * Ids of the sources whose calls may join users. Calls of all other sources, also of removed ones, only
+   * join anonymous ids to a user.
+   */
   readonly serverSources: readonly number[];
   /** The highest id of a source so far. Another node may have stored events of a newer one, whose trust is not known here yet. Absent: all are known. */
   readonly newestSource?: number;
   /** Names of the destinations that hear of computations: enabled, and with a filter that lets their events through. */
   readonly hearing: readonly string[];
-  /** Names of all destinations. Absent: each that a computation has ever named is still there. */
+  /** Names of all destinations. Absent: every destination that a computation has ever named still exists. */
   readonly destinations?: readonly string[];
   readonly retention: ProfileRetention;
   /** Keys of ids that are never ids of one profile. */
@@ -63,18 +66,27 @@ export interface UsersSettings {
 
 /** How long profiles stay, and how much they may take. */
 export interface ProfileRetention {
-  /** After the newest event of a profile without a userId, and of one with; absent: for ever. */
+  /**
+   * Time after the newest event of a profile without a userId (`anonymous`) or with one (`known`); absent:
+   * for ever.
+   */
   readonly anonymous?: Duration;
   readonly known?: Duration;
-  /** What would hold by default where an operator has not been asked: profiles that would go by it are counted, and told of once. */
+  /**
+   * Default periods for an operator who has not chosen any: profiles that would go by them are counted and
+   * reported once.
+   */
   readonly advised?: { readonly anonymous?: Duration };
   /** Bytes that profiles may take; absent: no limit. */
   readonly bytes?: number;
-  /** Ids of the sources whose profiles stay although they are too much: those with a secret key, also where they were removed. */
+  /**
+   * Ids of the sources with a secret key, also removed ones. Their profiles stay although the disk is too
+   * full.
+   */
   readonly protectedSources: readonly number[];
 }
 
-/** Profiles stay. */
+/** Keeps all profiles. */
 export const KEEP_PROFILES: ProfileRetention = { protectedSources: [] };
 
 /**
@@ -83,27 +95,30 @@ export const KEEP_PROFILES: ProfileRetention = { protectedSources: [] };
  */
 export interface UsersProcessor extends Omit<Users, 'status' | 'preview' | 'doubtfulMerges'> {
   /**
-   * As `Users.preview`, begun: profiles go on while it is computed, half of the time each. What arrives meanwhile may count or not. At most
-   * one runs at a time.
+   * Begins `Users.preview`. Profiles go on while it is computed, each for half of the time. Events that
+   * arrive meanwhile may count or not. At most one preview runs at a time.
    */
   preview(request: PreviewRequest): Promise<RunningPreview>;
 
   /** Ends the preview under way, which rejects. */
   cancelPreview(): void;
 
-  /** As `Users.doubtfulMerges`, begun, in the same way. */
+  /** Begins `Users.doubtfulMerges`, which runs beside the slices like a preview. */
   doubtfulMerges(after?: number): Promise<RunningList>;
 
-  /** Ends whatever is begun; it rejects. */
+  /** Ends all lists and previews under way; they reject. */
   cancelAll(): void;
 
   /** Called before the first slice, and whenever the settings have changed. */
   configure(settings: UsersSettings): Promise<void>;
 
-  /** A call of `configure` waits: the slice under way takes no further events, which may be newer than the settings. */
+  /**
+   * Tells that a call of `configure` waits: the slice under way takes no further events, which may be newer
+   * than the settings.
+   */
   settingsWait(): void;
 
-  /** Does what is at hand, one commit's worth of it: new events, due timers, a piece of other work. */
+  /** Does the next work, one commit's worth of it: new events, due timers, or a piece of other work. */
   slice(): Promise<SliceOutcome>;
 
   /** As `ProfileStore.outbox`. */
@@ -124,13 +139,15 @@ export interface RunningList {
   readonly result: Promise<DoubtfulMerges>;
 }
 
-/** What came of a slice. */
+/** The result of a slice. */
 export interface SliceOutcome {
-  /** Events applied, and timers and pieces of other work done: 0 when nothing was at hand. */
+  /**
+   * Number of events applied, and of timers and pieces of other work done; 0 when there was nothing to do.
+   */
   readonly done: number;
-  /** More is at hand now. */
+  /** True when there is more to do now. */
   readonly hasMore: boolean;
-  /** When to look again although the log holds nothing new. Absent: only then. */
+  /** Time of the next slice if the log gets nothing new. Absent: there is no need for one. */
   readonly nextAt?: Time;
   /** Sequence number of the newest entry for the log; 0 when there has been none. */
   readonly lastOutbox: number;
@@ -148,15 +165,15 @@ export interface ProcessorCounts {
   readonly skipped: number;
   /** Events without an id that counts. */
   readonly unattributed: number;
-  /** Ids that were not joined, because a profile has so many already, and those that went to make room for others. */
+  /** Ids that were not joined because the profile has too many, and ids that were removed to make room. */
   readonly overLimit: number;
   /** Ids that were not joined, because they belong to another user. */
   readonly conflicts: number;
-  /** Aliases that joined nothing, because nothing but the word of a client source spoke for them. */
+  /** Aliases that joined nothing, because only a client source vouched for them. */
   readonly unproven: number;
   /** Ids that were not joined, because an operator keeps them apart. */
   readonly apart: number;
-  /** Ids whose hash is that of another one. */
+  /** Ids with the same hash as another id. */
   readonly collisions: number;
   /** External ids that are no ids: too long, half a character, or neither text nor number. */
   readonly invalid: number;
@@ -168,9 +185,9 @@ export interface ProcessorCounts {
 
 /** Profiles that were let go. */
 export interface ForgottenCounts {
-  /** Their time was over. */
+  /** Profiles whose retention was over. */
   readonly retention: number;
-  /** They were too much for the disk. */
+  /** Profiles that were removed to free disk space. */
   readonly space: number;
 }
 
@@ -181,18 +198,18 @@ export const NO_COUNTS: ProcessorCounts = {
   leftOut: NONE_LEFT_OUT,
 };
 
-/** How far the users thread is, as numbers for status and metrics. */
+/** Progress of the users thread, as numbers for status and metrics. */
 export interface UsersProgress {
-  /** Why nothing is applied now, with what to do; absent while all is well. */
+  /** Reason why nothing is applied now, with what to do; absent while all is well. */
   readonly failure?: string;
   readonly profiles: number;
-  /** Of the file. */
+  /** Size of the file. */
   readonly bytes: number;
   /** Rows that cannot be read, because their bytes have changed. */
   readonly damaged: number;
   /** Events in the log that are not applied yet. */
   readonly behind: number;
-  /** For how long the oldest of them has waited. */
+  /** How long the oldest of these events has waited. */
   readonly lag: Duration;
   /** Since the start of the thread. */
   readonly slices: number;
@@ -210,7 +227,7 @@ export interface UsersHealth {
   readonly progress?: UsersProgress;
   /** Profiles stand still because of a failure. */
   readonly isFailed: boolean;
-  /** Which one, with what to do. */
+  /** The failure, with what to do about it. */
   readonly reason?: string;
   /** Profiles are more than a second behind the log. */
   readonly isLate: boolean;

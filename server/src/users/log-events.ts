@@ -16,7 +16,7 @@ export interface LogEvent extends EventCause {
   /** The name of the tracked action, the page or the screen; empty where it has none. */
   readonly name: string;
   readonly properties: JsonObject;
-  /** What an identify call says of the user; empty for every other call. */
+  /** Traits that an identify call sets; empty for every other call. */
   readonly traits: JsonObject;
   readonly groupId: string | undefined;
   readonly ids: EventIdentities;
@@ -25,7 +25,10 @@ export interface LogEvent extends EventCause {
 /** The events of a page of the log. */
 export interface ReadEvents {
   readonly events: readonly LogEvent[];
-  /** Lines that are no event: their bytes have changed although their checksum holds, or a newer version wrote them. */
+  /**
+   * Number of lines that are no event: their bytes have changed although their checksum holds, or a newer
+   * version wrote them.
+   */
   readonly unreadable: number;
 }
 
@@ -47,19 +50,23 @@ export function readEvents(page: LogPage, reader: IdentityReader, settings: Read
   return { events, unreadable };
 }
 
-/** How long events of a source wait that the settings do not know. A node hears of the settings of others within 8 seconds. */
+/**
+ * How long events wait whose source is not in the settings yet. A node hears of the settings of others within
+ * 8 seconds.
+ */
 const UNKNOWN_WAIT: Duration = 30 * SECOND;
 
 /**
- * Makes the events of a source wait that another node has added, and whose trust this one will know in seconds. After half a minute, when
- * somebody would miss them, they count as those of a client source.
+ * Delays events of a source that another node has added, because this node learns the trust of the source
+ * only seconds later. After half a minute they count as those of a client source: by then somebody would miss
+ * them.
  */
 export class UnknownSources {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #logger: Logger;
   /** The event that waits, and since when. */
   #waiting: { readonly position: Position; readonly since: Monotonic } | undefined;
-  /** The highest id of a source that was waited for in vain. */
+  /** Highest id of a source that was waited for without success. */
   #givenUpTo = 0;
 
   constructor({ clock, logger }: { readonly clock: Pick<Clock, 'monotonic'>; readonly logger: Logger }) {
@@ -132,7 +139,7 @@ type ReadSettings = Pick<UsersSettings, 'ownSource' | 'serverSources'>;
 
 const lineIds = new LineIds();
 
-/** By the last line that was scanned. */
+/** Tells whether the last scanned line names one of these ids. */
 function namesOneOf(ids: ReadonlySet<string>, bytes: Buffer): boolean {
   const { userFrom, userTo, anonymousFrom, anonymousTo, previousFrom, previousTo } = lineIds;
   return (
@@ -149,7 +156,7 @@ function bytesOf({ lines }: LogPage): Buffer {
 interface PageLine {
   readonly page: LogPage;
   readonly line: number;
-  /** Of the page. */
+  /** Bytes of the page. */
   readonly bytes: Buffer;
 }
 
@@ -215,13 +222,16 @@ function parse(text: string): JsonObject | undefined {
   }
 }
 
-/** When it happened; a time in the future counts as the time of arrival. */
+/** Time at which the event happened; its time of arrival if it lies in the future. */
 function timeOf({ timestamp, receivedAt }: JsonObject): Time {
   if (timestamp === receivedAt) return Date.parse(timestamp as string);
   return Math.min(Date.parse(timestamp as string), Date.parse(receivedAt as string));
 }
 
-/** Some clients send those of a page or a screen as `traits`. spec/specification.md, "Meaning of the types". */
+/**
+ * Properties of the event. Some clients send those of a page or a screen as `traits`. spec/specification.md,
+ * "Meaning of the types".
+ */
 function propertiesOf({ type, properties, traits }: JsonObject): JsonObject {
   const own = isObject(properties) ? properties : NOTHING;
   const isView = type === 'page' || type === 'screen';

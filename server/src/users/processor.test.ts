@@ -141,7 +141,7 @@ class World {
     return this.processor.profile({ userId });
   }
 
-  /** What destinations were told, in order. */
+  /** The changes that destinations were told, in order. */
   told(): unknown[] {
     return [...this.profiles.outbox.values()].map(({ json }) => {
       const { userId, traits } = JSON.parse(json) as { userId: string; traits: JsonObject };

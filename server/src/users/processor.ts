@@ -45,7 +45,10 @@ export interface ProcessorOptions {
   readonly computations: ProfileComputations;
 }
 
-/** Events of one slice, and how long it may gather them: it is one commit, and what waits for it is done again after a crash. */
+/**
+ * Most events of one slice, and the time in which it may gather them. A slice is one commit: calls wait for
+ * it, and a crash repeats it.
+ */
 const SLICE_EVENTS = 10_000;
 const SLICE_TIME: Duration = SECOND;
 /** Events whose ids are looked up together. */
@@ -53,10 +56,10 @@ const PAGE_EVENTS = 2000;
 /** Bytes of states after which a slice ends, so that memory stays bounded. */
 const SLICE_BYTES = 64 * 1024 * 1024;
 
-/** Profiles that one slice looks at because of timers. */
+/** Most profiles that one slice looks at because of timers. */
 const SLICE_TIMERS = 2000;
 
-/** How long a question waits at most for the events that came before it. */
+/** Longest wait of a question for the events that came before it. */
 const CATCH_UP_TIME: Duration = 2 * SECOND;
 
 /** How long a preview may take: profiles have half of the time meanwhile. */
@@ -96,7 +99,10 @@ export class Processor implements UsersProcessor {
   #owners = new Map<IdentityKey, ProfileId>();
   #soon = new SoonChanges();
   #sentTo: number | undefined;
-  /** Entries of the outbox up to this one came into the log before the settings changed that the next slice begins with. */
+  /**
+   * Entries of the outbox up to this one came into the log under the settings before those with which the
+   * next slice begins.
+   */
   #certainTo: number | undefined;
   #isConfigured = false;
   /** Newer settings wait for the end of the slice under way. */
@@ -108,11 +114,11 @@ export class Processor implements UsersProcessor {
   readonly #unknownSources: UnknownSources;
   #isPreviewCancelled = false;
   #isClosing = false;
-  /** What was done before answers that want to be up to date, and no slice has told of yet. */
+  /** Work that was done to bring answers up to date, and that no slice has reported yet. */
   #doneForCalls = 0;
-  /** No earlier process has left profiles that are to be made anew. */
+  /** True when no earlier process has left profiles that have to be made anew. */
   #isLeftRemade = false;
-  /** No profile has ids that the settings keep apart. */
+  /** True when no profile has ids that the settings keep apart. */
   #isSplit = false;
   /** Events that are left out; the cursor has not come to them yet. */
   readonly #skipped = new Set<Position>();
@@ -274,16 +280,16 @@ export class Processor implements UsersProcessor {
 
   async erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
-    // What a process that died has left of others is found as profiles then.
+    // Rests that a process left when it died are made profiles first, so that they are found.
     await this.#splitter.remakeLeft();
     const view = this.#view();
     const { profiles, texts, keys, left } = await view.everythingOf(userIds, anonymousIds);
     const owners = [...profiles, ...(await view.ownersInOutbox(keys))];
     const documents: Record<string, Json> = { ...(await SentBefore.read(store))?.without(keys) };
-    // They are made anew behind the erasure, also by the next process.
+    // They are made anew after the erasure, by the next process if this one dies.
     if (left.length > 0) documents[LEFT_DOCUMENT] = left as unknown as Json;
     try {
-      // Without any, what was told before a rebuild, or a process that died in the middle of this, may have left bytes.
+      // Also without profiles: a rebuild, or a process that died during an erasure, may have left their bytes in the file.
       if (owners.length > 0) Object.assign(documents, await this.#leave(profiles));
       await store.erase(owners, texts, documents);
     } finally {
@@ -293,7 +299,7 @@ export class Processor implements UsersProcessor {
     return profiles.length;
   }
 
-  /** What is to be stored with the erasure of these profiles: they are members no more. */
+  /** Documents to store with the erasure of these profiles, which are members no more. */
   async #leave(profiles: readonly ProfileId[]): Promise<Readonly<Record<string, Json>>> {
     const cursor = await this.#current();
     const slice = this.#newSlice(cursor);
@@ -308,7 +314,7 @@ export class Processor implements UsersProcessor {
       const { store, computations } = this.#options;
       // Settings that have just changed are noted first.
       await this.#slice().catch(() => {});
-      // What is in memory may be ahead of the store where that failed.
+      // If that failed, memory may be ahead of the store.
       await this.#current();
       await store.clear(await computations.forRebuild(store, this.#settings.computations));
       this.#forget();
@@ -320,14 +326,15 @@ export class Processor implements UsersProcessor {
     const { reader, computations } = this.#options;
     await this.#current();
     const isBegun = computations.repeat(computation, destination, await reader.bounds());
-    // With this slice it is stored, and outlives the process.
+    // This slice stores it, so it outlives the process.
     if (isBegun) this.#doneForCalls += (await this.#slice()).done;
     return isBegun;
   }
 
   /**
-   * Applies what the log holds by now, so that a question finds the calls that were answered before it was asked. Far behind, or
-   * while something fails, the answer is that of the last commit. Resolves to the number of events that it does not know.
+   * Applies what is in the log, so that a question finds the calls that were answered before it was asked.
+   * When profiles are far behind, or something fails, the answer is that of the last commit. Resolves to the
+   * number of events that are not applied.
    */
   async #catchUp(): Promise<number> {
     const { reader, clock } = this.#options;
@@ -340,7 +347,7 @@ export class Processor implements UsersProcessor {
         if (behind === 0 || clock.monotonic() >= until) break;
         const { done, hasMore } = await this.#slice();
         this.#doneForCalls += done;
-        // What is left waits for something.
+        // Nothing more can be applied now: the rest waits for newer settings.
         if (done === 0 && !hasMore) break;
       }
     } catch {
@@ -356,7 +363,7 @@ export class Processor implements UsersProcessor {
     return new ProfileView({ store, hash, reader, computations, identityReader });
   }
 
-  /** What is kept in memory is read again before the next slice. */
+  /** Clears what is kept in memory; the next slice reads it again. */
   #forget(): void {
     this.#cursor = undefined;
     this.#owners = new Map();
@@ -413,7 +420,10 @@ export class Processor implements UsersProcessor {
     };
   }
 
-  /** A slice that applies no events. It notes settings that have just changed, because it may tell destinations something by them. */
+  /**
+   * Makes a slice that applies no events. It notes settings that have just changed, because it may tell
+   * destinations something by them.
+   */
   async #sliceBetween(apart?: UsersSettings['apart']): Promise<Slice> {
     const slice = this.#newSlice(await this.#current(), apart);
     await this.#options.computations.noteSettings(slice);
@@ -427,7 +437,7 @@ export class Processor implements UsersProcessor {
     this.#noteStored();
   }
 
-  /** A commit has noted the settings of now. */
+  /** Call when a commit has stored the present settings. */
   #noteStored(): void {
     this.#certainTo = undefined;
     this.#news.clear();
@@ -506,7 +516,7 @@ export class Processor implements UsersProcessor {
     return { done: soon.length + due.length, hasMore: due.length === SLICE_TIMERS || this.#soon.next <= now };
   }
 
-  /** The next minute's timers are read at its beginning. */
+  /** Time of the next look at timers: the beginning of a minute, when the timers of the next one are read. */
   #nextAt(now: Time): Time {
     const nextMinute = (Math.floor(now / MINUTE) + 1) * MINUTE;
     const held = this.#options.computations.sync.nextDue() ?? nextMinute;
@@ -544,7 +554,7 @@ export class Processor implements UsersProcessor {
   }
 }
 
-/** What a slice has applied. */
+/** The events that a slice has applied. */
 interface Gathered {
   /** The next position. */
   readonly position: Position;
@@ -553,7 +563,7 @@ interface Gathered {
   readonly skipped: number;
 }
 
-/** An event could not be applied because of a fault in Millrace. */
+/** Thrown when an event could not be applied because of a fault in Millrace. */
 class PoisonousEventError extends Error {
   readonly position: Position;
   readonly messageId: string;

@@ -50,7 +50,7 @@ const LATELY: AudienceDefinition = {
 
 const QUARTER: Partial<ProfileRetention> = { anonymous: 90 * DAY };
 
-/** What a destination got. */
+/** A membership event that a destination got. */
 interface Heard {
   readonly userId?: string;
   readonly anonymousId?: string;
@@ -143,7 +143,7 @@ class World {
     if (this.#published > 0) await this.processor.sent(this.#published);
   }
 
-  /** Whom a destination has as members, by the newest that it has heard of each. */
+  /** Members of a destination, by the newest event that it got of each profile. */
   held(destination: string): string[] {
     const newest = new Map<string, Heard>();
     for (const one of this.#heard.filter((heard) => heard.destination === destination)) {

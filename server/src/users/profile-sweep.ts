@@ -20,23 +20,29 @@ import type { Slice } from './slice.ts';
 const PAGE = 500;
 
 /**
- * Pages that one slice looks at while profiles take too much; by time it looks at one. A slice makes 10,000 profiles of made-up ids at most,
- * so this many let as many go: on a machine that is busy a part of the time would not.
+ * Pages that one slice looks at while profiles take too much space; otherwise it looks at one. A slice can
+ * create 10,000 profiles of made-up ids, so at least as many must go in one slice. A limit of time instead
+ * would remove too few on a busy machine.
  */
 const ROOM_PAGES = 80;
 
-/** Profiles that one slice lets go, and the events for the outbox and bytes of states with which it ends early. */
+/**
+ * Most profiles that one slice removes. It ends early at this many events for the outbox or bytes of states.
+ */
 const MAX_FORGOTTEN = 20_000;
 const MAX_TOLD = 1000;
 const MAX_LOADED = 64 * 1024 * 1024;
 
-/** Nobody goes while so many entries of the outbox are not in the log yet. */
+/** No profile is removed while the outbox has more entries than this that are not in the log yet. */
 const MAX_UNSENT = 5000;
 
-/** Between two looks at all profiles for those whose time is over. */
+/** Pause between two passes over all profiles for those whose retention is over. */
 const PASS_PAUSE: Duration = DAY;
 
-/** Between two looks at the bytes that they take, and as a multiple of the time that a look has taken in vain. */
+/**
+ * Pause between two checks of the bytes that profiles take, and the same as a multiple of the time of a check
+ * that found nothing to remove.
+ */
 const ROOM_PAUSE: Duration = SECOND;
 const PAUSE_PER_LOOK = 50;
 
@@ -47,8 +53,8 @@ export interface SweepDependencies {
 }
 
 /**
- * A look at all profiles, for those whose time is over (`time`), for how long ago those were seen that have to go to make room (`measure`), or to
- * let these go (`room`).
+ * A pass over all profiles. `time` removes those whose retention is over, `measure` finds how long ago the
+ * profiles were seen that must go to make room, and `room` removes these.
  */
 type Pass =
   | { readonly kind: 'time'; at: ProfileId; advised: number }
@@ -61,10 +67,13 @@ type Pass =
     }
   | { readonly kind: 'room'; at: ProfileId; readonly last: EvictionRank };
 
-/** What is at hand for the slice at work. */
+/** The state of the program for the slice at work. */
 export interface SweepTerms {
   readonly retention: ProfileRetention;
-  /** Everything in the log is applied: a profile may have been seen again in what is not. */
+  /**
+   * True when everything in the log is applied. Otherwise a profile may have been seen again in events that
+   * are not applied yet.
+   */
   readonly isCaughtUp: boolean;
   /** All profiles are being made anew. */
   readonly isRebuilding: boolean;
@@ -78,9 +87,10 @@ interface WorkDone {
 const IDLE: WorkDone = { done: 0, hasMore: false };
 
 /**
- * Lets profiles go whose time is over, and those that are too much for the disk. It walks over all of them, some in each slice: once a day by
- * time, and twice whenever they take more than they may. Nothing of that is stored, and a process that starts begins anew: whoever goes
- * goes with everything that follows from it in the commit of one slice.
+ * Removes profiles whose retention is over, and profiles beyond the space that they may take. It passes over
+ * all profiles, a few pages in each slice: once a day by time, and twice whenever they take too much. A pass
+ * is not stored, so a new process begins anew. A profile is removed in one commit together with everything
+ * that follows from it.
  *
  * idle ─▶ time ─▶ idle; idle ─▶ measure ─▶ room ─▶ giving free pages back ─▶ idle
  */
@@ -91,7 +101,7 @@ export class ProfileSweep {
   #nextPass: Monotonic = Number.NEGATIVE_INFINITY;
   #nextLook: Monotonic = Number.NEGATIVE_INFINITY;
   #hasAdvised = false;
-  /** Those that the slice at work lets go, and those of the pass under way. */
+  /** Profiles that the slice at work removes, and those of the whole pass. */
   #slice: ForgottenCounts = NO_COUNTS.forgotten;
   #passed = 0;
 
@@ -99,21 +109,24 @@ export class ProfileSweep {
     this.#dependencies = dependencies;
   }
 
-  /** Other periods hold from now on, or another limit. */
+  /** Begins anew, because other periods or another limit hold from now on. */
   restart(): void {
     this.#pass = undefined;
     this.#nextPass = Number.NEGATIVE_INFINITY;
     this.#nextLook = Number.NEGATIVE_INFINITY;
   }
 
-  /** Those that the slice at work has let go; asked once. */
+  /** Returns the profiles that the slice at work removed, and resets the count. */
   takeCounts(): ForgottenCounts {
     const counts = this.#slice;
     this.#slice = NO_COUNTS.forgotten;
     return counts;
   }
 
-  /** Does a piece, as the last step of a slice. Resolves to how many profiles went, and whether more is at hand. */
+  /**
+   * Does a piece of work as the last step of a slice. Resolves to the number of profiles that were removed,
+   * and whether there is more to do.
+   */
   async step(slice: Slice, terms: SweepTerms): Promise<WorkDone> {
     if (this.#pass === undefined) await this.#begin(terms);
     if (this.#pass !== undefined) return this.#look(slice, this.#pass, terms);
@@ -135,7 +148,10 @@ export class ProfileSweep {
     this.#pass = { kind: 'time', at: 0, advised: 0 };
   }
 
-  /** Where files are large and rows do not fill them, what they have too much is given back. */
+  /**
+   * Tells whether profiles take too much. Where their files are large and rows do not fill them, it gives the
+   * excess back first.
+   */
   async #isTooMuch(allowed: number): Promise<boolean> {
     const { store, clock } = this.#dependencies;
     const began = clock.monotonic();
@@ -147,7 +163,7 @@ export class ProfileSweep {
     return false;
   }
 
-  /** A look at all rows that led to nothing is not made again at once. */
+  /** Pauses after a check of all rows that found nothing to remove. */
   #pauseAfter(began: Monotonic): void {
     const now = this.#dependencies.clock.monotonic();
     this.#nextLook = now + Math.max(ROOM_PAUSE, PAUSE_PER_LOOK * (now - began));
@@ -172,7 +188,7 @@ export class ProfileSweep {
     return { done, hasMore: true };
   }
 
-  /** Resolves to the number of profiles of a page that went. */
+  /** Looks at a page. Resolves to the number of profiles that were removed. */
   async #lookAt(
     slice: Slice,
     pass: Pass,
@@ -275,7 +291,7 @@ const ADVICE =
   'these profiles without a userId had no event for 90 days, and a new installation would let them go: set ' +
   'retention.profiles.anonymous to 90d, or to off to keep them';
 
-/** Undefined for a state that cannot be read: a slice that needs it tells of it. */
+/** Decodes a state. Undefined when it cannot be read: a slice that needs it reports that. */
 function decoded(id: ProfileId, state: Uint8Array): ProfileState | undefined {
   try {
     return decodeProfile(id, state);

@@ -35,10 +35,10 @@ export interface ProfileViewOptions {
   readonly computations: readonly Computation[];
 }
 
-/** Merges of one profile that are shown. */
+/** Most merges of one profile that are shown. */
 const SHOWN_MERGES = 100;
 
-/** Merges that are looked through for those that joined the ids of one profile: it has hardly more ids. */
+/** Most merges that are searched for those that joined the ids of one profile: it has hardly more ids. */
 const JOINING_MERGES = 2000;
 
 /** Profiles that one page of members looks at. */
@@ -68,7 +68,7 @@ export class ProfileView {
     });
   }
 
-  /** The ids that were refused stand in their events. */
+  /** Adds the refused ids, which stand in their events. */
   async #refusedIn({ refusals }: ProfileState): Promise<RefusedMerges> {
     const { count, samples } = refusals ?? { count: 0, samples: [] };
     const { reader, identityReader } = this.#options;
@@ -114,7 +114,7 @@ export class ProfileView {
     return states.map((state) => state?.userId);
   }
 
-  /** What is known of each anonymous id. */
+  /** Returns for each anonymous id the visitor or user that has it. */
   async visitors(anonymousIds: readonly string[]): Promise<(Visitor | undefined)[]> {
     const states = await this.#statesOf(anonymousIds.map((id) => [ANONYMOUS, id] as const));
     const merges = await this.#mergesOf(states);
@@ -131,7 +131,7 @@ export class ProfileView {
     );
   }
 
-  /** The merges that made each of these profiles. One with a single id was joined to nobody. */
+  /** The merges that made each of these profiles. A profile with a single id has none. */
   async #mergesOf(states: readonly (ProfileState | undefined)[]): Promise<(readonly MergeRecord[])[]> {
     const known = new Map<ProfileId, readonly MergeRecord[]>();
     for (const state of states) {
@@ -177,7 +177,10 @@ export class ProfileView {
     return { profiles: [...profiles], texts: [...texts], keys, left: [...left.values()] };
   }
 
-  /** Profiles that are gone, of which something is still to come into the log that names one of these ids, as `keys` of `everythingOf`. */
+  /**
+   * Profiles that no longer exist, but have an entry in the outbox that is not in the log yet and names one
+   * of these ids. `keys` as in `everythingOf`.
+   */
   async ownersInOutbox(keys: ReadonlySet<string>): Promise<Set<ProfileId>> {
     const { store, identityReader } = this.#options;
     const owners = new Set<ProfileId>();
@@ -211,7 +214,7 @@ export class ProfileView {
     return { members };
   }
 
-  /** What applying the whole log again would mean. Reads every profile. */
+  /** Reports what a rebuild from the whole log would change. Reads every profile. */
   async rebuildReport(): Promise<RebuildReport> {
     const { store, reader } = this.#options;
     const { first, end } = await reader.bounds();
@@ -229,7 +232,7 @@ export class ProfileView {
     return { profiles, events: end - first, poorer, ...(eventsSince === undefined ? {} : { eventsSince }) };
   }
 
-  /** When the oldest stored event that can be read arrived. */
+  /** Time at which the oldest stored event arrived that can be read. */
   async #oldestArrival(first: Position): Promise<Time | undefined> {
     for (let from = first; ; ) {
       const { lines, starts, next } = await this.#options.reader.page(from, 1);
@@ -345,7 +348,7 @@ function isOwnKind(kind: string): kind is IdJoin['kind'] {
   return kind === USER || kind === ANONYMOUS;
 }
 
-/** The order of arrival must not show. */
+/** Sorts the keys, so that the order of arrival does not show. */
 function sortedObject(entries: [string, Json][]): Record<string, Json> {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

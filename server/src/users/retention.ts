@@ -7,8 +7,8 @@ import type { ProfileState } from './identity/profile-state.ts';
 type SeenProfile = Pick<ProfileState, 'id' | 'userId' | 'sources' | 'lastSeenAt'>;
 
 /**
- * Whether a profile has been kept long enough since its newest event. By the monotonic clock: a wall clock that is wrong for a while lets
- * nobody go.
+ * Tells whether a profile has been kept long enough since its newest event. It goes by the monotonic clock: a
+ * wall clock that is wrong for a while removes no profile.
  */
 export function isPast(
   { userId, lastSeenAt }: Pick<SeenProfile, 'userId' | 'lastSeenAt'>,
@@ -17,18 +17,24 @@ export function isPast(
 ): boolean {
   const period = userId === undefined ? anonymous : known;
   if (period === undefined) return false;
-  // One without an event is there because something has to be told of it.
+  // A profile without an event exists only until destinations have heard of it.
   return !Number.isFinite(lastSeenAt) || elapsedSince(lastSeenAt, clock) >= period;
 }
 
-/** The place of a profile among those that may go to make room: visitors before users, and of equal ones those that were seen longest ago. */
+/**
+ * The order in which profiles are removed to make room: visitors before users, and among equals those that
+ * were seen longest ago.
+ */
 export interface EvictionRank {
   readonly isAnonymous: boolean;
   readonly lastSeenAt: Time;
   readonly id: ProfileId;
 }
 
-/** Undefined for a profile that stays however little room there is: a server source, whose key is secret, has sent an event of it. */
+/**
+ * Rank of a profile. Undefined for one that stays however little room there is: a server source, whose key is
+ * secret, has sent an event of it.
+ */
 export function rankOf(
   { id, userId, sources, lastSeenAt }: SeenProfile,
   { protectedSources }: Pick<ProfileRetention, 'protectedSources'>,
@@ -43,13 +49,18 @@ export function compareRanks(a: EvictionRank, b: EvictionRank): number {
   return a.lastSeenAt - b.lastSeenAt || a.id - b.id;
 }
 
-/** Turns that are kept in mind of all: with fewer profiles what follows is exact, and else right to about one in a hundred. */
+/**
+ * Ranks that are kept as a sample. With fewer profiles the result is exact, otherwise right to about one in a
+ * hundred.
+ */
 const MAX_SAMPLES = 20_000;
 
-/** Finds the last rank that has to go for so many bytes, from a part of all profiles at even distances. */
+/**
+ * Finds the last rank that has to go to free so many bytes, from a sample of all profiles at even distances.
+ */
 export class RankSampler {
   #samples: { readonly rank: EvictionRank; readonly bytes: number }[] = [];
-  /** One of so many is kept. */
+  /** One of this many ranks is kept. */
   #step = 1;
   #seen = 0;
 
@@ -61,7 +72,10 @@ export class RankSampler {
     this.#step *= 2;
   }
 
-  /** Undefined when there is nobody who may go. Where all of them are not enough, the last of all. */
+  /**
+   * The last rank to remove. Undefined when no profile may go. When removing all of them is not enough, it is
+   * the last of all.
+   */
   lastRankFor(bytes: number): EvictionRank | undefined {
     let sum = 0;
     const samples = this.#samples.sort((a, b) => compareRanks(a.rank, b.rank));
@@ -73,7 +87,7 @@ export class RankSampler {
   }
 }
 
-/** What a profile takes of the file beside its state: its row, and a row for each of its ids. */
+/** Bytes that a profile takes of the file beside its state: its row, and a row for each of its ids. */
 const ROW_BYTES = 24;
 const ID_BYTES = 32;
 
@@ -81,16 +95,19 @@ export function bytesOf({ identities }: Pick<ProfileState, 'identities'>, state:
   return state.length + ROW_BYTES + ID_BYTES * identities.length;
 }
 
-/** Room is made when profiles take so much of what they may, and until they take so much: a look at all of them is not due at once again. */
+/**
+ * Profiles are removed when they take this share of what they may, and until they take the lower share, so
+ * that the next pass is not due at once again.
+ */
 const FULL = 0.9;
 const ROOMY = 0.8;
 
-/** The share of profiles, by what they take, that has to go; 0 where all have room. */
+/** The share of profiles, by their bytes, that has to go; 0 when all have room. */
 export function excessShare(used: number, allowed: number): number {
   return used <= FULL * allowed ? 0 : 1 - (ROOMY * allowed) / used;
 }
 
-/** Whether files of this size are a reason to ask how much of them is used. */
+/** Tells whether files of this size are a reason to ask how much of them is used. */
 export function mayExceed(bytes: number, allowed: number): boolean {
   return bytes > FULL * allowed;
 }

@@ -31,13 +31,13 @@ const SETTINGS: UsersSettings = {
 };
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** What a test may break. */
+/** Faults that a test may cause. */
 interface Faults {
-  /** Why slices fail. */
+  /** The error with which slices fail. */
   slice?: Error;
   /** Why the file cannot be opened. */
   open?: Error;
-  /** What happens while a slice is at work. */
+  /** Called while a slice is at work. */
   meanwhile?: () => Promise<void>;
 }
 

@@ -18,32 +18,36 @@ import type { UsersCall } from './thread-protocol.ts';
 /** Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others. */
 const IDLE_PAUSE: Duration = 1000;
 
-/** A pause after a slice, as a multiple of its length and at most so long. */
+/** Pause after a slice: a multiple of its length, with a longest pause. */
 interface Rest {
   readonly perSlice: number;
   readonly longest: Duration;
 }
 
 /**
- * While the log grows faster than profiles can follow on a processor that they share, they lag in any case, and what they would do costs calls
- * and deliveries, which share the processor's caches and the disk with the thread of the lowest priority too.
+ * Pause while the log grows faster than profiles can follow. They lag in any case then, and working harder
+ * would cost calls and deliveries, which share caches of the processor and the disk even with a thread of the
+ * lowest priority.
  */
 const BEHIND_THE_LOG: Rest = { perSlice: 2, longest: 2000 };
 
 /**
- * While calls and deliveries take all of the processors, every slice takes from them: the share of profiles is a twentieth of the time, and
- * they catch up afterwards.
+ * Pause while calls and deliveries take all processors. Every slice takes from them, so profiles get a
+ * twentieth of the time and catch up afterwards.
  */
 const BESIDE_FULL_LOAD: Rest = { perSlice: 19, longest: 10_000 };
 
-/** The share of its time in which a slice had a processor. One that got less had to share it with calls and deliveries. */
+/**
+ * Share of its time in which a slice had a processor. A slice with less had to share it with calls and
+ * deliveries.
+ */
 const CROWDED = 0.85;
 
 /** Pauses after failures: the first one, and the longest. */
 const FIRST_RETRY: Duration = 200;
 const LAST_RETRY: Duration = 30_000;
 
-/** On both clocks of the thread. */
+/** A moment on both clocks of the thread. */
 interface Moment {
   readonly at: Monotonic;
   readonly processorTime: Duration;
@@ -79,16 +83,17 @@ export interface UsersServiceDependencies {
   /** Processor time of this thread so far. */
   readonly processorTime: () => Duration;
   readonly report: (progress: UsersProgress) => void;
-  /** Only answers calls. */
+  /** True for a thread that applies nothing and only answers calls. */
   readonly isPaused?: boolean;
 }
 
-/** What to do about a file that does not fit the log. */
+/** Advice for a file that does not fit the log. */
 const REBUILD = 'apply the log again with millrace profiles rebuild';
 
 /**
- * The loop of the users thread: a slice, then the calls that have come meanwhile, then the next slice or a pause. After a failure
- * it waits and tries again; calls are answered all the same. While the file cannot be opened, only a rebuild helps.
+ * The loop of the users thread: a slice, then the calls that came meanwhile, then the next slice or a pause.
+ * After a failure it waits and tries again, and still answers calls. While the file cannot be opened, only a
+ * rebuild helps.
  */
 export class UsersService {
   readonly #dependencies: UsersServiceDependencies;
@@ -104,7 +109,7 @@ export class UsersService {
   #wake: (() => void) | undefined;
   #restsUntil: Monotonic = Number.NEGATIVE_INFINITY;
   #isMainThreadBusy = false;
-  /** More may be in the log than the last slice has seen. */
+  /** True when the log may hold more than the last slice has seen. */
   #isDue = true;
   #isStopping = false;
   #failure: string | undefined;
@@ -139,13 +144,13 @@ export class UsersService {
     await reader.stop();
   }
 
-  /** More is in the log. */
+  /** Call when the log has grown. */
   wake(): void {
     this.#isDue = true;
     if (!this.#isResting()) this.#wake?.();
   }
 
-  /** Calls and deliveries keep the main thread busy, or do so no longer. */
+  /** Call when calls and deliveries begin or cease to keep the main thread busy. */
   yieldTo(isBusy: boolean): void {
     this.#isMainThreadBusy = isBusy;
     if (isBusy) return;
@@ -184,7 +189,9 @@ export class UsersService {
     return promise;
   }
 
-  /** Nobody waits for this answer any more: a preview under way ends, and a call that waits is not begun. */
+  /**
+   * Cancels a call whose caller no longer waits: ends its preview under way, or drops it if it has not begun.
+   */
   cancel(id: number): void {
     const place = this.#calls.findIndex((call) => call.id === id);
     if (place >= 0) this.#calls.splice(place, 1)[0]!.reject(new StorageError('nobody waits for it any more'));
@@ -311,7 +318,7 @@ export class UsersService {
     return { at: clock.monotonic(), processorTime: processorTime() };
   }
 
-  /** The pause after a slice that began then and has left something; 0 for none. */
+  /** The pause after a slice that began at `begun` and left something to do; 0 for none. */
   #rest(begun: Moment, hasLogOutgrown: boolean): Duration {
     const { at, processorTime } = this.#moment();
     const took = at - begun.at;
@@ -365,7 +372,7 @@ export class UsersService {
     }
   }
 
-  /** Ends early when a call comes, and unless the last slice has failed also when the log grows. */
+  /** Pauses. Ends early when a call comes, and when the log grows unless the last slice failed. */
   #pause(pause: Duration): Promise<void> {
     const mayStart =
       this.#isDue &&

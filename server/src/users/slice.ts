@@ -39,7 +39,7 @@ export interface SoonChange {
   readonly profile: ProfileId;
 }
 
-/** What a slice comes to. */
+/** The result of a slice. */
 export interface SliceResult {
   readonly changes: ProfileChanges;
   readonly soon: readonly SoonChange[];
@@ -47,7 +47,7 @@ export interface SliceResult {
   readonly leftOut: LeftOutTraits;
   /** Profiles that were evaluated. */
   readonly evaluated: number;
-  /** States whose bytes are none. */
+  /** Profiles whose stored bytes cannot be decoded. */
   readonly unreadable: readonly ProfileId[];
 }
 
@@ -67,12 +67,12 @@ export class Slice {
   readonly #stored = new Map<ProfileId, Uint8Array | undefined>();
   /** Keys without an owner. */
   readonly #free = new Set<IdentityKey>();
-  /** Every profile that was read as it was found, by the number under which it is now, with those that were merged into it. */
+  /** Every profile as it was found, by its present number, together with those that were merged into it. */
   readonly #before = new Map<ProfileId, readonly ProfileBefore[]>();
   readonly #changed = new Map<ProfileId, ProfileState>();
   /**
-   * The computations that events may have changed, for profiles of which only events have changed something. Of every other changed
-   * profile, all computations are evaluated.
+   * Computations that events may have changed, for profiles that only events changed. For every other changed
+   * profile all computations are evaluated.
    */
   readonly #touched = new Map<ProfileId, TouchedComputations>();
   readonly #notifications: Notification[] = [];
@@ -122,7 +122,7 @@ export class Slice {
       if (id === undefined) return;
       const owner = owners.get(id.key);
       if (owner !== undefined) profiles.add(owner);
-      // What the slice has taken from its owner belongs to nobody now, whatever the store still says.
+      // Keys that the slice has unbound have no owner, whatever the store still says.
       else if (!this.#free.has(id.key) && !this.#graph.unbound.has(id.key)) unknown.add(id.key);
     };
     for (const { user, anonymous, previous, external } of ids) {
@@ -163,7 +163,7 @@ export class Slice {
     this.#apply(event, undefined);
   }
 
-  /** `slots`: those that count the event; all when absent. */
+  /** @param slots slots that count the event; all when absent */
   #apply(event: LogEvent, slots: ReadonlySet<number> | undefined): void {
     const { merges } = this.#graph;
     const known = merges.length;
@@ -181,12 +181,15 @@ export class Slice {
       this.#options.engine.apply(profile, event, slots);
   }
 
-  /** The profile that an event belongs to today, without joining anything. Its ids' owners must be loaded. */
+  /** The profile to which an event belongs now; joins nothing. Its ids' owners must be loaded. */
   ownerOf({ user, anonymous }: EventIdentities): ProfileState | undefined {
     return this.#graph.ownerOf(user) ?? this.#graph.ownerOf(anonymous);
   }
 
-  /** A profile for an id that nobody has any more, of whom something is still to be told. The id's owner must be loaded. */
+  /**
+   * Makes a profile for an id that no profile has any more, because destinations have still to hear of it.
+   * The id's owner must be loaded.
+   */
   remnantOf(id: KeyedIdentity): ProfileState {
     return this.#graph.remnant(id);
   }
@@ -196,7 +199,7 @@ export class Slice {
     return this.#forgotten.has(id) ? undefined : this.#graph.state(id);
   }
 
-  /** Tells that a profile changes, so that it will be evaluated and stored. */
+  /** Marks a profile as changed, so that it is evaluated and stored. */
   change(profile: ProfileState): void {
     this.#touched.delete(profile.id);
     this.#changed.set(profile.id, profile);
@@ -215,7 +218,7 @@ export class Slice {
     this.#options.engine.touch(touched, event);
   }
 
-  /** Two profiles have become one. */
+  /** Notes that two profiles have become one. */
   #noteMerge({ winner, loser }: MergeRecord): void {
     this.#before.set(winner, [...(this.#before.get(winner) ?? []), ...(this.#before.get(loser) ?? [])]);
     this.#before.delete(loser);
@@ -251,7 +254,10 @@ export class Slice {
     this.#apply(event, slots);
   }
 
-  /** A stored event of somebody else names an id of a profile that was taken apart: it may be theirs now. */
+  /**
+   * Applies a stored event of another profile that names an id of one that was taken apart: the id may belong
+   * to the other now.
+   */
   joinAgain(event: LogEvent): void {
     const known = this.ownerOf(event.ids);
     if (known === undefined) return;
@@ -262,7 +268,9 @@ export class Slice {
     if (profile !== undefined && profile.identities.length !== before.ids) this.change(profile);
   }
 
-  /** A profile for a userId that no stored event names any more; undefined when somebody has the id. */
+  /**
+   * Makes a profile for a userId that no stored event names any more; undefined when a profile has the id.
+   */
   revive(id: KeyedIdentity, at: Time): ProfileState | undefined {
     if (this.#graph.ownerOf(id) !== undefined) return undefined;
     const profile = this.#graph.revive(id, at);
@@ -270,13 +278,13 @@ export class Slice {
     return profile;
   }
 
-  /** A profile goes on where another one was: `before` is how that was found. */
+  /** Makes a profile the successor of another one, which was found as `before`. */
   succeed(profile: ProfileState, before: readonly ProfileBefore[]): void {
     this.#before.set(profile.id, [...(this.#before.get(profile.id) ?? []), ...before]);
     this.change(profile);
   }
 
-  /** Destinations hear at once what the computations say of a changed profile. */
+  /** Tells destinations at once the values of a changed profile. */
   tellAtOnce(profile: ProfileId, computations: readonly number[]): void {
     this.#options.sync.visit(
       profile,
@@ -284,7 +292,7 @@ export class Slice {
     );
   }
 
-  /** Loaded profiles that are erased are members no more, and nobody is told. */
+  /** Removes erased profiles from all memberships, and tells nobody. */
   leave(profiles: readonly ProfileId[]): void {
     for (const id of profiles) {
       if (this.state(id) === undefined) continue;
@@ -293,8 +301,9 @@ export class Slice {
   }
 
   /**
-   * Lets a loaded profile go that no event of this slice has changed, and tells destinations that it is no member. False where it stays,
-   * because one of them cannot hear that now. Nothing may be done with the profile afterwards.
+   * Removes a loaded profile that no event of this slice has changed, and tells destinations that it is no
+   * member. Returns false, and keeps it, when one of them cannot hear that now. Do not use the profile
+   * afterwards.
    */
   letGo(profile: ProfileState): boolean {
     const { sync, hash, owners } = this.#options;
@@ -329,7 +338,7 @@ export class Slice {
     profile.timer = 0;
   }
 
-  /** Events for the outbox beside those that follow from changes. */
+  /** Adds events to the outbox beside those that follow from changes. */
   notify(notifications: readonly Notification[]): void {
     this.#notifications.push(...notifications);
   }
@@ -418,21 +427,25 @@ function earlier(a: Time | undefined, b: Time | undefined): Time | undefined {
 }
 
 /**
- * Timers of profiles. A profile has a timer for the first minute in which passing time may change one of its values. Events move
- * that moment all the time, so a timer is set only if it is earlier than the one that the store keeps. One that is due may then
- * find that it is too early, and sets the next. After a downtime all timers that were missed are due at once.
+ * Timers of profiles. A profile has a timer for the first minute in which passing time may change one of its
+ * values. Events move that moment all the time, so a timer is set only if it is earlier than the one in the
+ * store. A timer may therefore be due too early, and then the next one is set. After a downtime all missed
+ * timers are due at once.
  *
  * 0 stands for no timer.
  */
 
-/** The minute of the timer that has to be set now; 0 when the one of `current` is early enough. */
+/** The minute of the timer to set now; 0 when the timer of `current` is early enough. */
 function timerToSet(current: number, nextChange: Time | undefined): number {
   if (nextChange === undefined) return 0;
   const minute = Math.ceil(nextChange / MINUTE);
   return current === 0 || minute < current ? minute : 0;
 }
 
-/** The timer of a profile for the store, and the profile's note of it; undefined when none has to be set. */
+/**
+ * Sets the timer of a profile, and notes it in the profile. Returns it for the store; undefined when none has
+ * to be set.
+ */
 export function setTimer(
   profile: { readonly id: ProfileId; timer: number },
   nextChange: Time | undefined,
@@ -443,7 +456,7 @@ export function setTimer(
   return { minute, profile: profile.id };
 }
 
-/** Notes that a timer of a profile is due and goes. An older one, which an earlier one has replaced, is nothing to it. */
+/** Notes that a timer of a profile is due and removed. Ignores a timer that was replaced. */
 export function timerFired(profile: { timer: number }, { minute }: Timer): void {
   if (profile.timer === minute) profile.timer = 0;
 }

@@ -3,13 +3,19 @@ import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
 import type { TraitEngine } from './computation/trait-engine.ts';
 import type { Slice, SoonChange } from './slice.ts';
 
-/** Timers of the next minute that are read ahead. */
+/** Most timers of the next minute that are read ahead. */
 const LOOK_AHEAD = 10_000;
 
-/** Changes of the next minute that are known by the millisecond. Those beyond it are noticed up to a minute late. */
+/**
+ * Most changes of the next minute that are known by the millisecond. Further ones are noticed up to a minute
+ * late.
+ */
 const SOON = 100_000;
 
-/** Times in the next minute at which passing time may change a value: the store knows minutes, the profiles know milliseconds. */
+/**
+ * Finds changes of the next minute to the millisecond. The store keeps timers by the minute, the profiles
+ * know the exact times.
+ */
 export class SoonChanges {
   readonly #changes = new Map<ProfileId, Time>();
   #next = Number.POSITIVE_INFINITY;

@@ -5,14 +5,14 @@ import type { ProfilesPlace, UsersProcessor, UsersProgress, UsersSettings } from
 
 /** Given to the users thread at its start. */
 export interface UsersThreadOptions extends ProfilesPlace {
-  /** Which store it is. */
+  /** Identity of the store, which the file of profiles has to match. */
   readonly store: { readonly id: string; readonly keySecret: Uint8Array };
-  /** How the clocks of the main thread stand. */
+  /** State of the main thread's clocks. */
   readonly clock: ClockMark;
   readonly settings: UsersSettings;
   /** Bytes of memory for SQLite's pages. Absent: the store's own default. */
   readonly cache?: number;
-  /** Applies nothing and answers calls only: profiles are off, and something must be erased. */
+  /** The thread applies nothing and only answers calls: profiles are off, and something must be erased. */
   readonly isPaused?: true;
 }
 
@@ -22,12 +22,12 @@ export type UsersCallName =
   | 'progress'
   | 'stop';
 
-/** What each method takes. */
+/** Arguments of each method. */
 export type UsersCallArguments<Name extends UsersCallName> = Name extends keyof UsersProcessor
   ? Parameters<UsersProcessor[Name]>
   : [];
 
-/** What each method resolves to. */
+/** Result of each method. */
 export type UsersCallAnswer<Name extends UsersCallName> = Name extends 'preview'
   ? Preview
   : Name extends 'doubtfulMerges'
@@ -62,6 +62,6 @@ export type FromUsersThread =
   | { readonly kind: 'done'; readonly id: number; readonly answer: unknown }
   /** `reason` says what an operator can do. */
   | { readonly kind: 'failed'; readonly id: number; readonly reason: string }
-  /** After every slice that changed something. */
+  /** Sent after every slice that changed something. */
   | { readonly kind: 'progress'; readonly progress: UsersProgress }
   | { readonly kind: 'log'; readonly level: LogLevel; readonly event: string; readonly facts: LogFields };

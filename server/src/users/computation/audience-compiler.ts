@@ -24,7 +24,7 @@ export interface CompiledComputation {
   readonly mentions: readonly ComputationName[];
   /** Names of traits that it reads, as written. */
   readonly traits: readonly string[];
-  /** Whether it reads the groups of a user. */
+  /** True when it reads the groups of a user. */
   readonly readsGroups: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface ComputationName {
   readonly name: string;
 }
 
-/** What an evaluation looks at. Computations that it mentions have been evaluated before. */
+/** The input of an evaluation. The computations that the definition mentions have been evaluated before. */
 export interface EvaluationScope {
   readonly state: ProfileState;
   readonly now: Time;
@@ -49,7 +49,10 @@ export interface CompiledAggregate {
   /** Absent when every event counts. */
   readonly matches: ((properties: JsonObject) => boolean) | undefined;
   readonly readProperty: ((properties: JsonObject) => Json | undefined) | undefined;
-  /** How a definition tests this count, for slots of newest times; absent when it uses the value otherwise. */
+  /**
+   * The test that a definition makes of this count, for slots of newest times; absent when it uses the value
+   * otherwise.
+   */
   readonly test: ((count: number) => boolean) | undefined;
 }
 
@@ -136,7 +139,7 @@ function nameKey({ kind, name }: ComputationName): string {
   return `${kind} ${name}`;
 }
 
-/** What a definition reads beside its aggregates, as it is compiled. */
+/** Facts that a definition reads beside its aggregates; the compiler collects them. */
 interface ReadFacts {
   readonly mentions: ComputationName[];
   readonly traits: string[];

@@ -5,10 +5,10 @@ import type { IdentityReader } from '../identity/identity-reader.ts';
 import { type LogEvent, readEvents } from '../log-events.ts';
 import type { CompiledAggregate } from './audience-compiler.ts';
 
-/** Who an event belongs to is looked up; these events have joined what they join when they were applied. */
+/** Looking up the owner of a stored event joins nothing: the event made its joins when it was applied. */
 const JOINING_NOTHING = { serverSources: [] };
 
-/** More names than these are not looked for one by one: all lines are read then. */
+/** Beyond this number of names all lines are read instead of looking for each name. */
 const MAX_NAMES = 32;
 
 /**

@@ -5,7 +5,7 @@ import { definitionKey } from './computation-jobs.ts';
 /** The name of the document that keeps the failures. */
 export const FAILURES_DOCUMENT = 'computation-failures';
 
-/** What went wrong, and where an event could not be added also in which slot. */
+/** The error, and the slot to which an event could not be added. */
 interface Cause {
   readonly error: unknown;
   readonly slot?: number;
@@ -13,7 +13,7 @@ interface Cause {
 
 /** As it is stored. */
 interface StoredFailure {
-  /** Which definition of which computation. */
+  /** Key of the computation's definition (`definitionKey`). */
   readonly definition: string;
   readonly reason: string;
   readonly slot?: number;
@@ -53,13 +53,13 @@ export class ComputationFailures {
     return this.#failures.get(key);
   }
 
-  /** Whether a slot lacks events. */
+  /** Tells whether a slot lacks events. */
   hasSlot(slot: number): boolean {
     for (const one of this.#failures.values()) if (one.slot === slot) return true;
     return false;
   }
 
-  /** Why, with what to do; undefined for a computation that is well. */
+  /** The reason, with what to do about it; undefined for a computation without a failure. */
   reasonOf(computation: Computation): string | undefined {
     const failure = this.#of(computation);
     if (failure === undefined) return undefined;
@@ -69,7 +69,7 @@ export class ComputationFailures {
     );
   }
 
-  /** Forgets those of definitions that are not there any more. */
+  /** Forgets failures of definitions that no longer exist. */
   keep(computations: readonly Computation[]): void {
     const there = new Set(computations.map(definitionKey));
     for (const definition of [...this.#failures.keys()]) {

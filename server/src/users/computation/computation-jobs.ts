@@ -14,20 +14,23 @@ import type { ProfileId } from '../../ports/profile-store.ts';
 export interface ComputationRecord {
   /** Computations whose values profiles have. */
   readonly active: readonly Computation[];
-  /** The first one runs, the others wait. */
+  /** The first job runs, the others wait for it. */
   readonly jobs: readonly ComputationJob[];
   /** Numbers of slots by key. A number is never used again. */
   readonly slots: Readonly<Record<string, number>>;
   readonly nextSlot: number;
-  /** When the oldest event arrived that could count, by id of the computation. */
+  /** Time at which the oldest event arrived that could count, by id of the computation. */
   readonly eventsSince: Readonly<Record<string, Time>>;
   /** Names of the destinations that hear of computations: enabled, and with a filter that lets the events through. */
   readonly hearing: readonly string[];
-  /** Those that have just begun or ceased to: they may or may not get what is in the outbox. */
+  /** Destinations that have just begun or ceased to hear: the outbox may or may not reach them. */
   readonly switched: readonly string[];
-  /** Those that heard nothing when a program first noted who does: what they know is not known. */
+  /**
+   * Destinations that heard nothing when this record was first kept: it is unknown what they were sent
+   * before.
+   */
   readonly unknown: readonly string[];
-  /** Destinations that a computation named before and does not now, by its id: what they know is still noted, because they may come back. */
+  /** Destinations that a computation used to name, by its id: they may come back. */
   readonly former: NamesById;
   /**
    * Destinations that were just added to a computation or taken away, by its id, and all destinations of one that was just enabled or disabled:
@@ -40,8 +43,8 @@ export interface ComputationRecord {
 export type NamesById = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Former destinations of one computation whose knowledge is noted, at most. Those that were taken away first go beyond it: they count as new
- * when they come back.
+ * Most former destinations of one computation whose knowledge is kept. Earlier ones count as new when they
+ * come back.
  */
 const MAX_FORMER = 10;
 
@@ -55,13 +58,13 @@ export interface ComputationJob {
   readonly from: Position;
   readonly born: Position;
   readonly next: Position;
-  /** The walk waits until live slices have come so far, so that nobody is told what was true once. */
+  /** The walk waits for live slices to pass this position, so that no destination hears outdated values. */
   readonly liveTo: Position;
   /** Profiles up to this one are walked; −1 before the walk. */
   readonly walkedTo: ProfileId;
 }
 
-/** What a walk does for one computation. */
+/** The task of a walk for one computation. */
 export interface SyncTarget {
   readonly id: number;
   /**
@@ -74,8 +77,8 @@ export interface SyncTarget {
   /** Names of the destinations that are new to the computation: they know nothing, and get nothing before the walk has come to a profile. */
   readonly only?: readonly string[];
   /**
-   * Names of those that the computation names again: they get nothing before the walk has come to a profile, and then every member, and whatever
-   * else differs from what they know.
+   * Destinations that the computation names again. They get nothing before the walk has come to a profile;
+   * then they get every member, and every other value that differs from what they know.
    */
   readonly back?: readonly string[];
   /** Names of destinations that are told every member again, because somebody has asked for it. */
@@ -106,17 +109,20 @@ export interface PlanTerms {
   readonly oldestAt?: Time;
   /** Names of the destinations that hear of computations now. */
   readonly hearing: readonly string[];
-  /** Names of those that have begun or ceased to since the record was stored, also where they have done both. */
+  /** Destinations that began or ceased to hear since the record was stored, also those that did both. */
   readonly switched?: readonly string[];
-  /** As in the record, since it was stored; also those that were added and taken away. */
+  /**
+   * As in the record, for the time since it was stored; also destinations that were added and taken away
+   * again.
+   */
   readonly moved?: NamesById;
-  /** Names of all destinations. Absent: each that was ever named is still there. */
+  /** Names of all destinations. Absent: every destination that was ever named still exists. */
   readonly destinations?: readonly string[] | undefined;
   /** Computations that were in force before all profiles were made anew, with their destinations then, where they are known. */
   readonly rebuilt?: ReadonlyMap<number, readonly string[] | undefined>;
   /** Keys of the slots of a definition. */
   readonly slotKeysOf: (computation: Computation) => readonly string[];
-  /** Whether a slot lacks events, so that a new definition must not go on with it. */
+  /** True for a slot that lacks events, so that a new definition must not go on with it. */
   readonly isBroken?: (slot: number) => boolean;
 }
 
@@ -160,13 +166,13 @@ export function planComputations(
 
 /** Changes of the destinations that a computation names. */
 interface Connections {
-  /** Named now and never before, as far as anybody knows; in a rebuild, since its begin. */
+  /** Destinations that were never named before, as far as is known; in a rebuild, since its beginning. */
   readonly fresh: readonly string[];
-  /** Named again, likewise. */
+  /** Destinations that were named before, then not, and now again; in a rebuild, since its beginning. */
   readonly back: readonly string[];
-  /** Named once and not any more. */
+  /** Destinations that were named before and are not now. */
   readonly former: readonly string[];
-  /** Added or taken away, or all. */
+  /** Destinations that were added or taken away; all of them when the computation was enabled or disabled. */
   readonly moved: readonly string[];
 }
 
@@ -277,7 +283,10 @@ export function movedIn(before: readonly Computation[], after: readonly Computat
   return moved;
 }
 
-/** Changes of who hears of computations since the last commit of this process, also those that were taken back. */
+/**
+ * Collects which destinations began or ceased to hear of computations since the last commit of this process,
+ * also changes that were taken back.
+ */
 export class ConnectionNews {
   readonly #switched = new Set<string>();
   #moved: NamesById = {};
@@ -292,7 +301,7 @@ export class ConnectionNews {
       this.#moved = { ...this.#moved, [id]: union(this.#moved[id] ?? [], names) };
   }
 
-  /** A commit has noted them. */
+  /** Call when a commit has stored the changes. */
   clear(): void {
     this.#switched.clear();
     this.#moved = {};
@@ -309,11 +318,11 @@ function difference(a: readonly string[], b: readonly string[]): string[] {
   return [...a.filter((name) => !b.includes(name)), ...b.filter((name) => !a.includes(name))];
 }
 
-/** What has changed in who hears of computations. */
+/** Changes of the destinations that hear of computations. */
 interface HearingNews {
-  /** They hear again. */
+  /** Destinations that hear again. */
   readonly again: readonly string[];
-  /** Of these nobody knows what they have heard. */
+  /** Destinations of which it is unknown what they have heard. */
   readonly unknown: readonly string[];
 }
 
@@ -326,7 +335,7 @@ function hearingNews(record: ComputationRecord, terms: HearingTerms): HearingNew
   return { again, unknown: again.filter((name) => record.unknown.includes(name)) };
 }
 
-/** Who hears of computations from now on. */
+/** Puts the destinations that hear from now on into the record, and returns what changed. */
 function noteHearing(
   record: ComputationRecord,
   terms: HearingTerms,
@@ -363,7 +372,10 @@ export function withHearing(
   return { hearing: now, switched: [], unknown: silent, former: {}, moved: {}, ...stored };
 }
 
-/** Slots that have got every event since their birth: those of definitions that were in force or prepared until now. */
+/**
+ * Slots that have all events since their birth: those of definitions that were in force or prepared until
+ * now.
+ */
 function collectedSlots(
   { active, jobs, slots }: ComputationRecord,
   { slotKeysOf }: PlanTerms,
@@ -419,7 +431,7 @@ function withoutChanged(job: ComputationJob, wanted: ReadonlyMap<number, Computa
   return { ...job, preparing, targets };
 }
 
-/** What has to be done for a computation that is in force already; undefined when nothing has. */
+/** The task of a walk for a computation that is in force already; undefined when there is nothing to do. */
 function targetOf(
   old: Computation,
   now: Computation,
@@ -449,13 +461,13 @@ export function withRepeat(
   return { ...record, jobs: [...record.jobs, { targets, preparing: [], slots: [], ...passes }] };
 }
 
-/** Names of destinations that wait for a walk which has not come to a profile. */
+/** Destinations that wait for a walk which has not come to a profile yet. */
 interface Awaiting {
-  /** New to the computation. */
+  /** Destinations that are new to the computation. */
   readonly fresh: readonly string[];
-  /** The computation names them again. */
+  /** Destinations that the computation names again. */
   readonly back: readonly string[];
-  /** Somebody has asked that they are told every member again. */
+  /** Destinations that are told every member again, because somebody asked for it. */
   readonly repeat: readonly string[];
 }
 
@@ -507,7 +519,10 @@ function canonical(value: unknown): string {
   );
 }
 
-/** What the job at the front has to do next; undefined when there is no job, or it has to wait for live slices. */
+/**
+ * The next pass of the job at the front; undefined when there is no job, or when it has to wait for live
+ * slices.
+ */
 export function nextPass(record: ComputationRecord, live: Position): 'events' | 'walk' | undefined {
   const job = record.jobs[0];
   if (job === undefined) return undefined;
@@ -539,7 +554,7 @@ export function afterWalk(record: ComputationRecord, profile: ProfileId | undefi
   return { ...record, jobs: profile === undefined ? others : [{ ...job!, walkedTo: profile }, ...others] };
 }
 
-/** Whether destinations are told what a computation in force says of a profile. */
+/** Tells whether destinations hear what a computation in force says of a profile. */
 export function isSynced({ jobs }: ComputationRecord, id: number, profile: ProfileId): boolean {
   for (const job of jobs) {
     const target = job.targets.find((one) => one.id === id);
@@ -550,12 +565,12 @@ export function isSynced({ jobs }: ComputationRecord, id: number, profile: Profi
   return true;
 }
 
-/** Whether a walk tells some destinations more, while all are told changes as before. */
+/** True for a walk that tells some destinations more, while all hear changes as before. */
 export function addsToOthers({ kind }: SyncTarget): boolean {
   return kind === 'destinations' || kind === 'missed';
 }
 
-/** Whether the walk of a rebuild, if there is one, has come to a profile. */
+/** Tells whether the walk of a rebuild, if there is one, has come to a profile. */
 export function isRecalled({ jobs }: ComputationRecord, id: number, profile: ProfileId): boolean {
   return jobs.every(({ targets, walkedTo }) => {
     const isWaiting = walkedTo === NOT_WALKED || profile > walkedTo;

@@ -42,7 +42,10 @@ import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
 /** Names of the documents: definitions with their slots, and the work under way. */
 const RECORD = 'computations';
 const JOBS = 'computation-jobs';
-/** Drawn by lot for this file of profiles: a part of each messageId, so that nobody can foretell one and use it first. */
+/**
+ * A random part of each messageId, drawn for this file of profiles, so that nobody can foretell a messageId
+ * and use it first.
+ */
 const LINEAGE = 'lineage';
 const LINEAGE_SHAPE = /^[0-9a-f]{16}$/;
 
@@ -52,8 +55,8 @@ const MAX_ADDED = 2000;
 const BUDGET: Duration = 50;
 
 /**
- * Profiles that one slice walks over: few, because the sync of its commit keeps those of calls waiting on the same disk. The walk waits
- * while so many entries of the outbox are not in the log yet.
+ * Profiles that one slice walks over: few, because calls on the same disk wait for the sync of its commit.
+ * The walk pauses while the outbox has `MAX_UNSENT` entries that are not in the log yet.
  */
 const WALK = 250;
 const MAX_UNSENT = 5000;
@@ -71,13 +74,13 @@ export class Computations implements ProfileComputations {
   readonly #dependencies: ComputationsDependencies;
   #store: ProfileStore | undefined;
   #record: ComputationRecord = NO_COMPUTATIONS;
-  /** The documents as the store has them, or will have them after the slice under way. */
+  /** The documents as they are in the store, or will be after the slice under way. */
   #stored: ComputationRecord = NO_COMPUTATIONS;
   #isLineageStored = false;
   #certainTo = 0;
-  /** Of each computation, for profiles to which all walks have come; anew with the settings. */
+  /** Listeners of each computation, for profiles that all walks have passed. Cleared with the settings. */
   #listeners = new Map<Computation, Listeners>();
-  /** While all profiles are made anew. */
+  /** Present while all profiles are made anew. */
   #sentBefore: SentBefore | undefined;
   #lastProfile: ProfileId = 0;
   #engine: TraitEngine = createTraitEngine([], () => 0);
@@ -99,7 +102,7 @@ export class Computations implements ProfileComputations {
     return this.#sync;
   }
 
-  /** Those in force, which profiles have values of. */
+  /** Computations in force: profiles have values of them. */
   get active(): readonly Computation[] {
     return this.#record.active;
   }
@@ -197,7 +200,7 @@ export class Computations implements ProfileComputations {
 
   async forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>> {
     const record = this.#record;
-    // A walk that has not come to a profile is lost with the record of it.
+    // The rebuild drops the walk, so what it still owes to profiles is noted here.
     const documents = await SentBefore.collect(store, definitions, (id, profile) => {
       const { fresh, back, repeat } = awaitingWalk(record, id, profile);
       return { fresh: [...fresh, ...record.unknown], repeated: [...back, ...repeat] };
@@ -207,7 +210,7 @@ export class Computations implements ProfileComputations {
     const { hearing, switched, former, moved, nextSlot } = record;
     return {
       ...documents,
-      // What is in the outbox was planned for those who hear.
+      // Entries of the outbox were made for the destinations that heard then.
       [RECORD]: { ...none, hearing, switched, former, moved, nextSlot } as unknown as Json,
       ...(floor === undefined ? {} : { [FLOOR_DOCUMENT]: floor }),
     };
@@ -267,14 +270,14 @@ export class Computations implements ProfileComputations {
     });
   }
 
-  /** Definitions in force and those that are prepared; of a changed one the one in force. */
+  /** Definitions in force and definitions in preparation; of a changed one the version in force. */
   #everyDefinition(): Computation[] {
     const { active, jobs } = this.#record;
     const prepared = jobs.flatMap(({ preparing }) => preparing);
     return [...new Map([...prepared, ...active].map((one) => [one.id, one])).values()];
   }
 
-  /** When the oldest stored event arrived; undefined when there is none. */
+  /** Time at which the oldest stored event arrived; undefined when there is none. */
   async #arrivalOfOldest(first: Position): Promise<Time | undefined> {
     return arrivalIn(await this.#dependencies.reader.page(first, 1));
   }
@@ -375,8 +378,9 @@ export class Computations implements ProfileComputations {
   }
 
   /**
-   * Whether destinations that have just begun or ceased to hear, of all or of one computation, get what is in the outbox depends on when the log
-   * takes it: as soon as they hear, they are told what is so.
+   * Notes destinations that have just begun or ceased to hear, of all computations or of one. Whether they
+   * get an entry of the outbox depends on when the log takes it, so they are told the current values as soon
+   * as they hear.
    */
   async #noteUncertain(slice: Slice): Promise<void> {
     const { switched, moved } = this.#record;
@@ -414,7 +418,7 @@ export class Computations implements ProfileComputations {
     this.#sentBefore.recall(profile, walked);
   }
 
-  /** The end of a rebuild: tells those whom destinations know as members and of whom there is no profile any more. */
+  /** Ends a rebuild: tells destinations `false` for members who have no profile any more. */
   async #tellMissing(slice: Slice): Promise<WorkDone> {
     const isWalked = !this.#record.jobs.some(({ targets }) => targets.some(({ kind }) => kind === 'rebuilt'));
     if (this.#sentBefore === undefined || !isWalked) return IDLE;
@@ -426,14 +430,14 @@ export class Computations implements ProfileComputations {
     return { done: 1, hasMore };
   }
 
-  /** The definitions come into force with the next slice; their members are counted anew. */
+  /** Puts definitions into force with the next slice; their members are counted anew. */
   #startWalk({ targets }: ComputationJob): void {
     this.#record = startWalk(this.#record);
     this.#compile(this.#engine.failures);
     for (const target of targets) if (!addsToOthers(target)) this.#sync.recount(target.id);
   }
 
-  /** Stores what has changed with the slice. */
+  /** Adds changed documents to the slice. */
   #document(slice: Slice): void {
     const { jobs, ...record } = this.#record;
     const { jobs: _, ...stored } = this.#stored;
@@ -447,7 +451,10 @@ export class Computations implements ProfileComputations {
   }
 }
 
-/** Somebody who was let go comes back until everybody has heard that there is no member of this name. */
+/**
+ * Makes a profile without events for a member who was let go, until all destinations have heard that it is no
+ * member.
+ */
 function remnantOf(
   slice: Slice,
   { ids, computation, isLeave, at, sequence }: ReadChange,

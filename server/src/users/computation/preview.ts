@@ -39,11 +39,14 @@ const PROFILES = 100_000;
 
 const PAGE = 2000;
 
-/** Stored events, the newest, in which a name is looked for that may be meant, and how many of them are parsed at once. */
+/**
+ * How many of the newest stored events are searched for a name that may be meant, and how many of them are
+ * parsed at once.
+ */
 const RECENT = 10_000;
 const RECENT_PAGE = 500;
 
-/** Numbers of slots that no profile has. */
+/** Slots of a preview are numbered from here: no profile has such a slot. */
 const FIRST_FRESH_SLOT = 2 ** 32;
 
 /**
@@ -115,7 +118,7 @@ function freshSlot(fresh: Map<string, number>, key: string): number {
   return number;
 }
 
-/** The definition as a computation: that which it would replace, or one that nobody mentions. */
+/** The definition as a computation: the one that it would replace, or a new one that nobody mentions. */
 function draftOf(
   { definition, includeAnonymous, replaces }: PreviewRequest,
   active: readonly Computation[],
@@ -224,7 +227,7 @@ class PreviewCounts {
     this.#replaces = replaces;
   }
 
-  /** What the replaced computation says of a profile, before the evaluation. */
+  /** Value of the replaced computation, before the evaluation. */
   valueBefore(state: ProfileState): Json {
     return state.computed.get(this.#draft.id)?.value ?? null;
   }

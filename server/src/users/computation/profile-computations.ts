@@ -13,7 +13,7 @@ import type { TraitEngine } from './trait-engine.ts';
 
 /** Audiences and computed traits, and the work that they need beside the events that arrive. */
 export interface ProfileComputations {
-  /** May be another in the next slice, and so may `sync`. */
+  /** The engine. Read it anew in each slice, as `sync`: settings replace both. */
   readonly engine: TraitEngine;
   readonly sync: MembershipSync;
 
@@ -40,7 +40,10 @@ export interface ProfileComputations {
     isPast: (profile: ProfileState) => boolean,
   ): Promise<{ readonly done: number; readonly hasMore: boolean }>;
 
-  /** What destinations were sent, as documents for a store that is cleared so that all profiles are made anew. */
+  /**
+   * Documents with what destinations were sent, for a store that is cleared because all profiles are made
+   * anew.
+   */
   forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>>;
 
   /**
@@ -56,16 +59,22 @@ export interface ProfileComputations {
 
   statuses(): readonly ComputationStatus[];
 
-  /** All profiles are being made anew, and what destinations know of some of them is not in the profiles yet. */
+  /**
+   * True while all profiles are made anew, and what destinations know of some of them is not in the profiles
+   * yet.
+   */
   readonly isRebuilding: boolean;
 
-  /** Names of those that cannot be computed. */
+  /** Names of computations that cannot be computed. */
   failed(): readonly string[];
 
   /** Documents that are to be stored with the slice at work, when it is finished. */
   documents(): Record<string, Json>;
 
-  /** Between slices. `identityReader` reads ids as the next slice will. `check` is called after every step, and throws when the preview is to end. */
+  /**
+   * Computes a preview, between slices. `identityReader` reads ids as the next slice will. `check` is called
+   * after every step, and throws when the preview is to end.
+   */
   preview(
     request: PreviewRequest,
     identityReader: IdentityReader,
@@ -81,10 +90,16 @@ export interface RestoreTerms {
   readonly position: Position;
   /** The oldest stored position, and the one behind the newest. */
   readonly bounds: { readonly first: Position; readonly end: Position };
-  /** Entries of the outbox up to this one came into the log with the settings of before. */
+  /** Entries of the outbox up to this one came into the log under the earlier settings. */
   readonly certainTo: number;
-  /** Destinations that have begun or ceased to hear since the last commit of this process, also those that did both. */
+  /**
+   * Destinations that began or ceased to hear since the last commit of this process, also those that did
+   * both.
+   */
   readonly switched: readonly string[];
-  /** Destinations that were added to a computation or taken away since then, by its id, also those with both. */
+  /**
+   * Destinations that were added to a computation or taken away since then, by its id, also those that were
+   * both.
+   */
   readonly moved: NamesById;
 }

@@ -4,9 +4,9 @@ import type { ByteReader, ByteWriter } from '../identity/byte-codec.ts';
 import { addBillionths, type Billionths, fromBillionths, toBillionths } from './decimal.ts';
 
 /**
- * What is kept of the events that an aggregate counts, instead of the events. Each of these states is a function of the set of
- * events alone: whichever comes first, and however profiles are merged in between, the state comes out the same
- * (spec/specification.md, "Computed traits").
+ * The state that an aggregate keeps instead of its events. It is a function of the set of events alone: the
+ * order of arrival and merges of profiles in between do not change it (spec/specification.md, "Computed
+ * traits").
  */
 export type Reduction =
   | { readonly kind: 'count'; events: number }
@@ -22,7 +22,10 @@ export type Reduction =
 
 export type ReductionKind = Reduction['kind'];
 
-/** How often each value was seen, the values ascending. Empty for good once there were more than `MAX_FREQUENCIES` of them. */
+/**
+ * Counts of each value, the values ascending. Empty for good once there were more than `MAX_FREQUENCIES`
+ * values.
+ */
 interface FrequencyTable {
   readonly kind: 'mode';
   values: Plain[];
@@ -30,7 +33,9 @@ interface FrequencyTable {
   isOverfull: boolean;
 }
 
-/** A value and the event that has it. Of two at the same time the one with the greater messageId is the later. */
+/**
+ * A value with the time and messageId of its event. At equal times the greater messageId is the later event.
+ */
 interface Sighting {
   readonly at: Time;
   readonly messageId: string;
@@ -40,7 +45,7 @@ interface Sighting {
 /** A value that a list, a frequency table, or a first or last value may have. */
 export type Plain = string | number | boolean;
 
-/** What an event adds to a reduction. */
+/** The contribution of one event to a reduction. */
 export interface Sample {
   readonly at: Time;
   readonly messageId: string;
@@ -48,13 +53,19 @@ export interface Sample {
   readonly value: Json | undefined;
 }
 
-/** Longest list of different values. The least ones are kept: which came first would depend on the order of arrival. */
+/**
+ * Longest list of different values. It keeps the least ones, because the first ones would depend on the order
+ * of arrival.
+ */
 export const MAX_UNIQUE = 100;
-/** Beyond so many different values none is called the most frequent one. */
+/** With more different values than this there is no most frequent one. */
 export const MAX_FREQUENCIES = 200;
-/** Up to so many different values their number is exact; beyond, it is estimated with a standard error of some 6 %. */
+/**
+ * Up to this many different values their number is exact; beyond, it is estimated with a standard error of
+ * some 6 %.
+ */
 export const MAX_HASHES = 256;
-/** Longer texts are not kept, in UTF-16 units. */
+/** Longest text that is kept, in UTF-16 units. */
 export const MAX_TEXT = 1000;
 
 export function emptyReduction(kind: ReductionKind): Reduction {
@@ -77,7 +88,10 @@ export function emptyReduction(kind: ReductionKind): Reduction {
   }
 }
 
-/** Whether an event with this sample counts: a reduction of numbers takes numbers, the others texts, numbers and booleans. */
+/**
+ * Tells whether an event with this sample counts: a reduction of numbers takes numbers, the others texts,
+ * numbers and booleans.
+ */
 export function accepts(kind: ReductionKind, { value }: Sample): boolean {
   switch (kind) {
     case 'count':
@@ -245,7 +259,7 @@ function isPlain(value: Json | undefined): value is Plain {
   return typeof value === 'number' || typeof value === 'boolean';
 }
 
-/** Minus zero is zero: JSON has no other, and both are one value. */
+/** Turns minus zero into zero: JSON has only one zero, and both are the same value. */
 function withoutSign(value: Plain): Plain {
   return Object.is(value, -0) ? 0 : value;
 }
@@ -292,7 +306,7 @@ function overfill(table: FrequencyTable): void {
   table.counts = [];
 }
 
-/** The value seen most often, but at least twice; the least one of several. */
+/** The value seen most often, and at least twice; of several such values the least. */
 function mostFrequent({ values, counts }: FrequencyTable): Plain | undefined {
   let best = -1;
   for (let i = 0; i < counts.length; i++) if (counts[i]! >= 2 && counts[i]! > (counts[best] ?? 0)) best = i;

@@ -15,21 +15,28 @@ import {
 } from './reductions.ts';
 
 /**
- * What a profile keeps for one aggregate. Equal aggregates of several definitions share one slot. A state is a function of the set
- * of events that were added to it, in whatever order and through whatever merges.
+ * The state of a profile for one aggregate. Equal aggregates of several definitions share one slot. A state
+ * is a function of the set of events that were added to it, whatever their order and the merges between them.
  *
- * A window never ends later than its newest event began it, so what is older than that by the window's length is dropped.
+ * A window drops events that are older than the newest one by more than the window's length: they can never
+ * count again.
  */
 export type SlotState = Reduction | TimesState | BucketsState;
 
-/** What a slot collects. */
+/** Kind of a slot: its window and its reduction. */
 export type SlotShape =
   | { readonly window: 'none'; readonly reduction: ReductionKind }
-  /** A count that moves with the millisecond. With `buckets` it goes on in whole hours beyond `keep` events. */
+  /**
+   * A count in a window that moves by the millisecond. With `buckets` it goes on in whole hours beyond `keep`
+   * events.
+   */
   | { readonly window: 'times'; readonly within: Duration; readonly keep: number; readonly buckets: boolean }
   | { readonly window: 'buckets'; readonly within: Duration; readonly reduction: ReductionKind };
 
-/** The newest times, ascending, so many at most. They decide exactly whether fewer than that lie in the window. */
+/**
+ * The newest times, ascending, at most `keep` of them. They decide exactly whether fewer than that lie in the
+ * window.
+ */
 interface TimesState {
   readonly kind: 'times';
   readonly within: Duration;
@@ -53,7 +60,7 @@ interface Bucket {
   readonly state: Reduction;
 }
 
-/** Order is part of the stored form: new kinds go to the end. */
+/** Stored by index, so new kinds go to the end. */
 const REDUCTION_KINDS = [
   'count',
   'sum',
@@ -244,7 +251,7 @@ function readBuckets(reader: ByteReader, into: BucketsState): void {
   }
 }
 
-/** Late events are few, so the place is near the end. */
+/** Inserts a time. The search begins at the end, because late events are few. */
 function insertTime(times: Time[], at: Time): void {
   let place = times.length;
   while (place > 0 && times[place - 1]! > at) place--;

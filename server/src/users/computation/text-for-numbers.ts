@@ -21,8 +21,8 @@ interface UsedProperty {
 const REDUCES_NUMBERS: readonly string[] = ['sum', 'avg', 'min', 'max'];
 
 /**
- * Counts the values of traits and properties of which a definition wants numbers, and those of them that are text: "100" fits no
- * `> 50` and is in no sum, which nobody would guess from the number of members.
+ * Counts values of traits and properties that a definition uses as numbers, and how many of them are text.
+ * "100" as text fits no `> 50` and no sum; the number of members alone would not show that.
  */
 export class TextForNumbers {
   readonly #traits: UsedTrait[] = [];
@@ -43,7 +43,7 @@ export class TextForNumbers {
       if (of.type === type && of.name === name) this.#count(use, read(properties));
   }
 
-  /** Those of which some are text. */
+  /** Names with at least one text among their values. */
   read(): TextForNumber[] {
     return [...this.#counts.values()].flatMap(({ use, texts, values }) =>
       texts === 0 ? [] : [{ ...use, texts, values }],

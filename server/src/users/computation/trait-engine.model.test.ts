@@ -52,7 +52,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** What the engine keeps of a user, beside everything that the user did. */
+/** The engine's state of a user, beside all events of that user. */
 interface Pair {
   state: ProfileState;
   readonly events: UserEvent[];
@@ -151,7 +151,7 @@ class Walk {
     this.#pairs = this.#pairs.filter((pair) => pair !== loser);
   }
 
-  /** What has to be evaluated because of a step; undefined for everything. */
+  /** Computations that a step may have changed; undefined for all. */
   #placesOf(step: Step): Set<number> | undefined {
     const places = new Set<number>();
     const nothing = { type: 'identify', name: undefined, traits: {}, groupId: undefined } as const;
@@ -163,7 +163,7 @@ class Walk {
     return places;
   }
 
-  /** What was not evaluated must have been right already. */
+  /** Expects that values which were not evaluated were right already. */
   #evaluate(pair: Pair, places?: Set<number>): void {
     const before = new Map([...pair.state.computed].map(([id, { value }]) => [id, value]));
     const changes = this.#engine.evaluate(pair.state, this.#now, places);

@@ -27,7 +27,7 @@ export interface UserEvent {
   readonly messageId: string;
 }
 
-/** A computation says something else of a profile than before. */
+/** The value of a computation changed for a profile. */
 export interface ComputedChange {
   readonly computation: number;
   /** True or false for an audience; the value of a trait, null when there is none. */
@@ -58,17 +58,17 @@ export interface TraitEngine {
   /** The earliest time at which a value may change because time passes; undefined when none will. For counts it is exact. */
   nextChange(state: ProfileState, now: Time): Time | undefined;
 
-  /** What a computation, also one that is prepared, collects. */
+  /** Aggregates of a computation, also of one in preparation. */
   aggregatesOf(computation: number): readonly CompiledAggregate[];
 
   /** Ids of computations that mention each other in a circle, or mention such ones. They keep the values they have. */
   readonly circular: readonly number[];
 
-  /** Computations that cannot be computed, and are left alone since then: their values stay. */
+  /** Computations that failed. They are left alone since then: their values stay. */
   readonly failures: ComputationFailures;
 }
 
-/** Places of computations in the order of their evaluation. */
+/** Indexes of computations in the order of their evaluation. */
 export type TouchedComputations = Set<number>;
 
 /** The fields of an event that decide what has to be evaluated. */
@@ -113,7 +113,7 @@ export function createTraitEngine(
 
 interface CompileTerms {
   readonly slotNumberOf: (key: string) => number;
-  /** Computations that a definition can mention. */
+  /** All computations that a definition can mention. */
   readonly world: readonly Computation[];
   readonly failures: ComputationFailures;
 }
@@ -139,7 +139,7 @@ class Evaluator {
   readonly #order: readonly CompiledComputation[];
   readonly #slots: SlotIndex;
   readonly #failures: ComputationFailures;
-  /** Places of computations by what they read. */
+  /** Indexes of computations, by what they read. */
   readonly #byEvent = new Map<string, number[]>();
   readonly #byTrait = new Map<string, number[]>();
   readonly #byWindow = new Map<number, number[]>();
@@ -306,7 +306,7 @@ interface SlotUse {
   readonly aggregate: CompiledAggregate;
   readonly tests: CompiledAggregate['test'][];
   readonly computations: Computation[];
-  /** An event could not be added: the slot is not what its events make it. */
+  /** True when an event could not be added, so that the slot does not match its events. */
   isBroken: boolean;
 }
 

@@ -7,17 +7,21 @@ import { partsOf } from '../language/checks.ts';
 import type { LogEvent } from '../log-events.ts';
 import { type CompiledAggregate, traitReader } from './audience-compiler.ts';
 
-/** Different names of one kind that are kept, of which one may be meant. */
+/** Different names of one kind that are kept as candidates for the name that may be meant. */
 const MAX_CANDIDATES = 1000;
 
-/** Characters that move the cursor of a terminal or turn its text round: anybody may have sent such a name. */
+/**
+ * Characters that move the cursor of a terminal or reverse its text. Names come from clients, so they may
+ * contain them.
+ */
 const HIDDEN = /\p{C}/u;
 
 type Kind = UnknownName['kind'];
 
 /**
- * The names in a definition that occur nowhere. It forgets each one that it is shown, so what is left when everything was shown never
- * occurred: a misspelled name makes an audience without members, and nothing else would say why.
+ * Finds the names in a definition that occur nowhere. It forgets each name that it is shown, so the names
+ * left at the end never occurred: a misspelled name makes an audience without members, and nothing else would
+ * say why.
  */
 export class UnknownNames {
   readonly #events = new Map<string, { readonly kind: EventAggregate['type']; readonly name: string }>();
@@ -31,7 +35,7 @@ export class UnknownNames {
 
   #hasProfiles = false;
 
-  /** `searched`: those of which all stored events are shown to `ofEvent`. */
+  /** @param searched names of which all stored events are shown to `ofEvent` */
   constructor(
     definition: Condition | EventAggregate,
     searched: readonly Pick<CompiledAggregate, 'type' | 'name'>[],
@@ -51,17 +55,20 @@ export class UnknownNames {
     for (const name of state.traits.keys()) this.#propose('trait', name);
   }
 
-  /** Whether events are missing, so that it is worth to show which others there are. */
+  /** True when events are missing, so that it is worth showing which others there are. */
   get misses(): boolean {
     return this.#events.size > 0;
   }
 
-  /** The name of an event may be the one that is meant. */
+  /** Adds a name of an event that may be the one that was meant. */
   propose({ type, name }: Pick<LogEvent, 'type' | 'name'>): void {
     if (name !== '' && (type === 'track' || type === 'page' || type === 'screen')) this.#propose(type, name);
   }
 
-  /** None while there are no profiles: events that are stored but not applied yet would count as missing. */
+  /**
+   * Names that never occurred. Empty while there are no profiles: events that are stored but not applied yet
+   * would count as missing.
+   */
   read(): UnknownName[] {
     if (!this.#hasProfiles) return [];
     const traits = Array.from(this.#traits.keys(), (name) => ({ kind: 'trait' as const, name }));

@@ -13,12 +13,15 @@ const VERSION = 1;
 const NULL = 0;
 const FALSE = 1;
 const TRUE = 2;
-/** A whole number from 0 to 2^53 − 1 follows as a varint; behind the other one, its negation. */
+/** `WHOLE`: a whole number from 0 to 2^53 − 1 follows as a varint. `NEGATIVE`: the negation of one. */
 const WHOLE = 3;
 const NEGATIVE = 4;
 const FLOAT = 5;
 const TEXT = 6;
-/** A list, an object, or a text with half of a surrogate pair, as JSON text, which escapes such a half. */
+/**
+ * A list, an object, or a text with half of a surrogate pair follows as JSON text, in which such a half is
+ * escaped.
+ */
 const NESTED = 7;
 
 /** Added to times, so that they are never negative. Times from the year −2489 to the year 6429 fit; others become the nearest. */
@@ -92,7 +95,10 @@ export class ByteWriter {
     this.#end += value.length;
   }
 
-  /** What was written, in a new array whose length is a multiple of `multiple`; the writer is empty again. */
+  /**
+   * Returns the bytes written so far in a new array, whose length is a multiple of `multiple`, and empties
+   * the writer.
+   */
   finish(multiple: number): Uint8Array {
     const texts = this.#texts;
     const textBytes = Buffer.byteLength(texts);

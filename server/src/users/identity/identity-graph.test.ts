@@ -110,7 +110,7 @@ function told(profiles: readonly ProfileState[]): string[] {
   );
 }
 
-/** What calls have bound, without what they have set. */
+/** The ids that calls have bound to a profile, without its traits. */
 function withoutTraits(profile: string): unknown {
   return (JSON.parse(profile) as unknown[]).slice(0, 2);
 }

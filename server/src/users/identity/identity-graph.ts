@@ -23,7 +23,10 @@ export interface EventCause {
   readonly at: Time;
   readonly messageId: string;
   readonly position: Position;
-  /** Whether the event came from a client source, whose write key is public: it binds an anonymous id to a user, and nothing more. */
+  /**
+   * True for an event of a client source, whose write key is public: it may bind an anonymous id to a user,
+   * and do nothing more.
+   */
   readonly isPublic: boolean;
   readonly source: number;
 }
@@ -59,7 +62,7 @@ export interface LoadedIdentities {
 
 export type ApartIds = ReadonlyMap<IdentityKey, ReadonlySet<IdentityKey>>;
 
-/** Pairs of keys, so that each is found by either. */
+/** Makes a lookup in which either key of a pair finds the other. */
 export function apartIds(pairs: readonly (readonly [IdentityKey, IdentityKey])[]): ApartIds | undefined {
   if (pairs.length === 0) return undefined;
   const all = new Map<IdentityKey, Set<IdentityKey>>();
@@ -69,15 +72,16 @@ export function apartIds(pairs: readonly (readonly [IdentityKey, IdentityKey])[]
 }
 
 /**
- * Decides whose an event is, binds ids and merges profiles, over what one slice of the log touches. It does no input or output: the
- * caller loads the owners of all ids that the slice mentions, and stores `bound`, `unbound`, `removed` and `merges` afterwards.
+ * Decides to which profile an event belongs, binds ids and merges profiles, for the ids that one slice of the
+ * log mentions. It does no input or output: the caller loads the owners of all these ids, and stores `bound`,
+ * `unbound`, `removed` and `merges` afterwards.
  *
  * spec/specification.md, "Identities".
  */
 export class IdentityGraph {
   /** Keys that got another owner. */
   readonly bound = new Map<IdentityKey, ProfileId>();
-  /** Keys that have no owner any more, because their ids made room for others. */
+  /** Keys without an owner, because their ids were removed to make room. */
   readonly unbound = new Set<IdentityKey>();
   /** Profiles that were merged into others. */
   readonly removed = new Set<ProfileId>();
@@ -151,7 +155,7 @@ export class IdentityGraph {
     return loaded;
   }
 
-  /** A profile without an event, for an id that nobody has any more. */
+  /** Makes a profile without events, for an id that no profile has any more. */
   remnant(id: KeyedIdentity): ProfileState {
     const profile = this.#create();
     this.#bind(profile, id, NO_EVENT);
@@ -167,14 +171,14 @@ export class IdentityGraph {
     return owner === TAKEN ? undefined : owner;
   }
 
-  /** A profile is taken apart: it is gone, and its ids belong to nobody until events say whose they are. */
+  /** Takes a profile apart: removes it and unbinds its ids, until events say again whose they are. */
   dissolve(profile: ProfileState): void {
     for (const { kind, value } of profile.identities) this.#release(this.#hash(kind, value));
     this.#states.delete(profile.id);
     this.removed.add(profile.id);
   }
 
-  /** A profile for a userId that no event names any more. Nobody may have the id. */
+  /** Makes a profile for a userId that no event names any more. No profile may have the id. */
   revive(id: KeyedIdentity, at: Time): ProfileState {
     const profile = this.#create();
     profile.identities.push(newIdentity(id.kind, id.value, at));
@@ -183,7 +187,7 @@ export class IdentityGraph {
     return profile;
   }
 
-  /** An event with a userId counts for that user, whoever the anonymous id belongs to. */
+  /** Finds the profile of an event with a userId: that user's, whoever has the anonymous id. */
   #ofUser(
     user: KeyedIdentity,
     anonymous: KeyedIdentity | undefined,
@@ -193,7 +197,7 @@ export class IdentityGraph {
     if (profile === TAKEN) return undefined;
     const other = anonymous === undefined ? TAKEN : this.#owner(anonymous);
     if (profile === undefined) {
-      // A profile without a userId becomes the user's: it is one person who has now said who it is.
+      // A profile without a userId becomes the user's: the same person has now logged in.
       if (
         other !== undefined &&
         other !== TAKEN &&
@@ -222,7 +226,7 @@ export class IdentityGraph {
     return profile;
   }
 
-  /** An external id joins profiles as long as at most one of them has a userId. */
+  /** Joins profiles by an external id, as long as at most one of them has a userId. */
   #joinExternal(profile: ProfileState, id: KeyedIdentity, cause: EventCause): ProfileState {
     const owner = this.#owner(id);
     if (owner === profile || owner === TAKEN) return profile;
@@ -237,8 +241,9 @@ export class IdentityGraph {
   }
 
   /**
-   * An alias joins the user who had the previousId to the new one, if an event has named it as a userId before. Any other previousId becomes
-   * an anonymous id of the new user where it is free: with a user who had it first it stays, because two people at one device are not one.
+   * Joins two users by an alias, if an event has named the previousId as a userId before. Otherwise the
+   * previousId becomes an anonymous id of the new user where it is free. It stays with a user who had it
+   * first, because two people at one device are not one.
    */
   #alias(profile: ProfileState, previous: PreviousId, cause: EventCause): ProfileState {
     const former = this.#ownerOfPrevious(previous);
@@ -253,8 +258,8 @@ export class IdentityGraph {
   }
 
   /**
-   * Anybody can send the alias of a client source. It joins an anonymous id to a user, and only one that this source has used: the one of the
-   * call itself, or one that it has named before.
+   * Handles an alias of a client source, which anybody can send. It only joins an anonymous id to a user, and
+   * only an id that this source has used: the one of the call itself, or one that it has named before.
    */
   #aliasOfClient(
     profile: ProfileState,
@@ -275,7 +280,7 @@ export class IdentityGraph {
     return isBeforeUser === true ? undefined : this.#owner(user);
   }
 
-  /** The previousId of an alias becomes an anonymous id of the profile, unless a user has it already. */
+  /** Makes the previousId of an alias an anonymous id of the profile, unless another user has it already. */
   #joinAnonymous(profile: ProfileState, id: KeyedIdentity, cause: EventCause): ProfileState {
     const owner = this.#owner(id);
     if (owner === profile || owner === TAKEN) return profile;
@@ -363,8 +368,9 @@ export class IdentityGraph {
   }
 
   /**
-   * Lets ids of this kind go until there is room for so many more. Only those go that client sources alone have named: first those of one event
-   * only, and of equal ones those that were bound first. Returns false when those that may go are not enough.
+   * Removes ids of this kind until there is room for `wanted` more. It removes only ids that client sources
+   * alone have named: first those of a single event, and among equals those that were bound first. Returns
+   * false when removing all of them is not enough.
    */
   #makeRoom(profile: ProfileState, kind: string, wanted: number): boolean {
     let excess = this.#excessOf(profile.identities, kind) + wanted;
@@ -385,7 +391,10 @@ export class IdentityGraph {
     return true;
   }
 
-  /** By how much the ids of a kind are too many; far below zero where there is plenty of room. UserIds never are. */
+  /**
+   * Number by which the ids of a kind exceed their limit; negative where there is room. UserIds have no
+   * limit.
+   */
   #excessOf(identities: readonly ProfileIdentity[], kind: string): number {
     if (kind === USER) return Number.NEGATIVE_INFINITY;
     const { anonymousIds, externalIds } = this.#settings.limits;
@@ -396,7 +405,10 @@ export class IdentityGraph {
     return weight - limit;
   }
 
-  /** The anonymous id that stands for a profile without a userId stays. */
+  /**
+   * Ids that may be removed: only client sources have named them, and they do not stand for a profile without
+   * a userId.
+   */
   #removableOf(profile: ProfileState, kind: string): ProfileIdentity[] {
     const kept = profile.userId === undefined ? firstAnonymousId(profile) : undefined;
     return profile.identities.filter(
@@ -416,7 +428,10 @@ export class IdentityGraph {
     this.unbound.delete(key);
   }
 
-  /** Merges two profiles for an event of one of them, `profile`. Where that is refused it stays as it is, and says so. */
+  /**
+   * Merges two profiles for an event of `profile`. Where the merge is refused, `profile` stays as it is and
+   * notes the refusal.
+   */
   #tryMerge(
     profile: ProfileState,
     pair: readonly [winner: ProfileState, loser: ProfileState],
@@ -428,7 +443,7 @@ export class IdentityGraph {
     return this.#merge(pair, { ...cause, rule, identity: { kind: id.kind, value: id.value } });
   }
 
-  /** Why two profiles must not become one; undefined where they may. */
+  /** Reason why two profiles must not become one; undefined where they may. */
   #reasonAgainst([winner, loser]: readonly [ProfileState, ProfileState]): RefusalReason | undefined {
     if (this.#areApart(winner, loser)) return 'split';
     const both = [...winner.identities, ...loser.identities].filter(({ isPublic }) => !isPublic);
@@ -441,7 +456,7 @@ export class IdentityGraph {
     return few.identities.some(({ kind, value }) => this.#isApart(this.#hash(kind, value), many));
   }
 
-  /** Whether an id is kept apart from one of a profile. */
+  /** Tells whether an id is kept apart from an id of a profile. */
   #isApart(key: IdentityKey, { identities }: ProfileState): boolean {
     const others = this.#apart?.get(key);
     return others !== undefined && identities.some(({ kind, value }) => others.has(this.#hash(kind, value)));
@@ -485,10 +500,13 @@ const COUNTED_AS = {
 
 const TAKEN = Symbol('taken');
 
-/** Of an id that is bound without an event. */
+/** Cause of an id that is bound without an event. */
 const NO_EVENT: EventCause = { at: 0, messageId: '', position: 0, isPublic: true, source: 0 };
 
-/** A handful of ids for each event. Its arrays stay as long as they are: a map, and an array made empty, are made anew for every event. */
+/**
+ * A few ids, looked up by key. Its arrays are reused: a map, or new arrays, would be allocated for every
+ * event.
+ */
 class NamedIds {
   readonly #keys: IdentityKey[] = [];
   readonly #identities: ProfileIdentity[] = [];
@@ -499,7 +517,7 @@ class NamedIds {
     this.#identities[this.#size++] = identity;
   }
 
-  /** The one that was added last under a key. */
+  /** The id that was added last under a key. */
   get(key: IdentityKey): ProfileIdentity | undefined {
     for (let nth = this.#size - 1; nth >= 0; nth--) if (this.#keys[nth] === key) return this.#identities[nth];
     return undefined;
@@ -515,16 +533,16 @@ class NamedIds {
   }
 }
 
-/** Of an id of usual length. */
+/** Length up to which an id counts once against the limit. */
 const USUAL_LENGTH = 64;
 const MAX_WEIGHT = MAX_ID_LENGTH / USUAL_LENGTH;
 
-/** As how many ids a longer one counts, so that the limits bound the size of a profile too. */
+/** Number of ids as which a long id counts, so that the limits bound the size of a profile too. */
 function weightOf(value: string): number {
   return Math.max(1, Math.ceil(value.length / USUAL_LENGTH));
 }
 
-/** A kind of which a profile has at most so many, and one that stands for all external ids. */
+/** Kinds with a limit; `external` stands for all external ids. */
 const LIMITED = [ANONYMOUS, 'external'];
 
 function isOfKind(identity: ProfileIdentity, kind: string): boolean {
@@ -532,7 +550,7 @@ function isOfKind(identity: ProfileIdentity, kind: string): boolean {
   return identity.kind !== USER;
 }
 
-/** What a profile knows of an id; undefined when it does not have it. The newest is looked at first. */
+/** Finds an id in a profile, from the newest on; undefined when the profile does not have it. */
 function identityOf(
   { identities }: ProfileState,
   { kind, value }: Pick<KeyedIdentity, 'kind' | 'value'>,

@@ -11,11 +11,11 @@ export interface KeyedIdentity {
   readonly key: IdentityKey;
 }
 
-/** A previousId as it would be known as a userId and as an anonymous id. */
+/** A previousId with its key as a userId and its key as an anonymous id. */
 export interface PreviousId {
   readonly user: KeyedIdentity;
   readonly anonymous: KeyedIdentity;
-  /** The event is older than whoever has the userId now, and is applied again. */
+  /** True when the event is older than the user who has the userId now, and is applied again. */
   readonly isBeforeUser?: true;
 }
 
@@ -23,11 +23,11 @@ export interface PreviousId {
 export interface EventIdentities {
   readonly user: KeyedIdentity | undefined;
   readonly anonymous: KeyedIdentity | undefined;
-  /** That of an alias. */
+  /** The previousId of an alias. */
   readonly previous?: PreviousId | undefined;
   /** Ids among the traits of an identify call. */
   readonly external: readonly KeyedIdentity[];
-  /** Values there that are no ids: they stay traits. */
+  /** Number of values there that are no ids: they stay traits. */
   readonly invalid?: number;
 }
 
@@ -45,7 +45,7 @@ export class IdentityReader {
     this.#externalIds = externalIds;
   }
 
-  /** Undefined for a value that stands for no one, and for one that is no text. */
+  /** The identity of a value; undefined for a value that stands for no one or is no text. */
   identity(kind: string, value: unknown): KeyedIdentity | undefined {
     const id = readId(value as Json | undefined);
     if (typeof id !== 'string' || this.#blocked.has(id)) return undefined;

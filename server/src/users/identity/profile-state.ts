@@ -34,9 +34,9 @@ export interface ProfileState extends Attributes {
   /** Times of the earliest and the latest event; +Infinity and −Infinity before the first one. */
   firstSeenAt: Time;
   lastSeenAt: Time;
-  /** Where its first event stands in the log; +Infinity before it, and in states of earlier programs. */
+  /** Position of its first event in the log; +Infinity before it, and in states of earlier programs. */
   firstPosition: Position;
-  /** What is counted of its events, by number of the slot. */
+  /** Slots with counts of its events, by number. */
   slots: Map<number, SlotState>;
   /** Values of audiences and computed traits, by id of the computation. */
   computed: Map<number, ComputedValue>;
@@ -62,7 +62,7 @@ export function newIdentity(kind: string, value: string, at: Time): ProfileIdent
   return { kind, value, at, isPublic: false, isUsed: false };
 }
 
-/** What a computation says of a profile, and what its destinations know of it. */
+/** The value of a computation for a profile, and what was sent of it. */
 export interface ComputedValue {
   /** True or false for an audience; the value of a trait, null when there is none. */
   value: Json;
@@ -82,19 +82,22 @@ const KIND_BITS = 3;
 const PUBLIC = 4;
 const USED = 8;
 
-/** Before each trait: that of the call before, or one of a source of this kind whose time and messageId follow. */
+/**
+ * Stored before each trait: it is from the same call as the one before, or from a source of this kind, and
+ * its time and messageId follow.
+ */
 const SAME_CALL = 0;
 const SERVER_CALL = 1;
 const PUBLIC_CALL = 2;
 
-/** Which parts of a state follow. */
+/** Bits that say which parts of a state follow. */
 const SEEN = 1;
 const PUBLIC_GROUPS = 2;
 const LEFT_OUT = 4;
 const PLACED = 8;
 const REFUSED = 16;
 
-/** What is noted of what was sent. */
+/** Bits that say which fields follow of what was sent. */
 const SENT = 1;
 const DATED = 2;
 const LISTS = 4;
@@ -120,11 +123,12 @@ export function newProfile(id: ProfileId): ProfileState {
 }
 
 /**
- * One profile of two. Ids, traits, groups, sources, times and slots come out the same whichever of the two wins and in whatever
- * order several are merged. The userId is the winner's, if it has one; what destinations were told is the winner's alone.
+ * Merges two profiles. Ids, traits, groups, sources, times and slots are the same whichever profile wins and
+ * in whatever order several are merged. The userId is the winner's, if it has one; what destinations were
+ * told is the winner's alone.
  *
- * The profile has the number of the one with more ids, because the others have to be bound anew. Neither argument may be used
- * afterwards.
+ * The result has the number of the profile with more ids, because the ids of the other have to be bound anew.
+ * Do not use either argument afterwards.
  */
 export function mergeProfiles(winner: ProfileState, loser: ProfileState): ProfileState {
   const id = loser.identities.length > winner.identities.length ? loser.id : winner.id;
@@ -160,7 +164,7 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
   return merged;
 }
 
-/** Unknown where it is of one of two that have events. */
+/** Position of the first event of both; unknown if it is unknown for either profile that has events. */
 function firstOf(a: ProfileState, b: ProfileState): Position {
   const isUnknown = ({ firstSeenAt, firstPosition }: ProfileState) =>
     firstSeenAt < Number.POSITIVE_INFINITY && firstPosition === Number.POSITIVE_INFINITY;
@@ -322,7 +326,7 @@ function readGroups(reader: ByteReader, state: ProfileState): void {
   }
 }
 
-/** What not every profile has. States of the first format have the times alone. */
+/** Writes the parts that not every profile has. States of the first format have the times alone. */
 function writeMarks(state: ProfileState): void {
   const { firstSeenAt, lastSeenAt, firstPosition, groups, leftOut, refusals } = state;
   const wasSeen = firstSeenAt <= lastSeenAt;

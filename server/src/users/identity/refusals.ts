@@ -8,24 +8,24 @@ import type { ByteReader, ByteWriter } from './byte-codec.ts';
 /** Merges of a profile that were refused. */
 export interface Refusals {
   readonly count: number;
-  /** Some of them, each with another id or another reason. */
+  /** Samples of the refusals, each with another id or another reason. */
   readonly samples: readonly Refusal[];
 }
 
 /**
- * One of them. It does not hold the id, which may be that of somebody else who is to be forgotten: it stands in the event, as long as that is
- * stored.
+ * A refused merge. It does not hold the id, which may be that of somebody who is to be forgotten; the id
+ * stands in the event, for as long as that is stored.
  */
 export interface Refusal {
   readonly rule: JoinRule;
   readonly reason: RefusalReason;
-  /** Of the id that would have joined: to tell it from others. */
+  /** Key of the id that would have joined, to tell it from others. */
   readonly key: IdentityKey;
-  /** Of the event. */
+  /** Position of the event. */
   readonly position: Position;
   readonly source: number;
   readonly at: Time;
-  /** The source is a client, which pushes out no sample of a server. */
+  /** True for a client source: its samples push out none of a server's. */
   readonly isPublic: boolean;
 }
 
@@ -47,7 +47,7 @@ export function withRefusal(refusals: Refusals | undefined, one: Refusal): Refus
   return { count: count + 1, samples: isKnown ? samples : bounded([...samples, one]) };
 }
 
-/** Those of two profiles that have become one. */
+/** Combines the refusals of two profiles that were merged. */
 export function joinRefusals(a: Refusals | undefined, b: Refusals | undefined): Refusals | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   const all = [...a.samples, ...b.samples].sort((one, other) => one.position - other.position);
@@ -58,7 +58,7 @@ export function joinRefusals(a: Refusals | undefined, b: Refusals | undefined): 
   };
 }
 
-/** The newest stay, and those of servers before those of clients. */
+/** Keeps the newest samples, those of servers first. */
 function bounded(samples: readonly Refusal[]): Refusal[] {
   const left = [...samples];
   while (left.length > SAMPLES) {

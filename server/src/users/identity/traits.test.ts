@@ -20,7 +20,9 @@ function note(profile: ProfileState, at: number, traits: JsonObject, more: Parti
 
 const PUBLIC = { isPublic: true };
 
-/** What is stored has the same size as what was noted, so that a restart changes nothing. */
+/**
+ * Expects the stored profile to have the same size as the one in memory, so that a restart changes nothing.
+ */
 function expectSameStored(profile: ProfileState): void {
   expect(decodeProfile(profile.id, encodeProfile(profile))).toEqual(profile);
 }

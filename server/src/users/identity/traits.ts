@@ -7,7 +7,7 @@ export interface TraitValue {
   readonly at: Time;
   /** The messageId decides between values of the same time. */
   readonly messageId: string;
-  /** A client source has said it, whose write key is public. */
+  /** True when a client source said it: its write key is public. */
   readonly isPublic: boolean;
 }
 
@@ -19,19 +19,22 @@ export interface GroupEntry {
   readonly isPublic: boolean;
 }
 
-/** What calls have said of a user. */
+/** Traits and groups that calls have set for a user. */
 export interface Attributes {
   /** By name. */
   readonly traits: Map<string, TraitValue>;
   /** By id. */
   readonly groups: Map<string, GroupEntry>;
-  /** Of both together, as `sizeOf` counts it. */
+  /** Size of traits and groups together, as `sizeOf` counts it. */
   size: number;
-  /** Number of traits and groups that calls have named and that are not kept, or went to make room. */
+  /**
+   * Number of traits and groups that calls named and the profile does not keep, or that were removed to make
+   * room.
+   */
   leftOut: number;
 }
 
-/** What one event says of its user. */
+/** Traits and groups that one event sets. */
 export interface SaidOfUser {
   readonly traits: JsonObject;
   readonly groupId: string | undefined;
@@ -46,7 +49,7 @@ export interface LeftOutTraits {
   readonly names: number;
   /** The value is longer than 8,192 characters of JSON. */
   readonly values: number;
-  /** Traits and groups that went to make room for others. */
+  /** Traits and groups that were removed to make room for others. */
   readonly gone: number;
 }
 
@@ -60,19 +63,23 @@ export function addLeftOut(a: LeftOutTraits, b: LeftOutTraits): LeftOutTraits {
 export const MAX_TRAITS = 1000;
 export const MAX_GROUPS = 1000;
 const MAX_NAME_LENGTH = 200;
-/** In characters of JSON. */
+/** Longest value, in characters of JSON. */
 const MAX_VALUE_LENGTH = 8192;
 
-/** All traits and groups of a profile, as `sizeOf` counts them. A larger profile takes too long to read and write for each of its events. */
+/**
+ * Largest size of all traits and groups of a profile, as `sizeOf` counts it. A larger profile takes too long
+ * to read and write for each of its events.
+ */
 export const MAX_SIZE = 64 * 1024;
-/** What an entry counts beside its texts. */
+/** Size of an entry beside its texts. */
 export const ENTRY_SIZE = 16;
-/** A longer messageId counts with its excess. */
+/** Longest messageId that counts nothing; a longer one counts with its excess. */
 const USUAL_MESSAGE_ID = 64;
 
 /**
- * Notes what an event says, and lets go what is too much then: first what client sources said, so that they push out nothing that a
- * server said, and of that the oldest. What stays follows from the order of the events alone.
+ * Adds what an event says, and removes what is too much then: first what client sources said, so that they
+ * push out nothing that a server said, and of that the oldest. The order of the events alone decides what
+ * stays.
  */
 export function noteTraits(profile: Attributes, said: SaidOfUser): LeftOutTraits {
   let [names, values] = [0, 0];
@@ -131,14 +138,14 @@ export function makeRoom(profile: Attributes): number {
   return gone;
 }
 
-/** In characters: the name, and the text of a value that is one, or its JSON. */
+/** Size of an entry in characters: the name, and the value as text or as JSON. */
 function sizeOf(name: string, { value, messageId }: TraitValue): number {
   const text =
     typeof value === 'string' || (typeof value === 'object' && value !== null) ? lengthOf(value) : 0;
   return name.length + text + excessOf(messageId) + ENTRY_SIZE;
 }
 
-/** What a messageId adds to the size of each trait that it has brought. */
+/** Size that a messageId adds to each trait that it brought. */
 export function excessOf(messageId: string): number {
   return Math.max(0, messageId.length - USUAL_MESSAGE_ID);
 }
@@ -149,7 +156,7 @@ function lengthOf(value: Json): number {
   return value === null ? 0 : JSON.stringify(value).length;
 }
 
-/** Tells whether a value that an event brings stands above the one that is there. Equal ones do not. */
+/** Tells whether a new value replaces the present one. An equal one does not. */
 function isLater(a: TraitValue, b: TraitValue): boolean {
   if (a.at !== b.at) return a.at > b.at;
   if (a.messageId !== b.messageId) return a.messageId > b.messageId;
@@ -165,7 +172,7 @@ interface Worth {
   readonly isPublic: boolean;
 }
 
-/** What goes first stands first. */
+/** Orders entries for removal: those to remove first come first. */
 function byWorth(a: Worth, b: Worth): number {
   if (a.isPublic !== b.isPublic) return a.isPublic ? -1 : 1;
   if (a.at !== b.at) return a.at - b.at;

@@ -5,15 +5,18 @@ import { decodeProfile, type ProfileState } from './profile-state.ts';
 const PAGE = 500;
 
 export interface WalkOptions {
-  /** The first profile is the one behind this. */
+  /** The walk begins behind this profile. */
   readonly after?: ProfileId;
-  /** The last one. */
+  /** The walk ends with this profile. */
   readonly to?: ProfileId;
   /** Called after each page; may reject, which ends the walk. */
   readonly between?: () => Promise<void>;
 }
 
-/** All profiles, or those of a range, in the order of their numbers. Profiles that change meanwhile come as they are then. */
+/**
+ * Yields all profiles, or those of a range, in the order of their numbers. A profile that changes meanwhile
+ * is read as it is when the walk comes to it.
+ */
 export async function* walkProfiles(
   store: Pick<ProfileStore, 'scan'>,
   { after = 0, to = Number.POSITIVE_INFINITY, between }: WalkOptions = {},

@@ -2,19 +2,22 @@ import type { Comparison, Condition, EventAggregate, Scalar, Value } from '../..
 import { DAY, type Duration, HOUR, SECOND } from '../../model/time.ts';
 import { durationText, formatDefinition } from './format.ts';
 
-/** Audiences and computed traits of a server. */
+/** Most audiences and computed traits of a server. */
 export const MAX_COMPUTATIONS = 500;
 
-/** Characters of the text form of one definition, as the limits below. spec/contract.md, "Definitions of traits and audiences". */
+/**
+ * Most characters of the text form of one definition. The limits below apply to one definition too.
+ * spec/contract.md, "Definitions of traits and audiences".
+ */
 export const MAX_DEFINITION_LENGTH = 16_384;
 
-/** Values, audiences and groups in one definition. */
+/** Most values, audiences and groups in one definition. */
 const MAX_PRIMARIES = 50;
 
-/** Levels of `and`, `or`, `not`, `where` and parentheses. */
+/** Most levels of `and`, `or`, `not`, `where` and parentheses. */
 export const MAX_NESTING = 20;
 
-/** Entries of one list behind `in`. */
+/** Most entries of one list behind `in`. */
 const MAX_CHOICES = 100;
 
 export const MAX_WITHIN: Duration = 3650 * DAY;
@@ -29,13 +32,13 @@ export interface PartMistake {
   readonly part: object;
 }
 
-/** What is known of a value before any event: `any` for one that clients send. */
+/** Type of a value as it is known before any event: `any` for one that clients send. */
 export type ValueType = 'number' | 'list' | 'any';
 
 export interface CheckOptions {
   /** The type of a computed trait by its name; undefined when it is not known. */
   readonly typeOfComputed?: (name: string) => ValueType | undefined;
-  /** Mistakes at most. */
+  /** Most mistakes to report. */
   readonly max: number;
 }
 
@@ -234,7 +237,7 @@ function scalarsOf(condition: Condition): readonly Scalar[] {
   return condition.op === 'in' ? condition.to : [condition.to];
 }
 
-/** Why a comparison with a value of this type cannot be meant; undefined when it can. */
+/** Reason why a comparison with a value of this type cannot be meant; undefined when it can. */
 function comparisonProblem(op: Comparison | 'in', type: ValueType, to: Scalar): string | undefined {
   const isText = op === 'contains' || op === 'starts_with' || op === 'ends_with';
   if (type === 'list' && op !== 'contains') return 'a list is asked for one of its entries: write contains';
@@ -248,7 +251,7 @@ function comparisonProblem(op: Comparison | 'in', type: ValueType, to: Scalar): 
   return undefined;
 }
 
-/** Why a comparison of a count is always true or never. */
+/** Reason why a comparison of a count is always true or always false. */
 function countProblem(op: Comparison | 'in', to: number): string | undefined {
   if (!Number.isSafeInteger(to) || to < 0) return `a number of events is a whole number from 0, never ${to}`;
   if (op === '<' && to === 0) return 'a number of events is never less than 0: for no event write = 0';
@@ -261,7 +264,7 @@ function described(to: Scalar): string {
   return typeof to === 'string' ? 'a text' : typeof to === 'number' ? 'a number' : String(to);
 }
 
-/** The conditions that `and` joins, whatever its parentheses. */
+/** The conditions that `and` joins, through any parentheses. */
 function conjunctsOf(condition: Condition): readonly Condition[] {
   return condition.op === 'and' ? condition.conditions.flatMap(conjunctsOf) : [condition];
 }

@@ -36,12 +36,15 @@ const scalar: z.ZodType<Scalar> = z
     error: 'is a whole number of so many digits that it is kept as text: write it in quotes',
   });
 
-/** From 10^21 on a number is written with an exponent, and is a number in events too. */
+/**
+ * Tells whether a number stands for its neighbours too. From 10^21 on a number is written with an exponent,
+ * and is a number in events as well.
+ */
 function standsForNeighbours(value: Scalar): boolean {
   return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value as number) < 1e21;
 }
 
-/** The rule for the `op` of a mapping, with the one that may be meant. */
+/** Schema of the `op` of a mapping; its message proposes the operator that may be meant. */
 function opRule(what: string, ops: readonly string[]) {
   return {
     error: ({ input }: { readonly input?: unknown }) => {

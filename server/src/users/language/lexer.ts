@@ -17,13 +17,16 @@ export interface Tokens {
   readonly mistakes: readonly TextMistake[];
 }
 
-/** White space, a number, a text, a word, a symbol, and any other character. No branch can match one text in two ways. */
+/**
+ * Matches white space, a number, a text, a word, a symbol, or any other character. No branch can match a text
+ * in two ways, so it takes linear time.
+ */
 const TOKEN =
   /\s+|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|'((?:[^']|'')*)'|([A-Za-z_][A-Za-z0-9_]*)|(==|!=|<=|>=|&&|\|\||<>|[()[\],.=<>])|(.)/gsy;
 
 const QUOTES_RULE = "texts stand in single quotes, such as 'pro'";
 
-/** What to write instead of a character or a symbol that other languages have. */
+/** Hints for characters and symbols of other languages: what to write instead. */
 const INSTEAD: Readonly<Record<string, string>> = {
   "'": "this text has no closing quote; a quote inside a text is written twice: 'it''s'",
   '"': QUOTES_RULE,
@@ -80,7 +83,10 @@ export function tokenize(text: string, max: number): Tokens {
   return { tokens, mistakes };
 }
 
-/** Events keep such integers as the text of their digits: as a number they would be taken for their neighbours. */
+/**
+ * The mistake of an integer beyond 2^53. Events keep it as the text of its digits: as a number it would be
+ * taken for its neighbours.
+ */
 function numberMistake(literal: string): string | undefined {
   const value = Number(literal);
   if (!Number.isFinite(value)) return 'this number is too large';

@@ -412,7 +412,7 @@ export class DefinitionParser {
     return this.#tokens[this.#next]!;
   }
 
-  /** The last token stays for ever. */
+  /** Takes the next token. The last one is never used up. */
   #take(): Token {
     const token = this.#token;
     if (token.kind !== 'end') this.#next++;
@@ -453,7 +453,7 @@ export class DefinitionParser {
     return undefined;
   }
 
-  /** Goes to the next `and` or `or` between as many parentheses, or to what closes them. */
+  /** Skips to the next `and` or `or` within the same parentheses, or to the one that closes them. */
   #skipToOperator(level: number): void {
     for (; this.#token.kind !== 'end'; this.#next++) {
       const here = this.#levels[this.#next]!;

@@ -18,13 +18,13 @@ export interface DoubtfulMergesDependencies {
   readonly settings: UsersSettings;
   /** The next position that live slices apply. */
   readonly position: Position;
-  /** Called after every step; throws when the answer is not wanted any more. */
+  /** Called after every step; throws when the answer is no longer wanted. */
   readonly check: () => void;
 }
 
-/** Profiles of several userIds that one page looks at: for each page all stored events are read. */
+/** Most profiles with several userIds on one page: all stored events are read for each page. */
 const PROFILES = 500;
-/** Profiles that one page passes by. */
+/** Most profiles that one page scans. */
 const SCANNED = 500_000;
 /** Ids whose events are gathered in one page. */
 const IDS = 100_000;
@@ -33,8 +33,9 @@ const EVENTS = 2000;
 const MERGES = 2000;
 
 /**
- * UserIds that are one profile, and that their stored events would not join by the rules of today, such as those that earlier versions joined by the
- * id of a device. The identities of these profiles are worked out again from the stored events, beside those that are kept.
+ * Lists userIds that share a profile although the rules of today would not join them, such as those that
+ * earlier versions joined by the id of a device. It works out the identities of these profiles again from the
+ * stored events, and leaves the stored profiles alone.
  */
 export async function doubtfulMerges(
   dependencies: DoubtfulMergesDependencies,
@@ -74,11 +75,11 @@ async function joinedProfiles({ store, check }: DoubtfulMergesDependencies, afte
   return { states };
 }
 
-/** Whose the ids of these profiles are by the stored events alone. */
+/** Works out, from the stored events alone, to which profile each id belongs. */
 class IdentitiesByLog {
   readonly #graph: IdentityGraph;
   readonly #reader: IdentityReader;
-  /** Texts that an event has had as its userId. */
+  /** UserIds of the stored events. */
   readonly #users = new Set<string>();
 
   constructor({ hash, identityReader, settings }: DoubtfulMergesDependencies) {
@@ -127,8 +128,8 @@ async function identitiesByLog(
 }
 
 /**
- * Pairs of userIds of a profile that the log does not join: each is named with the one that stands for the profile, or with the first that has
- * events. `undecided`: userIds whose events are all gone.
+ * Pairs of userIds of a profile that the log does not join. Each is paired with the userId that stands for
+ * the profile, or with the first that has events. `undecided`: userIds without stored events.
  */
 function apartIn({ userId, formerUserIds }: ProfileState, known: IdentitiesByLog) {
   const all = [...(userId === undefined ? [] : [userId]), ...formerUserIds];

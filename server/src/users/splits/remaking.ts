@@ -33,14 +33,17 @@ export interface RemadeProfile {
   readonly events: number;
 }
 
-/** What came of profiles that were taken apart. */
+/** The result of taking profiles apart. */
 export interface Remade {
   readonly profiles: readonly RemadeProfile[];
-  /** Some of what they were made of is not stored any more. */
+  /** True when some of their events are not stored any more. */
   readonly isPoorer: boolean;
 }
 
-/** What stays of a profile that is erased: the ids of users who were left out, and what destinations know of the one that stood for it. */
+/**
+ * The rest of an erased profile: ids of users who are not erased, and what destinations know of the id that
+ * stood for the profile.
+ */
 export interface LeftOver {
   readonly ids: readonly Known[];
   readonly userId?: string;
@@ -48,7 +51,10 @@ export interface LeftOver {
   readonly sent: Readonly<Record<string, Sent>>;
 }
 
-/** Undefined where all userIds of a profile are erased. `erased`: their texts, and those of anonymous ids. */
+/**
+ * Computes the rest of an erased profile; undefined when all its userIds are erased. `erased`: texts of the
+ * erased userIds and anonymous ids.
+ */
 export function leftOver(
   { identities, userId, computed }: ProfileState,
   erased: ReadonlySet<string>,
@@ -71,11 +77,12 @@ export function leftOver(
 }
 
 /**
- * Name of the document with what stays of profiles that are being erased, until they are made anew: nobody is lost by a crash in between.
+ * Name of the document that keeps the rests of profiles that are being erased, until they are made anew: a
+ * crash in between loses no user.
  */
 export const LEFT_DOCUMENT = 'left';
 
-/** Makes profiles of what stays of erased ones. */
+/** Makes profiles from the rests of erased ones. */
 export async function remakeLeft(
   slice: Slice,
   left: readonly LeftOver[],
@@ -93,7 +100,7 @@ export async function remakeLeft(
   slice.document(LEFT_DOCUMENT, null);
 }
 
-/** The profiles that have these ids by now. */
+/** The profiles that have these ids now. */
 async function ownersOf(
   slice: Slice,
   ids: readonly Known[],
@@ -104,9 +111,9 @@ async function ownersOf(
   return [...new Set(named.flatMap((id) => ownerOf(slice, id)?.id ?? []))];
 }
 
-/** What is taken apart. */
+/** Options of taking profiles apart. */
 export interface Apart {
-  /** Aliases that name any other id join nothing: what they name is erased. */
+  /** With this, aliases that name other ids join nothing: those ids are erased. */
   readonly isAlone?: true;
   readonly profiles: readonly ProfileId[];
   /** Further ids whose stored events count. */
@@ -114,9 +121,10 @@ export interface Apart {
 }
 
 /**
- * Takes profiles apart and makes them anew of the stored events of their ids, in the order of the log and by the rules of today, within one
- * slice. Destinations are then told at once what is so; who had the userId of such a profile goes on where it was. The events of others that name
- * one of the ids say again whose it is, and count for nobody twice.
+ * Takes profiles apart and makes them anew within one slice, from the stored events of their ids, in the
+ * order of the log and by the rules of today. Destinations are told the new values at once; the profile that
+ * gets the userId of an old one continues what destinations know of it. Events of other profiles that name
+ * one of the ids decide again to whom it belongs, but count for no profile twice.
  */
 async function remakeProfiles(
   slice: Slice,
@@ -160,7 +168,7 @@ export async function splitProfiles(
   return await remakeProfiles(slice, { profiles, ids: [] }, dependencies);
 }
 
-/** What a split that is not stored comes to. `notifications`: those of the slice. */
+/** Reports what a split would do. `notifications`: those of the slice, which is not stored. */
 export function reportOf(
   slice: Slice,
   { profiles, isPoorer }: Remade,
@@ -219,8 +227,8 @@ function withoutOthers(event: LogEvent, ids: ReadonlySet<string>): LogEvent {
 }
 
 /**
- * An alias as it found others then. Whoever is beside the profile was not joined by it: either nobody was called so yet, and the id became an
- * anonymous one of the profile, or it was refused.
+ * Limits an alias to the profiles that it joined when it was applied. It did not join a profile that exists
+ * beside the result: either the id was not yet used and became an anonymous id, or the merge was refused.
  */
 function asOfThen(event: LogEvent, slice: Slice, { users, anonymous }: IdTexts): LogEvent {
   const { previous, ...rest } = event.ids;
@@ -230,13 +238,13 @@ function asOfThen(event: LogEvent, slice: Slice, { users, anonymous }: IdTexts):
   return { ...event, ids: { ...rest, previous: { ...previous, isBeforeUser: true } } };
 }
 
-/** Of the profiles that are taken apart. */
+/** Texts of the ids of the profiles that are taken apart. */
 interface IdTexts {
   readonly users: ReadonlySet<string>;
   readonly anonymous: ReadonlySet<string>;
 }
 
-/** A user whose events are all gone stays a user. */
+/** Makes a profile for a user whose events are no longer stored. */
 function revive(slice: Slice, state: ProfileState, { identityReader }: RemakingDependencies): void {
   for (const { kind, value, at } of state.identities) {
     const id = kind === USER ? identityReader.identity(kind, value) : undefined;
@@ -249,8 +257,9 @@ function revive(slice: Slice, state: ProfileState, { identityReader }: RemakingD
 }
 
 /**
- * The profile that has the id which stood for another one goes on where that was: destinations know of it what they were sent. What they have still
- * to hear of former ids, they know of the profiles that have these now.
+ * Makes the profile with the id that stood for an old one its successor: destinations know of it what they
+ * were sent of the old one. What they must still hear of former ids stands in the profiles that have these
+ * ids now.
  */
 function succeed(
   slice: Slice,

@@ -26,9 +26,9 @@ export interface SplitterDependencies {
   readonly settings: () => UsersSettings;
   /** `apart`: ids that are kept apart beside those of the settings. */
   readonly newSlice: (apart?: Pairs) => Promise<Slice>;
-  /** Stores what a slice comes to. */
+  /** Stores the result of a slice. */
   readonly commit: (slice: Slice) => Promise<void>;
-  /** What is kept in memory does not count any more. */
+  /** Clears what the processor keeps in memory. */
   readonly forget: () => void;
 }
 
@@ -79,7 +79,7 @@ export class Splitter {
     }
   }
 
-  /** Makes the profiles of users anew who were left out when others were erased from the profile that they shared. */
+  /** Makes profiles anew for users who were not erased although they shared an erased profile. */
   async remakeLeft(): Promise<void> {
     const { store, newSlice, commit, forget } = this.#dependencies;
     const left = (await store.document(LEFT_DOCUMENT)) as unknown as readonly LeftOver[] | undefined;

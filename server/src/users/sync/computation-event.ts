@@ -12,9 +12,9 @@ export interface ToldChange {
   readonly recipient: Recipient;
   /** True or false for an audience; the value of a computed trait, null when it has none any more. */
   readonly value: Json;
-  /** When the value came about, and never before the last event of this user and computation. */
+  /** Time of the change, never before the last event of this user and computation. */
   readonly at: Time;
-  /** When the service noticed. */
+  /** Time at which the service noticed the change. */
   readonly now: Time;
   /** Greater than that of every earlier event of this user and computation. */
   readonly sequence: number;
@@ -56,7 +56,7 @@ function onlyTo(destinations: readonly string[]): JsonObject {
   return { All: false, ...Object.fromEntries(destinations.map((name) => [name, true])) };
 }
 
-/** What an event of `computationEvent` says, to whom of whom. */
+/** Reads value and recipient from an event that `computationEvent` made, for the report of a split. */
 export function noticeIn(json: string): SplitNotice {
   const { userId, anonymousId, traits = {}, integrations } = JSON.parse(json) as Event;
   const [key = '', value = null] = Object.entries(traits)[0] ?? [];
@@ -71,14 +71,14 @@ export function noticeIn(json: string): SplitNotice {
 
 /** A change that was told, as far as it can be read from its event. */
 export interface ReadChange {
-  /** Of its recipient. */
+  /** Ids of the recipient. */
   readonly ids: EventIdentities;
   readonly key: string;
   /** The id of the computation. */
   readonly computation: number;
   /** Names of its destinations; undefined for all of the computation. */
   readonly to: readonly string[] | undefined;
-  /** Somebody is no member of an audience any more. */
+  /** True when the event says that somebody left an audience. */
   readonly isLeave: boolean;
   readonly at: Time;
   readonly sequence: number;

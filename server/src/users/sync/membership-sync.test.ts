@@ -67,7 +67,7 @@ function setValue(state: ProfileState, computation: number, value: Json, since =
   else Object.assign(known, { value, since });
 }
 
-/** What a slice does with a profile that gets these values. */
+/** Does what a slice does with a profile that gets these values. */
 function slice(
   sync: MembershipSync,
   state: ProfileState,
@@ -79,7 +79,7 @@ function slice(
   return eventsOf(sync.finish(state, [before], now));
 }
 
-/** What a slice does with two profiles that become one. */
+/** Does what a slice does with two profiles that become one. */
 function merge(
   sync: MembershipSync,
   [winner, loser]: readonly [ProfileState, ProfileState],
@@ -405,7 +405,7 @@ describe('a destination that hears nothing for a while', () => {
   const BOTH = { ...VIPS, destinations: ['crm', 'erp'] };
   const MISSED = [{ id: 12, kind: 'missed' }] as const;
 
-  /** What a walk tells of a profile. */
+  /** Events that a walk sends of a profile. */
   function walk(sync: MembershipSync, state: ProfileState, now: number): unknown[] {
     sync.visit(state.id, MISSED);
     return slice(sync, state, now).map(({ traits, integrations }) => [traits!['vip_users'], integrations]);

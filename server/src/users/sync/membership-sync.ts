@@ -35,7 +35,10 @@ export const MEMBERS_DOCUMENT = 'members';
 export const HELD_DOCUMENT = 'held';
 export const FLOOR_DOCUMENT = 'sequence-floor';
 
-/** Profiles whose changes wait no longer after a crash than otherwise. Others wait for their timer, a minute or two. */
+/**
+ * Most profiles with waiting changes that are stored, so that their changes wait no longer after a crash.
+ * Others wait for their timer, a minute or two.
+ */
 const STORED_HOLDS = 1000;
 
 /** An event for the outbox; the caller gives it its sequence number. */
@@ -48,11 +51,14 @@ export interface Notification {
 /** A profile as a slice has found it, as far as it decides what destinations hear afterwards. */
 export interface ProfileBefore {
   readonly userId: string | undefined;
-  /** The anonymous id that stood for it without a userId; undefined when it had external ids alone. */
+  /**
+   * The anonymous id that stood for the profile while it had no userId; undefined when it had only external
+   * ids.
+   */
   readonly anonymousId: string | undefined;
-  /** What was sent of it. The slice replaces what stands there, and changes nothing of it. */
+  /** Values that were sent of the profile. The slice replaces these objects and never changes them. */
   readonly computed: ReadonlyMap<number, Pick<ComputedValue, 'sent'>>;
-  /** Ids of the computations whose numbers of members it is a part of. */
+  /** Ids of the computations that count the profile as a member. */
   readonly counted: readonly number[];
 }
 
@@ -60,11 +66,11 @@ export interface MembershipSyncOptions {
   /** Tells the numbers of this file of profiles from those of an earlier one, so that no messageId comes twice. */
   readonly lineage: string;
   /**
-   * Whether destinations may be told what a computation says of a profile: false before the first sync has come to the profile,
-   * and while the computation is computed from stored events.
+   * Tells whether destinations may hear the value of a computation for a profile: false before the first sync
+   * has come to the profile, and while the computation is computed from stored events.
    */
   readonly isSynced: (computation: number, profile: ProfileId) => boolean;
-  /** The destinations that count for a profile. Without those that are new to the computation until its walk has come to the profile. */
+  /** Destinations of a computation for a profile, without new ones until the walk has come to the profile. */
   readonly listenersOf: (computation: Computation, profile: ProfileId) => Listeners;
   /** Adds to a profile what destinations were told of it before all profiles were made anew. Called before they are told more. */
   readonly recall?: (state: ProfileState) => void;
@@ -74,7 +80,7 @@ export interface MembershipSyncOptions {
   readonly held?: readonly ProfileId[];
   /** The highest sequence that was sent to somebody without a profile, at the last commit. */
   readonly floor?: number;
-  /** The changes that wait there go on waiting here. */
+  /** Waiting changes of this sync go on waiting in the new one. */
   readonly previous?: MembershipSync;
 }
 
@@ -91,11 +97,13 @@ export class MembershipSync {
   readonly #throttle: Throttle;
   #computations: ReadonlyMap<number, Computation> = new Map();
   readonly #members = new Map<number, number>();
-  /** Computations whose members this slice has begun to count anew: what it read before says nothing of the new number. */
+  /**
+   * Computations whose members this slice counts anew: what it read before says nothing of the new number.
+   */
   readonly #recounted = new Set<number>();
-  /** What a walk does with the profiles of this slice. */
+  /** Tasks of the walk for profiles of this slice. */
   readonly #visits = new Map<ProfileId, readonly SyncTarget[]>();
-  /** Whoever comes back is told with a higher sequence than this, also where the clock was set back. */
+  /** Sequences of profiles that come back begin above this, also where the clock was set back. */
   #floor: number;
   /** The documents as they are stored, or will be with the slice at work. */
   readonly #stored: Record<string, string>;
@@ -161,15 +169,15 @@ export class MembershipSync {
     };
   }
 
-  /** A walk has come to a profile: `finish` tells at once what these targets say of it. */
+  /** Call when a walk has come to a profile: `finish` then tells the values of these targets at once. */
   visit(profile: ProfileId, targets: readonly SyncTarget[]): void {
     this.#visits.set(profile, targets);
   }
 
   /**
-   * The events that are due, after an evaluation. `befores`: the profile as it was found, and those that were merged into it. A change
-   * waits for a second or more; `due` names the profile then. The store's timer has to look at the profile too, by `heldUntil`, in case
-   * of a crash.
+   * Returns the events that are due after an evaluation. `befores`: the profile as it was found, and those
+   * that were merged into it. A change waits for a second or more; `due` names the profile then. The store's
+   * timer has to look at the profile too, by `heldUntil`, in case of a crash.
    */
   finish(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
     const notifications = this.#handOver(state, befores, now);
@@ -195,8 +203,9 @@ export class MembershipSync {
   }
 
   /**
-   * A profile is let go: whoever knows it as a member hears that it is none. Undefined, and nothing is told, where somebody cannot hear that
-   * now, or has still to hear it of a former id: the profile then has to stay.
+   * Tells destinations that know a profile as a member that it is none, because the profile is removed.
+   * Returns undefined, and tells nobody, when a destination cannot hear that now or has still to hear it of a
+   * former id: the profile has to stay then.
    */
   leave(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] | undefined {
     const told = [...state.computed].flatMap(([id, { sent }]) => {
@@ -214,7 +223,7 @@ export class MembershipSync {
     return notifications;
   }
 
-  /** Whether a destination has to hear of a profile that it is no member, and cannot now. */
+  /** Tells whether a destination must hear that a profile is no member, and cannot now. */
   #isAwaited(state: ProfileState, computation: Computation, sent: Sent): boolean {
     const listeners = withUnsureListeners(sent, this.#options.listenersOf(computation, state.id));
     // Nobody stays because of one that may never be connected again.
@@ -226,20 +235,20 @@ export class MembershipSync {
     return computation.enabled ? named.length > hearing.length : named.length > 0;
   }
 
-  /** A profile is gone, and was not merged into another: it is a member no more, and nobody is told. */
+  /** Counts out a profile that was erased, without telling anybody. */
   erased(profile: ProfileId, before: ProfileBefore): void {
     this.#leaveNumbers(before);
     this.forget(profile);
   }
 
-  /** The changes of a profile that is gone wait no longer. */
+  /** Drops the waiting changes of a profile that was removed. */
   forget(profile: ProfileId): void {
     this.#throttle.forget(profile);
   }
 
   /**
-   * Tells the destinations that know somebody as a member that it is none. `owed`: those that cannot be told now. `state` numbers and
-   * dates the event.
+   * Tells `false` to the destinations that know a recipient as a member. `owed`: those that cannot be told
+   * now. `state` numbers and dates the event.
    */
   takeBack(
     state: ProfileState,
@@ -256,7 +265,7 @@ export class MembershipSync {
     return { notifications, owed: late.length === 0 ? [] : [{ to: keyOf(to), destinations: late }] };
   }
 
-  /** Some destinations may or may not have got an event of a profile. `key`: its recipient. */
+  /** Notes that some destinations may or may not have got an event of a profile. `key`: its recipient. */
   uncertain(
     { computed, ...state }: ProfileState,
     computation: Computation,
@@ -269,24 +278,24 @@ export class MembershipSync {
     else one.sent = withOwed(one.sent, [{ to: key, destinations: to }]);
   }
 
-  /** Profiles with a change that is to be told by now. Each is named once; `finish` then tells it. */
+  /** Profiles with a change that is due now. Each is named once; `finish` then sends the change. */
   due(now: Time): ProfileId[] {
     return this.#throttle.due(now);
   }
 
-  /** When `due` will name a profile; undefined when no change waits. */
+  /** Time at which `due` will name a profile; undefined when no change waits. */
   nextDue(): Time | undefined {
     return this.#throttle.nextDue();
   }
 
-  /** When the last change of a profile that waits is told; undefined when none does. */
+  /** Time at which the last waiting change of a profile is sent; undefined when none waits. */
   heldUntil(profile: ProfileId): Time | undefined {
     return this.#throttle.waitsUntil(profile);
   }
 
   /**
-   * Where another id stands for a profile than before, and where profiles were merged: what was sent to the id that stands for it now stays, and
-   * every other one hears `false` for what it was told `true`.
+   * Handles profiles that were merged or got another id as recipient. What was sent to the present recipient
+   * stays; every former one is told `false` for what it was told `true`.
    */
   #handOver(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
     if (befores.length === 0 || (befores.length === 1 && isOfSameId(befores[0]!, state))) return [];
@@ -315,7 +324,10 @@ export class MembershipSync {
     return notifications;
   }
 
-  /** The step of a walk: a change is told at once, and to whom it matters also what was told before. */
+  /**
+   * Does the step of a walk: sends a change at once, and repeats what was sent before to destinations that
+   * need it.
+   */
   #visitFor(
     state: ProfileState,
     { id, kind, only = [], back = [], repeat = [] }: SyncTarget,
@@ -346,7 +358,7 @@ export class MembershipSync {
     return [...notifications, ...this.#send(state, computation, { recipient, value, now, to })];
   }
 
-  /** Tells destinations that hear again of former ids of a profile. */
+  /** Tells destinations that hear again what they missed about former ids of a profile. */
   #tellOwed(state: ProfileState, id: number, now: Time): Notification[] {
     const computed = state.computed.get(id)!;
     const computation = this.#computations.get(id)!;
@@ -366,7 +378,7 @@ export class MembershipSync {
     return notifications;
   }
 
-  /** Tells a change to those who have to hear it and can. */
+  /** Sends a change to the destinations that need it and can hear it. */
   #tellChange(
     state: ProfileState,
     computation: Computation,
@@ -380,7 +392,7 @@ export class MembershipSync {
     return this.#send(state, computation, { recipient, value, now, to: hearing });
   }
 
-  /** One event to these destinations; none when there are none. */
+  /** Makes one event for these destinations; none when there are no destinations. */
   #send(
     state: ProfileState,
     computation: Computation,
@@ -412,13 +424,16 @@ export class MembershipSync {
     return [{ profile: Math.max(0, state.id), json: JSON.stringify(event) }];
   }
 
-  /** Destinations that hear nothing need not be left out: the log notes why each of them was skipped. */
+  /**
+   * Tells whether an event may go to all destinations. Those that hear nothing need not be left out: the log
+   * notes why each of them was skipped.
+   */
   #isEveryone(to: readonly string[], computation: Computation, profile: ProfileId): boolean {
     const { hearing, waiting = [] } = this.#options.listenersOf(computation, profile);
     return to.length === hearing.length && waiting.length === 0;
   }
 
-  /** Whether there is a change that has to be told. */
+  /** Tells whether a profile has a change that still has to be sent. */
   #isOpen(state: ProfileState, id: number): boolean {
     const computation = this.#computations.get(id);
     const computed = state.computed.get(id);
@@ -427,7 +442,7 @@ export class MembershipSync {
     return differs(sent, value, computation) && this.#recipientOf(state, computation, sent) !== undefined;
   }
 
-  /** Who hears of a profile now; undefined when nobody does. */
+  /** Recipient of a profile now; undefined when it has none. */
   #recipientOf(state: ProfileState, computation: Computation, sent: Sent): Recipient | undefined {
     if (!computation.enabled || computation.destinations.length === 0) return undefined;
     if (!this.#options.isSynced(computation.id, state.id)) return undefined;
@@ -460,7 +475,7 @@ export class MembershipSync {
   }
 }
 
-/** Whether the id that stood for a profile stands for it still. */
+/** Tells whether the same id stands for the profile as before. */
 function isOfSameId({ userId, anonymousId }: ProfileBefore, state: ProfileState): boolean {
   if (userId !== undefined || state.userId !== undefined) return userId === state.userId;
   return anonymousId === firstAnonymousId(state)?.value;

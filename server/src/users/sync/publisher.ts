@@ -11,10 +11,12 @@ import type { OutboxEntry } from '../../ports/profile-store.ts';
 import type { CurrentObserver } from '../../ports/telemetry.ts';
 import { PRODUCER } from '../contract.ts';
 
-/** Entries of the outbox that are read at once, and events of one commit while nobody calls. */
+/** Entries of the outbox that are read at once, and most events of one commit while no clients call. */
 const BATCH = 200;
 
-/** Events of one commit while clients call: a call that has to wait for it waits little longer than for a commit of calls. */
+/**
+ * Most events of one commit while clients call: a call waits for it little longer than for a commit of calls.
+ */
 const BATCH_BESIDE_CALLS = 50;
 
 /** A failed call is repeated after this delay, without a limit. */
@@ -24,7 +26,7 @@ const RETRY: Duration = SECOND;
 const PAUSE = 2;
 const PAUSE_BESIDE_CALLS = 9;
 
-/** The longest of them. */
+/** The longest pause. */
 const MAX_PAUSE: Duration = SECOND;
 
 /** The outbox of the users thread. Both calls reject with a `StorageError` while the thread cannot answer. */
@@ -82,7 +84,7 @@ export class Publisher {
     this.#running ??= this.#run();
   }
 
-  /** The outbox has entries up to this sequence number. */
+  /** Call when the outbox has entries up to this sequence number. */
   readonly announce = (last: number): void => {
     if (last <= this.#sentTo) return;
     this.#isAwake = true;
@@ -90,8 +92,8 @@ export class Publisher {
   };
 
   /**
-   * Resolves when entries that were read from the outbox before are in the log, or given up. What is erased from the outbox does not
-   * come into the log after that.
+   * Resolves when entries that were read from the outbox before are in the log, or given up. After that,
+   * entries that are erased from the outbox do not come into the log.
    */
   async readEntriesStored(): Promise<void> {
     await this.#atWork;
@@ -221,7 +223,7 @@ function consecutive(entries: readonly OutboxEntry[]): OutboxEntry[][] {
   return runs;
 }
 
-/** The plans of a batch. Every delivery is parked, under the computation that it tells of. */
+/** Plans a batch. Every delivery is parked, under its computation. */
 function planned(
   events: readonly Event[],
   eventPlans: readonly Plan[],

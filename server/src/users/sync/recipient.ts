@@ -1,7 +1,10 @@
 import type { Computation } from '../../model/definition.ts';
 import { ANONYMOUS, firstAnonymousId, type ProfileState, USER } from '../identity/profile-state.ts';
 
-/** To whom a change belongs: a userId, or an anonymousId where anonymous profiles are members. */
+/**
+ * The id under which destinations know a profile: a userId, or an anonymousId where anonymous profiles are
+ * members.
+ */
 export type Recipient = { readonly userId: string } | { readonly anonymousId: string };
 
 type Identified = Pick<ProfileState, 'userId' | 'identities'>;
@@ -13,13 +16,16 @@ export function idOf(profile: Identified): Recipient | undefined {
   return first === undefined ? undefined : { anonymousId: first.value };
 }
 
-/** Who hears of a profile: its user, or its anonymous id where anonymous profiles are members. */
+/** Recipient of a profile: its userId, or its anonymous id where anonymous profiles are members. */
 export function recipientOf(profile: Identified, computation: Computation): Recipient | undefined {
   const takesAnonymous = computation.kind === 'audience' && computation.includeAnonymous;
   return profile.userId !== undefined || takesAnonymous ? idOf(profile) : undefined;
 }
 
-/** Who may have heard of a profile: an anonymous member also where the audience has none any more. */
+/**
+ * Recipient of a profile that destinations may have heard of: also an anonymous member of an audience that
+ * has no anonymous ones any more.
+ */
 export function everyRecipientOf(profile: Identified, computation: Computation): Recipient | undefined {
   return computation.kind === 'audience' ? idOf(profile) : recipientOf(profile, computation);
 }

@@ -24,14 +24,17 @@ import {
   withUnsure,
 } from './sent.ts';
 
-/** The document that says how many parts there are and of which computations. */
+/** Name of the document with the number of parts and their computations. */
 const HEAD = 'told-before';
-/** Recipients of one part, which is a document. */
+/** Recipients in one part; a part is one document. */
 const PART = 1000;
 
 interface Head {
   readonly computations: readonly number[];
-  /** Names of their destinations then, by id; absent in documents of earlier programs. Any other knows nothing of what was sent. */
+  /**
+   * Names of their destinations at that time, by id; absent in documents of earlier programs. Other
+   * destinations know nothing of what was sent.
+   */
   readonly destinations?: Readonly<Record<string, readonly string[]>>;
   readonly parts: number;
   /** Absent in documents of earlier programs, which kept the values alone. */
@@ -47,16 +50,18 @@ interface Waiting {
   readonly repeated: readonly string[];
 }
 
-/** What was sent of one recipient, by id of the computation. */
+/** Values that were sent of one recipient, by id of the computation. */
 type SentOf = Readonly<Record<string, Sent>>;
 
 /**
- * What destinations were sent of users before all profiles were made anew. They hear of differences only: a user who is a member
- * again hears nothing, one who is no member any more, or whom no stored event names, hears `false`.
+ * Keeps what destinations were sent before all profiles were made anew, so that they hear of differences
+ * only: a user who is a member again causes no event, one who is a member no more, or whom no stored event
+ * names, causes `false`.
  *
- * It is kept in documents of the store, a thousand users each, until the rebuild has come to its end, and in memory meanwhile: some
- * hundred bytes a user who was told something. What was sent stands in one place at any time, here or in the profile (`sent`): it
- * moves there when the walk comes to the profile, and is stored there with the same slice.
+ * It is kept in documents of the store, a thousand users each, until the rebuild is complete, and in memory
+ * meanwhile: some hundred bytes for each user who was a member. A value stands in one place at any time, here
+ * or in the profile (`sent`): it moves to the profile when the walk comes to it, and is stored there with the
+ * same slice.
  */
 export class SentBefore {
   readonly #head: Omit<Head, 'parts' | 'format'>;
@@ -75,7 +80,7 @@ export class SentBefore {
     for (const [nth, part] of parts.entries()) for (const key of part.keys()) this.#partOf.set(key, nth);
   }
 
-  /** Undefined while no rebuild is under way. */
+  /** Reads the documents; undefined while no rebuild is under way. */
   static async read(store: ProfileStore): Promise<SentBefore | undefined> {
     const head = (await store.document(HEAD)) as Head | null | undefined;
     if (head === undefined || head === null) return undefined;
@@ -94,8 +99,9 @@ export class SentBefore {
   }
 
   /**
-   * What destinations were sent by what profiles know of it, as the documents for a store that is cleared. `awaited`: those that count as new
-   * for a computation and a profile, and those that are to be told once more who is a member.
+   * Makes the documents for a store that is cleared, from what its profiles know of destinations.
+   * @param awaited destinations that count as new for a computation and a profile, and destinations that are
+   * to be told every member once more
    */
   static async collect(
     store: ProfileStore,
@@ -121,7 +127,9 @@ export class SentBefore {
     return documentsOf({ computations: computations.map(({ id }) => id), destinations }, [...all]);
   }
 
-  /** What was sent of everybody to whom no walk has come, with what destinations wait for. */
+  /**
+   * Values that were sent of recipients to whom no walk has come, together with what destinations wait for.
+   */
   awaiting(
     computations: readonly Computation[],
     awaited: (computation: number) => Waiting,
@@ -140,8 +148,8 @@ export class SentBefore {
   }
 
   /**
-   * Moves what was sent of a profile into it, and tells whether there was something. To be called whenever a slice has changed a profile to
-   * which the walk has come, or which was made behind it.
+   * Moves what was sent of a profile into it, and tells whether there was something. Call it whenever a slice
+   * has changed a profile that the walk has passed, or that was made behind the walk.
    */
   recall(profile: ProfileState, computations: readonly Computation[]): boolean {
     let isRecalled = false;
@@ -159,8 +167,8 @@ export class SentBefore {
   }
 
   /**
-   * Some destinations may or may not have got an event of before. Returns whether what was sent of its recipient stands here: in a profile it would
-   * hide what the other destinations were sent.
+   * Notes that some destinations may or may not have got an earlier event. Returns whether this object knows
+   * what was sent of the recipient: put into a profile, it would hide what the other destinations were sent.
    */
   uncertain(key: string, computation: number, destinations: readonly string[]): boolean {
     const nth = this.#partOf.get(key);
@@ -172,7 +180,7 @@ export class SentBefore {
     return true;
   }
 
-  /** What has changed, to be stored with the slice at work. */
+  /** Changed documents, to store with the slice at work. */
   documents(): Record<string, Json> {
     const documents: Record<string, Json> = {};
     for (const nth of this.#changed) {
@@ -184,8 +192,8 @@ export class SentBefore {
   }
 
   /**
-   * After the walk: tells those of one part of whom there is no profile any more. Resolves to whether there is more to do; then the
-   * next slice calls it again.
+   * Tells `false`, after the walk, for recipients of one part who have no profile any more. Resolves to
+   * whether there is more to do; the next slice then calls it again.
    */
   async tellMissing(
     slice: Slice,
@@ -262,7 +270,10 @@ function documentsOf(
   return documents;
 }
 
-/** What was sent, where some destinations count as new and others are to be told once more who is a member. */
+/**
+ * Adapts what was sent for destinations that count as new, and for destinations that are to be told every
+ * member once more.
+ */
 function withAwaited(known: Sent, computation: Computation, { fresh, repeated }: Waiting): Sent {
   const sent = fresh.length === 0 || isNothing(known) ? known : withNew(known, fresh);
   const others = repeated.filter((name) => !fresh.includes(name));
@@ -273,7 +284,7 @@ function jsonOf(part: ReadonlyMap<string, SentOf>): Json {
   return Object.fromEntries(part) as unknown as Json;
 }
 
-/** What was sent of one recipient, as documents of this program and of earlier ones have it. */
+/** Reads what was sent of one recipient, from documents of this program and of earlier ones. */
 function sentIn(stored: unknown, { format }: Head): SentOf {
   const byComputation = Object.entries(stored as Record<string, Json | Sent>);
   return Object.fromEntries(
@@ -292,7 +303,7 @@ function idsOf(recipient: Recipient, { identityReader }: Slice): EventIdentities
   return { user: identityReader.identity(...identityIn(recipient)), anonymous: undefined, external: [] };
 }
 
-/** A profile that only says to whom an event goes. */
+/** A profile without events, which only has the ids of a recipient. */
 function profileOf(recipient: Recipient, id: number): ProfileState {
   const profile = newProfile(id);
   const [kind, value] = identityIn(recipient);
@@ -310,7 +321,7 @@ function computedOf(profile: ProfileState, { id, kind }: Computation): ComputedV
   return computed;
 }
 
-/** What destinations know that have a recipient as a member, while the others know nothing of it. */
+/** State in which these destinations know a recipient as a member, and all others know nothing of it. */
 export function knownAsMember(destinations: readonly string[]): Sent['known'] & object {
   return Object.fromEntries(destinations.map((name) => [name, [true]]));
 }

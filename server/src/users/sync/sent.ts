@@ -3,17 +3,18 @@ import type { Json } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 
 /**
- * What destinations were sent of one computation and one profile. Nearly always all of them know the same, `value`; those that were
- * disabled or filtered while the others were sent something stand in `known`. Pure decisions: users/sync/membership-sync.ts makes events of them.
+ * Values of one computation that destinations were sent for one profile. Nearly always all destinations know
+ * the same `value`; `known` has those that missed it, because they were disabled or filtered. The functions
+ * are pure; users/sync/membership-sync.ts makes events from their results.
  */
 export interface Sent {
-  /** The value that was sent last; undefined while nobody knows anything of the recipient. */
+  /** The value that was sent last; undefined while no destination knows anything of the recipient. */
   readonly value: Json | undefined;
   /** The timestamp of the newest event. The next one is never earlier. */
   readonly at: Time;
   /** The sequence of the newest event. The next one is greater. */
   readonly sequence: number;
-  /** By name of the destination, where it is not `value`. */
+  /** Knowledge of single destinations, by name, where it is not `value`. */
   readonly known?: Readonly<Record<string, Known>>;
   /** Former recipients of whom these destinations have to hear `false` yet, as keys (users/sync/recipient.ts). */
   readonly owed?: readonly Owed[];
@@ -29,11 +30,16 @@ export interface Owed {
 
 /** The destinations of a computation that count for a profile, by name. */
 export interface Listeners {
-  /** They know what was sent, apart from `known`; also those that the computation named before. */
+  /**
+   * Destinations that know what was sent, apart from `known`; also those that the computation named before.
+   */
   readonly connected: readonly string[];
-  /** Those of them that it names, that are enabled, and whose filter lets the events through. */
+  /**
+   * Connected destinations that the computation names, that are enabled, and whose filter lets the events
+   * through.
+   */
   readonly hearing: readonly string[];
-  /** Those that it names and that get nothing before a walk has come to the profile. */
+  /** Destinations that the computation names and that get nothing before a walk has come to the profile. */
   readonly waiting?: readonly string[];
   /** The waiting destinations that could hear now. */
   readonly ready?: readonly string[];
@@ -41,12 +47,12 @@ export interface Listeners {
 
 export const NOTHING_SENT: Sent = { value: undefined, at: 0, sequence: 0 };
 
-/** Whether a value is worth a first event: a membership, or a computed trait that has a value. */
+/** Tells whether a value needs a first event: a membership, or a computed trait that has a value. */
 export function isMember({ kind }: Pick<Computation, 'kind'>, value: Json): boolean {
   return kind === 'audience' ? value === true : value !== null;
 }
 
-/** Whether a value differs from what was sent last. */
+/** Tells whether a value differs from what was sent last. */
 export function differs(sent: Sent, value: Json, computation: Computation): boolean {
   return sent.value === undefined ? isMember(computation, value) : !isSame(sent.value, value);
 }
@@ -66,7 +72,7 @@ export function whoNeeds(
   };
 }
 
-/** What was sent when these destinations have heard a value. The others go on knowing what they know. */
+/** State after these destinations have heard a value. The others keep what they know. */
 export function withSent(
   sent: Sent,
   value: Json,
@@ -85,8 +91,8 @@ export function withSent(
 }
 
 /**
- * The listeners of a recipient to whom no walk will come any more: also those that wait for one, where something may have been on its way to
- * them.
+ * The listeners of a recipient that no walk will pass any more: also those that wait for a walk, where events
+ * may have been on their way to them.
  */
 export function withUnsureListeners(sent: Sent, listeners: Listeners): Listeners {
   const unsure = unsureAmong(sent, listeners);
@@ -104,13 +110,19 @@ function unsureAmong({ known = {} }: Sent, { connected, waiting = [] }: Listener
   return waiting.filter((name) => known[name] === null && !connected.includes(name));
 }
 
-/** What was sent when these destinations count as new: they know nothing, apart from what may have been on its way to them. */
+/**
+ * State in which these destinations count as new: they know nothing, except for events that may have been on
+ * their way.
+ */
 export function withNew(sent: Sent, names: readonly string[]): Sent {
   const sure = names.filter((name) => knownTo(sent, name) !== null);
   return withKnown(sent, [...Object.entries(sent.known ?? {}), ...sure.map((name) => [name, []] as const)]);
 }
 
-/** What was sent when these destinations are to hear once more of a member: as if they might not have got what they know of it. */
+/**
+ * State in which these destinations are to hear of a member once more: as if they might not have got what
+ * they know.
+ */
 export function withRepeated(sent: Sent, names: readonly string[], computation: Computation): Sent {
   const again = names.filter((name) => {
     const known = knownTo(sent, name);
@@ -119,7 +131,7 @@ export function withRepeated(sent: Sent, names: readonly string[], computation: 
   return again.length === 0 ? sent : withUnsure(sent, again);
 }
 
-/** What was sent when these destinations may or may not have got what was on its way. */
+/** State in which these destinations may or may not have got the events on their way. */
 export function withUnsure(sent: Sent, names: readonly string[]): Sent {
   return withKnown(sent, [
     ...Object.entries(sent.known ?? {}),
@@ -127,7 +139,7 @@ export function withUnsure(sent: Sent, names: readonly string[]): Sent {
   ]);
 }
 
-/** What was sent when these destinations owe a former recipient nothing any more. */
+/** State in which these destinations need to hear of no former recipient any more. */
 export function withoutOwed(sent: Sent, names: readonly string[]): Sent {
   const { owed = [], ...rest } = sent;
   const left = owed.flatMap(({ to, destinations }) => {
@@ -142,12 +154,12 @@ export function withOwed(sent: Sent, more: readonly Owed[]): Sent {
   return all.length === 0 ? sent : { ...sent, owed: all };
 }
 
-/** The same, numbered and dated behind the other too. */
+/** The same state, with a sequence and a time that are not before those of the other. */
 export function behind(sent: Sent, { at, sequence }: Pick<Sent, 'at' | 'sequence'>): Sent {
   return { ...sent, at: Math.max(sent.at, at), sequence: Math.max(sent.sequence, sequence) };
 }
 
-/** Whether no destination knows anything of the recipient. */
+/** Tells whether no destination knows anything of the recipient. */
 export function isNothing({ value, known }: Sent): boolean {
   return value === undefined && known === undefined;
 }

@@ -2,39 +2,42 @@ import { RecentPairs } from '../../model/containers.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
 
-/** A change waits so long for others of the same user and computation: at most one event a second. */
+/**
+ * A change waits this long for other changes of the same user and computation: at most one event a second.
+ */
 const SHORTEST: Duration = SECOND;
 
 /**
- * A value that goes to and fro is told ever more rarely: from the fourth event within a minute each waits twice as long as the one before,
- * up to a minute, until nothing was told for five. Else a handful of calls could make thousands of requests.
+ * A value that keeps changing is sent less and less often: from the fourth event within a minute each waits
+ * twice as long as the one before, up to a minute, until nothing was sent for five minutes. Otherwise a
+ * handful of calls could cause thousands of requests.
  */
 const FREE_EVENTS = 3;
 const WINDOW: Duration = MINUTE;
 const LONGEST: Duration = MINUTE;
 const QUIET: Duration = 5 * MINUTE;
 
-/** Values that are watched for that. Beyond them those go that were told longest ago. */
+/** Most values that are watched for that. Beyond it those are dropped that were sent longest ago. */
 const WATCHED = 100_000;
 
-/** Profiles with a change that waits, at most. Further changes are told at once. */
+/** Most profiles with a change that waits. Further changes are sent at once. */
 export const MAX_WAITING = 100_000;
 
-/** How often a value was told lately. */
+/** Recent events of a value. */
 interface Watched {
-  /** Times of its last events, the newest last, three at most. */
+  /** Times of its last events, the newest last; at most three. */
   readonly at: Time[];
-  /** How long its next change waits. */
+  /** Time that its next change waits. */
   wait: Duration;
 }
 
 /**
- * The changes that wait, by profile and computation, and for how long. In memory: after a crash a change waits once more, and a value that
- * went to and fro is watched anew.
+ * Keeps the changes that wait, by profile and computation. In memory only: after a crash a change waits once
+ * more, and counting of events begins anew.
  */
 export class Throttle {
   readonly #waiting = new Map<ProfileId, Map<number, Time>>();
-  /** When they end, by how long they wait: each of these is in its order. */
+  /** Waits by their length: within each queue they end in the order of their beginning. */
   readonly #queues = new Map<Duration, EndQueue>();
   /** By computation and profile. */
   readonly #watched = new RecentPairs<number, ProfileId, Watched>(WATCHED);
@@ -63,7 +66,7 @@ export class Throttle {
     return true;
   }
 
-  /** A change was told. */
+  /** Notes that a change was sent. */
   told(profile: ProfileId, computation: number, now: Time): void {
     const known = this.#watched.get(computation, profile);
     const watched = known ?? { at: [], wait: SHORTEST };
@@ -76,7 +79,7 @@ export class Throttle {
     this.#watched.set(computation, profile, watched);
   }
 
-  /** The changes of a profile for which `isOpen` is false wait no longer. */
+  /** Ends the wait of the changes of a profile for which `isOpen` is false. */
   keepOnly(profile: ProfileId, isOpen: (computation: number) => boolean): void {
     const waiting = this.#waiting.get(profile);
     if (waiting === undefined) return;
@@ -84,7 +87,7 @@ export class Throttle {
     if (waiting.size === 0) this.#waiting.delete(profile);
   }
 
-  /** Profiles with a change that is to be told by now. Each is named once. */
+  /** Profiles with a change that is due now. Each is named once. */
   due(now: Time): ProfileId[] {
     const profiles = new Set<ProfileId>();
     for (const queue of this.#queues.values())
@@ -92,7 +95,7 @@ export class Throttle {
     return [...profiles];
   }
 
-  /** When `due` will name a profile; undefined when no change waits. */
+  /** Time at which `due` will name a profile; undefined when no change waits. */
   nextDue(): Time | undefined {
     let next: Time | undefined;
     for (const { due } of this.#queues.values())
@@ -100,7 +103,7 @@ export class Throttle {
     return next;
   }
 
-  /** When the last change of a profile that waits is told; undefined when none does. */
+  /** Time at which the last waiting change of a profile is sent; undefined when none waits. */
   waitsUntil(profile: ProfileId): Time | undefined {
     const waiting = this.#waiting.get(profile);
     return waiting === undefined || waiting.size === 0 ? undefined : Math.max(...waiting.values());
@@ -124,7 +127,7 @@ export class Throttle {
   }
 }
 
-/** How long the next change of a value waits. */
+/** Time that the next change of a value waits. */
 function waitAfter(watched: Watched | undefined, now: Time): Duration {
   if (watched === undefined) return SHORTEST;
   return now - watched.at.at(-1)! < QUIET ? watched.wait : SHORTEST;
@@ -135,7 +138,7 @@ class EndQueue {
   #entries: { readonly profile: ProfileId; readonly due: Time }[] = [];
   #head = 0;
 
-  /** Of the first one; undefined when there is none. */
+  /** Time at which the first one is due; undefined when there is none. */
   get due(): Time | undefined {
     return this.#entries[this.#head]?.due;
   }

@@ -34,10 +34,13 @@ export interface ApiFault {
   readonly column?: number;
 }
 
-/** A refusal of the control API, or no answer at all (`status` 0). `message` is a sentence for the person at the screen. */
+/**
+ * A refusal of the control API, or the lack of an answer (`status` 0). `message` is a sentence for the person
+ * at the screen.
+ */
 export class ApiError extends Error {
   readonly status: number;
-  /** `code` of the problem document: which error it is. */
+  /** `code` of the problem document. It names the error. */
   readonly code: string;
   /** Mistakes by path of the field, such as `body.settings.endpoints[0].url`. */
   readonly fields: readonly ApiFault[];
@@ -72,7 +75,7 @@ export async function answer<Data>(call: Promise<ClientResult<Data>>): Promise<D
 /** A record with the version that it was read with. */
 export interface Tagged<Data> {
   readonly record: Data;
-  /** Sent back as `If-Match`, it keeps a change of somebody else from being undone unseen. */
+  /** Version of the record. Sent back as `If-Match`, it prevents overwriting a change of somebody else. */
   readonly tag: string;
 }
 
@@ -83,7 +86,7 @@ export async function taggedAnswer<Data>(call: Promise<ClientResult<Data>>): Pro
   return { record: data as Data, tag: response.headers.get('etag') ?? '' };
 }
 
-/** A failed connection rejects with a TypeError in every browser. */
+/** Turns a failed connection, which rejects with a TypeError in every browser, into an `ApiError`. */
 async function reached<Data>(call: Promise<Data>): Promise<Data> {
   try {
     return await call;
@@ -93,7 +96,7 @@ async function reached<Data>(call: Promise<Data>): Promise<Data> {
   }
 }
 
-/** The error that an answer outside 2xx says. `body` is what it said, whatever its type. */
+/** The error of an answer outside 2xx. `body`: the content of the answer, whatever its type. */
 export function problem(body: unknown, status: number): ApiError {
   if (typeof body !== 'object' || body === null || !('detail' in body)) {
     return new ApiError(`The server answered ${status}.`, { status, code: `status_${status}` });
@@ -102,7 +105,7 @@ export function problem(body: unknown, status: number): ApiError {
   return new ApiError(withoutRequests(detail), { status, code, fields: errors ?? [] });
 }
 
-/** The words of the server for a person at a screen: what names a request for programs is left out. */
+/** The detail of an error for a person: parts that name a request for programs are removed. */
 function withoutRequests(detail: string): string {
   const parts = detail
     .split(/(?<=[.;]) /)

@@ -33,7 +33,7 @@ export function eventStreamParser(): (piece: string) => StreamEvent[] {
 
 export interface StreamListener {
   onEvent(event: StreamEvent): void;
-  /** `waiting` says why there is no stream at the moment; the next attempt follows by itself. */
+  /** `waiting`: the reason why there is no stream at the moment. The next attempt follows automatically. */
   onState(state: { readonly isOpen: boolean; readonly waiting?: string }): void;
 }
 

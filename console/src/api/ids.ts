@@ -5,7 +5,7 @@
 
 export type IdKind = 'userId' | 'anonymousId';
 
-/** An id in the query of an address and of a request: one of them at most. */
+/** An id in the query of an address and of a request. At most one of the fields is set. */
 export interface IdParameters {
   readonly userId?: string;
   readonly anonymousId?: string;
@@ -34,7 +34,7 @@ export function parametersOfTyped({ kind, text, isJson }: TypedId): IdParameters
   return { [isJson ? `${kind}Json` : kind]: text };
 }
 
-/** The field that a query stands for. */
+/** The text of a field for the id in a query. */
 export function typedOf({ userId, anonymousId, userIdJson, anonymousIdJson }: IdParameters): TypedId {
   const isJson =
     userId === undefined && anonymousId === undefined && (userIdJson ?? anonymousIdJson) !== undefined;
@@ -60,22 +60,28 @@ export function idOfJson(text: string): string | undefined {
   }
 }
 
-/** Dots alone lead to another page, and half of a surrogate pair has no form in a path. */
+/**
+ * Tells whether an id can be a step of a path. A step of dots leads to another page, and half of a surrogate
+ * pair has no form in a path.
+ */
 export function fitsPath(id: string): boolean {
   return !/^\.\.?$/.test(id) && id.isWellFormed();
 }
 
-/** An id as a step of an address of the console, before its escapes: JSON text behind a tilde where a path cannot carry it. */
+/**
+ * An id as a step of an address of the console, before escaping: as JSON text behind a tilde if a path cannot
+ * carry it.
+ */
 export function pathStepOf(id: string): string {
   return fitsPath(id) && !id.startsWith('~"') ? id : `~${JSON.stringify(id)}`;
 }
 
-/** The id that such a step stands for. */
+/** The id of such a step. */
 export function idOfPathStep(step: string): string {
   return (step.startsWith('~"') ? idOfJson(step.slice(1)) : undefined) ?? step;
 }
 
-/** Whether a line of a field can carry an id as it is. */
+/** Tells whether a line of a field can carry an id as it is. */
 export function fitsLine(id: string): boolean {
   return id.isWellFormed() && !/[\p{Cc}\u2028\u2029]/u.test(id);
 }

@@ -10,7 +10,7 @@ export type Status = Answer<'/api/v1/status', 'get'>;
 export type Source = Answer<'/api/v1/sources', 'get'>['data'][number];
 export type Destination = Answer<'/api/v1/destinations', 'get'>['data'][number];
 
-/** How often numbers on the screen are read again, in milliseconds. */
+/** Milliseconds between two reads of numbers on the screen. */
 export const REFRESH = 2_000;
 
 export const statusQuery = queryOptions({
@@ -19,7 +19,7 @@ export const statusQuery = queryOptions({
   refetchInterval: REFRESH,
 });
 
-/** How often lists are read again that somebody else may change, in milliseconds. */
+/** Milliseconds between two reads of lists that somebody else may change. */
 const SELDOM = 15_000;
 
 /** Entries of a page at most: the largest page there is. */
@@ -51,7 +51,7 @@ export function keyOf(source: Pick<Source, 'writeKeys'> | undefined): string | u
   return source?.writeKeys.find((key) => !isMaskedKey(key));
 }
 
-/** Whether a write key is only how one ends, which is all that a viewer gets. */
+/** True for a masked write key, of which a viewer sees only the end. */
 export const isMaskedKey = (key: string): boolean => key.startsWith('…');
 
 /** All sources by name. */

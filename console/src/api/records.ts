@@ -13,7 +13,10 @@ const RECORDS = {
 
 export type RecordList = keyof typeof RECORDS;
 
-/** As one of all: the types of the client know addresses, and not which goes with a list that is not known yet. */
+/**
+ * The address as one type for all lists: the client's types do not know which address belongs to a list that
+ * is a variable.
+ */
 const addressOf = (list: RecordList): (typeof RECORDS)[RecordList] => RECORDS[list];
 
 export type RecordOf<List extends RecordList> = Answer<(typeof RECORDS)[List], 'get'>;
@@ -32,7 +35,7 @@ export const recordQuery = <List extends RecordList>(list: List, name: string) =
 /** Query keys of everything else that may show a change of a record. */
 const AFFECTED = ['status', 'audit', 'config', 'deliveries', 'replays'] as const;
 
-/** Reads again what the lists have, and all that a change of their records shows in. */
+/** Reloads these lists and everything else that shows their records. */
 export function useRefresh(...lists: readonly string[]): () => Promise<void> {
   const client = useQueryClient();
   return async () => {
@@ -48,8 +51,8 @@ export interface RecordChanges<Stored> {
   /** Changes the record that was read with this tag, and resolves to what it is then. */
   change(tag: string, patch: RecordPatch): Promise<Tagged<Stored>>;
   /**
-   * Changes the record, whatever it has become meanwhile: for a switch, and for one entry of a list that others may have added to.
-   * `patchOf` is asked again where somebody else comes in between.
+   * Changes the record whatever it has become meanwhile: for a switch, and for one entry of a list that
+   * others may have added to. Calls `patchOf` again when somebody else made a change in between.
    */
   update(patchOf: (record: Stored) => RecordPatch): Promise<Tagged<Stored>>;
   /** Removes the record that was read with this tag. */
@@ -106,12 +109,12 @@ export function useRecordChanges<List extends RecordList>(
   };
 }
 
-/** Whether a change was refused because somebody else came first. */
+/** True when a change was refused because somebody else changed the record first. */
 export function isOvertaken(error: unknown): boolean {
   return error instanceof ApiError && error.status === 412;
 }
 
-/** Whether the configuration file has the record: the next start makes it what the file says again. */
+/** True when the configuration file has the record: the next start sets it back to what the file says. */
 export function useIsOfFile(list: RecordList, name: string): boolean {
   const { data: file } = useQuery(fileQuery);
   return file?.[list].includes(name) ?? false;

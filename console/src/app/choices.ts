@@ -9,10 +9,10 @@ export interface Choice {
   readonly group: ChoiceGroup;
   readonly icon: IconName;
   readonly label: string;
-  /** At the right end: what it is, or that it asks first. */
+  /** Shown at the right end: the kind of the entry, or that it asks first. */
   readonly about: string;
   readonly href: string;
-  /** Where it is a record that has a state worth a mark. */
+  /** State of a record, if it is worth a mark. */
   readonly state?: State;
 }
 
@@ -24,7 +24,7 @@ export interface PaletteRecords {
   readonly destinations: readonly (Named & { readonly state?: State; readonly dead?: number })[];
   readonly sources: readonly Named[];
   readonly audiences: readonly Named[];
-  /** Whether the person may change records. */
+  /** True when the person may change records. */
   readonly mayEdit: boolean;
 }
 
@@ -97,7 +97,7 @@ function recordsOf({ destinations, sources, audiences }: PaletteRecords): Choice
   ];
 }
 
-/** Actions, each on the page where its outcome shows. One that cannot be taken back asks there. */
+/** Actions. Each opens the page that shows its outcome; an action that cannot be undone asks there first. */
 function deedsOf({ destinations }: PaletteRecords): Choice[] {
   const deed = (icon: IconName, label: string, href: string, about = ''): Choice => ({
     group: 'Do',
@@ -132,7 +132,7 @@ function deedsOf({ destinations }: PaletteRecords): Choice[] {
   ].toSorted((one, other) => Number(other.icon === 'plus') - Number(one.icon === 'plus'));
 }
 
-/** An id has no list to be found in, so each of its meanings is offered. */
+/** Searches for the text as each kind of id, because ids are in no list. */
 function findingsOf(id: string): Choice[] {
   const inQuery = (parameters: object) => new URLSearchParams({ ...parameters });
   const find = (icon: IconName, label: string, href: string): Choice => ({
@@ -149,7 +149,10 @@ function findingsOf(id: string): Choice[] {
   ];
 }
 
-/** A label in three pieces, of which the middle one is what was typed; all of it before where it has it not. */
+/**
+ * Splits a label into three pieces: before, typed text, after. Without the typed text the first piece is the
+ * whole label.
+ */
 export function markedLabel(label: string, text: string): readonly [string, string, string] {
   const wanted = text.trim();
   const at = wanted === '' ? -1 : label.toLowerCase().indexOf(wanted.toLowerCase());

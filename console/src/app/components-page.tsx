@@ -26,7 +26,7 @@ const WAVE = Array.from({ length: 60 }, (_, index) => 40 + 30 * Math.sin(index /
 
 const TIMES = WAVE.map((_, index) => 1_790_000_000_000 + index * 60_000);
 
-/** Every part of the design system once, in the theme that is on. */
+/** Shows every part of the design system once, in the present theme. */
 export function ComponentsPage() {
   return (
     <Page title="Components" about={<span className="dim">every part once, in the theme you have</span>}>

@@ -3,13 +3,14 @@ import { useEffect } from 'react';
 
 /** Milliseconds between two looks whether the server is back. */
 const EVERY = 1_000;
-/** Milliseconds within which a document that was loaded anew for a page is not loaded again for it: its code is gone for good. */
+/** Reload at most once in 30 s: if the code is still missing then, it no longer exists. */
 const RELOADED_WITHIN = 30_000;
 
 /**
- * A page whose code is fetched when it is first wanted. While the server does not answer it is waited for: the browser would put its own
- * page in the place of the console if the document were loaded then. Browsers remember a module that could not be fetched, so the document
- * is loaded anew when the server is back; also when the server is of another version by then, whose files have other names.
+ * Makes a page whose code is fetched when it is first needed. While the server does not answer, it waits:
+ * reloading the document then would replace the console with an error page of the browser. Browsers remember
+ * a module that could not be fetched, so the document is reloaded once the server is back, also because
+ * another version of the server has other names of files.
  */
 export function lazyPage<Name extends string, Page>(load: () => Promise<Record<Name, Page>>, name: Name) {
   const loadOrWait = () =>
@@ -20,7 +21,10 @@ export function lazyPage<Name extends string, Page>(load: () => Promise<Record<N
   return lazyRouteComponent(loadOrWait, name);
 }
 
-/** Takes the place of a page. It does nothing until it is shown: a link that is only pointed at fetches the code of its page too. */
+/**
+ * Stands in for a page. It does nothing until it is shown: pointing at a link fetches the code of its page
+ * too.
+ */
 function reloadingPage(name: string, error: unknown) {
   const key = `reloaded:${name}`;
   let isReloading = false;

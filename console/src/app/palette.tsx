@@ -12,7 +12,7 @@ import { visibleLine } from '../ui/visible-text.ts';
 import { type Choice, choices, markedLabel, type PaletteRecords } from './choices.ts';
 import './palette.css';
 
-/** Search or jump: sections, records by name, what can be done with them, and whatever an id may be the id of. */
+/** Finds sections, records by name, actions, and everything that an id may belong to. */
 export function Palette({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);

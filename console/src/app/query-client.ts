@@ -4,7 +4,7 @@ import { noteEnding, sessionQuery } from '../api/session.ts';
 
 const RETRIES = 2;
 
-/** The cache of everything the server said: beside the URL the only state that pages share. */
+/** The cache of the server's answers. Beside the URL it is the only state that pages share. */
 export function createQueryClient(): QueryClient {
   const client = new QueryClient({
     queryCache: new QueryCache({ onError: (error) => noticeEndedSession(error) }),

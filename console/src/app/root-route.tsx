@@ -5,7 +5,7 @@ import { lazyPage } from './lazy-page.ts';
 import { AppShell, StartingShell } from './shell.tsx';
 import { UnknownPage } from './unknown-page.tsx';
 
-/** The top of the route tree: outside the shell only the sign-in page stands. */
+/** The root of the route tree. Only the sign-in page stands outside the shell. */
 export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
   component: Outlet,
 });
@@ -31,21 +31,23 @@ export const signInRoute = createRoute({
   component: lazyPage(() => import('./sign-in-page.tsx'), 'SignInPage'),
 });
 
-/** Every part of the design system once: for whoever changes it. */
+/** Shows the design system to developers who change it. */
 export const componentsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/components',
   component: lazyPage(() => import('./components-page.tsx'), 'ComponentsPage'),
 });
 
-/** An address that no page has: said within the frame, so that every other page is one step away. */
+/** The page for an unknown address, inside the shell, so that every other page is one step away. */
 export const unknownRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '$',
   component: UnknownPage,
 });
 
-/** A link to sign in must not lead to another site: a path of this one, and not `//elsewhere`. */
+/**
+ * Tells whether a path leads to this site. A sign-in link must not lead elsewhere, as `//elsewhere` would.
+ */
 function isOurs(path: string): boolean {
   return /^\/(?![/\\])/.test(path);
 }

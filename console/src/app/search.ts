@@ -15,7 +15,7 @@ export function stringifySearch(search: Record<string, unknown>): string {
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** Those of the named parameters that an address has: what most routes say in `validateSearch`. */
+/** The given parameters of an address, for `validateSearch` of most routes. */
 export function textParameters<Name extends string>(...names: readonly Name[]) {
   return (search: Record<string, unknown>): { readonly [Key in Name]?: string } => {
     const known = names.filter((name) => typeof search[name] === 'string' && search[name] !== '');

@@ -8,7 +8,7 @@ import { setPreferences, usePreferences } from '../ui/preferences.ts';
 
 interface SessionMenuProps {
   readonly session: Session;
-  /** The button that it opens from. */
+  /** The button that opens the menu. */
   readonly trigger: ReactElement;
 }
 

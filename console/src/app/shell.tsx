@@ -61,8 +61,8 @@ const loadPalette = async (): Promise<DialogPart> => (await import('./palette.ts
 const loadShortcutHelp = async (): Promise<DialogPart> => (await import('./shortcut-help.tsx')).ShortcutHelp;
 
 /**
- * A dialog whose code comes once the page stands, so that it opens although the server is gone by then. Where the code does not come, the
- * page stays as it is, and the next press asks again.
+ * Loads the code of a dialog after the page, so that the dialog opens although the server has gone away
+ * since. If loading fails, the page stays as it is, and the next press tries again.
  */
 function useLoaded(load: () => Promise<DialogPart>, isWanted: boolean, onFailure: () => void) {
   const [loaded, setLoaded] = useState<{ readonly part: DialogPart }>();
@@ -75,7 +75,7 @@ function useLoaded(load: () => Promise<DialogPart>, isWanted: boolean, onFailure
   return loaded?.part;
 }
 
-/** In place of the shell while the server has not yet said who is signed in. */
+/** Shown instead of the shell until the server has said who is signed in. */
 export function StartingShell() {
   return (
     <div className="starting" aria-busy="true">
@@ -108,7 +108,7 @@ function Rail() {
 
 interface SectionLinkProps {
   readonly section: (typeof SECTIONS)[number];
-  /** Of what needs a person there. */
+  /** Number of problems that need a person there. */
   readonly count: number;
 }
 
@@ -137,7 +137,7 @@ function SectionLink({ section, count }: SectionLinkProps) {
   );
 }
 
-/** What runs, since when, and how full its disk is: the way to the page that says more. */
+/** Shows version, uptime and disk use, and links to the page with more. */
 function ServerFoot({ status }: { readonly status: Status | undefined }) {
   const now = useNow(10_000);
   if (status === undefined) return <div className="foot" />;
@@ -156,7 +156,7 @@ function ServerFoot({ status }: { readonly status: Status | undefined }) {
   );
 }
 
-/** Sends to the sign-in page when the server says, to whatever was asked, that the session has ended. */
+/** Opens the sign-in page when any answer of the server says that the session has ended. */
 function useSignOutWhenSessionEnds(): void {
   const { data: session } = useQuery(sessionQuery);
   const router = useRouter();
@@ -166,8 +166,8 @@ function useSignOutWhenSessionEnds(): void {
 }
 
 /**
- * The focus goes on at the title of a page that has come, where what had it is gone: a row that was opened with Enter, for example.
- * Otherwise the next press of Tab would begin with the frame.
+ * Moves the focus to the title of a new page if the focused element is gone, such as a row that was opened
+ * with Enter. Otherwise the next Tab would begin at the frame.
  */
 function useFocusOnNewPage(): void {
   const path = useRouterState({ select: ({ resolvedLocation }) => resolvedLocation?.pathname });

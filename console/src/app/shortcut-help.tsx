@@ -3,7 +3,7 @@ import { Dialog } from '../ui/dialog.tsx';
 import { activeShortcuts } from '../ui/shortcuts.ts';
 import './shortcut-help.css';
 
-/** What can be pressed on the page that is open. */
+/** Lists the shortcuts of the open page. */
 export function ShortcutHelp({ onClose }: { readonly onClose: () => void }) {
   const all = activeShortcuts();
   const groups = [

@@ -97,7 +97,7 @@ export function SignInPage() {
   );
 }
 
-/** The channel of the overview, still without water: no rate is known before somebody is signed in. */
+/** The channel of the overview without water: no rate is known before sign-in. */
 function DryRace() {
   const { bed, edges } = channel(EXAMPLE_RATES);
   return (
@@ -115,7 +115,7 @@ function DryRace() {
   );
 }
 
-/** Only for the width of the bed. */
+/** Rates that only set the width of the bed. */
 const EXAMPLE_RATES: RaceRates = {
   ...{ received: 2_400, accepted: 2_400, owed: 2_400, delivered: 2_400 },
   ...{ discarded: 0, duplicates: 0, skipped: 0, retrying: 0, dead: 0 },

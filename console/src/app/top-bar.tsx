@@ -33,7 +33,7 @@ export function TopBar({ onSearch }: { readonly onSearch: () => void }) {
   );
 }
 
-/** How much arrives, and whether all of it is accounted for. */
+/** Shows the rate of calls, and whether the ledger balances. */
 function VitalSigns() {
   const { data: status, isError } = useQuery({ ...statusQuery, refetchInterval: REFRESH });
   const [readings, setReadings] = useState<readonly Reading[]>([]);
@@ -82,7 +82,10 @@ function ThemeButton() {
   );
 }
 
-/** Its menu is loaded when it is first opened: the parts that place it are a seventh of what the console would load at first. */
+/**
+ * The menu is loaded when it is first opened: the library that places it would be a seventh of the first
+ * load.
+ */
 const SessionMenu = lazy(async () => ({ default: (await import('./session-menu.tsx')).SessionMenu }));
 
 function SessionButton() {

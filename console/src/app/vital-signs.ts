@@ -3,7 +3,7 @@ import type { Status } from '../api/queries.ts';
 /** Counters with the server's time at which they were read. Two of them give a rate. */
 export type Reading = Pick<Status, 'at' | 'sources'>;
 
-/** Calls a second that were received between the first and the last reading. Undefined before there are two. */
+/** Calls received per second between the first and the last reading; undefined with fewer than two. */
 export function receivedRate(readings: readonly Reading[]): number | undefined {
   const [first, last] = [readings[0], readings.at(-1)];
   if (first === undefined || last === undefined) return undefined;
@@ -22,7 +22,7 @@ interface Verdict {
   readonly title: string;
 }
 
-/** Whether every sum of the ledger comes out, in two words. */
+/** Says in two words whether every sum of the ledger balances. */
 export function ledgerVerdict({ balanced, differences }: Pick<Status, 'balanced' | 'differences'>): Verdict {
   if (balanced) return { isGood: true, label: '0 lost', title: 'Every sum of the ledger comes out' };
   const lost = differences.reduce((sum, { difference }) => sum + Math.max(0, difference), 0);

@@ -4,13 +4,13 @@
  */
 
 const PREFIX = 'millrace.draft:';
-/** Whose drafts they are. */
+/** Key of the name of the person whose drafts are kept. */
 const OWNER = 'millrace.drafts-of';
 
 /** A form that is not finished. */
 export interface KeptForm<Form extends object> {
   readonly form: Form;
-  /** Secrets were typed into it, which are not kept. */
+  /** True when secrets were typed into the form: they are not kept. */
   readonly lacksSecrets: boolean;
 }
 
@@ -22,7 +22,10 @@ export function keepForm<Form extends object>(key: string, kept: KeptForm<Form> 
   });
 }
 
-/** The form that is kept under a key, where it has the fields of `blank`: another version of the console may have kept it. */
+/**
+ * The form kept under a key, if it has the fields of `blank`: another version of the console may have kept
+ * it.
+ */
 export function keptForm<Form extends object>(key: string, blank: Form): KeptForm<Form> | undefined {
   const text = withStorage((storage) => storage.getItem(PREFIX + key)) ?? null;
   if (text === null) return undefined;
@@ -36,7 +39,7 @@ export function forgetForms(): void {
   });
 }
 
-/** Somebody has signed in: what somebody else has left is none of theirs. */
+/** Call at sign-in: forgets forms that another person left. */
 export function claimForms(owner: string): void {
   withStorage((storage) => {
     const before = storage.getItem(OWNER);
@@ -45,7 +48,7 @@ export function claimForms(owner: string): void {
   });
 }
 
-/** Whether a form has the fields of another, each with a value of the same type. */
+/** Tells whether a form has the fields of another, each with a value of the same type. */
 export function hasFieldsOf(form: object, blank: object): boolean {
   return Object.entries(blank).every(([name, value]) => {
     const other: unknown = (form as Record<string, unknown>)[name];
@@ -53,7 +56,7 @@ export function hasFieldsOf(form: object, blank: object): boolean {
   });
 }
 
-/** Storage may be switched off, or full: the form then lasts as long as its page. */
+/** Runs `use` with the storage. It may be switched off or full: the form then lasts as long as its page. */
 function withStorage<Result>(use: (storage: Storage) => Result): Result | undefined {
   try {
     return use(sessionStorage);

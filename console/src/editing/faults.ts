@@ -1,13 +1,16 @@
 import type { ApiFault } from '../api/client.ts';
 
-/** What the server says of one field, or of anything below it. `path` is that of the record, such as `settings.rateLimit`. */
+/**
+ * The server's message about one field or anything below it. `path` is that of the record, such as
+ * `settings.rateLimit`.
+ */
 export function faultOf(faults: readonly ApiFault[], path: string): string | undefined {
   const full = `body.${path}`;
   const own = faults.filter((fault) => fault.path === full || isBelow(fault.path, full));
   return own.length === 0 ? undefined : own.map(({ message }) => message).join('; ');
 }
 
-/** What no field of the form shows. */
+/** Faults that no field of the form shows. */
 export function otherFaults(faults: readonly ApiFault[], shown: readonly string[]): ApiFault[] {
   return faults.filter(
     ({ path }) => !shown.some((one) => path === `body.${one}` || isBelow(path, `body.${one}`)),

@@ -1,7 +1,7 @@
-/** A form as it is filled in: a value for each of its fields. */
+/** The values of a form, by field. */
 export type Fields = object;
 
-/** Whether two values of a field are the same. */
+/** Tells whether two values of a field are the same. */
 export function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
@@ -13,7 +13,7 @@ export function changedFields<Draft extends Fields>(from: Draft, to: Draft): Fie
   return (Object.keys(to) as FieldName<Draft>[]).filter((name) => !isSame(from[name], to[name]));
 }
 
-/** A form, and the record as it was when the form was filled from it and as somebody else has left it meanwhile. */
+/** A form, the record from which it was filled, and the record as others have left it since. */
 export interface Versions<Draft extends Fields> {
   readonly base: Draft;
   readonly mine: Draft;
@@ -23,13 +23,13 @@ export interface Versions<Draft extends Fields> {
 export interface MergedFields<Draft extends Fields> {
   /** The record as others have left it, with my changes on top. */
   readonly draft: Draft;
-  /** Fields that others have changed and that I do not have like that. */
+  /** Fields that others changed to something else than the form has. */
   readonly news: readonly FieldName<Draft>[];
-  /** Those of them that I have changed too, to something else: the draft has them as mine. */
+  /** Fields among `news` that I changed too; the draft keeps my values. */
   readonly disputed: readonly FieldName<Draft>[];
 }
 
-/** Merges field by field: what only one has changed is taken from whoever has changed it. */
+/** Merges field by field: a field that only one side changed gets that side's value. */
 export function mergeFields<Draft extends Fields>({
   base,
   mine,
@@ -45,7 +45,10 @@ export function mergeFields<Draft extends Fields>({
   };
 }
 
-/** The number that a text is; null for an empty one. A text that is no number stays a text: the server says what is wrong with it. */
+/**
+ * The number in a text; null for an empty one. Other texts stay texts: the server says what is wrong with
+ * them.
+ */
 export function numberOf(text: string): number | string | null {
   const trimmed = text.trim();
   if (trimmed === '') return null;

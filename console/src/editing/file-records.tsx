@@ -10,7 +10,7 @@ interface RecordName {
   readonly name: string;
 }
 
-/** Beside the title of a record that the configuration file has. */
+/** Mark beside the title of a record that is in the configuration file. */
 export function FileMark({ list, name }: RecordName) {
   if (!useIsOfFile(list, name)) return null;
   return (
@@ -20,7 +20,10 @@ export function FileMark({ list, name }: RecordName) {
   );
 }
 
-/** Above the form of a record that the configuration file has: how long a change holds, and what keeps it. */
+/**
+ * Notice above the form of a record that is in the configuration file: how long a change lasts, and how to
+ * keep it.
+ */
 export function FileNotice({ list, name }: RecordName) {
   const isOfFile = useIsOfFile(list, name);
   const { data: config } = useQuery({ ...configQuery, enabled: isOfFile });
@@ -43,12 +46,15 @@ export function FileNotice({ list, name }: RecordName) {
   );
 }
 
-/** What a message about a saved change adds for a record of the configuration file; a button has it too. */
+/** The end of a message about a saved change, for a record of the configuration file; also on a button. */
 export function useUntilNextStart({ list, name }: RecordName): string {
   return useIsOfFile(list, name) ? ' until the next start' : '';
 }
 
-/** Stands for a secret. A start refuses it, as no variable has the name: it is never taken for the secret. */
+/**
+ * Placeholder of a secret. A start refuses it, because no variable has this name, so it is never taken for
+ * the secret.
+ */
 const SECRET = '$' + '{SECRET_OF_THE_FILE}';
 
 /** A record as the configuration file writes it. */

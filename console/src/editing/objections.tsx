@@ -8,7 +8,7 @@ interface ObjectionsProps extends Pick<Submission, 'failure' | 'faults'> {
   readonly shown: readonly string[];
 }
 
-/** Why nothing was saved, as far as no field of the form says it. */
+/** Shows why nothing was saved, as far as no field of the form shows it. */
 export function Objections({ failure, faults, shown }: ObjectionsProps) {
   if (failure === undefined) return null;
   if (isOvertaken(failure))

@@ -6,19 +6,22 @@ import { RecordDiff } from '../ui/record-diff.tsx';
 import { visibleLine } from '../ui/visible-text.ts';
 import { type Fields, mergeFields, type Versions } from './fields.ts';
 
-/** What each field of a form is called on the screen. */
+/** Labels of the fields of a form. */
 export type FieldLabels<Draft extends Fields> = Readonly<Record<keyof Draft & string, string>>;
 
 interface OvertakenProps<Draft extends Fields> {
-  /** What is edited: "destination". */
+  /** The kind of record: "destination". */
   readonly noun: string;
   readonly versions: Versions<Draft>;
   readonly labels: FieldLabels<Draft>;
-  /** Goes on from what is stored now, with this in the form; with nothing: as it is stored. */
+  /** Continues with this draft on top of the stored record; without a draft, with the stored record. */
   readonly onGoOn: (draft?: Draft) => void;
 }
 
-/** Somebody else has changed the record meanwhile: what, and which of both stays where both have changed the same. */
+/**
+ * Shows what somebody else has changed meanwhile, and lets the person choose where both changed the same
+ * field.
+ */
 export function Overtaken<Draft extends Fields>({ noun, versions, labels, onGoOn }: OvertakenProps<Draft>) {
   const { base, mine, theirs } = versions;
   const { draft, news, disputed } = mergeFields(versions);
@@ -60,7 +63,7 @@ export function Overtaken<Draft extends Fields>({ noun, versions, labels, onGoOn
   );
 }
 
-/** Characters of a value on a button. */
+/** Longest value on a button, in characters. */
 const MOST = 40;
 
 function valueText(value: unknown): string {

@@ -7,7 +7,7 @@ interface RestoredNoticeProps {
   readonly onDrop: () => void;
 }
 
-/** Above a form that was left unfinished and is back. */
+/** Notice above a form that was left unfinished and is restored. */
 export function RestoredNotice({ restored, onDrop }: RestoredNoticeProps) {
   if (restored === undefined) return null;
   return (

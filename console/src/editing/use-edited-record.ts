@@ -16,42 +16,42 @@ import type { Restored } from './use-kept-form.ts';
 /** The form of a kind of record. */
 export interface RecordForm<List extends RecordList, Draft extends Fields> {
   readonly list: List;
-  /** What of a record stands in the form. */
+  /** The fields of a record that the form edits. */
   readonly draftOf: (record: RecordOf<List>) => Draft;
   /** The merge patch with what was changed: the rest of the record stays as it is, whoever changes it meanwhile. */
   readonly patchOf: (base: Draft, draft: Draft) => RecordPatch;
-  /** The draft with what is stored in the place of each secret that was typed. Default: it has none. */
+  /** The draft with the stored value in place of each typed secret. Default: the draft, without secrets. */
   readonly withoutSecrets?: (draft: Draft, base: Draft) => Draft;
 }
 
 export interface EditedRecord<Draft extends Fields> {
-  /** What was stored when the form was filled. */
+  /** The stored values when the form was filled. */
   readonly base: Draft;
   readonly draft: Draft;
   readonly isChanged: boolean;
-  /** Present where it was left unfinished before. */
+  /** Present when the form was left unfinished before. */
   readonly restored?: Restored;
-  /** Present while somebody else has changed what stands in the form, and it is not merged yet. */
+  /** Present while a change of somebody else to these fields is not merged yet. */
   readonly overtaken?: Versions<Draft>;
   put(draft: Draft): void;
-  /** Fills the form with what is stored now, or goes on from there with this draft. */
+  /** Fills the form with the stored values, or continues from there with this draft. */
   restart(draft?: Draft): void;
-  /** Rejects with what the server finds wrong; with status 412 where somebody else has changed what stands in the form. */
+  /** Rejects with the server's faults; with status 412 when somebody else has changed a field of the form. */
   save(): Promise<void>;
 }
 
 /** A form that was filled from a record. */
 interface Edit<Draft extends Fields> {
-  /** Of the record it was filled from. */
+  /** Tag of the record from which the form was filled. */
   readonly tag: string;
   readonly base: Draft;
   readonly draft: Draft;
 }
 
 /**
- * The form of a stored record. Until something is typed it follows the record. Afterwards a change that somebody else makes to what it
- * shows is left to the person to merge, and nothing is saved over it unseen; one of what it does not show is none of its business. What is
- * not saved yet is kept in this tab.
+ * The form of a stored record. Until something is typed it follows the record. After that, a change of
+ * somebody else to one of its fields has to be merged by the person, and nothing is saved over it unseen;
+ * changes of other fields do not matter. Unsaved input is kept in this tab.
  */
 export function useEditedRecord<List extends RecordList, Draft extends Fields>(
   { list, draftOf, patchOf, withoutSecrets = (draft) => draft }: RecordForm<List, Draft>,
@@ -114,7 +114,7 @@ function keptEdit<Draft extends Fields>(key: string, blank: Edit<Draft>): KeptFo
   return hasFieldsOf(base, blank.base) && hasFieldsOf(draft, blank.draft) ? kept : undefined;
 }
 
-/** The form after the record has changed; undefined where a person has to say what becomes of both changes. */
+/** The form after the record has changed; undefined when the person must merge both changes. */
 function followed<Draft extends Fields>(
   edit: Edit<Draft>,
   { tag, base: theirs }: Edit<Draft>,

@@ -4,24 +4,24 @@ import { type Fields, isSame } from './fields.ts';
 
 /** The form of a record that is not made yet. */
 export interface NewRecordForm<Draft extends Fields> {
-  /** Under which it is kept, such as `destinations?new`. */
+  /** Key under which the form is kept, such as `destinations?new`. */
   readonly key: string;
   readonly blank: Draft;
   /** The draft with nothing in the place of each secret. Default: it has none. */
   readonly withoutSecrets?: (draft: Draft, base: Draft) => Draft;
 }
 
-/** What a form says of itself when it is back. */
+/** Facts about a form that was restored. */
 export interface Restored {
   readonly lacksSecrets: boolean;
 }
 
 export interface KeptDraft<Draft extends Fields> {
   readonly draft: Draft;
-  /** Present where it was left unfinished before. */
+  /** Present when the form was left unfinished before. */
   readonly restored?: Restored;
   put(draft: Draft): void;
-  /** It is saved, or not wanted any more. */
+  /** Call when the form is saved or dropped. */
   forget(): void;
 }
 

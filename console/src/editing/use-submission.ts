@@ -3,19 +3,19 @@ import { ApiError, type ApiFault } from '../api/client.ts';
 import { focusFirstFault } from '../ui/first-fault.ts';
 
 export interface Submission {
-  /** Of the form element. */
+  /** Ref of the form element. */
   readonly form: RefObject<HTMLFormElement | null>;
   readonly isSaving: boolean;
-  /** Why nothing was saved; undefined while nothing was refused. */
+  /** The reason why nothing was saved; undefined while nothing was refused. */
   readonly failure: unknown;
   /** The fields that the server finds wrong. */
   readonly faults: readonly ApiFault[];
   submit(event: FormEvent): Promise<void>;
-  /** Forgets what was refused. */
+  /** Clears the last refusal. */
   reset(): void;
 }
 
-/** The submission of a form. Where it is refused, the focus goes to the first field that is wrong. */
+/** Submits a form. After a refusal the focus goes to the first field that is wrong. */
 export function useSubmission(save: () => Promise<unknown>): Submission {
   const form = useRef<HTMLFormElement>(null);
   const [failure, setFailure] = useState<unknown>();

@@ -30,8 +30,8 @@ export function paintShades(plot: uPlot, shades: readonly Shade[], { fill }: Sha
 }
 
 /**
- * Draws what tells shades from the ground without their colour, over the lines: a bar on top of each, which a point at the top would
- * hide, and at the right end the words of those that have room for them.
+ * Draws marks that need no colour over the lines: a bar on top of each shade, which a point at the top would
+ * hide, and a label at its right end if there is room.
  */
 export function labelShades(plot: uPlot, shades: readonly Shade[], { fill, ink, font }: ShadeColours): void {
   const { ctx, bbox } = plot;
@@ -62,7 +62,10 @@ interface Place {
   readonly label: string;
 }
 
-/** Where the shades stand, in pixels of the canvas. A point stands at the begin of its step, and a step is shaded around its point. */
+/**
+ * Positions of the shades, in pixels of the canvas. A point stands at the begin of its step, and a step is
+ * shaded around its point.
+ */
 function placesOf(plot: uPlot, shades: readonly Shade[]): Place[] {
   const { bbox, data } = plot;
   const [first = 0, second = first] = data[0];

@@ -10,7 +10,7 @@ import './chart.css';
 
 export interface ChartSeries {
   readonly label: string;
-  /** One per time; `null` where nothing is known. */
+  /** One value per time; `null` where nothing is known. */
   readonly values: readonly (number | null)[];
   readonly tone: Tone;
   /** Lengths of strokes and gaps: lines differ by more than their colour. */
@@ -20,7 +20,7 @@ export interface ChartSeries {
 
 interface ChartProps {
   readonly title: string;
-  /** What the numbers are: "per second, log scale". */
+  /** Unit of the numbers: "per second, log scale". */
   readonly unit: string;
   /** Milliseconds, ascending. */
   readonly times: readonly number[];
@@ -29,14 +29,17 @@ interface ChartProps {
   readonly isLog?: boolean;
   /** Charts of one group share their cursor. */
   readonly group: string;
-  /** Times that stand out. What they say must also stand beside the chart as text: the words on them are painted. */
+  /**
+   * Shaded times. Their labels must also stand beside the chart as text, because the canvas is not
+   * accessible.
+   */
   readonly shades?: readonly Shade[];
-  /** A range that was drawn with the pointer, in milliseconds. */
+  /** Called with a range that was selected with the pointer, in milliseconds. */
   readonly onZoom?: (from: number, to: number) => void;
 }
 
 const HEIGHT = 196;
-/** A log scale has no zero: nothing at all is drawn at the bottom. */
+/** Bottom of the log scale, which has no zero: zero is drawn here. */
 const FLOOR = 0.01;
 
 /** Lines over time. Values at the cursor, or else the last ones, stand below. */
@@ -132,7 +135,7 @@ function dataOf({ times, series, isLog }: ChartProps): uPlot.AlignedData {
 interface PlotContext {
   readonly onCursor: (index: number | null) => void;
   readonly zone: Zone;
-  /** As they are when the plot is painted. */
+  /** Read when the plot is painted. */
   readonly shades: () => readonly Shade[];
 }
 
@@ -186,7 +189,7 @@ function options(element: HTMLElement, props: ChartProps, context: PlotContext):
   };
 }
 
-/** Times of day; the first of each day that is not today has its day below it. */
+/** Labels of times; the first of each day other than today has its day below it. */
 function tickTexts(times: readonly number[], zone: Zone): string[] {
   const days = times.map((time) => dayOf(time, zone));
   const today = dayOf(serverNow(), zone);
@@ -216,17 +219,17 @@ function shadeColoursOf(element: HTMLElement): ShadeColours {
   };
 }
 
-/** Of a log scale only the powers of ten get a line. */
+/** Splits of a log scale: only powers of ten get a line. */
 function decades(_: uPlot, splits: number[]): (number | null)[] {
   return splits.map((split) => (Number.isInteger(Math.log10(split)) ? split : null));
 }
 
-/** A line needs two points: of less there is a dot. */
+/** Tells whether a point has no neighbour: it is drawn as a dot, because a line needs two points. */
 function isLonely({ data }: uPlot, index: number): boolean {
   return (data[index] ?? []).filter((value) => value !== null && value !== undefined).length < 3;
 }
 
-/** What a colour of the tokens is in the theme of `element`, as canvas understands it. */
+/** A colour of the design tokens in the theme of `element`, as the canvas understands it. */
 function colour(element: HTMLElement, token: string): string {
   const probe = document.createElement('span');
   probe.style.color = `var(${token})`;

@@ -6,14 +6,14 @@ import './code.css';
 
 interface CodeBlockProps {
   readonly code: string;
-  /** What is copied where it differs: a command whose key is hidden on the screen. */
+  /** Text to copy if it differs: a command whose key is hidden on the screen. */
   readonly copied?: string;
   readonly title?: ReactNode;
   /** Names the scrolling region for screen readers. */
   readonly label?: string;
 }
 
-/** Something a machine reads, to be copied. */
+/** Code to copy. */
 export function CodeBlock({ code, copied = code, title, label = 'Code' }: CodeBlockProps) {
   return (
     <div className={title === undefined ? 'code code-bare' : 'code'}>

@@ -45,9 +45,9 @@ export function Segmented<Value extends string>({ label, options, value, onChang
 export interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
-  /** What is wrong, and what to do. */
+  /** The mistake, and what to do. */
   readonly error?: string | undefined;
-  /** Gets what ties the control to its label and its error. */
+  /** Renders the control with the attributes that tie it to its label and its error. */
   readonly children: (control: ControlProps) => ReactNode;
 }
 
@@ -100,7 +100,7 @@ interface SelectProps extends Omit<ComponentProps<'select'>, 'onChange' | 'value
   readonly onChange: (value: string) => void;
 }
 
-/** The browser's own list: it works on every phone, and with every screen reader. */
+/** The browser's own select, which works on every phone and with every screen reader. */
 export function Select({ options, value, onChange, className = '', ...rest }: SelectProps) {
   return (
     <select
@@ -158,7 +158,10 @@ export function CopyButton(props: CopyButtonProps) {
   );
 }
 
-/** Browsers give pages without TLS no clipboard, except through a selected field. */
+/**
+ * Writes to the clipboard; through a selected field where the browser offers no other way, as on pages
+ * without TLS.
+ */
 async function writeClipboard(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) {
     await navigator.clipboard.writeText(text);

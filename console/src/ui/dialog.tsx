@@ -8,7 +8,7 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ReactNode;
-  /** Buttons, the last one being what the dialog is for. */
+  /** Buttons; the last one is the main action. */
   readonly foot?: ReactNode;
   readonly className?: string;
 }
@@ -94,11 +94,11 @@ export function FormDialog({ title, action, isReady, children, onSubmit, onClose
 
 interface ConfirmDialogProps {
   readonly title: string;
-  /** How many and what: the consequences. */
+  /** The consequences, with numbers. */
   readonly children: ReactNode;
   /** The word on the button: a verb and its object. */
   readonly action: string;
-  /** What must be typed first; nothing for what can be undone. */
+  /** Text that must be typed first; absent for actions that can be undone. */
   readonly typed?: string;
   readonly isDangerous?: boolean;
   /** False while something above is missing or wrong. */

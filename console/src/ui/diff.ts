@@ -4,7 +4,7 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Beyond so many compared pairs of lines the middle is shown as removed and added as a whole. */
+/** With more pairs of lines than this, the middle is shown as removed and added as a whole. */
 const MAX_PAIRS = 4_000_000;
 
 /** The difference of two texts, line by line, with as many lines in common as possible. */
@@ -54,7 +54,7 @@ function diffMiddle(one: readonly string[], other: readonly string[]): DiffLine[
   return [...lines, ...one.slice(i).map(removed), ...other.slice(j).map(added)];
 }
 
-/** For each pair of places, how many lines the rests behind them have in common. */
+/** Number of common lines behind each pair of positions. */
 function commonLengths(one: readonly string[], other: readonly string[]): Uint32Array[] {
   const lengths = Array.from({ length: one.length + 1 }, () => new Uint32Array(other.length + 1));
   for (let i = one.length - 1; i >= 0; i--)

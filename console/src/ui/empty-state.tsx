@@ -6,9 +6,9 @@ import './empty-state.css';
 
 interface EmptyStateProps {
   readonly title: string;
-  /** What belongs here. */
+  /** Text that says what will stand here. */
   readonly children: ReactNode;
-  /** The page looks for it all the time and will notice by itself. */
+  /** True when the page updates automatically. */
   readonly isWaiting?: boolean;
   /** A command to copy, or a button. */
   readonly action?: ReactNode;
@@ -55,7 +55,7 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
   );
 }
 
-/** The shape of rows that come, without a shimmer. */
+/** Placeholder of rows that are loading, without a shimmer. */
 export function SkeletonRows({ rows = 6 }: { readonly rows?: number }) {
   return (
     <div className="skel-rows" aria-busy="true">

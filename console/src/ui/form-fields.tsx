@@ -24,7 +24,7 @@ export function TextField({ label, hint, error, onChange, ...rest }: TextFieldPr
   );
 }
 
-/** One of a few values, in a line with the words before it. */
+/** A choice of one of a few values, in a line with its label. */
 export function Choice<Value extends string>(props: SegmentedProps<Value>) {
   return (
     <div className="rowx">
@@ -57,7 +57,7 @@ interface ChecksProps<Name extends string> {
   /** One below the other. */
   readonly isColumn?: boolean;
   readonly onChange: (chosen: readonly Name[]) => void;
-  /** Stands behind the boxes. */
+  /** Content behind the boxes. */
   readonly children?: ReactNode;
 }
 

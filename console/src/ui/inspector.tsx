@@ -7,14 +7,14 @@ import './inspector.css';
 
 interface InspectorProps {
   readonly title: ReactNode;
-  /** Under the title: ids, links. */
+  /** Content below the title: ids, links. */
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
   readonly onClose: () => void;
   readonly children: ReactNode;
 }
 
-/** What is open beside a list. Which one that is stands in the URL; this knows only how to show it. */
+/** A panel beside a list. The URL says which entry is open; the panel only shows it. */
 export function Inspector({ title, about, actions, onClose, children }: InspectorProps) {
   useShortcut('Escape', 'Close what is open', onClose);
   useFocusBack();
@@ -37,7 +37,9 @@ export function Inspector({ title, about, actions, onClose, children }: Inspecto
   );
 }
 
-/** When it is closed the focus goes back to where it was, which is the row that was opened; or to the list, where that row is gone. */
+/**
+ * Returns the focus when the panel closes: to the row that was opened, or to the list if that row is gone.
+ */
 function useFocusBack(): void {
   useEffect(() => {
     const before = document.activeElement;

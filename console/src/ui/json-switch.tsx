@@ -5,7 +5,7 @@ interface JsonSwitchProps {
   readonly onChange: (isJson: boolean) => void;
 }
 
-/** Beside a field for ids: what stands in it is JSON text, which can carry every id. Nothing is guessed from quotes. */
+/** Switch beside a field for ids: the text is JSON, which can carry every id. Quotes alone mean nothing. */
 export function JsonSwitch({ isJson, onChange }: JsonSwitchProps) {
   return (
     <Check isChecked={isJson} onChange={onChange}>

@@ -4,13 +4,13 @@ import './ledger-sum.css';
 
 interface Term {
   readonly label: string;
-  /** What the term counts, for its colour. */
+  /** State that the term counts, for its colour. */
   readonly state?: State;
   readonly value: number;
 }
 
 interface LedgerSumProps {
-  /** What the sum is about: a source or a destination. */
+  /** The source or destination of the sum. */
   readonly name: string;
   readonly total: { readonly label: string; readonly value: number };
   readonly terms: readonly Term[];

@@ -6,7 +6,7 @@ interface MenuProps {
   /** The button that opens it. */
   readonly trigger: ReactNode;
   readonly children: ReactNode;
-  /** It stands open when it is mounted, because it was loaded for being opened. */
+  /** True to open at once, for a menu that was loaded because somebody opened it. */
   readonly isOpenAtFirst?: boolean;
 }
 

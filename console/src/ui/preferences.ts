@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from 'react';
 import type { Zone } from './format.ts';
 
-/** What this browser remembers of its user. Everything that filters lives in the URL instead. */
+/** Preferences that this browser remembers. Filters are in the URL instead. */
 interface Preferences {
   readonly theme: 'light' | 'dark' | 'system';
   readonly zone: Zone;
@@ -15,7 +15,7 @@ const DEFAULTS: Preferences = { theme: 'system', zone: 'local', inspector: 440 }
 let current: Preferences = { ...DEFAULTS, ...stored() };
 const listeners = new Set<() => void>();
 
-/** Storage may be switched off, or hold what another version wrote. */
+/** Reads the stored preferences. Storage may be off, or hold what another version wrote. */
 function stored(): Partial<Preferences> {
   try {
     const value: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}');

@@ -20,7 +20,7 @@ interface RecordChangesProps {
   readonly name: string;
 }
 
-/** Who has changed a record, and what, the newest first. */
+/** The changes of a record with their authors, the newest first. */
 export function RecordChanges({ kind, name }: RecordChangesProps) {
   const changes = useQuery(changesQuery(kind, name));
   if (changes.isPending) return <SkeletonRows rows={3} />;

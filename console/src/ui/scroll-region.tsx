@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import './code.css';
 
-/** Something long that scrolls inside the page, and that can be reached and scrolled by keyboard. */
+/** A region that scrolls inside the page and can be reached and scrolled by keyboard. */
 export function ScrollRegion({ label, children }: { readonly label: string; readonly children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: no part of a form; a section would be a landmark for each block of code.

@@ -3,13 +3,13 @@ import { useEffect, useRef } from 'react';
 /** A key, or two keys one after the other (`g l`). `mod` is ⌘ on a Mac and Ctrl elsewhere. */
 interface Shortcut {
   readonly keys: string;
-  /** For the list that `?` shows. */
+  /** Text in the list that `?` shows. */
   readonly does: string;
   readonly run: () => void;
 }
 
 const active: Shortcut[] = [];
-/** After this time a first key is forgotten, in milliseconds. */
+/** Milliseconds after which a first key is forgotten. */
 const PATIENCE = 1200;
 
 /** Registers a shortcut while the component is mounted. The newest of the same keys wins. */
@@ -23,7 +23,7 @@ export function useShortcut(keys: string, does: string, run: () => void): void {
   }, [keys, does]);
 }
 
-/** What can be pressed now, each keys once. */
+/** The active shortcuts, each combination of keys once. */
 export function activeShortcuts(): readonly Pick<Shortcut, 'keys' | 'does'>[] {
   return [...new Map(active.map((shortcut) => [shortcut.keys, shortcut])).values()];
 }

@@ -3,7 +3,7 @@ import './sparkline.css';
 interface SparklineProps {
   readonly values: readonly number[];
   readonly tone?: 'water' | 'mute';
-  /** The values that stand for a time of failure: a bar below the line. */
+  /** Marks values of a time of failure: a bar below the line. */
   readonly failing?: readonly boolean[];
 }
 

@@ -5,8 +5,9 @@ import './state-mark.css';
 export type Tone = 'ok' | 'warn' | 'bad' | 'mute' | 'water';
 
 /**
- * A state is always the same mark, word and colour. The words are those of the API. Green came out well; amber is tried again by itself, or
- * wants a look; red fails or is lost; grey is left out on purpose; water goes on.
+ * Each state has the same mark, word and colour everywhere. The words are those of the API. Green: done.
+ * Amber: retried automatically, or worth a look. Red: failing or lost. Grey: left out on purpose. Water: in
+ * progress.
  */
 const STATES = {
   delivered: ['ok', 'ok'],
@@ -45,7 +46,7 @@ interface StateMarkProps {
   readonly state: State;
   /** In place of the state's own word: "failing for 14 min". `null` shows the mark alone, with the word for screen readers. */
   readonly label?: string | null;
-  /** There is none of it now: the mark stands without its colour. */
+  /** True when the count is zero: the mark has no colour. */
   readonly isNone?: boolean;
 }
 
@@ -65,7 +66,7 @@ export function StateMark({ state, label = wordOf(state), isNone = false }: Stat
   );
 }
 
-/** How many are in a state, in its colour: a number of a list, whose column has the word. */
+/** The number of entries in a state, in its colour; the column has the word. */
 export function CountOf({ state, count }: { readonly state: State; readonly count: number }) {
   return (
     <span className={count === 0 ? undefined : `med ${toneOf(state, count)}`}>

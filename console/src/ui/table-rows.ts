@@ -5,12 +5,12 @@ import { useShortcut } from './shortcuts.ts';
 /** A table with more rows than this draws only those on the screen. */
 const DRAWN = 80;
 
-/** A link or a button in a row acts for itself. */
+/** Tells whether an element in a row handles its own clicks, as links and buttons do. */
 export function isControl(target: EventTarget): boolean {
   return target instanceof Element && target.closest('a, button, input, select') !== null;
 }
 
-/** Which rows are on the screen, and how high those before and after them are. */
+/** The rows on the screen, and the heights of the rows before and after them. */
 export function useWindow(count: number, body: React.RefObject<HTMLTableSectionElement | null>) {
   const [top, setTop] = useState(0);
   useLayoutEffect(() => {
@@ -44,7 +44,7 @@ interface RovingOptions {
   readonly reveal: (index: number) => void;
 }
 
-/** One row of the table is in the tab order; the others are reached from it. */
+/** Keeps one row of the table in the tab order; the others are reached from it. */
 export function useRovingFocus({ ids, selected, body, reveal }: RovingOptions) {
   const [focused, setFocused] = useState<string>();
   const wanted = [focused, selected].find((id) => id !== undefined && ids.includes(id));

@@ -8,12 +8,12 @@ export interface Column<Entry> {
   readonly cell: (entry: Entry) => ReactNode;
   /** `w` takes the width that is left, `cut` is as wide as a name at most, `r` stands right, `c-lo` is left out on a phone, `c-md` on anything narrow. */
   readonly className?: string;
-  /** Where the column can be sorted by. */
+  /** Sort key, if the column can be sorted. */
   readonly sort?: (entry: Entry) => string | number;
 }
 
 interface TableProps<Entry> {
-  /** What the rows are, for screen readers. */
+  /** Name of the table for screen readers. */
   readonly label: string;
   readonly columns: readonly Column<Entry>[];
   readonly rows: readonly Entry[];
@@ -25,13 +25,13 @@ interface TableProps<Entry> {
   /** Below the rows. */
   readonly foot?: ReactNode;
   /**
-   * The columns have the widths of their classes, whatever is in them, and the rows are moved to their places: rows that come and go five
-   * times a second move nothing beside them, no row counts as shifted, and the browser measures no cell.
+   * Fixed layout: columns have the widths of their classes, and rows are positioned. Rows that come and go
+   * five times a second move nothing beside them, cause no layout shift, and need no measuring.
    */
   readonly isFixed?: boolean;
 }
 
-/** What the rows are sorted by, once somebody has chosen a column. */
+/** Column by which the rows are sorted, once somebody has chosen one. */
 interface Sorting {
   readonly column: string;
   readonly isDescending: boolean;
@@ -101,12 +101,12 @@ export function Table<Entry extends object>(props: TableProps<Entry>) {
   );
 }
 
-/** A number for the style sheet, which knows how high a row is. */
+/** Passes a number to the style sheet, which knows the height of a row. */
 function placed(name: '--count' | '--nth', value: number): CSSProperties {
   return { [name]: value } as CSSProperties;
 }
 
-/** The rows by the chosen column; as they were given before one is chosen. Rows that are equal there keep their order. */
+/** The rows, sorted by the chosen column if there is one. Equal rows keep their order. */
 function sorted<Entry>(
   rows: readonly Entry[],
   columns: readonly Column<Entry>[],
@@ -155,7 +155,7 @@ function HeaderCell<Entry>({ column, sorting, onSort }: HeaderCellProps<Entry>) 
   );
 }
 
-/** Stands for rows that are not drawn. */
+/** Placeholder of rows that are not drawn. */
 function Gap({ height, columns }: { readonly height: number; readonly columns: number }) {
   return (
     <tr className="tbl-gap">

@@ -30,7 +30,7 @@ export function RelativeTime({ at }: TimeProps) {
   );
 }
 
-/** "in 38 s", and "due" once that time has come: what waits for its turn is not late. */
+/** "in 38 s", and "due" once that time has come: it waits for its turn then, and is not late. */
 export function Due({ at }: TimeProps) {
   const now = useNow();
   return new Date(at).getTime() > now ? <RelativeTime at={at} /> : 'due';
@@ -49,7 +49,7 @@ export function DayTime({ at }: TimeProps) {
 }
 
 interface ClockProps extends TimeProps {
-  /** The day stands elsewhere, or on hover alone: in a list of what happens now. */
+  /** True to leave out the day: it stands elsewhere, or on hover. */
   readonly isBare?: boolean;
 }
 

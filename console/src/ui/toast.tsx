@@ -3,18 +3,18 @@ import './toast.css';
 
 interface Message {
   readonly text: string;
-  /** Where what happened can be taken back. */
+  /** Undoes the action, if that is possible. */
   readonly undo?: () => void;
 }
 
-/** Long enough to read a sentence and to press Undo, in milliseconds. */
+/** Milliseconds for which a message is shown: enough to read it and press Undo. */
 const SHOWN = 8_000;
 
 let message: Message | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const listeners = new Set<() => void>();
 
-/** Says at the bottom of the screen what has happened. A newer message takes its place. */
+/** Shows a message at the bottom of the screen. A newer message replaces it. */
 export function toast(text: string, undo?: () => void): void {
   show(undo === undefined ? { text } : { text, undo });
 }

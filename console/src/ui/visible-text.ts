@@ -1,6 +1,6 @@
 /**
- * Text of strangers made safe to look at. React escapes markup; what is left are characters that hide, reorder or
- * stack: they are written as `⟨U+202E⟩`, so that a name reads as what it is.
+ * Makes text from clients safe to look at. React escapes markup; the rest are characters that hide, reorder
+ * or stack. They are written as `⟨U+202E⟩`, so that a name reads as it is.
  */
 
 /**
@@ -8,7 +8,7 @@
  * tags), lone surrogates. Left alone is the joiner after a pictograph: many of them are made of several.
  */
 const HIDDEN = /(?![\t\n])(?!(?<=\p{Extended_Pictographic}|\ufe0f)\u200d)[\p{Cc}\p{Cf}\p{Cs}]/gu;
-/** More than this many combining marks on one character paint over the lines around it. */
+/** More combining marks than this on one character would paint over neighbouring lines. */
 const STACKED = /(\p{M}{4})\p{M}+/gu;
 
 export function visibleText(text: string): string {

@@ -9,7 +9,7 @@ interface WayStepProps {
   readonly children: ReactNode;
 }
 
-/** One step of what became of something, in an `ol` of the class `way`. */
+/** One step of a course, in an `ol` of the class `way`. */
 export function WayStep({ time, state, what, children }: WayStepProps) {
   return (
     <li>

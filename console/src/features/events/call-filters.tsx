@@ -8,7 +8,7 @@ const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 
 interface NameSelectProps {
   readonly label: string;
-  /** The option that restricts nothing. */
+  /** Label of the option for all. */
   readonly any: string;
   /** Undefined or empty: any. */
   readonly value: string | undefined;
@@ -16,7 +16,7 @@ interface NameSelectProps {
   readonly onChange: (name: string) => void;
 }
 
-/** A choice of one of these names, or of any. */
+/** Selects one of these names, or all. */
 export function NameSelect({ label, any, value = '', names, onChange }: NameSelectProps) {
   return (
     <Select
@@ -56,7 +56,7 @@ export function CallFilters({ filter, set }: CallFiltersProps) {
   );
 }
 
-/** A command to paste that sends an event with the first write key there is. */
+/** A command to copy that sends an event with the first write key. */
 export function SendExample() {
   const { data: sources = [] } = useQuery(sourcesQuery);
   const key = keyOf(sources.find((source) => keyOf(source) !== undefined));

@@ -1,10 +1,10 @@
-/** Commands to copy. Each is one for a POSIX shell: a text of strangers must not end its quotes. */
+/** Commands to copy, for a POSIX shell. Text from clients must not be able to end its quotes. */
 
 export function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A command that sends a first event. Without a key it says where one goes. */
+/** A command that sends a first event. Without a key it has a placeholder. */
 export function callExample(writeKey = 'WRITE_KEY', origin = location.origin): string {
   const body = '{"event":"Order Placed","userId":"u1","properties":{"total":9}}';
   return `curl -u ${shellQuoted(`${writeKey}:`)} ${origin}/v1/track -d ${shellQuoted(body)}`;
@@ -14,7 +14,7 @@ interface SentEvent {
   readonly type?: unknown;
 }
 
-/** What the server writes into every event; a call that is sent again gets its own. */
+/** Fields that the server writes into every event; a call that is sent again gets its own. */
 const OF_THE_SERVER = ['messageId', 'receivedAt', 'sentAt', 'originalTimestamp', 'version', 'type'];
 
 /** A command that sends the same call as a new event: without its messageId, which would make it a duplicate. */

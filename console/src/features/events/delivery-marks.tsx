@@ -13,13 +13,15 @@ interface DeliveriesProps {
   readonly deliveries: readonly DeliveryMark[];
 }
 
-/** Marks of success in a row; more of them are a number. */
+/** Most marks of success in a row; more are shown as a number. */
 const MOST_MARKS = 4;
 
-/** Names in a row; the rest is counted. */
+/** Most names in a row; the others are counted. */
 const MOST_NAMES = 2;
 
-/** Deliveries of an event in a row of a list: success is a bare mark and stands first, what is not a success is named. */
+/**
+ * Deliveries of an event in a row of a list: first a bare mark for each success, then the others with names.
+ */
 export function DeliveryMarks({ deliveries }: DeliveriesProps) {
   const good = deliveries.filter(({ state }) => state === 'delivered');
   const others = deliveries.filter(({ state }) => state !== 'delivered');
@@ -56,7 +58,7 @@ function wholeOf({ destination, state, reason }: DeliveryMark): string {
   return `${destination}: ${state}${reason === undefined ? '' : `, ${reason}`}`;
 }
 
-/** The same in a few letters: the state that wants the most attention, and how many are done. */
+/** The same in a few letters: the most urgent state, and how many deliveries are done. */
 export function DeliverySum({ deliveries }: DeliveriesProps) {
   if (deliveries.length === 0) return null;
   const done = deliveries.filter(({ state }) => state === 'delivered').length;

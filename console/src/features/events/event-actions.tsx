@@ -9,7 +9,7 @@ import { asCurl } from './curl.ts';
 import type { AcceptedEvent } from './queries.ts';
 import { RedeliverDialog } from './redeliver-dialog.tsx';
 
-/** Copy as curl, and resend. */
+/** Buttons to copy an event as a curl command and to resend it. */
 export function EventActions({ entry }: { readonly entry: AcceptedEvent }) {
   const [isAsking, setIsAsking] = useState(false);
   const { data: sources = [] } = useQuery(sourcesQuery);

@@ -12,10 +12,10 @@ import { CallFilters } from './call-filters.tsx';
 
 const route = getRouteApi('/shell/events');
 
-/** Takes the id of the last search out of the address. */
+/** Removes the id of the last search from the address. */
 const NO_ID: IdParameters = { userId: '', anonymousId: '', userIdJson: '', anonymousIdJson: '' };
 
-/** What the list of stored events is restricted to; all of it stands in the address. */
+/** Filters of the list of stored events; all of them are in the address. */
 export function EventFilters() {
   const filter = route.useSearch();
   const navigate = route.useNavigate();
@@ -70,7 +70,7 @@ export function EventFilters() {
   );
 }
 
-/** How far back, in milliseconds. */
+/** Choices of how far to look back, in milliseconds. */
 const SPANS: Readonly<Record<string, number>> = {
   'Last 15 minutes': 900_000,
   'Last hour': 3_600_000,
@@ -83,7 +83,10 @@ interface TimeFilterProps {
   readonly set: (change: { readonly from: string; readonly to: string }) => void;
 }
 
-/** When the events came. What was chosen becomes a fixed time in the address, so that a copied link shows the same. */
+/**
+ * Filter by time of arrival. The choice becomes a fixed time in the address, so that a copied link shows the
+ * same events.
+ */
 function TimeFilter({ filter: { from, to }, set }: TimeFilterProps) {
   const { zone } = usePreferences();
   if (from === undefined && to === undefined) {

@@ -59,7 +59,7 @@ export function EventInspector({ messageId, source, onClose }: EventInspectorPro
   );
 }
 
-/** The fields that name an event: the document of the API says only that there may be more than the messageId. */
+/** The fields that name an event. The API's document promises only the messageId. */
 export function nameable({ event }: Pick<AcceptedEvent, 'event'>): Parameters<typeof eventTitle>[0] {
   return event as unknown as Parameters<typeof eventTitle>[0];
 }

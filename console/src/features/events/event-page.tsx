@@ -19,7 +19,9 @@ import './event-lists.css';
 
 const route = getRouteApi('/shell/events/$messageId');
 
-/** One messageId: what was received, where it went, what each endpoint said, what happens next. */
+/**
+ * The page of one messageId: the call received, where it went, each endpoint's answer, and what happens next.
+ */
 export function EventPage() {
   const { messageId } = route.useParams();
   const { source } = route.useSearch();
@@ -96,7 +98,10 @@ function Accepted({ entry }: { readonly entry: AcceptedEvent }) {
   );
 }
 
-/** What is still tried again, until when, and where to look; a delivery that is dead says so in the way above. */
+/**
+ * Deliveries that are still retried, until when, and where to look. A dead delivery is explained in the
+ * course above.
+ */
 function OpenTroubles({ entry: { deliveries } }: { readonly entry: AcceptedEvent }) {
   const retrying = deliveries.filter(({ state }) => state === 'retrying');
   return retrying.map(({ id, destination, attempts }) => {

@@ -12,7 +12,7 @@ import { labelsByDestination } from './way.ts';
 interface EventTabsProps {
   readonly entry: AcceptedEvent;
   readonly tab: string;
-  /** Number of the attempt that is shown, in the order of the list; the last without. */
+  /** Number of the shown attempt, in the order of the list; absent: the last one. */
   readonly attempt: string | undefined;
   readonly onChange: (change: { readonly tab?: string; readonly attempt?: string }) => void;
 }
@@ -24,7 +24,7 @@ interface Try {
   readonly attempt: Attempt;
 }
 
-/** What was received, what was sent, what was answered. */
+/** Tabs for the received call, the sent requests and their answers. */
 export function EventTabs({ entry, tab, attempt, onChange }: EventTabsProps) {
   const labels = labelsByDestination(entry.deliveries);
   const nameOf = (destination: string, endpoint: string): string =>

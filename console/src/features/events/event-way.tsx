@@ -14,10 +14,10 @@ import { labelsByDestination, mostTelling, type WayBar, type WayLane, wayOf } fr
 import '../../ui/table.css';
 import './event-way.css';
 
-/** Deliveries that are drawn at first: an event may have a thousand. */
+/** Most deliveries that are drawn at first: an event may have a thousand. */
 const MOST = 24;
 
-/** What became of an event, from its arrival on, with every attempt drawn to scale. */
+/** Draws the course of an event from its arrival on, with every attempt to scale. */
 export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
   const { lanes, span, ticks } = useMemo(() => wayOf(entry), [entry]);
   const labels = useMemo(() => labelsByDestination(entry.deliveries), [entry]);
@@ -76,7 +76,7 @@ export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
 
 interface DeliveryStepsProps {
   readonly lane: WayLane;
-  /** What each endpoint is called beside the name of its destination. */
+  /** Labels of endpoints beside the name of their destination. */
   readonly labels: ReadonlyMap<string, string>;
 }
 
@@ -106,9 +106,9 @@ function DeliverySteps({ lane: { delivery, bars }, labels }: DeliveryStepsProps)
 
 interface BarStepProps {
   readonly bar: WayBar;
-  /** Of the destination; empty where the step before has it. */
+  /** Name of the destination; empty when the step before has the same. */
   readonly name: string;
-  /** Of the endpoint, where it has to be told from others. */
+  /** Label of the endpoint, where it has to be told from others. */
   readonly label: string;
 }
 
@@ -143,12 +143,12 @@ function BarStep({ bar, name, label }: BarStepProps) {
   );
 }
 
-/** Parts of the whole time, for the style sheet: it knows how wide the lane is. */
+/** Position and length as shares of the whole time: the style sheet knows the width of the lane. */
 function placed({ start, length = 0 }: { readonly start: number; readonly length?: number }): CSSProperties {
   return { '--start': start.toFixed(4), '--length': length.toFixed(4) } as CSSProperties;
 }
 
-/** What happens next, or why nothing does. */
+/** Shows what happens next, or why nothing does. */
 function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readonly name: string }) {
   const { destination, state, reason, nextAttemptAt } = delivery;
   if (state === 'dead') {

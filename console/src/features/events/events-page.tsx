@@ -12,7 +12,7 @@ import { NothingYet, SearchFoot, useSearch } from './search-further.tsx';
 
 const route = getRouteApi('/shell/events');
 
-/** Stored events, the newest first, by id, user, name, type, source and time. */
+/** Page of stored events, the newest first, filtered by id, user, name, type, source and time. */
 export function EventsPage() {
   const filter = route.useSearch();
   const navigate = route.useNavigate();
@@ -59,7 +59,7 @@ export function EventsPage() {
 
 interface NothingFoundProps {
   readonly isFiltered: boolean;
-  /** Events that were looked at. */
+  /** Number of events that were searched. */
   readonly searched: number;
 }
 

@@ -1,4 +1,4 @@
-/** What an event is called in a list. */
+/** Fields that name an event in a list. */
 interface Nameable {
   readonly type: string;
   readonly event?: string;
@@ -10,7 +10,9 @@ interface Nameable {
   readonly traits?: Readonly<Record<string, unknown>>;
 }
 
-/** The tracked action, the page, the group, the traits that are set; the type where nothing else names it. */
+/**
+ * Title of an event: the tracked action, the page, the group, or the traits that are set; otherwise its type.
+ */
 export function eventTitle({ type, event, name, groupId, previousId, traits }: Nameable): string {
   if (type === 'group' && groupId !== undefined) return groupId;
   if (type === 'alias' && previousId !== undefined) return `was ${previousId}`;
@@ -20,7 +22,7 @@ export function eventTitle({ type, event, name, groupId, previousId, traits }: N
   return event || name || type;
 }
 
-/** Whose event it is. */
+/** The id of the event's user. */
 export function whoOf({ userId, anonymousId }: Pick<Nameable, 'userId' | 'anonymousId'>): string {
   if (userId !== undefined) return userId;
   return anonymousId === undefined ? '' : `anon ${anonymousId}`;

@@ -10,13 +10,13 @@ import { type AcceptedEvent, type EventFilter, eventSearchQuery } from './querie
 import { useUntilFound } from './search-further.tsx';
 import './event-lists.css';
 
-/** How far around an event is looked, in milliseconds. */
+/** Milliseconds before and after an event that are searched. */
 const AROUND = 3_600_000;
-/** This event and those before it, and those after it. */
+/** Most events up to this one, and most after it. */
 const MOST_BEFORE = 6;
 const MOST_AFTER = 4;
 
-/** What the same user did around then: the context of an event is often its explanation. */
+/** Events of the same user around that time: they often explain an event. */
 export function NearbyEvents({ entry }: { readonly entry: AcceptedEvent }) {
   const { userId, anonymousId } = nameable(entry);
   const at = Date.parse(entry.receivedAt);
@@ -65,7 +65,10 @@ interface FoundPages {
   readonly pages: readonly { readonly data: readonly (AcceptedEvent | { readonly verdict: unknown })[] }[];
 }
 
-/** The readable events of an answer by their arrival: what the server made of an event bears the time of that one. */
+/**
+ * The readable events of an answer in order of arrival. An event that the server made has the time of the
+ * event that caused it.
+ */
 function oldestFirst(found: FoundPages | undefined): AcceptedEvent[] {
   return (found?.pages ?? [])
     .flatMap(({ data }) => data)
@@ -78,7 +81,7 @@ interface NearbyEventProps {
   readonly one: AcceptedEvent;
   /** The event that the page shows. */
   readonly entry: AcceptedEvent;
-  /** When that came, in milliseconds. */
+  /** Time of its arrival, in milliseconds. */
   readonly at: number;
 }
 

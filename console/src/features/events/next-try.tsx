@@ -8,7 +8,7 @@ interface NextTryProps {
   readonly at: string | undefined;
 }
 
-/** When a delivery that is still owed is sent next, or what it waits for. */
+/** Says when a pending delivery is sent next, or what it waits for. */
 export function NextTry({ destination, at }: NextTryProps) {
   const { data: status } = useQuery(statusQuery);
   const now = useNow();

@@ -2,11 +2,11 @@ import { Link } from '@tanstack/react-router';
 
 interface OtherMeaningsProps {
   readonly text: string;
-  /** What it was looked for as. */
+  /** Kind of id for which the search found nothing. */
   readonly not: 'userId' | 'anonymousId' | 'messageId';
 }
 
-/** What else a text may be that was found as nothing: a press looks for it as that. */
+/** Offers to search for a text as another kind of id. */
 export function OtherMeanings({ text, not }: OtherMeaningsProps) {
   return (
     <nav className="rowx" aria-label="Look for it as">

@@ -2,16 +2,19 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { type Answer, answer, api } from '../../api/client.ts';
 import { fitsPath, type IdParameters } from '../../api/ids.ts';
 
-/** One time a source used a messageId: an accepted event, a discarded call, or one that cannot be read any more. */
+/**
+ * One use of a messageId by a source: an accepted event, a discarded call, or an event that cannot be read
+ * any more.
+ */
 export type TraceEntry = Answer<'/api/v1/events/{messageId}', 'get'>['data'][number];
 export type AcceptedEvent = Extract<TraceEntry, { verdict: 'accepted' }>;
 export type DeliveryTrace = AcceptedEvent['deliveries'][number];
 export type Attempt = DeliveryTrace['attempts'][number];
 
-/** While something of an event is still going to happen it is asked for this often, in milliseconds. */
+/** Milliseconds between two requests while an event is not finished. */
 const SOON = 1_000;
 
-/** Everything known of a messageId, the latest use first. An id nobody used is an `ApiError` 404. */
+/** Everything that is known of a messageId, the latest use first. An unknown id is an `ApiError` 404. */
 export function traceQuery(messageId: string, source?: string) {
   return queryOptions({
     queryKey: ['events', messageId, source ?? ''],

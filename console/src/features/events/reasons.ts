@@ -1,6 +1,6 @@
 import catalogue from '../../../../spec/errors.json' with { type: 'json' };
 
-/** A reason in words: its cause, and an action that helps. */
+/** The explanation of a reason: its cause, and what to do. */
 interface Advice {
   readonly cause: string;
   readonly action: string;
@@ -37,7 +37,7 @@ export function reasonSentence(reason: string): string {
   return `${cause} ${action}`;
 }
 
-/** "503 in 12 ms" and its kin: the short form of an attempt's result. */
+/** The short result of an attempt, such as "503 in 12 ms". */
 export function resultWord(reason: string, status?: number): string {
   if (status !== undefined) return String(status);
   return reason.replace(/^status_(?=\d+$)/, '').replaceAll('_', ' ');

@@ -1,13 +1,16 @@
-/** What an event says of the call that it was made from. Nothing here is guessed: a call's headers and address are not kept. */
+/**
+ * Facts that an event holds about its call. Headers and the connection's address are not stored, and nothing
+ * is guessed.
+ */
 
 interface ReceivedFact {
   readonly name: string;
   readonly value: string;
-  /** Where it comes from, where that is not plain. */
+  /** Origin of the fact, if that is not obvious. */
   readonly note?: string;
 }
 
-/** Bytes of an event as JSON, which is the form it is stored in before it is compressed. */
+/** Size of an event as JSON, before the store compresses it. */
 export function storedSize(event: object): number {
   return new TextEncoder().encode(JSON.stringify(event)).length;
 }
@@ -33,7 +36,10 @@ function libraryOf(context: Readonly<Record<string, unknown>>): string | undefin
   return typeof version === 'string' && version !== '' ? `${name} ${version}` : name;
 }
 
-/** An event does not tell who has filled in the address, and its source may have another rule for addresses by now. */
+/**
+ * The address in an event. The event does not say who filled it in, and its source may have another rule by
+ * now.
+ */
 function addressOf({ ip }: Readonly<Record<string, unknown>>): ReceivedFact {
   if (typeof ip !== 'string' || ip === '')
     return { name: 'Address', value: 'not kept', note: 'the event has no context.ip' };

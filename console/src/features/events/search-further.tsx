@@ -14,7 +14,7 @@ interface SearchedPage {
   readonly searchedTo?: string;
 }
 
-/** What an infinite query of a search has, as far as going on needs it. */
+/** The parts of an infinite query that a search needs to go on. */
 interface SearchedQuery {
   readonly data?: { readonly pages: readonly SearchedPage[] } | undefined;
   readonly hasNextPage: boolean;
@@ -24,22 +24,22 @@ interface SearchedQuery {
 }
 
 export interface Search {
-  /** Events or deliveries that were looked at. */
+  /** Number of events or deliveries that were searched. */
   readonly searched: number;
-  /** Up to where; absent when everything was looked at. */
+  /** Time back to which was searched; absent when everything was. */
   readonly searchedTo?: string;
   readonly hasMore: boolean;
-  /** It looks further back by itself. */
+  /** True while the search goes on automatically. */
   readonly isGoingOn: boolean;
-  /** Looks further back until more is found, or everything was looked at. */
+  /** Searches further back until more is found, or everything was searched. */
   goOn(): void;
   stop(): void;
 }
 
-/** So many are found before it stops, and so many more whenever more are wanted: what a page of an answer has at most. */
+/** Number of results after which a search stops until more are wanted: the largest page of an answer. */
 const AT_ONCE = 50;
 
-/** How far a search has come. It goes on by itself until it has found a page full. `of` names what is searched for: another begins anew. */
+/** Runs a search: it goes on until a page is full. `of` names the search; another value begins anew. */
 export function useSearch(query: SearchedQuery, of: string): Search {
   const { hasNextPage, isFetching, isError, fetchNextPage } = query;
   const pages = query.data?.pages ?? [];
@@ -60,7 +60,7 @@ export function useSearch(query: SearchedQuery, of: string): Search {
   };
 }
 
-/** Goes on by itself while nothing is found: for a short list that knows that there is something. */
+/** Goes on searching while nothing is found: for a short list that is known to have entries. */
 export function useUntilFound(query: SearchedQuery): void {
   const { hasNextPage, isFetching, isError, fetchNextPage } = query;
   const isEmpty = query.data?.pages.every(({ data }) => data.length === 0) ?? false;
@@ -72,11 +72,11 @@ export function useUntilFound(query: SearchedQuery): void {
 
 interface SearchStateProps {
   readonly search: Search;
-  /** What is looked at: "events". */
+  /** The kind of results: "events". */
   readonly what: string;
 }
 
-/** In the place of a list that has found nothing yet: how far it has looked, while it looks further. */
+/** Shown in place of a list without results: how far the search has come. */
 export function NothingYet({ search, what }: SearchStateProps) {
   const { searched, searchedTo, isGoingOn } = search;
   return (
@@ -105,7 +105,7 @@ export function NothingYet({ search, what }: SearchStateProps) {
   );
 }
 
-/** Below a list: how many are shown, how far it has looked, and more of it. */
+/** Foot of a list: number of results, progress of the search, and a button for more. */
 export function SearchFoot({ search, what, shown }: SearchStateProps & { readonly shown: number }) {
   const { searched, searchedTo, hasMore, isGoingOn } = search;
   return (
@@ -129,7 +129,7 @@ export function SearchFoot({ search, what, shown }: SearchStateProps & { readonl
   );
 }
 
-/** The part of the stored time that was looked at. */
+/** Share of the stored time that was searched. */
 function SearchProgress({ search: { searchedTo } }: { readonly search: Search }) {
   const { data: status } = useQuery(statusQuery);
   const now = useNow();

@@ -14,7 +14,10 @@ interface SentRequestProps {
   readonly attempt: Attempt;
 }
 
-/** The request of an attempt: URL, headers, signature and body, and whether it is known to be the one that was sent. */
+/**
+ * The request of an attempt: URL, headers, signature and body, and whether it is certainly the one that was
+ * sent.
+ */
 export function SentRequest({ deliveryId, destination, attempt }: SentRequestProps) {
   const { data, error, isPending } = useQuery(deliveryRequestsQuery(deliveryId));
   if (isPending) return <SkeletonRows rows={5} />;

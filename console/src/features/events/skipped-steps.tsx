@@ -6,7 +6,7 @@ import type { AcceptedEvent } from './queries.ts';
 import { reasonSentence } from './reasons.ts';
 import './event-way.css';
 
-/** The destinations that do not get an event: one step for each reason, which names them all when it is opened. */
+/** Destinations that do not get an event: one step for each reason; opening it lists them. */
 export function SkippedSteps({ skipped }: Pick<AcceptedEvent, 'skipped'>) {
   const byReason = Map.groupBy(skipped, ({ reason }) => reason);
   return [...byReason].map(([reason, [first, ...others]]) => (

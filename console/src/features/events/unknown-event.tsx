@@ -4,11 +4,11 @@ import { OtherMeanings } from './other-meanings.tsx';
 
 interface UnknownEventProps {
   readonly messageId: string;
-  /** Where it was looked for; absent: everywhere. */
+  /** Source in which was searched; absent: all sources. */
   readonly source?: string | undefined;
 }
 
-/** In the place of an event that nobody has sent, or that is not kept any more. */
+/** Shown when a messageId is unknown or its event is no longer stored. */
 export function UnknownEvent({ messageId, source }: UnknownEventProps) {
   const where = source === undefined ? '' : ` of the source ${visibleLine(source, 60)}`;
   return (

@@ -1,13 +1,13 @@
 import type { AcceptedEvent, Attempt, DeliveryTrace } from './queries.ts';
 
-/** An attempt as a bar: where it begins and how long it is, as parts of the whole time between 0 and 1. */
+/** An attempt as a bar. Start and length are shares of the whole time, between 0 and 1. */
 export interface WayBar {
   readonly start: number;
   readonly length: number;
   readonly attempt: Attempt;
   /** Milliseconds after the event was received. */
   readonly after: number;
-  /** Where the attempt before it ended; absent for the first of its endpoint. */
+  /** End of the attempt before, as a share; absent for the first attempt of its endpoint. */
   readonly waitedFrom?: number;
 }
 
@@ -18,16 +18,19 @@ export interface WayLane {
 
 export interface Way {
   readonly lanes: readonly WayLane[];
-  /** Milliseconds that the whole width stands for. */
+  /** Milliseconds of the whole width. */
   readonly span: number;
   /** Milliseconds of the marks below. */
   readonly ticks: readonly number[];
 }
 
-/** So quick an event is still drawn over this time, in milliseconds. */
+/** Shortest time that is drawn, in milliseconds; quicker events use it too. */
 const SHORTEST = 25;
 
-/** An event's attempts to scale, from its arrival to the end of the last one. What was not tried yet stands last. */
+/**
+ * Attempts of an event to scale, from its arrival to the end of the last one. Deliveries without an attempt
+ * stand last.
+ */
 export function wayOf({ receivedAt, deliveries }: Pick<AcceptedEvent, 'receivedAt' | 'deliveries'>): Way {
   const begin = Date.parse(receivedAt);
   const ends = deliveries.flatMap(({ attempts }) => attempts.map((attempt) => endOf(attempt) - begin));
@@ -38,7 +41,7 @@ export function wayOf({ receivedAt, deliveries }: Pick<AcceptedEvent, 'receivedA
   return { lanes, span, ticks: ticksOf(span) };
 }
 
-/** At most so many lanes: those whose delivery is not done come before the others. They keep their order. */
+/** At most `most` lanes, unfinished deliveries first. Lanes keep their order. */
 export function mostTelling(lanes: readonly WayLane[], most: number): readonly WayLane[] {
   if (lanes.length <= most) return lanes;
   const isDone = ({ delivery }: WayLane): boolean => delivery.state === 'delivered';
@@ -46,7 +49,10 @@ export function mostTelling(lanes: readonly WayLane[], most: number): readonly W
   return lanes.filter((lane) => chosen.has(lane));
 }
 
-/** What tells endpoints apart: their hosts, where those are alike their paths, or else the whole URLs. One alone needs nothing. */
+/**
+ * Shortest labels that tell endpoints apart: their hosts; their paths if the hosts are equal; otherwise whole
+ * URLs. A single endpoint needs none.
+ */
 export function endpointLabels(urls: readonly string[]): ReadonlyMap<string, string> {
   const all = [...new Set(urls)];
   if (all.length < 2) return new Map();

@@ -70,7 +70,7 @@ function Deliveries({ row: { verdict, reason, deliveries } }: { readonly row: Li
   );
 }
 
-/** Whether a row has a text in its id, user, name, source or reason; `text` in small letters. */
+/** Tells whether a row has a text in its id, user, name, source or reason; `text` is in lower case. */
 export function matches({ event, source, reason }: LiveRow, text: string): boolean {
   const fields = [
     event?.messageId,

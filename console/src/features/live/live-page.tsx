@@ -20,7 +20,7 @@ import './live-page.css';
 
 const route = getRouteApi('/shell/live');
 
-/** What happens now: calls as they are accepted, and their deliveries as they settle. */
+/** Page of the live tail: calls as they are accepted, and their deliveries as they settle. */
 export function LivePage() {
   const { q = '', open, from, ...filter } = route.useSearch();
   const navigate = route.useNavigate();
@@ -127,7 +127,7 @@ interface ShownProps {
   readonly isPaused: boolean;
 }
 
-/** Says which part of the events that arrive is on the screen. */
+/** Says which share of the arriving events is shown. */
 function Shown({ flow: { shown, passed }, missed, isPaused }: ShownProps) {
   if (isPaused) {
     return (
@@ -152,7 +152,7 @@ function Shown({ flow: { shown, passed }, missed, isPaused }: ShownProps) {
   );
 }
 
-/** Nothing has come yet; the page notices by itself when it does. */
+/** Shown while nothing has come yet. The page updates automatically. */
 function Quiet({ isFiltered }: { readonly isFiltered: boolean }) {
   return (
     <div className="box bleed">

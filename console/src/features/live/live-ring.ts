@@ -11,21 +11,21 @@ export interface TailEvent {
   readonly name?: string;
 }
 
-/** How a destination stands with an event, by what was seen last. */
+/** State of an event at a destination, as last seen. */
 export interface LiveDelivery {
   readonly destination: string;
   readonly state: State;
   readonly reason?: string;
 }
 
-/** A row of the live page. Rows are replaced and never changed, so that the page sees what is new. */
+/** A row of the live page. Rows are replaced instead of changed, so that React notices. */
 export interface LiveRow {
   readonly id: string;
   /** ISO 8601. */
   readonly at: string;
   readonly source?: string;
   readonly verdict: 'accepted' | 'duplicate' | 'discarded' | 'settled';
-  /** Why it was discarded. */
+  /** Reason of a discarded call. */
   readonly reason?: string;
   /** Absent where a call was discarded. */
   readonly event?: TailEvent;
@@ -42,13 +42,13 @@ interface TailMessage {
   readonly count?: number;
 }
 
-/** What has come in the last second, for "50 of 9,812/s shown". */
+/** Counts of the last second, for "50 of 9,812/s shown". */
 export interface Flow {
   readonly shown: number;
   readonly passed: number;
 }
 
-/** The last so many rows. */
+/** Most rows that are kept. */
 const ROOM = 500;
 
 /**
@@ -56,9 +56,12 @@ const ROOM = 500;
  * the filter shows only deliveries, it gets a row of its own.
  */
 export class LiveRing {
-  /** The oldest first, up to twice `ROOM`: cutting each time would copy all of them for each event. */
+  /** Rows, the oldest first, up to twice `ROOM`: cutting at each event would copy all of them. */
   #rows: LiveRow[] = [];
-  /** Number of the accepted row of an event since the beginning; `#cut` less is its index in `#rows`. */
+  /**
+   * Number of the accepted row of each event, counted from the beginning; minus `#cut` it is the index in
+   * `#rows`.
+   */
   #places = new Map<string, number>();
   #cut = 0;
   #count = 0;
@@ -68,7 +71,7 @@ export class LiveRing {
     return this.#rows.slice(-ROOM).reverse();
   }
 
-  /** Rows that have come since the beginning, those that are gone included. */
+  /** Number of rows since the beginning, including dropped ones. */
   get count(): number {
     return this.#count;
   }
@@ -82,7 +85,7 @@ export class LiveRing {
     } else if (name === 'lost' || name === 'passed') this.#note(now, 0, data.count ?? 0);
   }
 
-  /** What came in the second before `now`. */
+  /** Counts of the second before `now`. */
   flow(now: number): Flow {
     this.#window = this.#window.filter(({ at }) => now - at < 1000);
     const sum = { shown: 0, passed: 0 };

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 import { followStream } from '../../api/event-stream.ts';
 import { type Flow, LiveRing, type LiveRow } from './live-ring.ts';
 
-/** What the server filters by. */
+/** Filter that the server applies. */
 export interface TailFilter {
   readonly source?: string;
   readonly type?: string;
@@ -13,22 +13,22 @@ export interface TailFilter {
 interface Tail {
   readonly rows: readonly LiveRow[];
   readonly flow: Flow;
-  /** Rows that had come when these were painted. */
+  /** Number of rows at the time of this picture. */
   readonly count: number;
-  /** Rows that have come since, while the page is paused. */
+  /** Number of rows that came since the page was paused. */
   readonly missed: number;
   readonly isOpen: boolean;
-  /** Why there is no stream at the moment. */
+  /** Reason why there is no stream at the moment. */
   readonly waiting?: string;
 }
 
-/** The page is painted at most this often, whatever the rate, in milliseconds. */
+/** Milliseconds between two updates of the page, at least. */
 const PAINT = 200;
-/** The server chooses so many evenly, and counts the others. */
+/** Calls per second that the server sends, evenly chosen; it counts the others. */
 const CALLS_PER_SECOND = 50;
 const NOTHING: Tail = { rows: [], flow: { shown: 0, passed: 0 }, count: 0, missed: 0, isOpen: false };
 
-/** Follows the live tail with a filter. While it is paused the rows stay, and what passes is counted. */
+/** Follows the live tail with a filter. While paused, the rows stay and new ones are only counted. */
 export function useTail(filter: TailFilter, isPaused: boolean): Tail {
   const [tail, setTail] = useState(NOTHING);
   const paused = useRef(isPaused);

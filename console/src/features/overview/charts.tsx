@@ -18,7 +18,10 @@ interface ChartsProps {
   readonly numbers: Numbers;
 }
 
-/** Two charts of one range with one cursor, and what failed in it. A range that is drawn in either becomes the range of the page. */
+/**
+ * Two charts of one range with a shared cursor, and the outages in it. Dragging over a chart selects the
+ * page's range.
+ */
 export function Charts({ numbers: { times, step, series } }: ChartsProps) {
   const navigate = route.useNavigate();
   const zoom = (from: number, to: number): void =>
@@ -70,7 +73,10 @@ export function Charts({ numbers: { times, step, series } }: ChartsProps) {
   );
 }
 
-/** Outages of the range of the page until `end`; those of destinations that fail now go on where the range ends now. */
+/**
+ * Outages of the page's range until `end`. An outage of a destination that still fails is extended to the
+ * present end of the range.
+ */
 function useOutages(begin: number, end: number): readonly Outage[] {
   const search = route.useSearch();
   const { data: found } = useQuery(outagesQuery(search));
@@ -86,7 +92,10 @@ function useOutages(begin: number, end: number): readonly Outage[] {
   }, [found, status, begin, end, isFixed]);
 }
 
-/** What failed all the time is told, and not shaded: nothing else could be seen. */
+/**
+ * Names destinations that failed during the whole range. They are not shaded: the shade would cover
+ * everything.
+ */
 function WholeOutages({ names }: { readonly names: readonly string[] }) {
   if (names.length === 0) return null;
   const [first, ...others] = names.map((name) => visibleLine(name, 60));
@@ -115,7 +124,7 @@ function Outages({ outages }: { readonly outages: readonly Outage[] }) {
 
 const DAY = 86_400_000;
 
-/** 14:18, with the day before it where the times are of several. */
+/** A time such as 14:18, with the day before it if the range covers several days. */
 function timeText(time: number, zone: Zone, hasDay: boolean): string {
   const at = clock(time, zone, { isShort: true });
   return hasDay ? `${dateTime(time, zone).split(',')[0]}, ${at}` : at;

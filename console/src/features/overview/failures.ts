@@ -7,16 +7,19 @@ import { type RangeSearch, timelineRange } from './queries.ts';
 
 type Report = Answer<'/api/v1/timeline', 'get'>;
 
-/** A time in which requests to a destination failed and nothing was delivered to it. Milliseconds; `to` is the end of its last step. */
+/**
+ * An outage: a time in which requests to a destination failed and nothing was delivered. Milliseconds; `to`
+ * is the end of its last step.
+ */
 export interface Outage {
   readonly destination: string;
   readonly from: number;
   readonly to: number;
-  /** Nothing was delivered since, as far as the range goes. */
+  /** True when nothing was delivered between `to` and the end of the range. */
   readonly isOpen: boolean;
 }
 
-/** Deliveries and failed requests of each destination in a range, as often as a new step can be there. */
+/** Deliveries and failed requests of each destination in a range, read again at every new step. */
 export function outagesQuery(search: RangeSearch) {
   const { key, query, isFixed } = timelineRange(search);
   return queryOptions({
@@ -30,8 +33,8 @@ export function outagesQuery(search: RangeSearch) {
 }
 
 /**
- * The outages of every destination. A step without a request, or in which the server did not run, is part of an outage that goes on
- * after it: a failing endpoint is asked seldom.
+ * The outages of every destination. A step without a request, or while the server did not run, is part of an
+ * outage that continues after it: a failing endpoint is probed seldom.
  */
 export function outagesOf({ from, step, groups }: Report): Outage[] {
   const begin = Date.parse(from);
@@ -78,15 +81,18 @@ export function outagesUntil(
   });
 }
 
-/** The part of a range from which on an outage is as good as all of it. */
+/** Share of a range from which an outage counts as lasting all of it. */
 const WHOLE = 0.95;
 
-/** Whether an outage is as long as the range: its shade would be the colour of the chart, for as long as nobody repairs it. */
+/**
+ * Tells whether an outage covers the range: shading it would colour the whole chart until somebody repairs
+ * it.
+ */
 export function isWhole({ from, to }: Outage, { begin, end }: Span): boolean {
   return to - from >= WHOLE * (end - begin);
 }
 
-/** Outages that overlap as one shade, which names its destination or counts them. */
+/** Combines overlapping outages into one shade, which names its destination or counts them. */
 export function shadesOf(outages: readonly Outage[]): Shade[] {
   const shades: { from: number; to: number; names: Set<string> }[] = [];
   for (const { from, to, destination } of [...outages].sort((a, b) => a.from - b.from)) {
@@ -104,12 +110,12 @@ export function shadesOf(outages: readonly Outage[]): Shade[] {
   }));
 }
 
-/** Destinations named in a sentence; the others are counted. */
+/** Most destinations named in a sentence; the others are counted. */
 const MOST_NAMED = 4;
 
 /**
- * What the shades say, in words: `crm 14:18 – 14:32, lake from 14:20 on and 2 others`. The destination whose outage was last comes first;
- * of several outages of one destination the last is told, and the others counted. Empty without an outage.
+ * The outages in words: `crm 14:18 – 14:32, lake from 14:20 on and 2 others`. The latest outage comes first.
+ * Of several outages of a destination the last is named and the others are counted. Empty without an outage.
  */
 export function outageText(outages: readonly Outage[], timeOf: (time: number) => string): string {
   const byName = Map.groupBy(

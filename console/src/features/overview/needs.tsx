@@ -20,7 +20,7 @@ import '../../ui/need.css';
 
 type Lane = Status['lanes'][string];
 
-/** Destinations that fail or refuse, what they answer, how much waits, and what to do. */
+/** Shows destinations that fail or refuse: their answers, how much waits, and what to do. */
 export function NeedsAPerson({ status }: { readonly status: Status }) {
   const lanes = Object.entries(status.lanes);
   const troubled = lanes.filter(([, lane]) => isTroubled(lane));
@@ -70,17 +70,20 @@ interface Dead {
   readonly dead: number;
 }
 
-/** Destinations that are looked at for dead letters: the first of them are enough to begin with. */
+/** Most destinations whose dead letters are looked up. */
 const MOST_LOOKED_AT = 20;
 
-/** Those of the destinations whose dead letters are still kept: the ledger counts them for ever, and nobody can send what is gone. */
+/**
+ * Destinations with dead letters that can still be sent again. The ledger counts dead letters forever, also
+ * those that are gone.
+ */
 function useDeadLetters(counted: readonly Dead[]): Dead[] {
   const asked = counted.slice(0, MOST_LOOKED_AT);
   const answers = useQueries({ queries: asked.map(({ name }) => keptDeadQuery(name)) });
   return asked.filter((_, nth) => answers[nth]?.data === true);
 }
 
-/** A destination that takes what it is sent, and did not take all of it before. */
+/** Shows a healthy destination that has dead letters from before. */
 function DeadLetters({ name, dead }: Dead) {
   const mayEdit = useMay('editor');
   return (
@@ -120,7 +123,7 @@ function DeadLetters({ name, dead }: Dead) {
 interface NeedProps {
   readonly name: string;
   readonly lane: Lane;
-  /** Dead letters. */
+  /** Number of dead letters. */
   readonly dead: number;
 }
 
@@ -182,14 +185,14 @@ function Need({ name, lane, dead }: NeedProps) {
   );
 }
 
-/** A length of time that runs: since `from`, or until `to`. */
+/** A running duration: since `from`, or until `to`. */
 function Span({ from, to }: { readonly from?: string; readonly to?: string }) {
   const now = useNow();
   const length = from === undefined ? Date.parse(to ?? '') - now : now - Date.parse(from);
   return <b>{duration(Math.max(0, Math.round(length / 1000) * 1000))}</b>;
 }
 
-/** Sends an example of an event to every endpoint, and says what they answered. */
+/** Button that sends an example event to every endpoint and shows the answers. */
 function TestButton({ name }: { readonly name: string }) {
   const [isBusy, setIsBusy] = useState(false);
   const queryClient = useQueryClient();

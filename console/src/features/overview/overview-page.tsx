@@ -14,12 +14,12 @@ import { NeedsAPerson } from './needs.tsx';
 import { numbersQuery, RANGES } from './queries.ts';
 import { Race } from './race.tsx';
 
-/** The charts bring a library with them: the race stands before it is here. */
+/** Loaded later, because the charts need a library: the race appears before it. */
 const Charts = lazy(async () => ({ default: (await import('./charts.tsx')).Charts }));
 
 const route = getRouteApi('/shell/');
 
-/** Where everything is: the way of events, who needs a person, and how it went over time. */
+/** The overview: the course of events, problems that need a person, and numbers over time. */
 export function OverviewPage() {
   const search = route.useSearch();
   const status = useQuery(statusQuery);
@@ -50,7 +50,7 @@ export function OverviewPage() {
   );
 }
 
-/** The begin and the end of what the page shows. */
+/** Begin and end of the page's range. */
 function RangeText() {
   const { from, to, range = '1h' } = route.useSearch();
   const { zone } = usePreferences();
@@ -80,12 +80,14 @@ function RangeChoice() {
   );
 }
 
-/** Nothing has ever been received. */
+/** Tells whether no call has ever been received. */
 function isDry({ sources }: Status): boolean {
   return Object.values(sources).every(({ received }) => received === 0);
 }
 
-/** What a new server needs next: a source, an event, a destination. It goes when there are all three. */
+/**
+ * Shows what a new server still needs: a source, an event, a destination. Disappears when it has all three.
+ */
 function FirstSteps({ status }: { readonly status: Status }) {
   const { data: sources = [] } = useQuery(sourcesQuery);
   if (!isDry(status) && Object.keys(status.lanes).length > 0) return null;

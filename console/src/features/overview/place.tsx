@@ -3,15 +3,15 @@ import type { CSSProperties, ReactNode } from 'react';
 import { shortNumber } from '../../ui/format.ts';
 import { type State, toneOf } from '../../ui/state-mark.tsx';
 
-/** A station: its number in the range, its rate now, and the list behind it. */
+/** A station of the race: its number in the range, its present rate, and the list behind it. */
 export interface Place {
   readonly id: string;
   readonly label: string;
   readonly count: number;
-  /** Beside the count. */
+  /** Text beside the count. */
   readonly about: string;
   readonly to: '/live' | '/events' | '/destinations' | '/sources';
-  /** The range of the list, where it can have one. */
+  /** Range of the list, if it can have one. */
   readonly range?: { readonly from: string; readonly to: string };
 }
 
@@ -22,20 +22,20 @@ interface PlaceLinkProps {
   readonly children: ReactNode;
 }
 
-/** Opens the list behind a number, for the range that the number is of. */
+/** Links to the list behind a number, for the same range. */
 export function PlaceLink({ place: { to, range }, ...rest }: PlaceLinkProps) {
   return range === undefined ? <Link to={to} {...rest} /> : <Link to="/events" search={range} {...rest} />;
 }
 
 /** An outlet between two stations. */
 export interface SidePlace extends Place {
-  /** What has gone out here. */
+  /** State of the events that leave here. */
   readonly state: State;
-  /** How many of those that wait here have failed and are tried again. */
+  /** Number of waiting deliveries that have failed and are retried. */
   readonly retrying?: number;
 }
 
-/** Beside the number of an outlet: its rate, or how much of what waits is tried again. */
+/** Text beside the number of an outlet: its rate, or how many of the waiting deliveries are retried. */
 export function SideAbout({ side: { about, retrying } }: { readonly side: SidePlace }) {
   if (retrying === undefined) return <span className="dim">{about}</span>;
   return (

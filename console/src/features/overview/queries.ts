@@ -10,9 +10,9 @@ export interface Numbers {
   readonly step: number;
   readonly totals: Group['totals'];
   readonly series: Group['series'];
-  /** Per second: in the last ten seconds, or on average where the range is one of the past. */
+  /** Rates per second: of the last ten seconds, or the average of a past range. */
   readonly rates: Group['now'];
-  /** The range of the past that they are of; absent where it ends now. */
+  /** The past range of the numbers; absent when the range ends now. */
   readonly past?: { readonly from: string; readonly to: string };
 }
 
@@ -27,7 +27,7 @@ export const RANGES = [
   { value: '7d', label: '7 d', length: 7 * 86_400_000, step: 7_200 },
 ] as const;
 
-/** What stands in the URL. */
+/** The range as it is in the URL. */
 export interface RangeSearch {
   readonly range?: string;
   /** ISO 8601; both, or none. */
@@ -35,11 +35,14 @@ export interface RangeSearch {
   readonly to?: string;
 }
 
-/** Numbers of over ten seconds change slowly; the first event is waited for. In milliseconds. */
+/**
+ * Milliseconds between two reads: numbers over ten seconds change slowly, and a new user waits for the first
+ * event.
+ */
 const REFRESH = 5_000;
 const REFRESH_OF_NOTHING = 1_000;
 
-/** A range as a query of the timeline. The server computes when one that ends now begins. */
+/** The query of the timeline for a range. The server computes the begin of a range that ends now. */
 export function timelineRange({ range = '1h', from, to }: RangeSearch) {
   const isFixed = from !== undefined && to !== undefined;
   const { value, step } = RANGES.find((one) => one.value === range) ?? RANGES[1];
@@ -50,7 +53,7 @@ export function timelineRange({ range = '1h', from, to }: RangeSearch) {
   };
 }
 
-/** Numbers of a range. One that ends now is read again and again. */
+/** Numbers of a range; read repeatedly when the range ends now. */
 export function numbersQuery(search: RangeSearch) {
   const { key, query, isFixed } = timelineRange(search);
   return queryOptions({
@@ -69,8 +72,8 @@ export function numbersQuery(search: RangeSearch) {
 }
 
 /**
- * The numbers of an answer; one without a group is one without numbers. A step that has not ended at `now` is left out of the
- * series, where it would look like a fall, and stays in the totals.
+ * The numbers of an answer; none if it has no group. A step that has not ended at `now` is left out of the
+ * series, where it would look like a drop, and counts in the totals.
  */
 export function numbersOf(report: Report, now: number): Numbers {
   const { totals = {}, series = {}, now: rates = {} } = report.groups[0] ?? {};
@@ -86,19 +89,19 @@ export function numbersOf(report: Report, now: number): Numbers {
   return { times, step: report.step, totals, series: Object.fromEntries(shown), rates };
 }
 
-/** The numbers of a range of the past: what happens now has no place beside them. */
+/** Numbers of a past range: without present rates. */
 export function ofPast(numbers: Numbers, { from, to }: Pick<Report, 'from' | 'to'>): Numbers {
   const seconds = Math.max(1, (Date.parse(to) - Date.parse(from)) / 1000);
   const averages = Object.entries(numbers.totals).map(([name, total]) => [name, (total ?? 0) / seconds]);
   return { ...numbers, rates: Object.fromEntries(averages), past: { from, to } };
 }
 
-/** Each number of a step as one a second. */
+/** Converts numbers per step into numbers per second. */
 export function perSecond(values: readonly (number | null)[] | undefined, step: number): (number | null)[] {
   return (values ?? []).map((value) => (value === null ? null : value / step));
 }
 
-/** Whether a dead letter of a destination is still kept, and can be sent once more. */
+/** Tells whether a dead letter of a destination is still kept and can be sent again. */
 export const keptDeadQuery = (destination: string) =>
   queryOptions({
     queryKey: ['deliveries', 'kept', destination],

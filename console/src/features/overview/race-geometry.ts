@@ -13,18 +13,18 @@ export interface RaceRates {
   readonly dead: number;
 }
 
-/** The drawing is this wide and high; it is stretched to the width of the page. */
+/** Size of the drawing; it is stretched to the width of the page. */
 export const WIDTH = 1200;
 export const HEIGHT = 128;
 
 const STATIONS = ['received', 'accepted', 'owed', 'delivered'] as const;
-/** Middle of the channel at each station: it falls a step from one to the next. */
+/** Height of the middle of the channel at each station: it falls from one to the next. */
 const LEVELS = [22, 33, 44, 55] as const;
 /** Half the length of the slope between two stations. */
 const SLOPE = 34;
 const SECTION = WIDTH / STATIONS.length;
 
-/** Width of a stream: its logarithm, so that one a minute shows beside ten thousand a second. */
+/** Width of a stream, on a logarithmic scale: one a minute is visible beside ten thousand a second. */
 export function widthOf(rate: number): number {
   return 1.5 + 7 * Math.log10(1 + Math.max(0, rate));
 }
@@ -39,7 +39,7 @@ interface Channel {
 }
 
 const FLOWS = [-0.36, -0.2, -0.05, 0.12, 0.26, 0.4];
-/** How far the bed stands out beyond the water. */
+/** Distance between the water and the edge of the bed. */
 const BANK = 5;
 
 export function channel(rates: RaceRates): Channel {
@@ -88,7 +88,7 @@ function reversed(offsets: readonly number[]): string {
   return `${path} H0`;
 }
 
-/** What leaves the channel. */
+/** An outlet of the channel. */
 interface Outlet {
   readonly id: 'discarded' | 'duplicates' | 'skipped' | 'pending' | 'dead';
   readonly path: string;
@@ -135,12 +135,15 @@ export function outlets(rates: RaceRates): Outlet[] {
   ];
 }
 
-/** An outlet through which nothing goes now is drawn without its colour. */
+/** Tone of an outlet: none while nothing goes through it. */
 function toneOf(tone: 'warn' | 'bad', rate: number): Outlet['tone'] {
   return rate > 0 ? tone : 'mute';
 }
 
-/** Seconds in which a pattern of the flow moves once through: faster with the rate, and neither hectic nor frozen. */
+/**
+ * Seconds in which the pattern of the flow moves by its length: faster with the rate, within limits that are
+ * easy on the eye.
+ */
 export function flowSeconds(rate: number): number {
   if (rate <= 0) return 0;
   return Math.min(24, Math.max(2.5, 20 / Math.log10(2 + rate)));

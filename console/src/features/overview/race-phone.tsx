@@ -14,14 +14,14 @@ interface RacePhoneProps {
 const STATION = 56;
 const SIDE = 44;
 const MIDDLE = 26;
-/** Which outlets leave below which station. */
+/** Outlets below each station. */
 const BELOW: Readonly<Record<string, readonly string[]>> = {
   received: ['discarded', 'duplicates'],
   accepted: ['skipped'],
   owed: ['pending', 'dead'],
 };
 
-/** The race of a phone: it runs down. */
+/** The race on a phone, from top to bottom. */
 export function RacePhone({ stations, sides, rates }: RacePhoneProps) {
   const rows = stations.flatMap((place): Row[] => [
     { place, width: widthOf(rates[place.id as keyof RaceRates]) },
@@ -88,7 +88,7 @@ export function RacePhone({ stations, sides, rates }: RacePhoneProps) {
 
 interface Row {
   readonly place: Place;
-  /** Where the row is an outlet. */
+  /** Present when the row is an outlet. */
   readonly side?: SidePlace;
   readonly width: number;
 }

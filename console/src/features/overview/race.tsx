@@ -15,7 +15,7 @@ interface RaceProps {
   readonly status: Status;
 }
 
-/** The way of events, drawn from real rates, with both sums of the ledger under it. */
+/** Draws the course of events from present rates, with both sums of the ledger below. */
 export function Race({ numbers, status }: RaceProps) {
   const rates = ratesOf(numbers);
   const isDry = Object.values(status.sources).every(({ received }) => received === 0);
@@ -89,7 +89,7 @@ function milliseconds(value: number | null | undefined): string {
   return value === null || value === undefined ? '–' : duration(value);
 }
 
-/** Lengths of strokes and gaps of the flow's lines: no two alike, so that it never looks like a pattern. */
+/** Lengths of strokes and gaps of the flow's lines. All differ, so that no pattern is visible. */
 const DASHES = [
   '70 110 26 140',
   '120 190 44 96',
@@ -134,7 +134,7 @@ function ChannelDrawing({ rates }: { readonly rates: RaceRates }) {
   );
 }
 
-/** The whole pattern: moved by it, the lines stand as they stood. */
+/** Length of the whole pattern: moved by it, the lines look the same. */
 function lengthOf(dash: string): number {
   return dash.split(' ').reduce((sum, part) => sum + Number(part), 0);
 }

@@ -9,11 +9,11 @@ interface LedgerSumsProps {
   readonly status: Status;
   /** Sums of the time that the page shows. */
   readonly totals: RangeTotals;
-  /** The range is one of the past. */
+  /** True for a past range. */
   readonly isPast?: boolean;
 }
 
-/** Both sums of the ledger, since the beginning and in the range, written as sums. One that does not come out says where. */
+/** Both sums of the ledger, in total and for the range. A sum that does not balance says where. */
 export function LedgerSums({ status, totals, isPast = false }: LedgerSumsProps) {
   const mark = status.balanced ? (
     <StateMark state="delivered" label={isPast ? 'Both sums come out now' : 'Both sums come out'} />

@@ -56,7 +56,7 @@ interface EditAlertProps {
   readonly onClose: () => void;
 }
 
-/** The record is asked for alone: the list has no tags. */
+/** Loads the record itself, because the list has no tags. */
 export function EditAlertDialog({ name, onClose }: EditAlertProps) {
   const { data: stored, error } = useQuery(recordQuery('alerts', name));
   if (stored !== undefined) return <EditedAlertDialog stored={stored} onClose={onClose} />;
@@ -111,10 +111,10 @@ interface AlertFormDialogProps {
   readonly stored?: Alert;
   readonly isReady: boolean;
   readonly onChange: (draft: AlertDraft) => void;
-  /** Rejects with what the server finds wrong. */
+  /** Rejects with the server's faults. */
   readonly onSave: () => Promise<unknown>;
   readonly onClose: () => void;
-  /** Stands above the fields. */
+  /** Content above the fields. */
   readonly children?: ReactNode;
 }
 

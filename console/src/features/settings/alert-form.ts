@@ -53,8 +53,8 @@ export function creationOf(draft: AlertDraft): RecordPatch {
 }
 
 /**
- * The merge patch with what the form has changed. An empty secret leaves the stored one as it is. A change of the type sends all settings:
- * nothing of the other type's is left.
+ * The merge patch with the changed fields. An empty secret leaves the stored one. A change of the type sends
+ * all settings, so that none of the other type remain.
  */
 function patchOf(base: AlertDraft, draft: AlertDraft): RecordPatch {
   const changed = changedFields(base, draft);
@@ -74,7 +74,7 @@ function timesOf({ after, remindEvery }: AlertDraft) {
   return { after: after.trim(), remindEvery: remindEvery.trim() };
 }
 
-/** Null stands for what is to be taken away. */
+/** The settings of a patch; null removes a field. */
 function settingsOf(draft: AlertDraft): RecordPatch {
   return draft.type === 'webhook' ? webhookSettings(draft) : mailSettings(draft);
 }
@@ -84,7 +84,7 @@ function webhookSettings({ url, signingSecret }: AlertDraft): RecordPatch {
   return { url: url.trim(), ...(secret === '' ? {} : { signingSecrets: [secret] }) };
 }
 
-/** A password belongs to its user. */
+/** Settings of a mail alert. Without a user there is no password. */
 function mailSettings({ server, user, password, from, to }: AlertDraft): RecordPatch {
   const name = user.trim();
   const login = name === '' ? { user: null, password: null } : { user: name };

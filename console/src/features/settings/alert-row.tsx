@@ -18,7 +18,7 @@ interface AlertRowProps {
   readonly onAct: ((action: AlertAction) => void) | undefined;
 }
 
-/** An alert: who is told, of what, what is open now, and how the last message fared. */
+/** A row of an alert: its receivers, its conditions, open problems, and the result of the last message. */
 export function AlertRow({ alert, onAct }: AlertRowProps) {
   const { name, type, enabled, open } = alert;
   return (
@@ -60,7 +60,7 @@ export function AlertRow({ alert, onAct }: AlertRowProps) {
   );
 }
 
-/** The mark is that of the alert itself: trouble it has told of is no trouble of its own. */
+/** The state of the alert itself: problems that it reports are not its own. */
 function stateOf({ enabled, isWaiting, last, open }: Alert): State {
   if (!enabled) return 'disabled';
   if (isWaiting || last?.outcome === 'failed') return 'failed';

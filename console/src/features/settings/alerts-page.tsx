@@ -23,7 +23,7 @@ interface Opened {
   readonly alert: Alert;
 }
 
-/** Who is told, by webhook or mail, when something needs a person. */
+/** Page of alerts: who is told by webhook or mail when something needs a person. */
 export function AlertsPage() {
   const alerts = useQuery(alertsQuery);
   const mayChange = useMay('editor');

@@ -14,7 +14,7 @@ import { SettingSections } from './section-tabs.tsx';
 
 const route = getRouteApi('/shell/settings/audit');
 
-/** Who changed what, the newest first, with the difference beside. */
+/** The audit trail, the newest first, with the difference of an entry beside it. */
 export function AuditPage() {
   const { kind, name, at } = route.useSearch();
   const navigate = useNavigate();
@@ -92,7 +92,7 @@ export function AuditPage() {
   );
 }
 
-/** One commit may change several records at the same time. */
+/** Key of an entry: one commit may change several records at the same time. */
 function idOf({ at, kind, name }: AuditEntry): string {
   return `${at} ${kind} ${name}`;
 }

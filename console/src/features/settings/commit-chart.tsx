@@ -3,7 +3,7 @@ import { Chart } from '../../ui/chart.tsx';
 import { duration } from '../../ui/format.ts';
 import { latenciesQuery } from './queries.ts';
 
-/** How long commits took over the last hour: a slow disk shows here first. */
+/** Chart of the duration of commits in the last hour: a slow disk shows here first. */
 export function CommitChart() {
   const { data } = useQuery(latenciesQuery);
   const series = data?.series ?? {};

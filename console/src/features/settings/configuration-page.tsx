@@ -20,7 +20,7 @@ import { type Plan, usePlan } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import '../../ui/table.css';
 
-/** All records as a file, and what another file would change. */
+/** Page of the configuration: all records as a file, and what another file would change. */
 export function ConfigurationPage() {
   const mayEdit = useMay('editor');
   return (
@@ -59,7 +59,10 @@ function Export() {
   );
 }
 
-/** A link to the API would not do: it carries the cookie, and not the value beside it. */
+/**
+ * Downloads the document. A link to the API would not work: it carries the cookie without the header that
+ * belongs to it.
+ */
 function download(document: object): void {
   const url = URL.createObjectURL(new Blob([JSON.stringify(document)], { type: 'application/json' }));
   const link = Object.assign(window.document.createElement('a'), {
@@ -70,7 +73,7 @@ function download(document: object): void {
   URL.revokeObjectURL(url);
 }
 
-/** A pasted file is compared first; nothing changes before the plan is confirmed. */
+/** Compares a pasted file first; nothing changes before the plan is confirmed. */
 function PlanSection() {
   const [text, setText] = useState('');
   const [prune, setPrune] = useState(false);
@@ -84,7 +87,7 @@ function PlanSection() {
     plan.reset();
     setText(next);
   };
-  /** Applies the plan that is on the screen, and shows the one of now where others have changed records meanwhile. */
+  /** Applies the shown plan; if others have changed records meanwhile, shows a new plan instead. */
   const apply = async (wanted: ConfigDocument, { tag }: Tagged<Plan>): Promise<void> => {
     setIsOvertakenPlan(false);
     try {

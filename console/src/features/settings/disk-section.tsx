@@ -19,7 +19,7 @@ const PARTS = {
 const LITTLE = 0.05;
 const TOO_LITTLE = 0.01;
 
-/** How much of the disk is free, and what the data folder takes of it. */
+/** Free space of the disk, and the space of the data folder. */
 export function DiskSection({ disk }: { readonly disk: Disk }) {
   const { size, free, used, parts, limit } = disk;
   const others = Math.max(0, size - free - used);

@@ -4,7 +4,7 @@ export type Fact = readonly [name: string, value: ReactNode];
 
 export interface FactsProps {
   readonly facts: readonly Fact[];
-  /** The values are figures, of which one stands under the other. */
+  /** True for numbers, which are aligned in a column. */
   readonly areFigures?: boolean;
 }
 

@@ -11,7 +11,7 @@ type Node = NonNullable<Status['nodes']>[number];
 type GoneNode = NonNullable<Status['goneNodes']>[number];
 type Database = NonNullable<Status['database']>;
 
-/** The processes that share a database: who is alive, what runs where, and how the database does. */
+/** The nodes that share a database: which are alive, their jobs, and the state of the database. */
 export function NodesSection({ status: { nodes, goneNodes = [], database } }: { readonly status: Status }) {
   if (nodes === undefined) return null;
   const gone = goneNodes.length === 0 ? '' : `, ${goneNodes.length} gone`;

@@ -12,7 +12,7 @@ export type Token = Answer<'/api/v1/tokens', 'get'>['data'][number];
 export interface TokenWish extends Pick<Token, 'name' | 'role'> {
   /** ISO 8601; absent: it has no end. */
   readonly expiresAt?: string;
-  /** With destinations: those that it is for. Both absent: all. */
+  /** Sources and destinations of the token. Both absent: all. */
   readonly sources?: string[];
   readonly destinations?: string[];
   /** False: it does not show what events hold. */
@@ -104,7 +104,7 @@ interface PlanRequest {
   readonly prune: boolean;
   /** Only says what would change. */
   readonly dryRun: boolean;
-  /** Of the plan that is applied. */
+  /** Tag of the plan to apply. */
   readonly tag?: string;
 }
 
@@ -133,7 +133,7 @@ function flag(value: boolean): 'true' | 'false' {
 
 const LATENCIES = 'commitP50,commitP99,acceptanceP50,acceptanceP99,deliveryP50,deliveryP99';
 
-/** How long commits, calls and deliveries of the last hour took, in milliseconds, a minute a step. */
+/** Durations of commits, calls and deliveries in the last hour, in milliseconds, by the minute. */
 export const latenciesQuery = queryOptions({
   queryKey: ['timeline', 'latencies'],
   queryFn: async ({ signal }): Promise<Numbers> => {

@@ -6,14 +6,14 @@ import { KINDS, type RecordKind } from './record-kinds.ts';
 interface AuditSearch {
   readonly kind?: RecordKind;
   readonly name?: string;
-  /** The entry that is open: its time. */
+  /** Time of the open entry. */
   readonly at?: string;
 }
 
-/** The dialog with a form that is open: a form that is not finished is found again under its address. */
+/** The open dialog with a form: its address finds an unfinished form again. */
 interface AlertsSearch {
   readonly new?: true;
-  /** Name of the alert that is changed. */
+  /** Name of the alert to change. */
   readonly edit?: string;
 }
 

@@ -14,10 +14,10 @@ import { latenciesQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import '../../ui/table.css';
 
-/** The chart brings a library with it: the numbers stand before it is here. */
+/** Loaded later, because the chart needs a library: the numbers appear before it. */
 const CommitChart = lazy(async () => ({ default: (await import('./commit-chart.tsx')).CommitChart }));
 
-/** How the server itself does: its version, its disk, its commits, its books. */
+/** Page of the server itself: version, disk, commits, ledger. */
 export function SystemPage() {
   const { data, error, refetch } = useQuery(statusQuery);
   return (
@@ -61,7 +61,7 @@ function SystemHealth({ status }: { readonly status: Status }) {
   );
 }
 
-/** What runs, and for how long. */
+/** Version and uptime of the program. */
 function Program({ status }: { readonly status: Status }) {
   const { version, nodeVersion, startedAt, nodes, callsOfNoSource, changedValues, rateLimitedRequests } =
     status;
@@ -101,7 +101,7 @@ function countFacts(label: string, counts: object): Fact[] {
     .map(([reason, count]) => [`${label}: ${reason.replaceAll('_', ' ')}`, exactNumber(count)]);
 }
 
-/** How many events are kept, and how many deliveries wait. */
+/** Number of stored events and of waiting deliveries. */
 function Stored({ status: { log, lanes } }: { readonly status: Status }) {
   const held = Object.values(lanes).reduce((total, lane) => total + lane.held, 0);
   const onDisk = Object.values(lanes).reduce((total, lane) => total + lane.onDisk, 0);
@@ -130,7 +130,10 @@ const LATENCIES = [
   ['An event is delivered', 'delivery'],
 ] as const;
 
-/** What commits, callers and receivers felt in the last hour. `commits`: how many there were in the last quarter of an hour. */
+/**
+ * Latencies of commits, calls and deliveries in the last hour. `commits`: their number in the last quarter of
+ * an hour.
+ */
 function Latencies({ commits }: { readonly commits: number }) {
   const { data } = useQuery(latenciesQuery);
   const shown = (name: string) => {
@@ -164,7 +167,7 @@ function Latencies({ commits }: { readonly commits: number }) {
   );
 }
 
-/** Whether every sum of the ledger comes out. */
+/** Shows whether every sum of the ledger balances. */
 function Books({ status: { balanced, differences, sources, destinations } }: { readonly status: Status }) {
   const sums = Object.keys(sources).length + Object.keys(destinations).length;
   return (

@@ -14,11 +14,11 @@ export const ROLES =
   'A token for metrics reads the page for Prometheus. A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';
 
 interface TokenDraft extends Pick<Token, 'name' | 'role'> {
-  /** Until its end, as text; empty: it has none. */
+  /** Days until the token ends, as text; empty: no end. */
   readonly days: string;
-  /** Of a viewer: it does not show what events hold. */
+  /** Viewers only: the token does not show contents of events. */
   readonly isWithoutBodies: boolean;
-  /** Of a viewer or an editor: it is for these alone. */
+  /** Viewers and editors only: the token is limited to these sources and destinations. */
   readonly isLimited: boolean;
   readonly sources: readonly string[];
   readonly destinations: readonly string[];
@@ -128,7 +128,7 @@ interface LimitsProps {
   readonly put: (next: TokenDraft) => void;
 }
 
-/** The sources and destinations that a program of somebody else is for. */
+/** Fields for the sources and destinations of a token that a third party uses. */
 function Limits({ draft, put }: LimitsProps) {
   const { data: sources = [] } = useQuery(sourcesQuery);
   const { data: destinations = [] } = useQuery(destinationsQuery);
@@ -158,7 +158,7 @@ function Limits({ draft, put }: LimitsProps) {
   );
 }
 
-/** The only place where a token is ever shown. */
+/** Shows a new token; nothing shows it again. */
 function MadeToken({
   made: { name, token, role },
   onClose,

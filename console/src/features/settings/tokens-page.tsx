@@ -16,7 +16,7 @@ import '../../ui/table.css';
 
 const route = getRouteApi('/shell/settings');
 
-/** Who may sign in, and how this browser shows things. */
+/** Page of tokens, and of preferences of this browser. */
 export function TokensPage() {
   const isAdmin = useMay('admin');
   return (

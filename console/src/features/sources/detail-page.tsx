@@ -22,7 +22,7 @@ import { WriteKeys } from './write-keys.tsx';
 
 const route = getRouteApi('/shell/sources/$name');
 
-/** One source: how to send to it, what came, and what was discarded. */
+/** Page of a source: how to send to it, what came, and what was discarded. */
 export function SourcePage() {
   const { name } = route.useParams();
   const source = useQuery(recordQuery('sources', name));
@@ -124,7 +124,7 @@ function SourceTabs({ stored }: { readonly stored: Tagged<SourceRecord> }) {
   );
 }
 
-/** What to look at while nothing comes; calls of unknown keys belong to no source. */
+/** Shows what to check while no call arrives. Calls with an unknown key belong to no source. */
 function NothingArrives() {
   const { data } = useQuery(statusQuery);
   const { discarded = {}, refused = {} } = data?.callsOfNoSource ?? {};

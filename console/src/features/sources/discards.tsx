@@ -8,7 +8,7 @@ import { own } from '../destinations/rows.ts';
 import { adviceFor } from '../events/reasons.ts';
 import { type DiscardSample, discardsQuery } from './queries.ts';
 
-/** Why calls of a source became no events, with the last ones of each reason. */
+/** Discarded calls of a source, with the last ones of each reason. */
 export function Discards({ name }: { readonly name: string }) {
   const { data: status } = useQuery(statusQuery);
   const discards = useQuery(discardsQuery);

@@ -4,13 +4,13 @@ import type { FieldLabels } from '../../editing/overtaken.tsx';
 import type { RecordForm } from '../../editing/use-edited-record.ts';
 import type { SourceRecord } from './queries.ts';
 
-/** The settings of a source as its form holds them: every field can be typed into. */
+/** The settings of a source as texts of its form. */
 export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' | 'ip' | 'trust'> {
   /** Such as 24h; empty: the default. */
   readonly dedupeWindow: string;
   /** Calls a second; empty: no limit. */
   readonly rateLimit: string;
-  /** The same from one public address; empty: by its trust, 0: no limit. */
+  /** Calls a second from one public address; empty: by trust, 0: no limit. */
   readonly rateLimitPerAddress: string;
 }
 

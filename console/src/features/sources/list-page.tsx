@@ -27,7 +27,7 @@ interface SourceRow {
   readonly discarded: number;
 }
 
-/** All sources with what came from them. */
+/** Page of all sources with their calls. */
 export function SourcesPage() {
   const sources = useQuery(sourcesQuery);
   const status = useQuery(statusQuery);
@@ -133,7 +133,7 @@ const COLUMNS: readonly Column<SourceRow>[] = [
   },
 ];
 
-/** Calls in each half hour. */
+/** Chart of the calls in each half hour. */
 function Day({ name }: { readonly name: string }) {
   const { data } = useQuery(sourceDaysQuery);
   return <Sparkline values={data?.get(name)?.received ?? []} />;
@@ -156,7 +156,7 @@ function SourceState({ row: { source, received } }: { readonly row: SourceRow })
 
 const NEW_SOURCE: NewRecordForm<{ readonly name: string }> = { key: 'sources?new', blank: { name: '' } };
 
-/** Only a name: everything else has a good default, and the server makes the write key. */
+/** Asks only for a name: everything else has a good default, and the server makes the write key. */
 function NewSourceDialog({ onClose }: { readonly onClose: () => void }) {
   const { draft, put, forget } = useKeptForm(NEW_SOURCE);
   const { name } = draft;

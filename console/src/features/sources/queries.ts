@@ -15,7 +15,7 @@ export interface SourceDay {
   readonly rate: number;
 }
 
-/** Seconds of a point. */
+/** Seconds of each point. */
 const HALF_HOUR = 1800;
 
 /** The last 24 hours of every source, by name. */

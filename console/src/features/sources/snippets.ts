@@ -1,11 +1,11 @@
-/** Where a snippet sends to, and as which source. */
+/** The address and the source of a snippet. */
 export interface SnippetTarget {
   /** The origin that takes calls, such as `https://collect.example.com`. */
   readonly origin: string;
   readonly writeKey: string;
 }
 
-/** How a program sends its first event. */
+/** A snippet of code that sends a first event. */
 export interface SourceSnippet {
   readonly language: string;
   readonly code: string;

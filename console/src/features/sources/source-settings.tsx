@@ -19,7 +19,7 @@ import { toast } from '../../ui/toast.tsx';
 import { SOURCE_FORM, SOURCE_LABELS, type SourceDraft } from './form.ts';
 import type { SourceRecord } from './queries.ts';
 
-/** How calls of a source are taken. A viewer sees it without anything to press. */
+/** Settings of a source. A viewer sees them without controls. */
 export function SourceSettings({ stored }: { readonly stored: Tagged<SourceRecord> }) {
   const mayEdit = useMay('editor') && stored.record.system !== true;
   return mayEdit ? <SourceForm stored={stored} /> : <StoredSource source={stored.record} />;
@@ -50,7 +50,7 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
   );
 }
 
-/** What becomes of the caller's address, which is `context.ip`. */
+/** The choices for the caller's address, which is `context.ip`. */
 const ADDRESS_RULES: readonly { readonly value: SourceRecord['ip']; readonly label: string }[] = [
   { value: 'keep', label: 'kept, and filled in for browsers and phones' },
   { value: 'shorten', label: 'as kept, but only its beginning' },
@@ -64,7 +64,7 @@ const TRUSTS: readonly { readonly value: SourceRecord['trust']; readonly label: 
   { value: 'server', label: 'in our own programs alone, so they are secret' },
 ];
 
-/** Parts of the record that a field below shows the mistakes of. */
+/** Parts of the record whose mistakes a field below shows. */
 const SHOWN = ['dedupeWindow', 'rateLimit', 'rateLimitPerAddress'];
 
 function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {

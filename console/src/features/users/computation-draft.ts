@@ -5,12 +5,12 @@ import type { RecordForm } from '../../editing/use-edited-record.ts';
 import { type DefinitionDraft, definitionDraftOf, definitionOf } from './definition-draft.ts';
 import type { Computation, Kind } from './queries.ts';
 
-/** An audience or a computed trait as its form holds it. */
+/** The form of an audience or a computed trait. */
 export interface ComputationDraft {
   /** It cannot be changed later. */
   readonly name: string;
   readonly definition: DefinitionDraft;
-  /** Of audiences. */
+  /** Only for audiences. */
   readonly includeAnonymous: boolean;
   readonly destinations: readonly string[];
 }

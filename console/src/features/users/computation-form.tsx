@@ -27,29 +27,29 @@ const EXAMPLES: Readonly<Record<Kind, readonly string[]>> = {
   ],
 };
 
-/** A preview is asked for when nothing was typed for so long, in milliseconds. */
+/** Milliseconds without typing after which a preview is requested. */
 const PAUSE = 400;
 
 interface ComputationFormProps {
   readonly kind: Kind;
-  /** The word on the button that saves it. */
+  /** Label of the button that saves. */
   readonly action: string;
   readonly draft: ComputationDraft;
   /** Absent: a new one. */
   readonly stored?: StoredFacts;
   readonly onChange: (draft: ComputationDraft) => void;
-  /** Rejects with what the server finds wrong. */
+  /** Rejects with the server's faults. */
   readonly onSave: () => Promise<unknown>;
 }
 
-/** What the form of a stored computation knows of it. */
+/** Facts about a stored computation for its form. */
 interface StoredFacts {
   readonly name: string;
   readonly isChanged: boolean;
   readonly onDiscard: () => void;
 }
 
-/** Name, definition with a live preview, and who is told. */
+/** Form with name, definition, live preview and destinations. */
 export function ComputationForm(props: ComputationFormProps) {
   const { kind, action, draft, stored, onChange, onSave } = props;
   const { form, failure, faults, isSaving, submit, reset } = useSubmission(onSave);
@@ -127,7 +127,7 @@ export function ComputationForm(props: ComputationFormProps) {
   );
 }
 
-/** Parts of the record that a field shows the mistakes of. */
+/** Parts of the record whose mistakes a field shows. */
 const SHOWN = ['name', 'definition'];
 
 interface PreviewOf {

@@ -152,7 +152,7 @@ function EditedComputation({ kind, stored }: StoredProps) {
   );
 }
 
-/** What its destinations are still owed. */
+/** Deliveries that its destinations are still owed. */
 function Sync({ computation: { key, sync } }: { readonly computation: Computation }) {
   return (
     <Section title="Sync">

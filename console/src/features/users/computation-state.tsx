@@ -11,11 +11,11 @@ const STATES: Readonly<Record<Computation['state'], State>> = {
 
 interface ComputationStateProps {
   readonly computation: Computation;
-  /** A pill, for the head of a page. */
+  /** True for a pill in the head of a page. */
   readonly isBadge?: boolean;
 }
 
-/** How far a definition is. */
+/** Shows state and progress of a definition. */
 export function ComputationState({
   computation: { state, progress },
   isBadge = false,

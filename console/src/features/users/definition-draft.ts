@@ -8,7 +8,7 @@ export type DefinitionDraft =
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The draft of a stored definition, or of a new one: in the builder where it can show it. */
+/** The draft of a stored or new definition; in the builder if it can show it. */
 export function definitionDraftOf(stored: Computation | undefined, hasBuilder: boolean): DefinitionDraft {
   if (!hasBuilder) return { form: 'text', text: stored?.definition ?? '' };
   const group = stored === undefined ? NEW_GROUP : builderOf(stored.json);
@@ -17,7 +17,7 @@ export function definitionDraftOf(stored: Computation | undefined, hasBuilder: b
     : { form: 'builder', group };
 }
 
-/** What the server is asked about; undefined while something is missing. */
+/** The definition to send to the server; undefined while something is missing. */
 export function definitionOf(draft: DefinitionDraft): string | Json | undefined {
   if (draft.form === 'builder') return jsonOf(draft.group);
   return draft.text.trim() === '' ? undefined : draft.text;

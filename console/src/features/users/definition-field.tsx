@@ -16,17 +16,17 @@ interface DefinitionFieldProps {
   readonly hasBuilder: boolean;
   readonly label: string;
   readonly mistake: Mistake | undefined;
-  /** Both forms of the draft as the server has understood it; absent while it has not. */
+  /** Both forms of the draft as the server has understood it; absent until then. */
   readonly understood: { readonly definition: string; readonly json: Json } | undefined;
-  /** The server is being asked what the draft means. */
+  /** True while the server reads the draft. */
   readonly isAsking: boolean;
   readonly onChange: (draft: DefinitionDraft) => void;
 }
 
-/** Who belongs: a builder and a text, which write the same definition. */
+/** Field for a definition: a builder and a text, which write the same definition. */
 export function DefinitionField(props: DefinitionFieldProps) {
   const { draft, hasBuilder, label, mistake, understood, isAsking, onChange } = props;
-  /** The form that was chosen while the server was still being asked. */
+  /** The form that was chosen while the server was still reading the draft. */
   const [wanted, setWanted] = useState<string>();
   const built = understood === undefined || !hasBuilder ? undefined : builderOf(understood.json);
   const isEmpty = draft.form === 'text' ? draft.text.trim() === '' : isSame(draft.group, NEW_GROUP);

@@ -10,14 +10,16 @@ export interface Pointed {
   readonly pointer: string;
 }
 
-/** The line with a mistake, and the pointer under its place. A tab stays one, so that both lines have the same widths. */
+/**
+ * The line with a mistake, and a pointer below it. Tabs are kept in both, so that they have the same width.
+ */
 export function pointAt(text: string, { line, column }: Place): Pointed {
   const shown = text.split('\n')[line - 1] ?? '';
   const before = shown.slice(0, column - 1);
   return { line: shown, pointer: `${before.replaceAll(/[^\t]/g, ' ')}^` };
 }
 
-/** Where in the text a place is, counted in UTF-16 units from 0; at most the end of its line. */
+/** Offset of a place in the text, in UTF-16 units from 0; at most the end of its line. */
 export function offsetOf(text: string, { line, column }: Place): number {
   const lines = text.split('\n');
   const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);

@@ -28,7 +28,7 @@ import '../../ui/table.css';
 
 const route = getRouteApi('/shell/users/deletions/$id');
 
-/** What became of a request, and its receipt. */
+/** Page of a regulation: its course and its receipt. */
 export function DeletionPage() {
   const { id } = route.useParams();
   const { data, error } = useQuery(regulationQuery(id));
@@ -80,7 +80,7 @@ export function DeletionPage() {
   );
 }
 
-/** Until it has ended: then nobody knows any more. */
+/** Shows the affected users until the regulation has ended; their ids are erased then. */
 function Subjects({ id }: { readonly id: string }) {
   const { data } = useQuery(subjectsQuery(id));
   if (data === undefined || data.data.length === 0) return null;
@@ -157,7 +157,7 @@ function NotificationRow({ stream }: { readonly stream: Stream }) {
   );
 }
 
-/** The one thing that looks like paper. */
+/** The receipt, which looks like paper. */
 function Receipt({ regulation }: { readonly regulation: Regulation }) {
   const { id, type, subjects, unknown, createdAt, erasedAt, finishedAt, erased, profiles } = regulation;
   const { leftOut } = regulation;

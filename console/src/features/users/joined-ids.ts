@@ -1,7 +1,7 @@
 import type { Answer } from '../../api/client.ts';
 import { plural } from '../../ui/format.ts';
 
-/** Somebody whom a regulation is about. */
+/** A user or visitor of a regulation. */
 export type Subject = Answer<'/api/v1/regulations/{id}/subjects', 'get'>['data'][number];
 
 type Join = Subject['joins'][number];
@@ -27,12 +27,12 @@ export function joinedText({ joined = [] }: Pick<Regulation, 'joined'>): string 
     .join(', ');
 }
 
-/** How many userIds are left out of all these; 0 where there are none. */
+/** Number of userIds that are left out of all these. */
 export function leftOutIn(subjects: readonly Subject[]): number {
   return subjects.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
 }
 
-/** The id of a subject, and why nothing is done of it. */
+/** The id of a subject, and why it is left out if it is. */
 export function subjectTitle({ userId, anonymousId, joins, outcome, unknown }: Subject): string {
   const name = userId ?? anonymousId ?? '';
   if (outcome !== undefined) return `${name}: belongs to a user, so nothing is done of it`;

@@ -15,7 +15,7 @@ export interface PartProps {
   readonly computation: Computation;
 }
 
-/** A member without a userId has the anonymous id that destinations are told. */
+/** The search for a member: by userId, otherwise by the anonymous id that destinations know. */
 function searchOf({ userId, anonymousId = '' }: Member) {
   return userId === undefined ? parametersOf('anonymousId', anonymousId) : parametersOf('userId', userId);
 }

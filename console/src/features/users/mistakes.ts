@@ -1,7 +1,7 @@
 import { ApiError } from '../../api/client.ts';
 import type { Place } from './definition.ts';
 
-/** What is wrong with a definition; without a place where it is not in the text. */
+/** A mistake in a definition; without a place when it is not in the text. */
 export interface Mistake {
   readonly message: string;
   readonly place?: Place;

@@ -11,15 +11,15 @@ import './preview.css';
 
 interface PreviewBoxProps {
   readonly preview: Preview | undefined;
-  /** A newer one is being computed. */
+  /** True while a newer preview is computed. */
   readonly isStale: boolean;
-  /** Whether it is compared with a stored one. */
+  /** True when the preview is compared with a stored definition. */
   readonly isCompared: boolean;
-  /** Why it has to wait, as a sentence. */
+  /** Reason why the preview has to wait, as a sentence. */
   readonly waitsFor: string | undefined;
 }
 
-/** How many users a definition has now, who some of them are, and who would enter and leave. */
+/** Number of users of a definition, some of them, and how many would enter and leave. */
 export function PreviewBox({ preview, isStale, isCompared, waitsFor }: PreviewBoxProps) {
   return (
     <section className="box" aria-label="Preview" aria-live="polite" aria-busy={isStale}>
@@ -88,7 +88,7 @@ function Share({ members }: { readonly members: number }) {
   );
 }
 
-/** What saving does, in a sentence. */
+/** The effect of saving, in a sentence. */
 export function consequence({ enters, leaves }: Preview, destinations: number): string {
   if (destinations === 0) return 'No destination is told.';
   return `Saving sends ${plural(enters + leaves, 'identify call')} to each of ${plural(destinations, 'destination')}.`;

@@ -39,7 +39,7 @@ export function Identities({ profile }: { readonly profile: Profile }) {
 
 const FEW = 8;
 
-/** A profile may have a thousand ids. */
+/** A list of ids, cut at first: a profile may have a thousand. */
 function Values({ values }: { readonly values: readonly string[] }) {
   const [isWhole, setIsWhole] = useState(false);
   const shown = isWhole ? values : values.slice(0, FEW);
@@ -104,7 +104,7 @@ export function RefusedMerges({ profile: { refusedMerges } }: { readonly profile
   );
 }
 
-/** How the profile came to its ids, the newest merge first. */
+/** The merges that gave the profile its ids, the newest first. */
 export function Merges({ profile: { merges } }: { readonly profile: Profile }) {
   if (merges.length === 0) return null;
   return (

@@ -58,9 +58,9 @@ function pageOf(cursor: string, limit: number): { readonly limit: number; readon
 }
 
 export interface PreviewRequest {
-  /** Text, or the same as JSON; empty: nothing is computed. */
+  /** The definition as text or JSON; when empty, nothing is computed. */
   readonly definition: string | Readonly<Record<string, unknown>>;
-  /** The stored one that it would replace. */
+  /** Name of the stored definition that it would replace. */
   readonly name?: string;
   readonly includeAnonymous?: boolean;
 }
@@ -80,7 +80,7 @@ export const previewQuery = (kind: Kind, request: PreviewRequest) =>
     refetchInterval: ({ state }) => (state.data?.complete === false ? REFRESH : false),
   });
 
-/** How many of the newest events are looked at for names. */
+/** Number of the newest events that are searched for names. */
 const LOOKED_AT = 100;
 
 /** Events that came lately: their names, properties and traits are suggested. */
@@ -180,7 +180,7 @@ export function useRegulate() {
   });
 }
 
-/** Whom a regulation would take, with what joined each id. Nothing is done. */
+/** Dry run of a regulation: the users that it would affect, with what joined each id. */
 export function useForesee() {
   return useMutation({
     mutationFn: async (body: RegulationBody) =>
@@ -188,7 +188,7 @@ export function useForesee() {
   });
 }
 
-/** Whom a regulation is about, until it ends. */
+/** The users of a regulation, until it ends. */
 export const subjectsQuery = (id: string) =>
   queryOptions({
     queryKey: ['regulations', id, 'subjects'],

@@ -10,7 +10,7 @@ const TITLES: Readonly<Record<Regulation['type'], readonly [verb: string, done: 
   UNSUPPRESS: ['Unsuppress', 'new calls are stored again'],
 };
 
-/** What a regulation does, as a title: `Delete and suppress 2 users`. */
+/** A regulation as a title: `Delete and suppress 2 users`. */
 export function titleOf({ type, subjects }: Pick<Regulation, 'type' | 'subjects'>, noun = 'user'): string {
   return `${TITLES[type][0]} ${subjects.toLocaleString('en')} ${noun}${subjects === 1 ? '' : 's'}`;
 }
@@ -19,12 +19,12 @@ export function effectOf(type: Regulation['type']): string {
   return TITLES[type][1];
 }
 
-/** Whether a regulation erases what is stored. */
+/** Tells whether a regulation erases stored data. */
 export function isErasing(type: Regulation['type']): boolean {
   return type === 'SUPPRESS_WITH_DELETE' || type === 'DELETE_ONLY';
 }
 
-/** How many endpoints have confirmed all their notifications, and how many there are. */
+/** Number of endpoints that have confirmed all their notifications, and number of endpoints. */
 export function confirmationsOf({ streamStatus }: Pick<Regulation, 'streamStatus'>): {
   readonly confirmed: number;
   readonly all: number;
@@ -33,7 +33,7 @@ export function confirmationsOf({ streamStatus }: Pick<Regulation, 'streamStatus
   return { confirmed: confirmed.length, all: streamStatus.length };
 }
 
-/** When it was gone, and from what: a database keeps copies of its tables for a while. */
+/** Time at which the data was erased, and where from: a database keeps copies of its tables for a while. */
 export function goneText({ erasedAt = '', erasedFrom }: Pick<Regulation, 'erasedAt' | 'erasedFrom'>): string {
   if (erasedFrom !== 'tables') return erasedAt;
   return `${erasedAt}, from the tables of the database; its write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed`;

@@ -29,9 +29,9 @@ interface RegulationDialogProps {
   readonly onClose: () => void;
 }
 
-/** What is to be done to whom, as it stands in the dialog. */
+/** The contents of the dialog: the action and the users. */
 interface RegulationDraft extends SubjectText {
-  /** Takes along userIds that client sources alone have joined. */
+  /** True to include userIds that client sources alone have joined. */
   readonly confirm?: boolean;
   readonly type: RegulationType;
   readonly of: 'users' | 'visitors';
@@ -50,7 +50,10 @@ function draftFor({
   return { type: initialType, of: isAnonymous ? 'visitors' : 'users', ...textOf(initialIds) };
 }
 
-/** Deletes users, suppresses them, or ends it. Deleting cannot be taken back, so that something must be typed for it. */
+/**
+ * Dialog that deletes or suppresses users, or ends their suppression. Deleting cannot be undone, so it must
+ * be confirmed by typing.
+ */
 export function RegulationDialog(props: RegulationDialogProps) {
   const blank = draftFor(props);
   const key = `regulations?${blank.type} ${blank.text}`;
@@ -145,7 +148,10 @@ function requestOf(draft: RegulationDraft) {
   return { type, ...named, ...(confirm ? { confirm } : {}) };
 }
 
-/** Whom it would take, with what joined each id. Looks through the stored events, so only when it is asked for. */
+/**
+ * The users that it would affect, with what joined each id. It searches the stored events, so it runs on
+ * request only.
+ */
 function Foreseen({
   draft,
   isConfirmed,

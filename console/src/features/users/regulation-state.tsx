@@ -13,11 +13,11 @@ const STATES: Readonly<Record<Status, State>> = {
 
 interface RegulationStateProps {
   readonly regulation: Pick<Regulation, 'overallStatus'>;
-  /** A pill, for the head of a page. */
+  /** True for a pill in the head of a page. */
   readonly isBadge?: boolean;
 }
 
-/** A status of the API as everywhere: a mark and a lower-case word. */
+/** The status of a regulation as a mark and a lower-case word. */
 export function RegulationState({ regulation: { overallStatus }, isBadge = false }: RegulationStateProps) {
   const Mark = isBadge ? Badge : StateMark;
   return <Mark state={STATES[overallStatus]} label={wordOf(overallStatus)} />;

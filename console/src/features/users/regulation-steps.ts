@@ -3,11 +3,11 @@ import type { State } from '../../ui/state-mark.tsx';
 import { resultWord } from '../events/reasons.ts';
 import { isErasing, type Regulation } from './receipt.ts';
 
-/** One thing that has happened of a regulation, or is to happen. */
+/** A step of a regulation that has happened or will happen. */
 export interface RegulationStep {
-  /** ISO 8601. Absent while it has not happened, and where nobody noted when. */
+  /** ISO 8601. Absent while the step has not happened, and when its time was not recorded. */
   readonly at?: string;
-  /** How long after the request: "+38 s". */
+  /** Time since the request: "+38 s". */
   readonly after?: string;
   readonly state: State;
   readonly what: string;
@@ -16,7 +16,7 @@ export interface RegulationStep {
 
 type Stream = Regulation['streamStatus'][number];
 
-/** The way of a regulation: asked for, suppressed, erased, confirmed by each endpoint, finished. */
+/** The steps of a regulation: asked for, suppressed, erased, confirmed by each endpoint, finished. */
 export function stepsOf(regulation: Regulation): RegulationStep[] {
   const { type, createdAt, by } = regulation;
   const timed = (at: string | undefined) =>
@@ -68,7 +68,7 @@ function erasure(regulation: Regulation): Omit<RegulationStep, 'at'> {
   return { state: 'running', what: 'erasing', text: `${counts} so far` };
 }
 
-/** Those that have confirmed, in the order in which they did; then the others. */
+/** Orders endpoints: confirmed ones first, by time. */
 function inOrderOfTime(one: Stream, other: Stream): number {
   const timeOf = ({ status, confirmedAt }: Stream) =>
     status === 'FINISHED' && confirmedAt !== undefined ? Date.parse(confirmedAt) : Number.MAX_VALUE;

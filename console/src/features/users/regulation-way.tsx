@@ -10,10 +10,10 @@ import type { Regulation } from './receipt.ts';
 import { type RegulationStep, stepsOf } from './regulation-steps.ts';
 import '../../ui/table.css';
 
-/** Steps that are shown at first: a hundred endpoints may have to confirm. */
+/** Most steps that are shown at first: a hundred endpoints may have to confirm. */
 const MOST = 12;
 
-/** What has happened of a regulation so far, with the time of each step. */
+/** Shows the steps of a regulation so far, each with its time. */
 export function RegulationWay({ regulation }: { readonly regulation: Regulation }) {
   const [isWhole, setIsWhole] = useState(false);
   const steps = stepsOf(regulation);
@@ -49,7 +49,7 @@ export function RegulationWay({ regulation }: { readonly regulation: Regulation 
   );
 }
 
-/** The first step as a time of day, the others by how long they took. */
+/** Time of a step: a time of day for the first, the time since then for others. */
 function StepTime({ step: { at, after } }: { readonly step: RegulationStep }) {
   const { zone } = usePreferences();
   if (at === undefined) return null;

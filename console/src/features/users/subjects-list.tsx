@@ -5,10 +5,10 @@ import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { joinText, type Subject, subjectTitle } from './joined-ids.ts';
 
-/** Shown at first: a regulation may be about thousands. */
+/** Number of users shown at first: a regulation may have thousands. */
 const FEW = 20;
 
-/** Whom a regulation takes: each joined id, with what joined it. */
+/** Lists the users of a regulation with each joined id and what joined it. */
 export function SubjectsList({ subjects }: { readonly subjects: readonly Subject[] }) {
   const [isWhole, setIsWhole] = useState(false);
   const shown = isWhole ? subjects : subjects.slice(0, FEW);

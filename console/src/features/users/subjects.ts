@@ -16,7 +16,7 @@ export function textOf(ids: readonly string[]): SubjectText {
 export interface Subjects {
   /** Each once, taken as they are. */
   readonly ids: readonly string[];
-  /** What is wrong with a line; then nothing may be done to anybody. */
+  /** The mistake in a line; with a mistake nothing may be done. */
   readonly mistake?: string;
 }
 
@@ -33,7 +33,7 @@ export function subjectsOf({ text, isJson }: SubjectText): Subjects {
   return { ids: [...new Set(ids)] };
 }
 
-/** What is typed to confirm a deletion of one user: its id, as JSON text where nobody could type it. */
+/** The text to type as confirmation for one user: its id, as JSON text if it cannot be typed. */
 export function confirmationOf(id: string): string {
   return fitsLine(id) ? id : JSON.stringify(id);
 }

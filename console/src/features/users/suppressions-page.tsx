@@ -17,7 +17,7 @@ interface Asked {
   readonly type: RegulationType;
 }
 
-/** Users of whom nothing new is stored, as far as their ids are kept. */
+/** Page of suppressed users, as far as their ids are kept. */
 export function SuppressionsPage() {
   const suppressions = useInfiniteQuery(suppressionsQuery);
   const mayEnd = useMay('admin');

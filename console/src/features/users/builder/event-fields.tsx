@@ -18,7 +18,7 @@ import './builder.css';
 
 export interface RowProps<Kind extends Row = Row> {
   readonly row: Kind;
-  /** For suggestions. */
+  /** Names to suggest. */
   readonly known: KnownEvents;
   readonly onChange: (row: Row) => void;
 }
@@ -114,9 +114,9 @@ export function EventFields({ row, known, onChange }: RowProps<EventRow>) {
 
 interface ComparisonProps {
   readonly test: { readonly op: Operator; readonly to: string };
-  /** Only what compares numbers. */
+  /** True to offer only comparisons of numbers. */
   readonly isNumber?: boolean;
-  /** Suggested as what it is compared with. */
+  /** Values to suggest for the comparison. */
   readonly values?: readonly string[];
   readonly onChange: (part: { readonly op: Operator } | { readonly to: string }) => void;
 }

@@ -1,6 +1,6 @@
 import { type EventRow, fieldOf } from './model.ts';
 
-/** What suggestions are made of: one event that came lately. */
+/** A recent event, from which suggestions are made. */
 export interface SeenEvent {
   readonly type: string;
   /** Of a track call. */
@@ -13,10 +13,10 @@ export interface SeenEvent {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Values of a property that are suggested at most. */
+/** Most values of a property that are suggested. */
 const MOST = 20;
 
-/** Names and values of events that came lately, to choose from. They are suggestions: what is not among them may be typed. */
+/** Names and values of recent events to choose from. They are suggestions only: other names may be typed. */
 export class KnownEvents {
   readonly #events: readonly SeenEvent[];
 
@@ -24,7 +24,7 @@ export class KnownEvents {
     this.#events = events;
   }
 
-  /** Names of events of one kind: a page has the name of no track call. */
+  /** Names of events of one kind: names of pages and of track calls are kept apart. */
   names(kind: EventRow['kind']): string[] {
     return sorted(this.#events.flatMap((one) => nameOf(one, kind) ?? []));
   }
@@ -34,7 +34,7 @@ export class KnownEvents {
     return sorted(this.#propertiesOf(kind, name).flatMap((properties) => Object.keys(properties)));
   }
 
-  /** Values that a property had, as a field means them. */
+  /** Values that a property had, as text of a field. */
   values(kind: EventRow['kind'], name: string, property: string): string[] {
     return valuesOf(this.#propertiesOf(kind, name), property);
   }

@@ -1,4 +1,4 @@
-/** A definition as the builder holds it. Fields are texts as they are typed; `jsonOf` says whether they make a definition. */
+/** A definition in the builder. Fields are texts as typed; `jsonOf` checks whether they make a definition. */
 export interface Group {
   readonly join: 'and' | 'or';
   readonly rows: readonly (Row | Group)[];
@@ -89,8 +89,8 @@ export function isGroup(entry: Row | Group): entry is Group {
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * The builder's view of a definition in its JSON form, or what it cannot show of it, as the end of the sentence "the builder cannot
- * show …".
+ * Converts a definition from its JSON form for the builder. If the builder cannot show it, returns the end of
+ * the sentence "the builder cannot show …".
  */
 export function builderOf(json: Json): Group | string {
   try {
@@ -151,7 +151,7 @@ function windowOf(within: number | undefined): Pick<EventRow, 'within' | 'unit'>
   return { within: String(within / length), unit };
 }
 
-/** The JSON form, or undefined while a field is empty that has to be filled. */
+/** The JSON form; undefined while a required field is empty. */
 export function jsonOf(entry: Row | Group): Json | undefined {
   if (isGroup(entry)) {
     const conditions = entry.rows.map(jsonOf);
@@ -206,7 +206,10 @@ function compared(value: Json | undefined, { op, to }: Comparing): Json | undefi
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 const QUOTED = /^'(?:[^']|'')*'$/;
 
-/** The value that a field stands for: a number, true, false, or a text. Single quotes make everything a text; a quote inside is doubled. */
+/**
+ * The value of a field: a number, true, false, or a text. Single quotes make everything a text; a quote
+ * inside is doubled.
+ */
 export function scalarOf(field: string): string | number | boolean {
   const text = field.trim();
   if (QUOTED.test(text)) return text.slice(1, -1).replaceAll("''", "'");
@@ -214,7 +217,7 @@ export function scalarOf(field: string): string | number | boolean {
   return NUMBER.test(text) ? Number(text) : text;
 }
 
-/** A field that means the value. */
+/** The text of a field for a value. */
 export function fieldOf(value: unknown): string {
   if (value === undefined) return '';
   if (Array.isArray(value)) return value.map((one) => entryField(one)).join(', ');

@@ -13,7 +13,7 @@ const KINDS: Readonly<Record<Row['kind'], string>> = {
   group: 'is in the group',
 };
 
-/** One condition: a sentence whose words are chosen. */
+/** A row for a condition: a sentence with parts to choose. */
 export function ConditionRow({ row, known, onChange }: RowProps) {
   return (
     <div className="rowx">
@@ -63,7 +63,7 @@ function RowRest({ row, known, onChange }: RowProps) {
   }
 }
 
-/** The same row as another kind; what the other kind has too is kept. */
+/** Converts a row to another kind; keeps fields that both kinds have. */
 function turned(row: Row, kind: Row['kind']): Row {
   const { isNot } = row;
   const isEvent = (one: Row['kind']): one is EventRow['kind'] => ['track', 'page', 'screen'].includes(one);
@@ -73,7 +73,7 @@ function turned(row: Row, kind: Row['kind']): Row {
   return { kind, isNot, name: '', op: '=', to: '' };
 }
 
-/** A choice of the definitions there are. */
+/** Selects an existing definition. */
 function KnownName({
   kind,
   row,

@@ -68,9 +68,9 @@ export function choices(text: string, records: PaletteRecords): Choice[] {
       .sort((one, other) => rankOf(one, wanted) - rankOf(other, wanted));
   return [
     ...matching([...PAGES, ...recordsOf(records)]).slice(0, MOST['Go to']),
-    ...(records.mayEdit ? matching(deedsOf(records)).slice(0, MOST.Do) : []),
+    ...(records.mayEdit ? matching(actionsOf(records)).slice(0, MOST.Do) : []),
     // An id is taken as it is typed, with the blanks around it.
-    ...(wanted === '' ? [] : findingsOf(text)),
+    ...(wanted === '' ? [] : searchesFor(text)),
   ];
 }
 
@@ -98,8 +98,8 @@ function recordsOf({ destinations, sources, audiences }: PaletteRecords): Choice
 }
 
 /** Actions. Each opens the page that shows its outcome; an action that cannot be undone asks there first. */
-function deedsOf({ destinations }: PaletteRecords): Choice[] {
-  const deed = (icon: IconName, label: string, href: string, about = ''): Choice => ({
+function actionsOf({ destinations }: PaletteRecords): Choice[] {
+  const action = (icon: IconName, label: string, href: string, about = ''): Choice => ({
     group: 'Do',
     icon,
     label,
@@ -114,26 +114,26 @@ function deedsOf({ destinations }: PaletteRecords): Choice[] {
         ...(dead === 0
           ? []
           : [
-              deed(
+              action(
                 'retry',
                 `Redeliver ${letters} of ${name}`,
                 `${path}?tab=deliveries&state=dead&do=redeliver`,
                 'asks first',
               ),
             ]),
-        deed('send', `Send a test event to ${name}`, `${path}?do=test`, 'asks first'),
-        deed('replay', `Replay stored events to ${name}`, `${path}?do=replay`, 'asks first'),
+        action('send', `Send a test event to ${name}`, `${path}?do=test`, 'asks first'),
+        action('replay', `Replay stored events to ${name}`, `${path}?do=replay`, 'asks first'),
       ];
     }),
-    deed('plus', 'New destination', '/destinations?new=true'),
-    deed('plus', 'New source', '/sources?new=true'),
-    deed('plus', 'New audience', '/users/audiences?new=true'),
-    deed('plus', 'New computed trait', '/users/traits?new=true'),
+    action('plus', 'New destination', '/destinations?new=true'),
+    action('plus', 'New source', '/sources?new=true'),
+    action('plus', 'New audience', '/users/audiences?new=true'),
+    action('plus', 'New computed trait', '/users/traits?new=true'),
   ].toSorted((one, other) => Number(other.icon === 'plus') - Number(one.icon === 'plus'));
 }
 
 /** Searches for the text as each kind of id, because ids are in no list. */
-function findingsOf(id: string): Choice[] {
+function searchesFor(id: string): Choice[] {
   const inQuery = (parameters: object) => new URLSearchParams({ ...parameters });
   const find = (icon: IconName, label: string, href: string): Choice => ({
     group: 'Find',

@@ -36,7 +36,7 @@ export function AlertRow({ alert, onAct }: AlertRowProps) {
         {enabled && open.length === 0 && <span>nothing open</span>}
         <LastMessage alert={alert} />
       </div>
-      <p>{toldOf(alert)}</p>
+      <p>{conditionsText(alert)}</p>
       {onAct !== undefined && (
         <div className="acts">
           <Button aria-label={`Send test to ${name}`} onClick={() => onAct('test')}>
@@ -72,7 +72,7 @@ function receiverOf({ settings }: Alert): string {
 }
 
 /** The conditions in a sentence. */
-function toldOf({ on, after, remindEvery, destinations }: Alert): string {
+function conditionsText({ on, after, remindEvery, destinations }: Alert): string {
   const all = Object.keys(CONDITIONS).length;
   const what =
     on.length === all

@@ -9,7 +9,7 @@ import type { RecordKind } from './record-kinds.ts';
 
 export type Token = Answer<'/api/v1/tokens', 'get'>['data'][number];
 /** A token that is to be made. */
-export interface TokenWish extends Pick<Token, 'name' | 'role'> {
+export interface TokenRequest extends Pick<Token, 'name' | 'role'> {
   /** ISO 8601; absent: it has no end. */
   readonly expiresAt?: string;
   /** Sources and destinations of the token. Both absent: all. */
@@ -34,7 +34,7 @@ export const tokensQuery = queryOptions({
 export function useCreateToken() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: async (body: TokenWish): Promise<NewToken> =>
+    mutationFn: async (body: TokenRequest): Promise<NewToken> =>
       await answer(api.POST('/api/v1/tokens', { body })),
     onSuccess: () => client.invalidateQueries({ queryKey: ['tokens'] }),
   });

@@ -8,7 +8,7 @@ import { ConfirmDialog, Dialog, FormDialog } from '../../ui/dialog.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
 import { Check, Checks, TextField } from '../../ui/form-fields.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { type NewToken, type Token, type TokenWish, useCreateToken, useRevokeToken } from './queries.ts';
+import { type NewToken, type Token, type TokenRequest, useCreateToken, useRevokeToken } from './queries.ts';
 
 export const ROLES =
   'A token for metrics reads the page for Prometheus. A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';
@@ -42,7 +42,7 @@ const ENDS = [
 
 const DAY = 86_400_000;
 
-function wishOf(draft: TokenDraft): TokenWish {
+function requestOf(draft: TokenDraft): TokenRequest {
   const { name, role, days, sources, destinations } = draft;
   const end = days === '' ? {} : { expiresAt: new Date(serverNow() + Number(days) * DAY).toISOString() };
   return {
@@ -76,7 +76,7 @@ export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
       action="Make token"
       isReady={name.trim() !== ''}
       onSubmit={async () => {
-        await create.mutateAsync(wishOf(draft));
+        await create.mutateAsync(requestOf(draft));
         forget();
       }}
       onClose={close}

@@ -2,7 +2,7 @@ import { answered } from './answered.ts';
 import { latency, printable } from './column.ts';
 import type { ControlFlags } from './control-api.ts';
 import { paintFor } from './paint.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { table } from './table.ts';
 
 export interface AlertOptions extends ControlFlags {
@@ -35,16 +35,16 @@ interface ShownAlert {
 }
 
 /** `millrace alert list`. */
-export async function listAlerts(options: AlertOptions, place: Surroundings): Promise<ExitCode> {
-  const reply = await answered(options, place, { method: 'GET', path: 'alerts', query: { limit: '500' } });
+export async function listAlerts(options: AlertOptions, context: RunContext): Promise<ExitCode> {
+  const reply = await answered(options, context, { method: 'GET', path: 'alerts', query: { limit: '500' } });
   if (typeof reply === 'number') return reply;
   if (options.json) {
-    place.out.write(`${reply.text}\n`);
+    context.out.write(`${reply.text}\n`);
     return 0;
   }
   const { data } = reply.value as { readonly data: readonly ShownAlert[] };
   if (data.length === 0) {
-    place.out.write('No alerts yet; millrace apply -f FILE makes those of a file.\n');
+    context.out.write('No alerts yet; millrace apply -f FILE makes those of a file.\n');
     return 0;
   }
   const headings = ['name', 'type', 'to', 'state'].map((title) => ({
@@ -55,7 +55,7 @@ export async function listAlerts(options: AlertOptions, place: Surroundings): Pr
   const rows = data.map((alert) =>
     [alert.name, alert.type, receiverOf(alert), stateOf(alert)].map((text) => ({ text: printable(text) })),
   );
-  place.out.write(`${table(headings, rows, paintFor(place.out, place.env)).join('\n')}\n`);
+  context.out.write(`${table(headings, rows, paintFor(context.out, context.env)).join('\n')}\n`);
   return 0;
 }
 
@@ -74,15 +74,15 @@ function stateOf({ enabled, open, isWaiting, last }: ShownAlert): string {
 }
 
 /** `millrace alert test NAME`: ends with 1 when the receiver did not take the message. */
-export async function testAlert(options: NamedAlertOptions, place: Surroundings): Promise<ExitCode> {
+export async function testAlert(options: NamedAlertOptions, context: RunContext): Promise<ExitCode> {
   const path = `alerts/${encodeURIComponent(options.name)}/test`;
-  const reply = await answered(options, place, { method: 'POST', path, body: {} });
+  const reply = await answered(options, context, { method: 'POST', path, body: {} });
   if (typeof reply === 'number') return reply;
   const { outcome, receiver, status, answer, latencyMs } = reply.value as ShownSending;
-  const paint = paintFor(place.out, place.env);
+  const paint = paintFor(context.out, context.env);
   const said = [status, answer === '' ? undefined : answer].filter((part) => part !== undefined).join(' ');
   const draw = outcome === 'taken' ? paint.green : paint.red;
-  place.out.write(
+  context.out.write(
     options.json
       ? `${reply.text}\n`
       : `${printable(receiver)}\n${draw(`${outcome}: ${printable(said)}`)}  ${latency(latencyMs)}\n`,

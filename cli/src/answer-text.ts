@@ -1,7 +1,7 @@
-/** Bytes of an answer at most, inflated. The longest answers, pages of 500 events, have some 17 MB. */
+/** Longest answer in bytes, inflated. The longest real ones, pages of 500 events, have some 17 MB. */
 const MOST_BYTES = 32 * 1024 ** 2;
 
-/** Objects and lists in it: they take ten times as much memory as their text. */
+/** Most objects and lists in an answer: they take ten times as much memory as their text. */
 const MOST_OBJECTS = 1_000_000;
 
 const BRACE = '{'.charCodeAt(0);
@@ -9,7 +9,7 @@ const BRACKET = '['.charCodeAt(0);
 const QUOTE = '"'.charCodeAt(0);
 const BACKSLASH = '\\'.charCodeAt(0);
 
-/** A server that sends more would fill the memory of whoever asks it. */
+/** Thrown for an answer that would fill the memory of this program. */
 export class LongAnswerError extends Error {}
 
 /** Reads an answer to its end. Rejects with a `LongAnswerError` for one that is too long, and reads no more of it. */
@@ -27,7 +27,7 @@ export async function answerText({ body }: Response): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
-/** Counts the objects and lists of a JSON text that comes in pieces. Braces in a string are what somebody sent, and make none. */
+/** Counts the objects and lists of a JSON text that comes in pieces. Braces inside strings do not count. */
 class ObjectCount {
   n = 0;
   #isInString = false;

@@ -5,7 +5,7 @@ import {
   controlAddress,
   exitCodeOf,
 } from './control-api.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 /** A request to the control API. */
 export type AskedFor = { readonly path: string } & Parameters<typeof askControl>[2];
@@ -13,16 +13,16 @@ export type AskedFor = { readonly path: string } & Parameters<typeof askControl>
 /** Asks the server that the flags name. Without an answer, writes the reason to stderr and returns the exit code. */
 export async function answered(
   flags: ControlFlags,
-  place: Surroundings,
+  context: RunContext,
   { path, ...request }: AskedFor,
 ): Promise<Extract<ControlReply, { kind: 'answered' }> | ExitCode> {
-  const address = controlAddress(flags, place.env);
+  const address = controlAddress(flags, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return 2;
   }
   const reply = await askControl(address, path, request);
   if (reply.kind === 'answered') return reply;
-  place.err.write(`millrace: ${reply.message}.\n`);
+  context.err.write(`millrace: ${reply.message}.\n`);
   return exitCodeOf(reply);
 }

@@ -8,7 +8,7 @@ import {
   postControl,
   readControl,
 } from './control-api.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface BackupOptions extends ControlFlags {
   /** The argument of the verb. */
@@ -41,25 +41,25 @@ const EVERY = 250;
  * `millrace backup DIR`: the running server writes a copy of its data at this moment into a folder on its own machine.
  * Ends when the copy is complete and on stable storage. spec/contract.md, "Verbs that change".
  */
-export async function backup({ dir, ...options }: BackupOptions, place: Surroundings): Promise<ExitCode> {
-  const address = controlAddress(options, place.env);
+export async function backup({ dir, ...options }: BackupOptions, context: RunContext): Promise<ExitCode> {
+  const address = controlAddress(options, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return 2;
   }
-  const ended = await made(address, resolve(dir), place);
+  const ended = await made(address, resolve(dir), context);
   if (typeof ended === 'string') {
-    place.err.write(`millrace: ${ended}.\n`);
+    context.err.write(`millrace: ${ended}.\n`);
     return 1;
   }
-  if (options.json) place.out.write(`${JSON.stringify(ended)}\n`);
+  if (options.json) context.out.write(`${JSON.stringify(ended)}\n`);
   else {
-    place.out.write(
+    context.out.write(
       `${count(ended.events ?? 0)} events, ${megabytes(ended.bytes)}, as they were at ${ended.at}: ${ended.folder}, ` +
         `made in ${ended.seconds.toFixed(1)} s.\n`,
     );
-    if (ended.damage !== undefined) place.err.write(`millrace: ${damageText(ended.damage)}.\n`);
-    place.err.write(
+    if (ended.damage !== undefined) context.err.write(`millrace: ${damageText(ended.damage)}.\n`);
+    context.err.write(
       `It is on the machine of ${address.url.host}, without the file admin-token. millrace restore makes a data folder of it.\n`,
     );
   }
@@ -75,24 +75,24 @@ function damageText({ events, deliveries, others }: NonNullable<Progress['damage
 async function made(
   address: ControlAddress,
   folder: string,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<Progress | string> {
   let reply = await postControl(address, 'backups', { folder });
-  const isWatched = place.err.isTTY;
+  const isWatched = context.err.isTTY;
   let drawn = false;
   for (;;) {
     if (reply.kind === 'failed') return reply.message;
     const progress = progressIn(reply.value);
     if (progress === undefined) return `the server at ${address.url.origin} speaks of backups in another way`;
     if (progress.state !== 'running') {
-      if (drawn) place.err.write('\r\u001b[K');
+      if (drawn) context.err.write('\r\u001b[K');
       return progress.state === 'done' ? progress : (progress.reason ?? 'the backup failed');
     }
     if (isWatched) {
-      place.err.write(`\r\u001b[K${progressLine(progress)}`);
+      context.err.write(`\r\u001b[K${progressLine(progress)}`);
       drawn = true;
     }
-    const stopped = await Promise.race([setTimeout(EVERY), place.stopping.then(() => true)]);
+    const stopped = await Promise.race([setTimeout(EVERY), context.stopping.then(() => true)]);
     if (stopped === true) {
       return 'not waited for its end: the server goes on with it, and says in its log how it ended';
     }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type OutlinedOption, type OutlinedValue, type OutlinedVerb, outlineOf } from './outline.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 interface CompletionOptions {
   /** The argument of the verb, one of `SHELLS`. */
@@ -11,11 +11,11 @@ interface CompletionOptions {
 /** `millrace completion bash`: prints a script generated from the grammar, with every verb of this version. */
 export async function completion(
   { shell, program }: CompletionOptions,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<ExitCode> {
   const script = SHELLS[shell];
   if (script === undefined) return 2;
-  place.out.write(script(outlineOf(program)));
+  context.out.write(script(outlineOf(program)));
   return 0;
 }
 

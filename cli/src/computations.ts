@@ -8,7 +8,7 @@ import {
   exitCodeOf,
 } from './control-api.ts';
 import { paintFor } from './paint.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { type Cell, type Heading, table } from './table.ts';
 import { readTextOf } from './text-file.ts';
 
@@ -37,7 +37,7 @@ export interface SyncOptions extends NamedComputationOptions {
 export interface PreviewOptions extends ComputationOptions {
   readonly definition?: string;
   readonly file?: string;
-  /** The one that it would replace. */
+  /** Name of the definition that it would replace. */
   readonly name?: string;
   readonly includeAnonymous?: boolean;
 }
@@ -85,18 +85,22 @@ export const PREVIEW_PATIENCE = 300_000;
 const DEFINITION = 60;
 
 /** `millrace audience list`, `millrace trait list`. */
-export async function listComputations(options: ComputationOptions, place: Surroundings): Promise<ExitCode> {
+export async function listComputations(options: ComputationOptions, context: RunContext): Promise<ExitCode> {
   const { list } = options;
-  const reply = await answered(options, place, { method: 'GET', path: list, query: { limit: String(PAGE) } });
+  const reply = await answered(options, context, {
+    method: 'GET',
+    path: list,
+    query: { limit: String(PAGE) },
+  });
   if (typeof reply === 'number') return reply;
   if (options.json) {
-    place.out.write(`${reply.text}\n`);
+    context.out.write(`${reply.text}\n`);
     return 0;
   }
   const { data } = reply.value as Page<ShownComputation>;
   if (data.length === 0) {
     const noun = list === 'audiences' ? 'audiences' : 'computed traits';
-    place.out.write(`No ${noun} yet; millrace apply -f FILE makes those of a file.\n`);
+    context.out.write(`No ${noun} yet; millrace apply -f FILE makes those of a file.\n`);
     return 0;
   }
   const headings: Heading[] = [
@@ -113,7 +117,7 @@ export async function listComputations(options: ComputationOptions, place: Surro
     { text: one.destinations.join(', ') || 'none' },
     { text: one.definition.replace(/\s+/g, ' ') },
   ]);
-  place.out.write(`${table(headings, rows, paintFor(place.out, place.env)).join('\n')}\n`);
+  context.out.write(`${table(headings, rows, paintFor(context.out, context.env)).join('\n')}\n`);
   return 0;
 }
 
@@ -122,18 +126,18 @@ function stateText({ state, progress }: Pick<ShownComputation, 'state' | 'progre
 }
 
 /** `millrace audience sync NAME --destination D`, `millrace trait sync …`: a destination is told every member again. */
-export async function syncComputation(options: SyncOptions, place: Surroundings): Promise<ExitCode> {
+export async function syncComputation(options: SyncOptions, context: RunContext): Promise<ExitCode> {
   const { list, name, destination, dryRun = false, json = false } = options;
   const path = `${list}/${encodeURIComponent(name)}/sync`;
-  const reply = await answered(options, place, { method: 'POST', path, body: { destination, dryRun } });
+  const reply = await answered(options, context, { method: 'POST', path, body: { destination, dryRun } });
   if (typeof reply === 'number') return reply;
   if (json) {
-    place.out.write(`${reply.text}\n`);
+    context.out.write(`${reply.text}\n`);
     return 0;
   }
   const { members } = reply.value as { readonly members: number };
   const whom = list === 'audiences' ? `${count(members)} members` : `the values of ${count(members)} users`;
-  place.out.write(
+  context.out.write(
     dryRun
       ? `${printable(destination)} would be told ${whom} again; nothing was changed.\n`
       : `${printable(destination)} is told ${whom} again; millrace ${list === 'audiences' ? 'audience' : 'trait'} show says how many it is still owed.\n`,
@@ -144,13 +148,13 @@ export async function syncComputation(options: SyncOptions, place: Surroundings)
 /** `millrace audience show NAME`, `millrace trait show NAME`. */
 export async function showComputation(
   options: NamedComputationOptions,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<ExitCode> {
   const { list, name } = options;
   const path = `${list}/${encodeURIComponent(name)}`;
-  const reply = await answered(options, place, { method: 'GET', path });
+  const reply = await answered(options, context, { method: 'GET', path });
   if (typeof reply === 'number') return reply;
-  place.out.write(options.json ? `${reply.text}\n` : computationReport(reply.value as ShownComputation));
+  context.out.write(options.json ? `${reply.text}\n` : computationReport(reply.value as ShownComputation));
   return 0;
 }
 
@@ -185,25 +189,25 @@ interface ShownMember {
 }
 
 /** `millrace audience members NAME`, `millrace trait members NAME`. JSON comes one member a line. */
-export async function listMembers(options: MembersOptions, place: Surroundings): Promise<ExitCode> {
+export async function listMembers(options: MembersOptions, context: RunContext): Promise<ExitCode> {
   const { list, name, limit } = options;
   const found: ShownMember[] = [];
   let cursor: string | undefined;
   do {
-    const reply = await answered(options, place, {
+    const reply = await answered(options, context, {
       method: 'GET',
       path: `${list}/${encodeURIComponent(name)}/members`,
       query: { limit: String(Math.min(PAGE, limit - found.length)), cursor },
     });
     if (typeof reply === 'number') return reply;
     const { data, next } = reply.value as Page<ShownMember>;
-    if (options.json) for (const one of data) place.out.write(`${JSON.stringify(one)}\n`);
+    if (options.json) for (const one of data) context.out.write(`${JSON.stringify(one)}\n`);
     found.push(...data);
     cursor = next ?? undefined;
   } while (cursor !== undefined && found.length < limit);
   if (options.json) return 0;
   if (found.length === 0) {
-    place.out.write(list === 'audiences' ? 'No members.\n' : 'No user has a value.\n');
+    context.out.write(list === 'audiences' ? 'No members.\n' : 'No user has a value.\n');
     return 0;
   }
   const headings: Heading[] = [
@@ -216,19 +220,19 @@ export async function listMembers(options: MembersOptions, place: Surroundings):
     { text: minuteOf(since) },
     ...(list === 'traits' ? [{ text: JSON.stringify(value) }] : []),
   ]);
-  place.out.write(`${table(headings, rows, paintFor(place.out, place.env)).join('\n')}\n`);
+  context.out.write(`${table(headings, rows, paintFor(context.out, context.env)).join('\n')}\n`);
   if (cursor !== undefined)
-    place.err.write(`millrace: these are the first ${count(found.length)}; see --limit.\n`);
+    context.err.write(`millrace: these are the first ${count(found.length)}; see --limit.\n`);
   return 0;
 }
 
 /** `millrace audience preview`, `millrace trait preview`: computes a definition and keeps nothing. */
-export async function previewComputation(options: PreviewOptions, place: Surroundings): Promise<ExitCode> {
-  const definition = await definitionOf(options, place);
+export async function previewComputation(options: PreviewOptions, context: RunContext): Promise<ExitCode> {
+  const definition = await definitionOf(options, context);
   if (typeof definition === 'number') return definition;
-  const address = controlAddress(options, place.env);
+  const address = controlAddress(options, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return 2;
   }
   const { list, name, includeAnonymous } = options;
@@ -239,29 +243,29 @@ export async function previewComputation(options: PreviewOptions, place: Surroun
   });
   if (reply.kind === 'failed') {
     const faults = reply.problem?.errors.filter(({ path }) => path === 'body.definition') ?? [];
-    if (faults.length === 0) place.err.write(`millrace: ${reply.message}.\n`);
-    else for (const fault of faults) place.err.write(`${faultReport(fault, definition)}\n`);
+    if (faults.length === 0) context.err.write(`millrace: ${reply.message}.\n`);
+    else for (const fault of faults) context.err.write(`${faultReport(fault, definition)}\n`);
     return exitCodeOf(reply);
   }
   const shown = reply.value as ShownPreview;
-  if (options.json) place.out.write(`${reply.text}\n`);
-  else place.out.write(previewReport(shown, list, name));
-  for (const { message } of shown.warnings) place.err.write(`millrace: warning: it ${message}.\n`);
+  if (options.json) context.out.write(`${reply.text}\n`);
+  else context.out.write(previewReport(shown, list, name));
+  for (const { message } of shown.warnings) context.err.write(`millrace: warning: it ${message}.\n`);
   return 0;
 }
 
 async function definitionOf(
   { definition, file }: PreviewOptions,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<string | ExitCode> {
   if ((definition === undefined) === (file === undefined)) {
-    place.err.write('millrace: give the definition by --definition TEXT, or by -f FILE.\n');
+    context.err.write('millrace: give the definition by --definition TEXT, or by -f FILE.\n');
     return 2;
   }
   if (definition !== undefined) return definition;
-  const text = await readTextOf(file!, place.in);
+  const text = await readTextOf(file!, context.in);
   if (typeof text === 'string') return text;
-  place.err.write(`millrace: the file ${file} ${text.reason}.\n`);
+  context.err.write(`millrace: the file ${file} ${text.reason}.\n`);
   return 2;
 }
 
@@ -304,7 +308,7 @@ function previewReport(shown: ShownPreview, list: ComputationList, name: string 
   return `${lines.join('\n')}\n`;
 }
 
-/** The words behind a number that is not complete yet; empty for a complete one. */
+/** Text behind a number that is not complete yet; empty for a complete one. */
 export function soFar({ eventsBehind = 0 }: Pick<ShownPreview, 'eventsBehind'>): string {
   if (eventsBehind === 0) return '';
   return ` so far (${count(eventsBehind)} ${eventsBehind === 1 ? 'event is' : 'events are'} not counted yet)`;

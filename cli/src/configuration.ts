@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ConfigError, type LoadedConfig, loadConfig } from '@millrace/server/config';
 import { type Notices, sentences } from './notices.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { RunContext } from './run-context.ts';
 import { readTextFile } from './text-file.ts';
 
 /** Server settings from the command line. The environment, the file and the defaults supply absent ones. */
@@ -27,10 +27,10 @@ export interface Wanted {
   readonly defaultHost: string;
 }
 
-/** Reads the settings of the server. Says what is wrong with them, and returns `undefined` then. */
+/** Reads the settings of the server. Prints their mistakes and returns `undefined` if there are any. */
 export function readConfiguration(
   wanted: Wanted,
-  { env, err }: Pick<Surroundings, 'env' | 'err'>,
+  { env, err }: Pick<RunContext, 'env' | 'err'>,
   notices: Notices = sentences(err),
 ): Settings | undefined {
   const file = wanted.file && readSettingsFile(wanted.file, 'the configuration file', notices);
@@ -52,7 +52,7 @@ export function readConfiguration(
   }
 }
 
-/** Reads the text of a file. Says why it cannot be read, and returns `undefined` then. */
+/** Reads the text of a file. Prints why it cannot be read, and returns `undefined` then. */
 function readSettingsFile(
   { path, namedBy }: NamedFile,
   what: string,

@@ -18,7 +18,7 @@ export interface ControlAddress {
   readonly token: string | undefined;
   /** The place where the token was found or looked for, for messages. Never the token itself. */
   readonly tokenFrom: string;
-  /** How to give another address or another token, as the ends of messages. */
+  /** Advice how to give another address or token, as the ends of messages. */
   readonly advice: { readonly url: string; readonly token: string };
 }
 
@@ -91,7 +91,10 @@ function givenToken(
   return tokenIn(resolve(join(flags.data ?? (env['MILLRACE_DATA'] || './data'), TOKEN_FILE)));
 }
 
-/** Why the token in a file may be that of somebody else. Root may take what any user has written. Throws where there is no file. */
+/**
+ * The reason not to trust a token file: it may be somebody else's. Root may use a file of any user. Throws
+ * when there is no file.
+ */
 function distrustOfToken(file: string): string | undefined {
   const user = process.getuid?.();
   const { uid, mode } = statSync(file);
@@ -282,7 +285,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Codes that also another version of Millrace, or another program, may answer with. */
+/** Error codes that another version of Millrace, or another program, may answer with too. */
 const DOUBTFUL: readonly string[] = ['not_found', 'method_not_allowed', 'internal_error'];
 
 /** The problem in an answer of the control API, which also proves that Millrace answered. */

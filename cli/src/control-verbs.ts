@@ -7,7 +7,7 @@ import {
   exitCodeOf,
   postControl,
 } from './control-api.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { beginningOf, type TimeRange } from './time-range.ts';
 
 export interface DestinationOptions extends ControlFlags {
@@ -28,13 +28,13 @@ export interface RedeliverOptions extends DestinationOptions, TimeRange {
 }
 
 /** `millrace redeliver DESTINATION`: sends its dead letters again, or the deliveries that the flags name in any state. */
-export async function redeliver(options: RedeliverOptions, place: Surroundings): Promise<ExitCode> {
+export async function redeliver(options: RedeliverOptions, context: RunContext): Promise<ExitCode> {
   const { destination, id: ids, messageId: messageIds, state, reason, source, type, to, rate } = options;
   const { dryRun = false } = options;
   // JSON leaves out fields that are undefined.
   const filter = { ids, messageIds, state, reason, source, type, from: beginningOf(options), to, rate };
   const isOfDead = ids === undefined && messageIds === undefined && state !== 'delivered';
-  const code = await ask(options, place, {
+  const code = await ask(options, context, {
     ...{ path: 'redeliveries', body: { destination, dryRun, ...filter } },
     said: (value) => redeliveredText(Object(value) as Redelivered, { destination, dryRun, isOfDead }),
     warned: (value) => missingIn(Object(value) as Redelivered),
@@ -86,23 +86,23 @@ interface Wish {
 
 async function ask(
   options: ControlFlags & { readonly json?: boolean },
-  place: Surroundings,
+  context: RunContext,
   { path, body, said, warned }: Wish,
 ): Promise<ExitCode> {
-  const address = controlAddress(options, place.env);
+  const address = controlAddress(options, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return 2;
   }
   const reply: ControlReply = await postControl(address, path, body);
   if (reply.kind === 'failed') {
-    place.err.write(`millrace: ${withIds(reply.message, body)}.\n`);
+    context.err.write(`millrace: ${withIds(reply.message, body)}.\n`);
     return exitCodeOf(reply);
   }
-  place.out.write(options.json ? `${reply.text}\n` : `${said(reply.value)}\n`);
+  context.out.write(options.json ? `${reply.text}\n` : `${said(reply.value)}\n`);
   const warning = warned?.(reply.value);
   if (warning === undefined) return 0;
-  place.err.write(`millrace: ${warning}.\n`);
+  context.err.write(`millrace: ${warning}.\n`);
   return 1;
 }
 
@@ -110,6 +110,6 @@ async function ask(
 function withIds(message: string, body: object): string {
   const { ids = [] } = body as { readonly ids?: readonly string[] };
   return message
-    .replaceAll(/\bids\[(\d+)\]/g, (place, nth: string) => `--id ${visible(ids[Number(nth)] ?? place)}`)
+    .replaceAll(/\bids\[(\d+)\]/g, (match, nth: string) => `--id ${visible(ids[Number(nth)] ?? match)}`)
     .replaceAll(/\bids (?=\d)/g, '--id ');
 }

@@ -2,8 +2,8 @@ import type { DeliverySummary } from '@millrace/server';
 import { count, remaining } from './column.ts';
 import { find, type SearchOptions, type Sought } from './found.ts';
 import { paintFor } from './paint.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { stateDraw } from './state-draw.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
 import { beginningOf } from './time-range.ts';
 
@@ -33,13 +33,13 @@ const HEADINGS = [
  * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead letters by the time they died.
  * spec/contract.md, "Verbs that ask".
  */
-export async function deliveries(options: DeliveryOptions, place: Surroundings): Promise<ExitCode> {
-  return await find(options, place, soughtDeliveries(options, place));
+export async function deliveries(options: DeliveryOptions, context: RunContext): Promise<ExitCode> {
+  return await find(options, context, soughtDeliveries(options, context));
 }
 
-function soughtDeliveries(filters: DeliveryOptions, place: Surroundings): Sought<DeliverySummary> {
+function soughtDeliveries(filters: DeliveryOptions, context: RunContext): Sought<DeliverySummary> {
   const { destination, state, reason, source, type, userId, anonymousId, to } = filters;
-  const draw = stateDraw(paintFor(place.out, place.env));
+  const draw = stateDraw(paintFor(context.out, context.env));
   return {
     path: 'deliveries',
     query: {

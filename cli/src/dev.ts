@@ -9,9 +9,9 @@ import { createLineLogger } from './line-logger.ts';
 import { type LocalReceiver, startLocalReceiver } from './local-receiver.ts';
 import { sentences } from './notices.ts';
 import { paintFor } from './paint.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { serve } from './serving.ts';
 import type { SignatureVerdict } from './signature.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 
 const WRITE_KEY = 'dev';
 const SECRET = 'dev-secret';
@@ -32,28 +32,31 @@ interface DevOptions extends ServerFlags {
  * `millrace dev`: runs server and receiver on this machine, and prints each event and delivery as a line on stdout.
  * spec/contract.md, "Verbs that run a server".
  */
-export async function dev(options: DevOptions, place: Surroundings): Promise<ExitCode> {
-  const loaded = readConfiguration({ flags: quiet(options, place.env), defaultHost: '127.0.0.1' }, place);
+export async function dev(options: DevOptions, context: RunContext): Promise<ExitCode> {
+  const loaded = readConfiguration({ flags: quiet(options, context.env), defaultHost: '127.0.0.1' }, context);
   if (!loaded) return 2;
-  if (place.env['MILLRACE_CONFIG']) {
-    place.err.write('millrace: MILLRACE_CONFIG is set, but `dev` reads no file; `millrace start` does.\n');
+  if (context.env['MILLRACE_CONFIG']) {
+    context.err.write('millrace: MILLRACE_CONFIG is set, but `dev` reads no file; `millrace start` does.\n');
   }
   const receiver = await startLocalReceiver(SECRET, options.forwardTo);
   const config = devConfig(loaded.config, receiver.url);
-  const display = liveDisplay(place);
+  const display = liveDisplay(context);
   const logger = createLineLogger({
     level: config.log,
-    paint: paintFor(place.err, place.env),
+    paint: paintFor(context.err, context.env),
     now: systemClock.now,
-    write: (line) => place.err.write(line),
+    write: (line) => context.err.write(line),
   });
   const observer = (happening: Activity) => display.show(withSignature(happening, receiver));
   const onReady = (app: App) => {
-    greet({ app, receiver, config, forwardTo: options.forwardTo }, place);
+    greet({ app, receiver, config, forwardTo: options.forwardTo }, context);
     if (options.demo) void sendDemo(localUrl(app.url), WRITE_KEY);
   };
   try {
-    return await serve({ config, app: { logger, observer }, notices: sentences(place.err), onReady }, place);
+    return await serve(
+      { config, app: { logger, observer }, notices: sentences(context.err), onReady },
+      context,
+    );
   } finally {
     // The receiver stops after the server: the last deliveries still need it.
     await receiver.stop();
@@ -99,7 +102,7 @@ interface Shown {
   readonly signature: SignatureVerdict | undefined;
 }
 
-function liveDisplay({ out, env }: Surroundings): Display<Shown> {
+function liveDisplay({ out, env }: RunContext): Display<Shown> {
   const paint = paintFor(out, env);
   return createDisplay<Shown>({
     output: out,
@@ -120,7 +123,7 @@ function withSignature(happening: Activity, receiver: LocalReceiver): Shown {
 
 function greet(
   running: { app: App; receiver: LocalReceiver; config: Config; forwardTo: URL | undefined },
-  { out, env, version }: Surroundings,
+  { out, env, version }: RunContext,
 ): void {
   const facts = {
     version,

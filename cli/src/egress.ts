@@ -1,8 +1,8 @@
 import { type EgressExplanation, explainEgress } from '@millrace/server';
 import { readConfiguration } from './configuration.ts';
 import { type Paint, paintFor } from './paint.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { fileOf } from './start.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 import { table } from './table.ts';
 
 export interface EgressOptions {
@@ -17,18 +17,18 @@ export interface EgressOptions {
  * no server: it reads the configuration that `start` would read, and this machine resolves the names.
  * Ends with 1 when no request would be sent.
  */
-export async function explain(options: EgressOptions, place: Surroundings): Promise<ExitCode> {
-  const file = fileOf(options.config, place.env);
+export async function explain(options: EgressOptions, context: RunContext): Promise<ExitCode> {
+  const file = fileOf(options.config, context.env);
   const wanted = { flags: {}, defaultHost: '127.0.0.1', ...(file ? { file } : {}) };
-  const settings = readConfiguration(wanted, place);
+  const settings = readConfiguration(wanted, context);
   if (!settings) return 2;
   const explained = await explainEgress(options.target, settings.config.egress);
   if (explained.verdict === 'invalid') {
-    place.err.write(`millrace: ${JSON.stringify(options.target)} is ${explained.message}.\n`);
+    context.err.write(`millrace: ${JSON.stringify(options.target)} is ${explained.message}.\n`);
     return 2;
   }
-  const paint = paintFor(place.out, place.env);
-  place.out.write(options.json ? `${JSON.stringify(explained)}\n` : egressReport(explained, paint));
+  const paint = paintFor(context.out, context.env);
+  context.out.write(options.json ? `${JSON.stringify(explained)}\n` : egressReport(explained, paint));
   return explained.verdict === 'allowed' ? 0 : 1;
 }
 

@@ -1,8 +1,8 @@
 import type { Trace } from '@millrace/server';
 import { find, type SearchOptions, type Sought } from './found.ts';
 import { paintFor } from './paint.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { stateDraw } from './state-draw.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
 import { beginningOf } from './time-range.ts';
 
@@ -24,13 +24,13 @@ const HEADINGS = [
 ] as const;
 
 /** `millrace events`: lists stored events, newest first. spec/contract.md, "Verbs that ask". */
-export async function events(options: EventOptions, place: Surroundings): Promise<ExitCode> {
-  return await find(options, place, soughtEvents(options, place));
+export async function events(options: EventOptions, context: RunContext): Promise<ExitCode> {
+  return await find(options, context, soughtEvents(options, context));
 }
 
-function soughtEvents(filters: EventOptions, place: Surroundings): Sought<Accepted> {
+function soughtEvents(filters: EventOptions, context: RunContext): Sought<Accepted> {
   const { source, type, userId, anonymousId, event, to } = filters;
-  const draw = stateDraw(paintFor(place.out, place.env));
+  const draw = stateDraw(paintFor(context.out, context.env));
   return {
     path: 'events',
     query: { source, type, userId, anonymousId, event, from: beginningOf(filters), to },

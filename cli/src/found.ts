@@ -8,8 +8,8 @@ import {
   readControl,
 } from './control-api.ts';
 import { paintFor } from './paint.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { SearchProgress } from './search-progress.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 import { type Cell, type Heading, table } from './table.ts';
 import type { TimeRange } from './time-range.ts';
 
@@ -42,20 +42,20 @@ const PAGE = 500;
  */
 export async function find<Entry>(
   options: SearchOptions,
-  place: Surroundings,
+  context: RunContext,
   sought: Sought<Entry>,
 ): Promise<ExitCode> {
-  const address = controlAddress(options, place.env);
+  const address = controlAddress(options, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return 2;
   }
   const rows: (readonly Cell[])[] = [];
-  const progress = new SearchProgress(place, systemClock);
+  const progress = new SearchProgress(context, systemClock);
   let found = 0;
   let cursor: string | undefined;
   let isStopped = false;
-  void place.stopping.then(() => {
+  void context.stopping.then(() => {
     isStopped = true;
   });
   do {
@@ -63,12 +63,12 @@ export async function find<Entry>(
     const page = await pageOf<Entry>(address, sought, { limit: String(limit), cursor });
     if ('message' in page) {
       progress.clear();
-      place.err.write(`millrace: ${page.message}.\n`);
+      context.err.write(`millrace: ${page.message}.\n`);
       return page.code;
     }
     progress.clear();
     for (const entry of page.data) {
-      if (options.json) place.out.write(`${JSON.stringify(entry)}\n`);
+      if (options.json) context.out.write(`${JSON.stringify(entry)}\n`);
       else rows.push(sought.row(entry));
     }
     found += page.data.length;
@@ -77,11 +77,11 @@ export async function find<Entry>(
   } while (cursor !== undefined && found < options.limit && !isStopped);
   progress.clear();
   if (rows.length > 0)
-    place.out.write(`${table(sought.headings, rows, paintFor(place.out, place.env)).join('\n')}\n`);
-  if (found === 0 && !isStopped) place.err.write(`millrace: no ${sought.what} like this.\n`);
-  else if (isStopped) place.err.write('millrace: stopped before everything was looked at.\n');
+    context.out.write(`${table(sought.headings, rows, paintFor(context.out, context.env)).join('\n')}\n`);
+  if (found === 0 && !isStopped) context.err.write(`millrace: no ${sought.what} like this.\n`);
+  else if (isStopped) context.err.write('millrace: stopped before everything was looked at.\n');
   else if (cursor !== undefined)
-    place.err.write(`millrace: these are ${count(found)}, and there may be more: see --limit.\n`);
+    context.err.write(`millrace: these are ${count(found)}, and there may be more: see --limit.\n`);
   return 0;
 }
 

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { port } from './quantity.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 /** Loads the code of a verb when it is used, and returns its function. */
-type Verb<Options> = () => Promise<(options: Options, place: Surroundings) => Promise<ExitCode>>;
+type Verb<Options> = () => Promise<(options: Options, context: RunContext) => Promise<ExitCode>>;
 
 /** Runs a verb with its options and keeps its exit code. */
 export type Run = <Options>(verb: Verb<Options>) => (options: Options) => Promise<void>;

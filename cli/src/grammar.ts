@@ -52,13 +52,16 @@ export function grammar(run: Run, programVersion: string, output: OutputConfigur
   return program;
 }
 
-/** Verbs that earlier versions had, each with what to do instead. */
+/** Verbs of earlier versions, each with what to do instead. */
 const REMOVED: Readonly<Record<string, string>> = {
   cells:
     'ask each server with a verb of its own; docs/operations/cells.md has a shell loop that does so for all of them',
 };
 
-/** Verbs that are gone still end with 2 and one sentence: a script that calls them must not be told that it has a typing error. */
+/**
+ * Adds removed verbs, which end with 2 and one sentence: a script that calls them must not be told that it
+ * has a typing error.
+ */
 function addRemovedVerbs(program: Command, run: Run): void {
   for (const [name, advice] of Object.entries(REMOVED)) {
     program

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { handClock } from '../../server/test/support/clock.ts';
 import { ImportDisplay } from './import-display.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { RunContext } from './run-context.ts';
 
 /** An output that may be a terminal. */
 function screen(isTTY: boolean) {
@@ -10,7 +10,7 @@ function screen(isTTY: boolean) {
     text += part;
   };
   const err = { isTTY, columns: 120, write };
-  const place = { err, env: {} } as object as Surroundings;
+  const place = { err, env: {} } as object as RunContext;
   const take = () => {
     const taken = text;
     text = '';

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 import { count, span } from './column.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { RunContext } from './run-context.ts';
 
 /** The progress of an import. */
 export interface Advance {
@@ -53,7 +53,7 @@ class Speedometer {
 
 /** Shows the progress on stderr: one changing line on a terminal, else a line every few seconds. */
 export class ImportDisplay {
-  readonly #err: Surroundings['err'];
+  readonly #err: RunContext['err'];
   readonly #clock: Clock;
   readonly #read: () => Advance;
   readonly #speed = new Speedometer();
@@ -61,7 +61,7 @@ export class ImportDisplay {
   #cancel: () => void = () => {};
   #isShown = false;
 
-  constructor({ err, env }: Surroundings, clock: Clock, read: () => Advance) {
+  constructor({ err, env }: RunContext, clock: Clock, read: () => Advance) {
     this.#err = err;
     this.#clock = clock;
     this.#read = read;

@@ -3,7 +3,7 @@ import { createDisplay } from './display.ts';
 import { paintFor } from './paint.ts';
 import { type Received, type ReceiverAnswer, type RunningReceiver, startReceiver } from './receiver.ts';
 import { requestLine } from './request-line.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface ListenOptions {
   readonly host: string;
@@ -23,24 +23,24 @@ export interface ListenOptions {
  * `millrace listen`: runs a receiver that prints each request as a line on stdout.
  * spec/contract.md, "Verbs that run a server".
  */
-export async function listen(options: ListenOptions, place: Surroundings): Promise<ExitCode> {
-  const paint = paintFor(place.out, place.env);
+export async function listen(options: ListenOptions, context: RunContext): Promise<ExitCode> {
+  const paint = paintFor(context.out, context.env);
   // The user wants to see every request: lines are counted instead only when the reader stops reading.
   const display = createDisplay<Received>({
-    output: place.out,
+    output: context.out,
     clock: systemClock,
     perSecond: Number.POSITIVE_INFINITY,
     urgentPerSecond: 0,
     isUrgent: () => false,
     draw: (received, now) => requestLine(received, { now, paint, body: options.body === true }),
   });
-  const receiver = await listening(options, display.show, place);
+  const receiver = await listening(options, display.show, context);
   if (!receiver) return 1;
   const checks =
     options.secret === undefined ? 'signatures are not checked (--secret)' : 'checking signatures';
   const goesTo = options.forwardTo === undefined ? '' : `, forwarding to ${options.forwardTo.href}`;
-  place.err.write(`millrace listens on ${receiver.url}, ${checks}${goesTo}. Ctrl-C stops it.\n`);
-  await place.stopping;
+  context.err.write(`millrace listens on ${receiver.url}, ${checks}${goesTo}. Ctrl-C stops it.\n`);
+  await context.stopping;
   await receiver.stop();
   display.stop();
   return 0;
@@ -57,7 +57,7 @@ export function answerer(
 async function listening(
   options: ListenOptions,
   onRequest: (received: Received) => void,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<RunningReceiver | undefined> {
   const { host, port, secret, forwardTo } = options;
   const answer = answerer(options, Math.random);
@@ -76,7 +76,7 @@ async function listening(
       code === 'EADDRINUSE'
         ? 'another program has that port; choose one with --port, or 0 for any free one'
         : `the system answered ${code}; see --host and --port`;
-    place.err.write(`millrace: cannot listen on ${host} port ${port}: ${reason}.\n`);
+    context.err.write(`millrace: cannot listen on ${host} port ${port}: ${reason}.\n`);
     return undefined;
   }
 }

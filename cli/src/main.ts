@@ -4,8 +4,8 @@ import { grammar } from './grammar.ts';
 import type { Run } from './grammar-options.ts';
 import { type Notices, noticesOf, sentences } from './notices.ts';
 import { guarded, watchOutput } from './output.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { stopOnSignals } from './stopping.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 
 /** Milliseconds that forgotten open handles may keep the process alive after its work. */
 const LINGER_MS = 1000;
@@ -16,7 +16,7 @@ const LINGER_MS = 1000;
  */
 export async function main(argv: readonly string[]): Promise<void> {
   const notices = (argv[2] === 'start' ? noticesOf : sentences)(guarded(process.stderr));
-  process.on('uncaughtException', (error) => confess(error, notices));
+  process.on('uncaughtException', (error) => reportBug(error, notices));
   // Node would print them as text.
   process.removeAllListeners('warning').on('warning', ({ name, message }) => {
     notices.warn({ event: 'process.warning', msg: `${name}: ${message}` });
@@ -53,21 +53,21 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 /**
- * Runs one verb as `typed`. Results go to `place.out`, all other text to `place.err`, both with control characters made visible.
+ * Runs one verb as `typed`. Results go to `context.out`, all other text to `context.err`, both with control characters made visible.
  * Resolves to the exit code.
  */
-export async function runCommandLine(typed: readonly string[], place: Surroundings): Promise<ExitCode> {
-  const out = guarded(place.out);
-  const err = guarded(place.err);
-  const visible: Surroundings = {
-    env: place.env,
-    version: place.version,
+export async function runCommandLine(typed: readonly string[], context: RunContext): Promise<ExitCode> {
+  const out = guarded(context.out);
+  const err = guarded(context.err);
+  const visible: RunContext = {
+    env: context.env,
+    version: context.version,
     get in() {
-      return place.in;
+      return context.in;
     },
     out,
     err,
-    stopping: place.stopping,
+    stopping: context.stopping,
   };
   let code: ExitCode = 0;
   // A log has no other lines than JSON, also where a server does not understand its own command line.
@@ -77,7 +77,7 @@ export async function runCommandLine(typed: readonly string[], place: Surroundin
     code = await (await verb())(options, visible);
   };
   try {
-    const program = grammar(run, place.version, {
+    const program = grammar(run, context.version, {
       writeOut: (text) => out.write(text),
       writeErr: (text) => (isLog ? misunderstood.push(text) : err.write(text)),
     });
@@ -106,7 +106,7 @@ function version(): string {
 }
 
 /** Reports a bug in this program and exits. Data on disk is safe at every moment. */
-function confess(error: unknown, notices: Notices): void {
+function reportBug(error: unknown, notices: Notices): void {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   notices.error({
     event: 'server.crashed',

@@ -3,7 +3,7 @@ import { PREVIEW_PATIENCE, type ShownPreview, soFar } from './computations.ts';
 import { askControl, type ControlAddress } from './control-api.ts';
 import type { Plan } from './plan-report.ts';
 
-/** Previews of one plan at most: each of them reads all stored events. */
+/** Most previews of one plan: each of them reads all stored events. */
 const MAX_PREVIEWS = 20;
 
 /**
@@ -53,7 +53,7 @@ async function removalEffect(
   ];
 }
 
-/** Of a record: what its members depend on. */
+/** The parts of a record that decide its members. */
 function whatCounts(record: object | undefined): string {
   const { definition, includeAnonymous } = Object(record) as Readonly<Record<string, unknown>>;
   return JSON.stringify([definition, includeAnonymous]);

@@ -7,7 +7,7 @@ import {
   StorageError,
 } from '@millrace/server/migration';
 import { count, counted, span } from './column.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface MigrateOptions {
   readonly from: string;
@@ -28,25 +28,25 @@ const IN_A_LOG = 10_000;
  * `millrace migrate --from … --to …`: moves everything of an installation from a data folder into a database. Needs no server.
  * spec/contract.md, "Verbs that change".
  */
-export async function migrate(options: MigrateOptions, place: Surroundings): Promise<ExitCode> {
+export async function migrate(options: MigrateOptions, context: RunContext): Promise<ExitCode> {
   const { from, to, dryRun = false } = options;
   const refusal = refusalOf(options);
   if (refusal !== undefined) {
-    place.err.write(`millrace: ${refusal}.\n`);
+    context.err.write(`millrace: ${refusal}.\n`);
     return 2;
   }
   try {
-    if (dryRun) preview(await previewMove({ from, to }), options, place);
-    else await move(options, place);
+    if (dryRun) preview(await previewMove({ from, to }), options, context);
+    else await move(options, context);
     return 0;
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    place.err.write(`millrace: ${error.reason}.\n`);
+    context.err.write(`millrace: ${error.reason}.\n`);
     return 1;
   }
 }
 
-/** Why nothing moves from the one place to the other; undefined from a folder into a database. */
+/** Reason why an installation cannot move between these; undefined from a folder into a database. */
 function refusalOf({ from, to }: MigrateOptions): string | undefined {
   if (!isDatabase(from))
     return isDatabase(to)
@@ -61,13 +61,13 @@ function refusalOf({ from, to }: MigrateOptions): string | undefined {
   );
 }
 
-function preview(found: MovePreview, { json }: MigrateOptions, place: Surroundings): void {
+function preview(found: MovePreview, { json }: MigrateOptions, context: RunContext): void {
   if (json) {
-    place.out.write(`${JSON.stringify({ ...found, seconds: secondsFor(found) })}\n`);
+    context.out.write(`${JSON.stringify({ ...found, seconds: secondsFor(found) })}\n`);
     return;
   }
-  place.out.write(`${whatText(found)}\nIt would take about ${span(secondsFor(found) * 1000)}.\n`);
-  place.err.write(leftBehindText(found));
+  context.out.write(`${whatText(found)}\nIt would take about ${span(secondsFor(found) * 1000)}.\n`);
+  context.err.write(leftBehindText(found));
 }
 
 function whatText({ from, to, events, bytes, waiting, dead, profiles }: MovePreview): string {
@@ -99,13 +99,13 @@ function megabytes(bytes: number): string {
   return `${count(Math.ceil(bytes / 1024 / 1024))} MB`;
 }
 
-async function move({ from, to, json }: MigrateOptions, place: Surroundings): Promise<void> {
+async function move({ from, to, json }: MigrateOptions, context: RunContext): Promise<void> {
   let isStopped = false;
-  void place.stopping.then(() => {
+  void context.stopping.then(() => {
     isStopped = true;
   });
-  const progress = new ProgressLine(place);
-  const begin = (found: MovePreview) => place.err.write(`${whatText(found)}\n${leftBehindText(found)}`);
+  const progress = new ProgressLine(context);
+  const begin = (found: MovePreview) => context.err.write(`${whatText(found)}\n${leftBehindText(found)}`);
   try {
     const { leftBehind: _, ...moved } = await moveInstallation({
       from,
@@ -117,9 +117,9 @@ async function move({ from, to, json }: MigrateOptions, place: Surroundings): Pr
       isStopped: () => isStopped,
     });
     progress.end();
-    if (json) place.out.write(`${JSON.stringify(moved)}\n`);
-    else place.out.write(endText(moved));
-    place.err.write(
+    if (json) context.out.write(`${JSON.stringify(moved)}\n`);
+    else context.out.write(endText(moved));
+    context.err.write(
       `${moved.from} is as it was, and no start takes it any more. Start Millrace with that address under "database".\n`,
     );
   } finally {
@@ -149,18 +149,18 @@ function endText({ rows, waiting, balance, unreadable, leftOut, wasComplete, fro
   return `${lines.join('\n')}\n`;
 }
 
-/** One line that is drawn again on a terminal, and now and then a line in a log. */
+/** A line of progress: drawn again on a terminal, and written now and then in a log. */
 class ProgressLine {
-  readonly #place: Surroundings;
+  readonly #context: RunContext;
   readonly #every: number;
   #drawnAt = performance.now();
   #isDrawn = false;
-  /** When the step under way began, and with how many events. */
+  /** Begin of the step under way, and the number of its events. */
   #step: { readonly name: string; readonly at: number; readonly events: number } | undefined;
 
-  constructor(place: Surroundings) {
-    this.#place = place;
-    this.#every = place.err.isTTY ? ON_A_TERMINAL : IN_A_LOG;
+  constructor(context: RunContext) {
+    this.#context = context;
+    this.#every = context.err.isTTY ? ON_A_TERMINAL : IN_A_LOG;
   }
 
   show(moment: MigrationMoment): void {
@@ -169,13 +169,13 @@ class ProgressLine {
     if (now - this.#drawnAt < this.#every) return;
     this.#drawnAt = now;
     const text = this.#textOf(moment, now);
-    this.#place.err.write(this.#place.err.isTTY ? `\r\u001b[K${text}` : `${text}\n`);
-    this.#isDrawn = this.#place.err.isTTY;
+    this.#context.err.write(this.#context.err.isTTY ? `\r\u001b[K${text}` : `${text}\n`);
+    this.#isDrawn = this.#context.err.isTTY;
   }
 
   /** Removes the line. */
   end(): void {
-    if (this.#isDrawn) this.#place.err.write('\r\u001b[K');
+    if (this.#isDrawn) this.#context.err.write('\r\u001b[K');
     this.#isDrawn = false;
   }
 

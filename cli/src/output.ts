@@ -4,13 +4,16 @@ import { visibleOnScreen } from '@millrace/server/visible-text';
 /** The results of a verb on their way to a terminal, a pipe or a file. */
 export interface Output {
   readonly stream: NodeJS.WriteStream;
-  /** Resolves, when everything is written, to why it could not be; to undefined if it was, or if nobody wants to read on. */
+  /**
+   * Resolves when everything is written: to the error if that failed, to undefined if it worked or nobody
+   * reads any more.
+   */
   finished(): Promise<Error | undefined>;
 }
 
 /**
- * Watches what becomes of `stream`. A reader that has gone (`millrace events | head -1`) asks for a stop and is no failure; anything else,
- * such as a full disk, asks for a stop and is one.
+ * Watches a stream. A reader that has gone (`millrace events | head -1`) asks for a stop and is no failure;
+ * any other error, such as a full disk, asks for a stop and is one.
  */
 export function watchOutput(stream: NodeJS.WriteStream & { fd: number }, stop: () => void): Output {
   let failure: Error | undefined;

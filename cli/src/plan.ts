@@ -11,8 +11,8 @@ import { memberEffects } from './member-effects.ts';
 import { paintFor } from './paint.ts';
 import { type Plan, planReport, sumOf } from './plan-report.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { STANDARD_INPUT } from './standard-input.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 import { readTextOf } from './text-file.ts';
 
 export interface PlanOptions extends ControlFlags {
@@ -27,22 +27,22 @@ export interface ApplyOptions extends PlanOptions {
 }
 
 /** `millrace plan -f FILE`: shows the changes that applying a file would make. Changes nothing. */
-export async function plan(options: PlanOptions, place: Surroundings): Promise<ExitCode> {
-  const wish = await wishOf(options, place);
-  if (wish === undefined) return 2;
-  const planned = await put(wish, { dryRun: true }, place);
+export async function plan(options: PlanOptions, context: RunContext): Promise<ExitCode> {
+  const request = await readRequest(options, context);
+  if (request === undefined) return 2;
+  const planned = await put(request, { dryRun: true }, context);
   if (planned === undefined) return 1;
-  show(planned, options, place);
-  if (!options.json) await tellEffects(wish, planned.plan, place.out);
-  warn(wish, planned.plan, place);
+  show(planned, options, context);
+  if (!options.json) await tellEffects(request, planned.plan, context.out);
+  warn(request, planned.plan, context);
   return 0;
 }
 
 /** Adds what happens to the members of audiences, which takes a look at all stored events. */
 async function tellEffects(
-  { address }: Wish,
+  { address }: PlanRequest,
   planned: Plan,
-  out: Pick<Surroundings['out'], 'write'>,
+  out: Pick<RunContext['out'], 'write'>,
 ): Promise<void> {
   for (const line of await memberEffects(planned, address)) out.write(`${line}.\n`);
 }
@@ -51,40 +51,42 @@ async function tellEffects(
  * `millrace apply -f FILE`: changes the sources and destinations of a running server to those of a file, all or none.
  * spec/contract.md, "Verbs that change".
  */
-export async function apply(options: ApplyOptions, place: Surroundings): Promise<ExitCode> {
-  if (options.dryRun) return await plan(options, place);
-  const wish = await wishOf(options, place);
-  if (wish === undefined) return 2;
+export async function apply(options: ApplyOptions, context: RunContext): Promise<ExitCode> {
+  if (options.dryRun) return await plan(options, context);
+  const request = await readRequest(options, context);
+  if (request === undefined) return 2;
   let confirm = options.yes === true;
   let shown: string | undefined;
-  if (!confirm && canBeAsked(place)) {
-    const planned = await put(wish, { dryRun: true }, place);
+  if (!confirm && canBeAsked(context)) {
+    const planned = await put(request, { dryRun: true }, context);
     if (planned === undefined) return 1;
     const { changes } = planned.plan;
     if (changes.length > 0) {
-      place.err.write(planReport(planned.plan, paintFor(place.err, place.env)));
-      await tellEffects(wish, planned.plan, place.err);
+      context.err.write(planReport(planned.plan, paintFor(context.err, context.env)));
+      await tellEffects(request, planned.plan, context.err);
       shown = JSON.stringify(changes);
-      if (!(await isConfirmed(`Change ${wish.address.url.origin} so?`, place))) {
-        place.err.write('millrace: nothing was changed.\n');
+      if (!(await isConfirmed(`Change ${request.address.url.origin} so?`, context))) {
+        context.err.write('millrace: nothing was changed.\n');
         return 1;
       }
       confirm = true;
     }
   }
-  const done = await put(wish, { confirm }, place);
+  const done = await put(request, { confirm }, context);
   if (done === undefined) return 1;
   const isAsShown = shown === JSON.stringify(done.plan.changes);
   if (shown !== undefined && !isAsShown)
-    place.err.write('millrace: somebody else changed the server meanwhile; what was changed now is this:\n');
+    context.err.write(
+      'millrace: somebody else changed the server meanwhile; what was changed now is this:\n',
+    );
   // The user has just read the full plan.
-  if (isAsShown && place.out.isTTY && !options.json) place.out.write(`${sumOf(done.plan)}\n`);
-  else show(done, options, place);
-  warn(wish, done.plan, place);
+  if (isAsShown && context.out.isTTY && !options.json) context.out.write(`${sumOf(done.plan)}\n`);
+  else show(done, options, context);
+  warn(request, done.plan, context);
   return 0;
 }
 
-interface Wish {
+interface PlanRequest {
   readonly address: ControlAddress;
   readonly file: FileRecords;
   readonly path: string;
@@ -92,35 +94,35 @@ interface Wish {
 }
 
 /** Returns `undefined` after printing the errors. */
-async function wishOf(options: PlanOptions, place: Surroundings): Promise<Wish | undefined> {
-  const address = controlAddress(options, place.env);
+async function readRequest(options: PlanOptions, context: RunContext): Promise<PlanRequest | undefined> {
+  const address = controlAddress(options, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return undefined;
   }
   const path = options.file === STANDARD_INPUT ? 'standard input' : options.file;
-  const file = await recordsIn(options.file, path, place);
+  const file = await recordsIn(options.file, path, context);
   if (file === undefined) return undefined;
   if (file.otherKeys.length > 0) {
-    place.err.write(
+    context.err.write(
       `millrace: ${file.otherKeys.join(', ')} of ${path}: read by millrace start, not sent to a running server.\n`,
     );
   }
   return { address, file, path, prune: options.prune === true };
 }
 
-async function recordsIn(file: string, path: string, place: Surroundings): Promise<FileRecords | undefined> {
-  const text = await readTextOf(file, place.in);
+async function recordsIn(file: string, path: string, context: RunContext): Promise<FileRecords | undefined> {
+  const text = await readTextOf(file, context.in);
   if (typeof text !== 'string') {
     const name = file === STANDARD_INPUT ? path : resolve(path);
-    place.err.write(`millrace: the configuration file ${name} ${text.reason}.\n`);
+    context.err.write(`millrace: the configuration file ${name} ${text.reason}.\n`);
     return undefined;
   }
   try {
-    return readRecords({ path, text }, place.env);
+    return readRecords({ path, text }, context.env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    place.err.write(`millrace: this file cannot be applied:\n${error.message}\n`);
+    context.err.write(`millrace: this file cannot be applied:\n${error.message}\n`);
     return undefined;
   }
 }
@@ -132,9 +134,9 @@ interface Answered {
 
 /** Returns `undefined` after printing the reason. */
 async function put(
-  { address, file, path, prune }: Wish,
+  { address, file, path, prune }: PlanRequest,
   { dryRun = false, confirm = false }: { readonly dryRun?: boolean; readonly confirm?: boolean },
-  place: Surroundings,
+  context: RunContext,
 ): Promise<Answered | undefined> {
   const reply = await askControl(address, 'config', {
     method: 'PUT',
@@ -152,11 +154,11 @@ async function put(
     },
   });
   if (reply.kind === 'failed') {
-    place.err.write(`millrace: ${refusal(reply, file, path)}\n`);
+    context.err.write(`millrace: ${refusal(reply, file, path)}\n`);
     return undefined;
   }
   if (isPlan(reply.value)) return { plan: reply.value, text: reply.text };
-  place.err.write(
+  context.err.write(
     `millrace: the server at ${address.url.origin} speaks of its configuration in another way: is it of this version?\n`,
   );
   return undefined;
@@ -189,13 +191,13 @@ function refusal(
   return `${message}.`;
 }
 
-function show({ plan, text }: Answered, { json }: PlanOptions, place: Surroundings): void {
-  place.out.write(json ? `${text}\n` : planReport(plan, paintFor(place.out, place.env)));
+function show({ plan, text }: Answered, { json }: PlanOptions, context: RunContext): void {
+  context.out.write(json ? `${text}\n` : planReport(plan, paintFor(context.out, context.env)));
 }
 
-function warn({ file }: Wish, { warnings = [] }: Plan, place: Surroundings): void {
+function warn({ file }: PlanRequest, { warnings = [] }: Plan, context: RunContext): void {
   for (const { path, message } of warnings)
-    place.err.write(`millrace: warning: ${file.lineAt(inFile(path), message)}\n`);
+    context.err.write(`millrace: warning: ${file.lineAt(inFile(path), message)}\n`);
 }
 
 /** Translates a path of the request body into a path of the file. */

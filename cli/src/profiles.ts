@@ -3,7 +3,7 @@ import { count, printable } from './column.ts';
 import type { ControlFlags } from './control-api.ts';
 import { type Paint, paintFor } from './paint.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface ProfileOptions extends ControlFlags {
   /** The argument of the verb. */
@@ -19,7 +19,7 @@ export interface MergesOptions extends ControlFlags {
 
 export interface RebuildOptions extends ControlFlags {
   readonly dryRun?: boolean;
-  /** Does not ask. */
+  /** True to go on without a question. */
   readonly yes?: boolean;
   readonly json?: boolean;
 }
@@ -67,17 +67,17 @@ interface ShownRebuild {
 }
 
 /** `millrace profile USER`: shows what the server knows of a user. spec/contract.md, "Verbs that ask". */
-export async function profile(options: ProfileOptions, place: Surroundings): Promise<ExitCode> {
+export async function profile(options: ProfileOptions, context: RunContext): Promise<ExitCode> {
   const { user, anonymousId = false } = options;
-  const reply = await answered(options, place, {
+  const reply = await answered(options, context, {
     method: 'GET',
     // By query, because a path cannot carry `..`.
     path: 'profiles',
     query: anonymousId ? { anonymousId: user } : { userId: user },
   });
   if (typeof reply === 'number') return reply;
-  if (options.json) place.out.write(`${reply.text}\n`);
-  else place.out.write(profileReport(reply.value as ShownProfile, paintFor(place.out, place.env)));
+  if (options.json) context.out.write(`${reply.text}\n`);
+  else context.out.write(profileReport(reply.value as ShownProfile, paintFor(context.out, context.env)));
   return 0;
 }
 
@@ -161,32 +161,33 @@ function pairs(values: Readonly<Record<string, unknown>>): string[] {
 }
 
 /** `millrace profiles rebuild`: applies the stored events again. Asks when something would be lost. */
-export async function rebuildProfiles(options: RebuildOptions, place: Surroundings): Promise<ExitCode> {
+export async function rebuildProfiles(options: RebuildOptions, context: RunContext): Promise<ExitCode> {
   const { dryRun = false, yes = false, json = false } = options;
-  const ask = (body: object) => answered(options, place, { method: 'POST', path: 'profiles/rebuild', body });
+  const ask = (body: object) =>
+    answered(options, context, { method: 'POST', path: 'profiles/rebuild', body });
   const preview = await ask({ dryRun: true });
   if (typeof preview === 'number') return preview;
   const report = preview.value as ShownRebuild;
   if (dryRun) {
-    place.out.write(json ? `${preview.text}\n` : `${rebuildReport(report)}\n`);
+    context.out.write(json ? `${preview.text}\n` : `${rebuildReport(report)}\n`);
     return 0;
   }
   if (!yes) {
-    place.err.write(`${rebuildReport(report)}\n`);
-    if (!canBeAsked(place) && report.poorer > 0) {
-      place.err.write('millrace: nothing was changed; --yes goes on all the same.\n');
+    context.err.write(`${rebuildReport(report)}\n`);
+    if (!canBeAsked(context) && report.poorer > 0) {
+      context.err.write('millrace: nothing was changed; --yes goes on all the same.\n');
       return 1;
     }
-    if (canBeAsked(place) && !(await isConfirmed('Rebuild all profiles?', place))) {
-      place.err.write('millrace: nothing was changed.\n');
+    if (canBeAsked(context) && !(await isConfirmed('Rebuild all profiles?', context))) {
+      context.err.write('millrace: nothing was changed.\n');
       return 1;
     }
   }
   const reply = await ask({ confirm: true });
   if (typeof reply === 'number') return reply;
-  if (json) place.out.write(`${reply.text}\n`);
+  if (json) context.out.write(`${reply.text}\n`);
   else
-    place.out.write(
+    context.out.write(
       `${count(report.events)} events are applied again; millrace status shows how far it is.\n`,
     );
   return 0;
@@ -204,17 +205,17 @@ interface ShownMerges {
 }
 
 /** `millrace profiles merges`: userIds that would not be joined today. Ends with 1 when there are some. */
-export async function doubtfulMerges(options: MergesOptions, place: Surroundings): Promise<ExitCode> {
+export async function doubtfulMerges(options: MergesOptions, context: RunContext): Promise<ExitCode> {
   const pages: ShownMerges[] = [];
   for (let next: string | null | undefined; next !== null; next = pages.at(-1)!.next) {
     const query = next === undefined ? {} : { cursor: next };
-    const reply = await answered(options, place, { method: 'GET', path: 'merges', query });
+    const reply = await answered(options, context, { method: 'GET', path: 'merges', query });
     if (typeof reply === 'number') return reply;
     pages.push(reply.value as ShownMerges);
   }
   const data = pages.flatMap((page) => page.data);
   const undecided = pages.reduce((sum, page) => sum + page.undecided, 0);
-  place.out.write(
+  context.out.write(
     options.json === true ? `${JSON.stringify({ data, undecided })}\n` : mergesReport(data, undecided),
   );
   return data.length === 0 ? 0 : 1;

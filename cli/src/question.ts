@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline';
-import type { Surroundings } from './surroundings.ts';
+import type { RunContext } from './run-context.ts';
 
 /** True when a person at a terminal can answer. */
-export function canBeAsked({ in: input, err }: Pick<Surroundings, 'in' | 'err'>): boolean {
+export function canBeAsked({ in: input, err }: Pick<RunContext, 'in' | 'err'>): boolean {
   return input.isTTY === true && err.isTTY === true;
 }
 

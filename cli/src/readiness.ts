@@ -33,7 +33,7 @@ async function saidIn(answer: Response): Promise<unknown> {
   }
 }
 
-/** Why a server turns calls away; empty when it takes them, and when nobody answered. */
+/** Reasons why a server turns calls away; empty when it takes them, and when nobody answered. */
 export function turnedAwayFor(ready: Readiness): readonly string[] {
   // A server that is shutting down is not reported as one that turns calls away.
   if ('error' in ready || ready.status === 200) return [];

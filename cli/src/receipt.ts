@@ -95,7 +95,7 @@ export interface ShownSubject {
   readonly unknown: boolean | null;
 }
 
-/** Whom a regulation takes, and what joined each of their ids. */
+/** The users of a regulation, and what joined each of their ids. */
 export function subjectLines(subjects: readonly ShownSubject[]): string[] {
   return subjects.flatMap(({ userId, anonymousId, joins, leftOut, outcome, unknown }) => {
     const name = userId === undefined ? `anonymous ${printable(anonymousId ?? '')}` : printable(userId);
@@ -123,7 +123,7 @@ export interface ShownForeseen {
   readonly destinations?: readonly string[];
 }
 
-/** Whom a regulation would take, and what it would erase and tell. */
+/** The users that a regulation would affect, and what it would erase and send. */
 export function foreseenLines({
   found = [],
   events,

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { readSecretKeys, reapplyRegulations, restoreBackup, StorageError } from '@millrace/server';
 import { count } from './column.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface RestoreOptions {
   /** The argument of the verb. */
@@ -21,9 +21,9 @@ export interface RestoreOptions {
  */
 export async function restore(
   { dir, data, acceptDamage = false, regulations, secretsKeyFile, json }: RestoreOptions,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<ExitCode> {
-  const folder = resolve(data ?? (place.env['MILLRACE_DATA'] || './data'));
+  const folder = resolve(data ?? (context.env['MILLRACE_DATA'] || './data'));
   try {
     const {
       bytes,
@@ -32,21 +32,23 @@ export async function restore(
     } = restoreBackup(resolve(dir), folder, {
       acceptDamage,
       awaitsRegulations: true,
-      secretKeys: readSecretKeys({ ...writtenKey(secretsKeyFile, place.env), previousKeys: [] }),
+      secretKeys: readSecretKeys({ ...writtenKey(secretsKeyFile, context.env), previousKeys: [] }),
     });
     const files = regulations === undefined ? [] : [resolve(regulations)];
     const reapplied = await reapplyRegulations(resolve(dir), folder, files);
     if (json)
-      place.out.write(`${JSON.stringify({ folder, bytes, reapplied, ...(damage && { damage }), notes })}\n`);
+      context.out.write(
+        `${JSON.stringify({ folder, bytes, reapplied, ...(damage && { damage }), notes })}\n`,
+      );
     else {
-      place.out.write(
+      context.out.write(
         `${count(Math.ceil(bytes / 1024 / 1024))} MB are in ${folder}, ${
           damage === undefined ? 'and everything in it can be read' : 'with what cannot be read'
         }.\n`,
       );
-      for (const note of notes) place.err.write(`millrace: ${note}.\n`);
-      if (reapplied.regulations > 0) place.out.write(reappliedText(reapplied));
-      place.err.write(
+      for (const note of notes) context.err.write(`millrace: ${note}.\n`);
+      if (reapplied.regulations > 0) context.out.write(reappliedText(reapplied));
+      context.err.write(
         'Start Millrace with it. What was delivered after the moment of the backup is delivered once more, with the same ' +
           'Webhook-Id; without an admin token of the configuration, the start makes a new one.\n',
       );
@@ -54,13 +56,13 @@ export async function restore(
     return 0;
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    place.err.write(`millrace: ${error.reason}.\n`);
+    context.err.write(`millrace: ${error.reason}.\n`);
     return 1;
   }
 }
 
 /** `secrets.key` as the command line or the environment gives it. */
-function writtenKey(file: string | undefined, env: Surroundings['env']) {
+function writtenKey(file: string | undefined, env: RunContext['env']) {
   const path = file ?? env['MILLRACE_SECRETS_KEY_FILE'];
   if (path) return { key: { file: path } };
   const key = env['MILLRACE_SECRETS_KEY'];

@@ -1,5 +1,5 @@
-/** The parts of its process that a verb may use. */
-export interface Surroundings {
+/** The parts of the process that a verb may use. */
+export interface RunContext {
   readonly env: NodeJS.ProcessEnv;
   /** Version of this program. */
   readonly version: string;

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 import { count, printable } from './column.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { RunContext } from './run-context.ts';
 
 /** The progress of a search, from one page of results. */
 export interface Searched {
@@ -17,14 +17,14 @@ const IN_A_LOG_MS = 5000;
 
 /** Shows the progress of a search on stderr: one changing line on a terminal, else a line every few seconds. */
 export class SearchProgress {
-  readonly #err: Surroundings['err'];
+  readonly #err: RunContext['err'];
   readonly #clock: Clock;
   readonly #isTerminal: boolean;
   #searched = 0;
   #saidAt: number;
   #isShown = false;
 
-  constructor({ err, env }: Surroundings, clock: Clock) {
+  constructor({ err, env }: RunContext, clock: Clock) {
     this.#err = err;
     this.#clock = clock;
     this.#isTerminal = err.isTTY === true && env['TERM'] !== 'dumb';

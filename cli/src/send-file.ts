@@ -15,8 +15,8 @@ import {
   writeProgress,
 } from './import-progress.ts';
 import { keptRejects, type Rejects, shownRejects } from './rejects.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { STANDARD_INPUT, StreamReader } from './standard-input.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 import { whyUnreachable } from './unreachable.ts';
 
 export interface SendFileOptions {
@@ -41,16 +41,16 @@ const PATIENCE_MS = 10_000;
  * `millrace send --file events.ndjson`: sends the calls of a file, one JSON object a line. Continues where an earlier run
  * ended. Ends with 1 when a line was refused or some calls are not settled. spec/contract.md, "Verbs that send".
  */
-export async function sendFile(options: SendFileOptions, place: Surroundings): Promise<ExitCode> {
-  if (options.file === STANDARD_INPUT) return await sendStream(options, place);
+export async function sendFile(options: SendFileOptions, context: RunContext): Promise<ExitCode> {
+  if (options.file === STANDARD_INPUT) return await sendStream(options, context);
   let file: FileHandle;
   try {
     file = await open(options.file);
   } catch (error) {
-    return wrong(place, `${options.file} cannot be read: ${messageOf(error)}`);
+    return wrong(context, `${options.file} cannot be read: ${messageOf(error)}`);
   }
   try {
-    return await importFrom(file, options, place);
+    return await importFrom(file, options, context);
   } finally {
     await file.close();
   }
@@ -59,15 +59,15 @@ export async function sendFile(options: SendFileOptions, place: Surroundings): P
 async function importFrom(
   file: FileHandle,
   options: SendFileOptions,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<ExitCode> {
   const { file: path, endpoint, writeKey } = options;
   const stat = await file.stat();
-  if (!stat.isFile()) return wrong(place, `${path} is no file: an import needs one it can go on with`);
+  if (!stat.isFile()) return wrong(context, `${path} is no file: an import needs one it can go on with`);
   const identity = { path, endpoint, writeKey };
   const progressPath = options.progress ?? `${path}.progress`;
   const from = await readProgress(progressPath, identity, file);
-  if (typeof from === 'string') return wrong(place, from);
+  if (typeof from === 'string') return wrong(context, from);
   const begun =
     from.line === 0 ? undefined : `${path} goes on at line ${count(from.line + 1)}, as ${progressPath} says.`;
   const keep = async (progress: Progress) => {
@@ -78,18 +78,18 @@ async function importFrom(
     }
   };
   const source = { file, from, keep, size: stat.size, name: basename(path), begun };
-  return await importAll(source, options, place);
+  return await importAll(source, options, context);
 }
 
 /** Sends calls from standard input. A stream cannot be resumed: no progress is saved, and each run makes new ids. */
-async function sendStream(options: SendFileOptions, place: Surroundings): Promise<ExitCode> {
+async function sendStream(options: SendFileOptions, context: RunContext): Promise<ExitCode> {
   if (options.progress !== undefined)
-    return wrong(place, 'standard input cannot be gone on with, so --progress needs a file');
-  const file = new StreamReader(place.in);
+    return wrong(context, 'standard input cannot be gone on with, so --progress needs a file');
+  const file = new StreamReader(context.in);
   const source = { file, from: NOTHING_DONE, keep: undefined, size: undefined, name: randomUUID() };
-  const code = await importAll({ ...source, begun: undefined }, options, place);
+  const code = await importAll({ ...source, begun: undefined }, options, context);
   // A person may still be typing.
-  place.in.destroy();
+  context.in.destroy();
   return code;
 }
 
@@ -106,12 +106,12 @@ interface Imported {
 async function importAll(
   { file, from, keep, size, name, begun }: Imported,
   options: SendFileOptions,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<ExitCode> {
   let client: Client;
   let rejects: Rejects;
   let say = (line: string) => {
-    place.err.write(`millrace: ${line}\n`);
+    context.err.write(`millrace: ${line}\n`);
   };
   try {
     client = clientFor(options);
@@ -120,14 +120,14 @@ async function importAll(
         ? shownRejects((line) => say(line))
         : keptRejects(options.rejects, from.rejects);
   } catch (error) {
-    return wrong(place, messageOf(error));
+    return wrong(context, messageOf(error));
   }
   if (begun !== undefined) say(begun);
   const tools = { client, clock: systemClock, file, name, keep, rejects };
   const running = new FileImport(tools, from);
-  const display = new ImportDisplay(place, systemClock, () => ({ ...running.progress, size }));
+  const display = new ImportDisplay(context, systemClock, () => ({ ...running.progress, size }));
   say = (line) => display.say(line);
-  void place.stopping.then(() => {
+  void context.stopping.then(() => {
     if (running.halt('stopped')) say('stopping: what is under way has ten seconds.');
   });
   const startedAt = performance.now();
@@ -135,7 +135,7 @@ async function importAll(
   const why = (running.isUnanswered ? await whyUnreachable(options.endpoint) : undefined) ?? halted;
   display.stop();
   rejects.close();
-  return report({ why, from, to: running.progress, took: performance.now() - startedAt }, options, place);
+  return report({ why, from, to: running.progress, took: performance.now() - startedAt }, options, context);
 }
 
 function clientFor({ endpoint, writeKey }: Pick<ImportIdentity, 'endpoint' | 'writeKey'>): Client {
@@ -171,28 +171,28 @@ interface Outcome {
   readonly took: number;
 }
 
-function report({ why, from, to, took }: Outcome, options: SendFileOptions, place: Surroundings): ExitCode {
+function report({ why, from, to, took }: Outcome, options: SendFileOptions, context: RunContext): ExitCode {
   const [calls, refused] = [to.accepted - from.accepted, to.refused - from.refused];
   const speed = count(Math.round((calls + refused) / (took / 1000)));
   const before =
     from.line === 0 ? '' : `; ${count(to.accepted)} and ${count(to.refused)} with those of earlier runs`;
-  place.out.write(
+  context.out.write(
     `${count(calls)} calls accepted, ${count(refused)} lines refused, in ${span(took)} (${speed}/s)${before}\n`,
   );
   if (to.refused > 0 && options.rejects !== undefined) {
-    place.err.write(`millrace: what was refused is in ${options.rejects}.\n`);
+    context.err.write(`millrace: what was refused is in ${options.rejects}.\n`);
   }
   if (why !== undefined) {
     const done = to.line === 0 ? 'nothing is settled' : `everything up to line ${count(to.line)} is settled`;
     const again =
       options.file === STANDARD_INPUT ? 'send what is behind it' : 'the same command goes on behind it';
-    place.err.write(`millrace: ${why.replace(/\.$/, '')}; ${done}, and ${again}.\n`);
+    context.err.write(`millrace: ${why.replace(/\.$/, '')}; ${done}, and ${again}.\n`);
   }
   return why === undefined && to.refused === 0 ? 0 : 1;
 }
 
-function wrong(place: Surroundings, message: string): ExitCode {
-  place.err.write(`millrace: ${message}.\n`);
+function wrong(context: RunContext, message: string): ExitCode {
+  context.err.write(`millrace: ${message}.\n`);
   return 2;
 }
 

@@ -1,7 +1,7 @@
 import { Client, type Failure } from '@millrace/client';
 import { visible } from '@millrace/server/visible-text';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { sendFile } from './send-file.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 import { whyUnreachable } from './unreachable.ts';
 
 export interface SendOptions {
@@ -38,22 +38,22 @@ const PATIENCE_MS = 10_000;
  * once the server has stored it. Ends with 1 when the call was refused or could not be sent.
  * spec/contract.md, "Verbs that send".
  */
-export async function send(options: SendOptions, place: Surroundings): Promise<ExitCode> {
+export async function send(options: SendOptions, context: RunContext): Promise<ExitCode> {
   const { writeKey, file, progress, rejects, ...message } = options;
-  const endpoint = options.endpoint ?? (place.env['MILLRACE_URL'] || DEFAULT_ENDPOINT);
+  const endpoint = options.endpoint ?? (context.env['MILLRACE_URL'] || DEFAULT_ENDPOINT);
   const mistake = mistakeIn(options);
   if (mistake !== undefined) {
-    place.err.write(`millrace: ${mistake}.\n`);
+    context.err.write(`millrace: ${mistake}.\n`);
     return 2;
   }
   const unreachable = await whyUnreachable(endpoint);
   if (unreachable !== undefined) {
-    place.err.write(`millrace: ${unreachable}.\n`);
+    context.err.write(`millrace: ${unreachable}.\n`);
     return 1;
   }
-  if (file !== undefined) return await sendFile({ file, writeKey, endpoint, progress, rejects }, place);
+  if (file !== undefined) return await sendFile({ file, writeKey, endpoint, progress, rejects }, context);
   const { endpoint: _, ...call } = message;
-  return await sendOne(call, { writeKey, endpoint }, place);
+  return await sendOne(call, { writeKey, endpoint }, context);
 }
 
 function mistakeIn({ type, file, progress, rejects, writeKey: _, endpoint: __, ...fields }: SendOptions) {
@@ -70,20 +70,20 @@ function mistakeIn({ type, file, progress, rejects, writeKey: _, endpoint: __, .
 async function sendOne(
   call: object,
   { writeKey, endpoint }: { readonly writeKey: string; readonly endpoint: string },
-  place: Surroundings,
+  context: RunContext,
 ): Promise<ExitCode> {
   let client: Client;
   let failure: Failure | undefined;
   try {
     client = new Client(writeKey, {
       ...{ endpoint, flushAt: 1, closeTimeout: PATIENCE_MS, logger: () => {} },
-      onSuccess: ({ messageId }) => place.out.write(`${messageId}\n`),
+      onSuccess: ({ messageId }) => context.out.write(`${messageId}\n`),
       onFailure: (one) => {
         failure = one;
       },
     });
   } catch (error) {
-    place.err.write(`millrace: ${error instanceof Error ? error.message : String(error)}.\n`);
+    context.err.write(`millrace: ${error instanceof Error ? error.message : String(error)}.\n`);
     return 2;
   }
   // The library checks which fields belong to which type.
@@ -92,11 +92,11 @@ async function sendOne(
   if (failure === undefined) return 0;
   // The library refused the call before it was sent: the input is wrong.
   if (!failure.accepted) {
-    place.err.write(`millrace: the call cannot be sent ${whyNot(failure)}.\n`);
+    context.err.write(`millrace: the call cannot be sent ${whyNot(failure)}.\n`);
     return 2;
   }
   const unreachable = failure.status === undefined ? await whyUnreachable(endpoint) : undefined;
-  place.err.write(
+  context.err.write(
     `millrace: ${unreachable ?? `${new URL(endpoint).origin} did not store the call ${whyNot(failure)}`}.\n`,
   );
   return 1;

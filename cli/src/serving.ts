@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { type App, type AppOptions, type Config, StartError, startApp } from '@millrace/server';
 import type { Notices } from './notices.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface Serving {
   readonly config: Config;
@@ -16,9 +16,9 @@ export interface Serving {
 const START_GRACE = 5000;
 
 /** Runs the server until a stop is requested or it cannot go on, then stops it in order. Says why, also why a start fails. */
-export async function serve(serving: Serving, place: Surroundings): Promise<ExitCode> {
+export async function serve(serving: Serving, context: RunContext): Promise<ExitCode> {
   const starting = started(serving);
-  if ((await Promise.race([starting, place.stopping.then(() => STOPPING)])) === STOPPING) {
+  if ((await Promise.race([starting, context.stopping.then(() => STOPPING)])) === STOPPING) {
     return await stopStarting(starting, serving.notices);
   }
   const app = await starting;
@@ -26,7 +26,7 @@ export async function serve(serving: Serving, place: Surroundings): Promise<Exit
   keepNewObjectsTogether();
   serving.onReady(app);
   const failure = await Promise.race([
-    place.stopping.then(() => undefined),
+    context.stopping.then(() => undefined),
     ...(app.failed ? [app.failed] : []),
   ]);
   if (failure !== undefined) serving.notices.error({ event: 'server.failed', msg: failure });

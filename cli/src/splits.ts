@@ -2,7 +2,7 @@ import { type AskedFor, answered } from './answered.ts';
 import { count, counted, printable } from './column.ts';
 import type { ControlFlags } from './control-api.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface SplitOptions extends ControlFlags {
   readonly user: string;
@@ -37,30 +37,30 @@ export interface ShownSplit {
 }
 
 /** `millrace profiles split USER OTHER`: keeps two ids apart. Shows what comes of it, and asks before it does it. */
-export async function splitProfile(options: SplitOptions, place: Surroundings): Promise<ExitCode> {
+export async function splitProfile(options: SplitOptions, context: RunContext): Promise<ExitCode> {
   const { dryRun = false, yes = false, json = false } = options;
-  const ask = (more: object) => answered(options, place, requestOf(options, more));
+  const ask = (more: object) => answered(options, context, requestOf(options, more));
   const foreseen = await ask({ dryRun: true });
   if (typeof foreseen === 'number') return foreseen;
   const report = splitReport(foreseen.value as ShownSplit);
   if (dryRun) {
-    place.out.write(json ? `${foreseen.text}\n` : report);
+    context.out.write(json ? `${foreseen.text}\n` : report);
     return 0;
   }
   if (!yes) {
-    place.err.write(report);
-    if (!canBeAsked(place)) {
-      place.err.write('millrace: nothing was changed; --yes goes on.\n');
+    context.err.write(report);
+    if (!canBeAsked(context)) {
+      context.err.write('millrace: nothing was changed; --yes goes on.\n');
       return 1;
     }
-    if (!(await isConfirmed('Keep these two apart from now on?', place))) {
-      place.err.write('millrace: nothing was changed.\n');
+    if (!(await isConfirmed('Keep these two apart from now on?', context))) {
+      context.err.write('millrace: nothing was changed.\n');
       return 1;
     }
   }
   const reply = await ask({ confirm: true });
   if (typeof reply === 'number') return reply;
-  place.out.write(json ? `${reply.text}\n` : splitReport(reply.value as ShownSplit));
+  context.out.write(json ? `${reply.text}\n` : splitReport(reply.value as ShownSplit));
   return 0;
 }
 

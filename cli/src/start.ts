@@ -4,8 +4,8 @@ import { isAdminExposed } from '@millrace/server/config';
 import { readConfiguration, type ServerFlags, type Wanted } from './configuration.ts';
 import { localUrl } from './greeting.ts';
 import { type Notices, noticesOf } from './notices.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { serve } from './serving.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface StartOptions extends ServerFlags {
   readonly config?: string;
@@ -13,12 +13,12 @@ export interface StartOptions extends ServerFlags {
 }
 
 /** `millrace start`: runs the server, configured by file, environment and flags; later ones take precedence. */
-export async function start(options: StartOptions, place: Surroundings): Promise<ExitCode> {
+export async function start(options: StartOptions, context: RunContext): Promise<ExitCode> {
   const { config: path, delivery: isSending, ...flags } = options;
-  const notices = noticesOf(place.err);
-  const file = fileOf(path, place.env);
+  const notices = noticesOf(context.err);
+  const file = fileOf(path, context.env);
   const wanted: Wanted = { flags, defaultHost: '0.0.0.0', ...(file ? { file } : {}) };
-  const settings = readConfiguration(wanted, place, notices);
+  const settings = readConfiguration(wanted, context, notices);
   if (!settings) return 2;
   const { config, lineAt } = settings;
   if (!file) {
@@ -32,15 +32,15 @@ export async function start(options: StartOptions, place: Surroundings): Promise
   return serve(
     {
       config,
-      app: { logger: createLogger(config.log, place.err), lineAt, isSending },
+      app: { logger: createLogger(config.log, context.err), lineAt, isSending },
       notices,
-      onReady: (app) => announce(notices, { app, config, isSending, version: place.version }),
+      onReady: (app) => announce(notices, { app, config, isSending, version: context.version }),
     },
-    place,
+    context,
   );
 }
 
-/** Says at every start where the server is found, and from which version and store. */
+/** Prints at every start the address of the server, its version and its store. */
 function announce(
   notices: Notices,
   { app, config, isSending, version }: { app: App; config: Config; isSending: boolean; version: string },

@@ -2,8 +2,8 @@ import type { Overview } from '@millrace/server';
 import { type ControlFlags, controlAddress, readControl } from './control-api.ts';
 import { paintFor } from './paint.ts';
 import { readinessOf, turnedAwayFor } from './readiness.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { statusReport, TURNED_AWAY } from './status-report.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface StatusOptions extends ControlFlags {
   readonly json?: boolean;
@@ -13,33 +13,33 @@ export interface StatusOptions extends ControlFlags {
  * `millrace status`: shows the state of a running server to an operator on call. Ends with 1 when calls are turned away or
  * the ledger does not balance: a script needs only the exit code. spec/contract.md, "Verbs that ask".
  */
-export async function status(options: StatusOptions, place: Surroundings): Promise<ExitCode> {
-  const address = controlAddress(options, place.env);
+export async function status(options: StatusOptions, context: RunContext): Promise<ExitCode> {
+  const address = controlAddress(options, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return 2;
   }
   const [reply, ready] = await Promise.all([readControl(address, 'status'), readinessOf(address.url)]);
   const { origin: url } = address.url;
   const reasons = turnedAwayFor(ready);
   if (reply.kind === 'failed') {
-    place.err.write(`millrace: ${reply.message}.\n`);
+    context.err.write(`millrace: ${reply.message}.\n`);
     // A full disk also makes the ledger unreadable; these reasons name the cause.
-    for (const reason of reasons) place.err.write(`millrace: ${url}: ${TURNED_AWAY}: ${reason}.\n`);
+    for (const reason of reasons) context.err.write(`millrace: ${url}: ${TURNED_AWAY}: ${reason}.\n`);
     return 1;
   }
   if (!isOverview(reply.value)) {
-    place.err.write(
+    context.err.write(
       `millrace: the server at ${address.url.origin} speaks of its status in another way: is it of this version?\n`,
     );
     return 1;
   }
   const overview = reply.value;
-  const paint = paintFor(place.out, place.env);
-  place.out.write(options.json ? `${reply.text}\n` : statusReport(overview, { url, paint, reasons }));
-  if (reasons.length > 0) place.err.write(`millrace: ${url} turns calls away.\n`);
+  const paint = paintFor(context.out, context.env);
+  context.out.write(options.json ? `${reply.text}\n` : statusReport(overview, { url, paint, reasons }));
+  if (reasons.length > 0) context.err.write(`millrace: ${url} turns calls away.\n`);
   if (overview.balanced) return reasons.length > 0 ? 1 : 0;
-  place.err.write(`millrace: the ledger of ${address.url.origin} does not balance.\n`);
+  context.err.write(`millrace: the ledger of ${address.url.origin} does not balance.\n`);
   return 1;
 }
 

@@ -1,7 +1,7 @@
 import { answered } from './answered.ts';
 import { count, minuteOf, printable } from './column.ts';
 import type { DestinationOptions } from './control-verbs.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 /** The answer of `POST destinations/{name}/pause` and its siblings. */
 interface Switched {
@@ -15,40 +15,40 @@ interface Switched {
 type Verb = 'pause' | 'resume' | 'disable' | 'enable';
 
 /** `millrace pause DESTINATION`: holds back all its deliveries, also new ones, until `resume`. */
-export function pause(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
-  return switched('pause', options, place);
+export function pause(options: DestinationOptions, context: RunContext): Promise<ExitCode> {
+  return switched('pause', options, context);
 }
 
 /** `millrace resume DESTINATION`: ends a pause. */
-export function resume(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
-  return switched('resume', options, place);
+export function resume(options: DestinationOptions, context: RunContext): Promise<ExitCode> {
+  return switched('resume', options, context);
 }
 
 /** `millrace disable DESTINATION`: new events skip it. */
-export function disable(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
-  return switched('disable', options, place);
+export function disable(options: DestinationOptions, context: RunContext): Promise<ExitCode> {
+  return switched('disable', options, context);
 }
 
 /** `millrace enable DESTINATION`: ends `disable`. */
-export function enable(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
-  return switched('enable', options, place);
+export function enable(options: DestinationOptions, context: RunContext): Promise<ExitCode> {
+  return switched('enable', options, context);
 }
 
 /** Ends with 1 when the destination still gets nothing after `resume` or `enable`. */
-async function switched(verb: Verb, options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
+async function switched(verb: Verb, options: DestinationOptions, context: RunContext): Promise<ExitCode> {
   const path = `destinations/${encodeURIComponent(options.destination)}/${verb}`;
-  const reply = await answered(options, place, { path, method: 'POST', body: {} });
+  const reply = await answered(options, context, { path, method: 'POST', body: {} });
   if (typeof reply === 'number') return reply;
   if (!isSwitched(reply.value)) {
-    place.err.write(
+    context.err.write(
       'millrace: the server speaks of its destinations in another way: is it of this version?\n',
     );
     return 1;
   }
   const held = stillHeld(verb, reply.value);
-  if (held !== undefined) place.err.write(`millrace: ${held}.\n`);
-  if (options.json) place.out.write(`${reply.text}\n`);
-  else if (held === undefined) place.out.write(`${sentencesOf(verb, reply.value)}\n`);
+  if (held !== undefined) context.err.write(`millrace: ${held}.\n`);
+  if (options.json) context.out.write(`${reply.text}\n`);
+  else if (held === undefined) context.out.write(`${sentencesOf(verb, reply.value)}\n`);
   return held === undefined ? 0 : 1;
 }
 

@@ -32,8 +32,8 @@ export function table(
   paint: Paint,
 ): string[] {
   const { columns: room } = paint;
-  const natural = headings.map(({ title, most = Number.POSITIVE_INFINITY }, place) =>
-    rows.reduce((widest, row) => Math.max(widest, Math.min(lengthOf(row[place]), most)), widthOf(title)),
+  const natural = headings.map(({ title, most = Number.POSITIVE_INFINITY }, index) =>
+    rows.reduce((widest, row) => Math.max(widest, Math.min(lengthOf(row[index]), most)), widthOf(title)),
   );
   const layout: Layout = { headings, ...columnsIn(headings, natural, room), room };
   const titles = headings.map(({ title }): Cell => ({ text: title }));
@@ -58,16 +58,16 @@ function columnsIn(
   room: number | undefined,
 ): Pick<Layout, 'widths'> {
   if (room === undefined) return { widths: natural };
-  const least = headings.map(({ least = Number.POSITIVE_INFINITY, title }, place) =>
-    Math.min(natural[place]!, Math.max(least, widthOf(title))),
+  const least = headings.map(({ least = Number.POSITIVE_INFINITY, title }, index) =>
+    Math.min(natural[index]!, Math.max(least, widthOf(title))),
   );
   let fitting = headings.length;
   while (fitting > 1 && total(least.slice(0, fitting)) > room) fitting--;
   const widths = natural.slice(0, fitting);
   for (let over = total(widths) - room; over > 0; over--) {
     const widest = widths.reduce(
-      (found, width, place) =>
-        width > least[place]! && (found < 0 || width > widths[found]!) ? place : found,
+      (found, width, index) =>
+        width > least[index]! && (found < 0 || width > widths[found]!) ? index : found,
       -1,
     );
     if (widest < 0) break;
@@ -82,10 +82,10 @@ function total(widths: readonly number[]): number {
 
 function lineOf(cells: readonly Cell[], { headings, widths, room }: Layout): string {
   return widths
-    .map((width, place) =>
-      padded(cells[place] ?? { text: '' }, room === undefined ? undefined : width, {
+    .map((width, index) =>
+      padded(cells[index] ?? { text: '' }, room === undefined ? undefined : width, {
         width,
-        align: headings[place]!.align,
+        align: headings[index]!.align,
       }),
     )
     .join(BETWEEN)
@@ -96,9 +96,9 @@ function lineOf(cells: readonly Cell[], { headings, widths, room }: Layout): str
 function linesBelow(row: readonly Cell[], { headings, widths, room }: Layout, paint: Paint): string[] {
   if (room === undefined) return [];
   const lines: { text: string; width: number }[] = [];
-  for (const [place, { title, most = Number.POSITIVE_INFINITY, least }] of headings.entries()) {
-    const cell = row[place];
-    if (place < widths.length || cell === undefined || cell.text === '') continue;
+  for (const [index, { title, most = Number.POSITIVE_INFINITY, least }] of headings.entries()) {
+    const cell = row[index];
+    if (index < widths.length || cell === undefined || cell.text === '') continue;
     const label = title === '' ? '' : `${title} `;
     const left = room - INDENT.length - widthOf(label);
     const width = Math.min(most, least === undefined ? Number.POSITIVE_INFINITY : left);

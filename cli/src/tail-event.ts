@@ -2,7 +2,7 @@ import type { StreamEvent } from './event-stream.ts';
 import type { Shown } from './happening-line.ts';
 
 /** An activity from the control API, in the shape that the lines of `millrace dev` use. */
-export interface Told {
+export interface TailActivity {
   /** Server time. */
   readonly at: number;
   readonly shown: Shown;
@@ -31,7 +31,7 @@ interface Data {
 type Settled = Extract<Shown, { kind: 'settled' }>;
 
 /** Parses an event of the stream. Returns undefined for an unknown kind. */
-export function toldIn({ name, data: text }: StreamEvent): Told | undefined {
+export function parseActivity({ name, data: text }: StreamEvent): TailActivity | undefined {
   const data = JSON.parse(text) as Data;
   const at = Date.parse(data.at);
   const { source, event, reason = '' } = data;

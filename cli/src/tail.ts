@@ -13,8 +13,8 @@ import {
 import { EventStream, type StreamEvent } from './event-stream.ts';
 import { happeningLine } from './happening-line.ts';
 import { type Paint, paintFor } from './paint.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
-import { toldIn } from './tail-event.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
+import { parseActivity } from './tail-event.ts';
 
 export interface TailOptions extends ControlFlags {
   readonly source?: string;
@@ -32,14 +32,14 @@ const LONGEST_PAUSE_MS = 10_000;
  * `millrace tail`: prints the activity of a running server line by line until Ctrl-C. It reconnects after a restart, but
  * never shows the activity in between (`trace` and `status` know it). spec/contract.md, "Verbs that ask".
  */
-export async function tail(options: TailOptions, place: Surroundings): Promise<ExitCode> {
-  const address = controlAddress(options, place.env);
+export async function tail(options: TailOptions, context: RunContext): Promise<ExitCode> {
+  const address = controlAddress(options, context.env);
   if (typeof address === 'string') {
-    place.err.write(`millrace: ${address}.\n`);
+    context.err.write(`millrace: ${address}.\n`);
     return 2;
   }
   const end = new AbortController();
-  void place.stopping.then(() => end.abort());
+  void context.stopping.then(() => end.abort());
   const { signal } = end;
   const { origin } = address.url;
   let failures = 0;
@@ -47,13 +47,13 @@ export async function tail(options: TailOptions, place: Surroundings): Promise<E
   while (!signal.aborted) {
     const reply = await openControlStream(address, 'tail', { query: queryOf(options), signal });
     if (reply.kind === 'open') {
-      place.err.write(`millrace: watching ${origin}${hasWatched ? ' again' : ', until Ctrl-C'}.\n`);
+      context.err.write(`millrace: watching ${origin}${hasWatched ? ' again' : ', until Ctrl-C'}.\n`);
       hasWatched = true;
       failures = 0;
-      await showAll(reply.chunks, options, { place, signal });
-      if (!signal.aborted) place.err.write(`millrace: ${origin} ended the connection; trying again.\n`);
+      await showAll(reply.chunks, options, { context, signal });
+      if (!signal.aborted) context.err.write(`millrace: ${origin} ended the connection; trying again.\n`);
     } else if (!signal.aborted && (!hasWatched || !reply.passing)) {
-      place.err.write(`millrace: ${reply.message}.\n`);
+      context.err.write(`millrace: ${reply.message}.\n`);
       return 1;
     }
     await pause(failures++, signal);
@@ -73,7 +73,7 @@ function queryOf(options: TailOptions): Record<string, string> {
 }
 
 interface Watched {
-  readonly place: Surroundings;
+  readonly context: RunContext;
   readonly signal: AbortSignal;
 }
 
@@ -81,25 +81,25 @@ interface Watched {
 async function showAll(
   chunks: AsyncIterable<Uint8Array>,
   options: TailOptions,
-  { place, signal }: Watched,
+  { context, signal }: Watched,
 ): Promise<void> {
   const events = new EventStream();
-  const shown = { ...options, paint: paintFor(place.out, place.env), err: place.err };
+  const shown = { ...options, paint: paintFor(context.out, context.env), err: context.err };
   const arriving = chunks[Symbol.asyncIterator]();
   for (;;) {
     // A failed connection counts as ended.
     const next = await arriving.next().catch(() => undefined);
     if (next === undefined || next.done) return;
     const text = events.take(next.value).reduce((before, event) => before + textOf(event, shown), '');
-    if (text === '' || place.out.write(text)) continue;
+    if (text === '' || context.out.write(text)) continue;
     // This wait tells the server that the reader is slow. The server then counts the activity that it leaves out.
-    await once(place.out, 'drain', { signal }).catch(() => undefined);
+    await once(context.out, 'drain', { signal }).catch(() => undefined);
   }
 }
 
 function textOf(
   event: StreamEvent,
-  { json = false, body = false, paint, err }: TailOptions & { paint: Paint; err: Surroundings['err'] },
+  { json = false, body = false, paint, err }: TailOptions & { paint: Paint; err: RunContext['err'] },
 ): string {
   if (json) return `${JSON.stringify({ kind: event.name, ...JSON.parse(event.data) })}\n`;
   if (event.name === 'lost') {
@@ -107,10 +107,10 @@ function textOf(
     err.write(`millrace: ${count(lost)} lines are missing here: they came faster than they were read.\n`);
     return '';
   }
-  const told = toldIn(event);
-  if (told === undefined) return '';
-  const line = `${happeningLine(told.shown, { now: told.at, paint })}\n`;
-  return body && told.event !== undefined ? line + indented(told.event) : line;
+  const activity = parseActivity(event);
+  if (activity === undefined) return '';
+  const line = `${happeningLine(activity.shown, { now: activity.at, paint })}\n`;
+  return body && activity.event !== undefined ? line + indented(activity.event) : line;
 }
 
 function indented(event: object): string {

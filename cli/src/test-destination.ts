@@ -2,7 +2,7 @@ import { answered } from './answered.ts';
 import { latency, printable } from './column.ts';
 import type { ControlFlags } from './control-api.ts';
 import { type Paint, paintFor } from './paint.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 
 export interface TestOptions extends ControlFlags {
   /** The argument of the verb: the name of a destination. */
@@ -31,24 +31,24 @@ interface Trial {
  * request to each endpoint and its answer. Ends with 1 when no endpoint accepted it.
  * spec/contract.md, "Verbs that change".
  */
-export async function testDestination(options: TestOptions, place: Surroundings): Promise<ExitCode> {
+export async function testDestination(options: TestOptions, context: RunContext): Promise<ExitCode> {
   const { destination, type } = options;
   const path = `destinations/${encodeURIComponent(destination)}/test`;
   const body = type === undefined ? {} : { type };
-  const reply = await answered(options, place, { path, method: 'POST', body });
+  const reply = await answered(options, context, { path, method: 'POST', body });
   if (typeof reply === 'number') return reply;
   const { data } = Object(reply.value) as { readonly data?: readonly Trial[] };
   if (!Array.isArray(data)) {
-    place.err.write('millrace: the server speaks of a test in another way: is it of this version?\n');
+    context.err.write('millrace: the server speaks of a test in another way: is it of this version?\n');
     return 1;
   }
   const trials: readonly Trial[] = data;
-  const paint = paintFor(place.out, place.env);
-  place.out.write(
+  const paint = paintFor(context.out, context.env);
+  context.out.write(
     options.json ? `${reply.text}\n` : `${trials.map((trial) => trialText(trial, paint)).join('\n\n')}\n`,
   );
   if (trials.some(({ outcome }) => outcome === 'accepted')) return 0;
-  place.err.write(`millrace: no endpoint of ${printable(destination)} accepted the request.\n`);
+  context.err.write(`millrace: no endpoint of ${printable(destination)} accepted the request.\n`);
   return 1;
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { bytesOf, STANDARD_INPUT } from './standard-input.ts';
 
-/** A file that has no text, in the words that go on behind its name: `does not exist`. */
+/** A file that could not be read, with the words that follow its name in a message: `does not exist`. */
 export class UnreadableFile {
   readonly reason: string;
 
@@ -31,7 +31,7 @@ export async function readTextOf(path: string, input: Readable): Promise<string 
   }
 }
 
-/** Bytes that are no UTF-8 would become U+FFFD, and names, ids and secrets other ones than somebody wrote. */
+/** Decodes UTF-8. Other bytes are refused: as U+FFFD they would change names, ids and secrets. */
 function textOf(bytes: Buffer): string | UnreadableFile {
   if (isUtf8(bytes)) return bytes.toString();
   let line = 1;

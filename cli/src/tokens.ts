@@ -1,7 +1,7 @@
 import { type AskedFor, answered } from './answered.ts';
 import type { ControlFlags } from './control-api.ts';
 import { paintFor } from './paint.ts';
-import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { ExitCode, RunContext } from './run-context.ts';
 import { table } from './table.ts';
 
 export interface TokenOptions extends ControlFlags {
@@ -25,7 +25,7 @@ export interface CreateTokenOptions extends NamedTokenOptions {
 }
 
 /** `millrace token create NAME --role ROLE`: prints the token alone on stdout, for scripts to capture. */
-export async function createToken(options: CreateTokenOptions, place: Surroundings): Promise<ExitCode> {
+export async function createToken(options: CreateTokenOptions, context: RunContext): Promise<ExitCode> {
   const { name, role, expires, source, destination, bodies } = options;
   const wish = {
     name,
@@ -35,11 +35,11 @@ export async function createToken(options: CreateTokenOptions, place: Surroundin
     ...(destination.length === 0 ? {} : { destinations: destination }),
     ...(bodies ? {} : { bodies }),
   };
-  return await ask(options, place, {
+  return await ask(options, context, {
     request: { path: 'tokens', method: 'POST', body: wish },
     said: (value) => {
       const until = expires === undefined ? '' : `, good until ${expires}`;
-      place.err.write(
+      context.err.write(
         `millrace: made the token ${name} with the role ${role}${until}. It is shown this once: keep it, and give it to ` +
           'millrace with --token or MILLRACE_ADMIN_TOKEN.\n',
       );
@@ -49,9 +49,9 @@ export async function createToken(options: CreateTokenOptions, place: Surroundin
 }
 
 /** `millrace token list`. */
-export async function listTokens(options: TokenOptions, place: Surroundings): Promise<ExitCode> {
-  const paint = paintFor(place.out, place.env);
-  return await ask(options, place, {
+export async function listTokens(options: TokenOptions, context: RunContext): Promise<ExitCode> {
+  const paint = paintFor(context.out, context.env);
+  return await ask(options, context, {
     request: { path: 'tokens', method: 'GET', query: { limit: '500' } },
     said: (value) => {
       const data = value.get('data');
@@ -74,9 +74,9 @@ export async function listTokens(options: TokenOptions, place: Surroundings): Pr
 }
 
 /** `millrace token revoke NAME`: the token stops working at once. */
-export async function revokeToken(options: NamedTokenOptions, place: Surroundings): Promise<ExitCode> {
+export async function revokeToken(options: NamedTokenOptions, context: RunContext): Promise<ExitCode> {
   const { name } = options;
-  return await ask(options, place, {
+  return await ask(options, context, {
     request: { path: `tokens/${encodeURIComponent(name)}`, method: 'DELETE' },
     said: () => `${name} is revoked.\n`,
   });
@@ -90,11 +90,11 @@ function reachOf({ sources, destinations, bodies }: Readonly<Record<string, unkn
 
 async function ask(
   options: TokenOptions,
-  place: Surroundings,
+  context: RunContext,
   { request, said }: { readonly request: AskedFor; readonly said: (value: Answer) => string },
 ): Promise<ExitCode> {
-  const reply = await answered(options, place, request);
+  const reply = await answered(options, context, request);
   if (typeof reply === 'number') return reply;
-  place.out.write(options.json ? `${reply.text}\n` : said(new Map(Object.entries(Object(reply.value)))));
+  context.out.write(options.json ? `${reply.text}\n` : said(new Map(Object.entries(Object(reply.value)))));
   return 0;
 }

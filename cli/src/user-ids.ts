@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { printable } from './column.ts';
+import type { RunContext } from './run-context.ts';
 import { bytesOf, STANDARD_INPUT } from './standard-input.ts';
-import type { Surroundings } from './surroundings.ts';
 
 export interface UserIdOptions {
   readonly ids: readonly string[];
@@ -10,16 +10,16 @@ export interface UserIdOptions {
   readonly file?: string;
   /** Each id is written as JSON text, in its quotes: the way for characters that a shell or an editor cannot hold. */
   readonly jsonIds?: boolean;
-  /** They are anonymous ids of visitors. */
+  /** True for anonymous ids of visitors. */
   readonly anonymous?: boolean;
 }
 
-/** The userIds that options name, each once, taken as they are. A text says why there are none to go on with. */
+/** The userIds that the options name, each once and unchanged; or a message why there are none. */
 export async function readUserIds(
   { ids, file, jsonIds = false }: UserIdOptions,
-  place: Pick<Surroundings, 'in'>,
+  context: Pick<RunContext, 'in'>,
 ): Promise<readonly string[] | string> {
-  const lines = file === undefined ? [] : await linesOf(file, place);
+  const lines = file === undefined ? [] : await linesOf(file, context);
   if (typeof lines === 'string') return lines;
   const written = [...ids, ...lines];
   if (written.length === 0) return 'name at least one userId, or a file of them with --file';
@@ -43,11 +43,11 @@ function idOfJson(text: string): string | undefined {
   }
 }
 
-/** A line without its line end is an id; empty lines are none. */
-async function linesOf(file: string, place: Pick<Surroundings, 'in'>): Promise<string[] | string> {
+/** Reads a list of ids, one a line. Empty lines are skipped. */
+async function linesOf(file: string, context: Pick<RunContext, 'in'>): Promise<string[] | string> {
   let bytes: Buffer;
   try {
-    bytes = await bytesOf(file === STANDARD_INPUT ? place.in : createReadStream(file));
+    bytes = await bytesOf(file === STANDARD_INPUT ? context.in : createReadStream(file));
   } catch (error) {
     return `cannot read ${file}: ${(error as Error).message}`;
   }
@@ -59,7 +59,10 @@ async function linesOf(file: string, place: Pick<Surroundings, 'in'>): Promise<s
     .filter((line) => line !== '');
 }
 
-/** An id in which more may stand than the id that is meant, in words for a question; undefined when there is none. */
+/**
+ * Words for a question about an id that looks as if it had extra characters around it; undefined when there
+ * is none.
+ */
 export function doubtAbout(unknown: readonly string[]): string | undefined {
   const padded = unknown.find((id) => id.trim() !== id);
   if (padded !== undefined) return `${shown(padded)} names nobody, and has blanks around it`;

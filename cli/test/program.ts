@@ -4,7 +4,7 @@ import { finished } from 'node:stream/promises';
 import { COMPILE_CACHE, MILLRACE } from '../../server/test/support/program.ts';
 import { within } from '../../server/test/support/until.ts';
 import { runCommandLine } from '../src/main.ts';
-import type { Surroundings } from '../src/surroundings.ts';
+import type { RunContext } from '../src/run-context.ts';
 
 export interface Ended {
   readonly code: number | null;
@@ -85,9 +85,9 @@ export function startVerb(args: readonly string[], env: NodeJS.ProcessEnv = {}, 
     const code = await runCommandLine(args, {
       env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
       version: '0.0.0',
-      in: Readable.from([input]) as Surroundings['in'],
-      out: out as unknown as Surroundings['out'],
-      err: err as unknown as Surroundings['err'],
+      in: Readable.from([input]) as RunContext['in'],
+      out: out as unknown as RunContext['out'],
+      err: err as unknown as RunContext['err'],
       stopping,
     });
     await Promise.all([out, err].map((one) => finished(one.end())));

@@ -1,8 +1,9 @@
 /**
- * What one `track` call costs its caller, and how many calls a second reach a receiver on this machine: our client beside
- * `@segment/analytics-node`, in turns within one run, so that both meet the same machine.
+ * Measures what one `track` call costs its caller, and how many calls a second reach a receiver on this
+ * machine: our client beside `@segment/analytics-node`, by turns within one run, so that both meet the same
+ * machine.
  *
- *   node clients/e2e/bench.ts
+ * node clients/e2e/bench.ts
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -10,9 +10,9 @@ export interface FolderFacts {
   readonly isWritable: boolean;
   /** True when the folder once held a store and holds none now. */
   readonly isStoreGone: boolean;
-  /** Where its installation was moved to, and when; absent while it is at home here. */
+  /** New home of the installation that was here, and when it moved; absent if it did not move. */
   readonly moved?: { readonly to: string; readonly at: string };
-  /** An installation is being moved into it. */
+  /** True while an installation is moved into it. */
   readonly isBeingFilled: boolean;
   /** The nearest existing folder above a missing one. */
   readonly parent?: string;

@@ -11,8 +11,8 @@ import { type Config, ConfigError, destinationUrls, loadConfig } from '@millrace
 import { type ControlFlags, controlAddress, readControl } from '../control-api.ts';
 import { paintFor } from '../paint.ts';
 import { readinessOf } from '../readiness.ts';
+import type { ExitCode, RunContext } from '../run-context.ts';
 import { fileOf } from '../start.ts';
-import type { ExitCode, Surroundings } from '../surroundings.ts';
 import { readTextFile, UnreadableFile } from '../text-file.ts';
 import { dataFolder, lookAtFolder } from './data-folder.ts';
 import { diskSpace, lookAtSpace } from './disk-space.ts';
@@ -34,17 +34,17 @@ export interface DoctorOptions extends ControlFlags {
  * `millrace doctor`: checks the machine, the server if it runs, and the route to each endpoint without sending a request.
  * Ends with 1 when a check fails. spec/contract.md, "Verbs that ask".
  */
-export async function doctor(options: DoctorOptions, place: Surroundings): Promise<ExitCode> {
-  const { config, finding } = configurationOf(options, place);
+export async function doctor(options: DoctorOptions, context: RunContext): Promise<ExitCode> {
+  const { config, finding } = configurationOf(options, context);
   const isStore = config.database === undefined;
   const folder = lookAtFolder(config.data, isStore);
   const folderFinding = dataFolder(folder);
   const canWrite = folder.kind === 'folder' && folder.isWritable;
   const user = folderUser(folder.path);
   const files = lookAtOpenFiles(user.isInUse ? user.pid : undefined, config.limits.connections);
-  const { facts, destinations } = await askServer({ options, config, folder: user }, place);
+  const { facts, destinations } = await askServer({ options, config, folder: user }, context);
   const endpoints = await endpointsOf([...config.destinations, ...destinations], config);
-  const knowsRules = fileOf(options.config, place.env) !== undefined;
+  const knowsRules = fileOf(options.config, context.env) !== undefined;
   const findings = [
     nodeVersion(process.version),
     finding,
@@ -55,19 +55,19 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
     secrets(await secretsAtRest(config, !user.isInUse)),
     ...server(facts),
     ...(facts.ready === undefined ? await databaseOf(config) : []),
-    ...(user.isInUse || !isStore ? [] : storedIn(folder.path, place)),
+    ...(user.isInUse || !isStore ? [] : storedIn(folder.path, context)),
     ...endpoints.map((one) => endpoint({ ...one, knowsRules }, Date.now())),
   ];
   const { failures, warnings } = sums(findings);
-  place.out.write(
+  context.out.write(
     options.json
       ? `${JSON.stringify({ failures, warnings, findings })}\n`
-      : doctorReport(findings, paintFor(place.out, place.env)),
+      : doctorReport(findings, paintFor(context.out, context.env)),
   );
   return failures > 0 ? 1 : 0;
 }
 
-/** While no server runs, which knows more of its database: whether a start could use it. */
+/** Checks whether a start could use the database, while no server runs that would know more. */
 async function databaseOf({ database }: Pick<Config, 'database'>): Promise<Finding[]> {
   if (database === undefined) return [];
   const problem = await databaseProblem(database);
@@ -78,7 +78,7 @@ async function databaseOf({ database }: Pick<Config, 'database'>): Promise<Findi
 }
 
 /** Reads all stored data if no server uses it. A large store takes a while, so a terminal shows the progress. */
-function storedIn(folder: string, { err }: Surroundings): Finding[] {
+function storedIn(folder: string, { err }: RunContext): Finding[] {
   let shown = -1;
   const progress = (looked: number, of: number) => {
     const percent = Math.floor((looked / Math.max(1, of)) * 100);
@@ -105,10 +105,10 @@ function storedIn(folder: string, { err }: Surroundings): Finding[] {
 /** The configuration of a start on this machine, or the defaults when it is unusable. */
 function configurationOf(
   { config: path, data }: DoctorOptions,
-  place: Surroundings,
+  context: RunContext,
 ): { config: Config; finding: Finding } {
   const check = 'configuration';
-  const file = fileOf(path, place.env);
+  const file = fileOf(path, context.env);
   const flags = data === undefined ? {} : { data };
   const defaults = { host: '0.0.0.0' };
   const bare = () => loadConfig({ env: {}, flags, defaults }).config;
@@ -120,7 +120,7 @@ function configurationOf(
   }
   try {
     const read = file === undefined || text === undefined ? {} : { file: { path: file.path, text } };
-    const { config, warnings } = loadConfig({ ...read, env: place.env, flags, defaults });
+    const { config, warnings } = loadConfig({ ...read, env: context.env, flags, defaults });
     const { sources, destinations } = config;
     const named = file === undefined ? 'no file: flags and environment alone' : file.path;
     const found = `${named}; sources ${sources.length}, destinations ${destinations.length}`;
@@ -142,12 +142,12 @@ type Shown = Pick<Config['destinations'][number], 'name' | 'type' | 'enabled' | 
 
 async function askServer(
   { options, config, folder }: Asked,
-  place: Surroundings,
+  context: RunContext,
 ): Promise<{ facts: ServerFacts; destinations: readonly Shown[] }> {
   const { token } = config.admin;
   const address = controlAddress(
-    { url: place.env['MILLRACE_URL'] || localUrl(config), ...options, data: config.data },
-    token === undefined ? place.env : { ...place.env, MILLRACE_ADMIN_TOKEN: token },
+    { url: context.env['MILLRACE_URL'] || localUrl(config), ...options, data: config.data },
+    token === undefined ? context.env : { ...context.env, MILLRACE_ADMIN_TOKEN: token },
   );
   const began = Date.now();
   if (typeof address === 'string')
@@ -177,9 +177,9 @@ function localUrl({ host: ofCalls, port, admin, tls }: Config): string {
 /** Checks each endpoint once, although file and server may both name it. All run at once: each waits for the network. */
 async function endpointsOf(destinations: readonly Shown[], { egress }: Config) {
   const all = destinations.flatMap((one) =>
-    destinationUrls(one).map((url, place) => ({
+    destinationUrls(one).map((url, index) => ({
       destination: one.name,
-      nth: place + 1,
+      nth: index + 1,
       url,
       isEnabled: one.enabled,
     })),

@@ -1,7 +1,7 @@
 import type { SecretsAtRest } from '@millrace/server';
 import type { Finding } from './finding.ts';
 
-/** Whether secrets in the store and its backups are encrypted. */
+/** Judges whether secrets in the store and its backups are encrypted. */
 export function secrets({ key, problem }: SecretsAtRest): Finding {
   const check = 'secrets at rest';
   if (problem !== undefined)

@@ -9,7 +9,7 @@ export interface ServerFacts {
   readonly error?: string;
   /** The answer of the control API, or a text with the reason why it has none. Absent when no server answers. */
   readonly overview?: Overview | string;
-  /** Whether a process has the data folder open. */
+  /** Tells whether a process has the data folder open, and which. */
   readonly folder: { readonly isInUse: boolean; readonly pid?: number };
   /** Local time in the middle of the request. */
   readonly askedAt: number;

@@ -66,7 +66,10 @@ export class MemoryBacklog implements Backlog {
   readonly #limits: Limits;
   #events: BacklogEvents | undefined;
   #waiting: Entry[] = [];
-  /** Those before it have been taken; cut off in pieces, because `shift` on a long array costs its length. */
+  /**
+   * Index of the next call. Calls before it have been taken; they are cut off in pieces, because `shift` on a
+   * long array costs its length.
+   */
   #head = 0;
   #calls = 0;
   #bytes = 0;

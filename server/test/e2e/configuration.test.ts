@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apply } from '../../../cli/src/plan.ts';
-import type { Surroundings } from '../../../cli/src/surroundings.ts';
+import type { RunContext } from '../../../cli/src/run-context.ts';
 import { runVerb } from '../../../cli/test/program.ts';
 import { type ExportedRecords, formatConfig, readRecords } from '../../src/config/load.ts';
 import { send, track } from '../support/calls.ts';
@@ -253,12 +253,18 @@ describe('a destination that something is owed to', () => {
     const keyboard = Object.assign(new PassThrough(), { isTTY: true });
     const screen = Object.assign(new PassThrough().setEncoding('utf8'), { isTTY: true });
     const out = new PassThrough().setEncoding('utf8');
-    const place = { env: { NO_COLOR: '1' }, in: keyboard, out, err: screen, stopping: new Promise(() => {}) };
+    const context = {
+      env: { NO_COLOR: '1' },
+      in: keyboard,
+      out,
+      err: screen,
+      stopping: new Promise(() => {}),
+    };
     keyboard.write(typed);
     const { config: file, data } = server.place;
     const code = await apply(
       { file, data, url: server.program.url, ...more },
-      place as never as Surroundings,
+      context as never as RunContext,
     );
     return { code, out: String(out.read() ?? ''), screen: String(screen.read()) };
   }

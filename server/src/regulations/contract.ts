@@ -1,24 +1,24 @@
 import type { Regulation, RegulationSubject, RegulationType, Suppression } from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
 
-/** What an operator asks for. */
+/** The request of an operator for a regulation. */
 export interface RegulationRequest {
   readonly type: RegulationType;
-  /** Each once. */
+  /** UserIds, each once. */
   readonly userIds: readonly string[];
-  /** Of visitors without a userId, each once. With `userIds` at least one. */
+  /** Anonymous ids of visitors without a userId, each once. Together with `userIds` at least one. */
   readonly anonymousIds: readonly string[];
-  /** Takes along userIds that client sources alone have joined. */
+  /** True to include userIds that client sources alone have joined. */
   readonly confirm?: boolean;
-  /** Of a request with an `Idempotency-Key`: it may be sent again. */
+  /** Texts that recognise a repeated request with an `Idempotency-Key`; absent without one. */
   readonly repeat?: RepeatableRequest;
   /** The name of the token. */
   readonly by: string;
 }
 
-/** Texts that are the same for the same request. */
+/** Texts that are equal for equal requests. */
 export interface RepeatableRequest {
-  /** Who asks for what with which key. */
+  /** The token, the operation and the key, as one text. */
   readonly key: string;
   readonly body: string;
 }
@@ -30,26 +30,26 @@ export interface RegulationRequests {
   /** The regulation that the same request has made within a day, also before a restart; `other_body` where its key came with another body. */
   repeated(request: RepeatableRequest): Promise<Regulation | 'other_body' | undefined>;
   get(id: string): Promise<Regulation | undefined>;
-  /** The newest first, below a number, at most `max`. */
+  /** Regulations, the newest first, below a number, at most `max`. */
   list(max: number, below?: number): Promise<readonly (Regulation & { readonly number: number })[]>;
-  /** Those of the ids that name nobody. */
+  /** The ids of a request that name nobody. */
   unknown(request: Omit<RegulationRequest, 'by'>): Promise<readonly string[]>;
-  /** What a regulation would find. */
+  /** The result that a regulation would have; changes nothing. */
   foresee(request: Omit<RegulationRequest, 'by'>): Promise<Foreseen>;
-  /** Whom a regulation is about, until it ends; then empty. */
+  /** The users and visitors of a regulation; empty once it has ended. */
   subjects(id: string): Promise<readonly RegulationSubject[]>;
   suppression(id: string, kind: 'user' | 'anonymous'): Promise<Suppression | undefined>;
-  /** Those whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
+  /** Suppressions whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
   suppressions(max: number, after?: string): Promise<readonly Suppression[]>;
 }
 
-/** What is known of the ids of a regulation before it is made. */
+/** Facts about the ids of a regulation before it is made. */
 export interface Foreseen {
   /** Ids that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. */
   readonly unknown: readonly string[];
   /** Anonymous ids that belong to users: nothing of them would be erased. */
   readonly belongToUsers: readonly string[];
-  /** Everybody with the ids that are joined to them, and with what joined each; empty where a suppression is to end. */
+  /** Each user and visitor with the joined ids and what joined each; empty when a suppression is to end. */
   readonly found: readonly RegulationSubject[];
   /** Stored events that it would erase. */
   readonly events: number;
@@ -59,13 +59,13 @@ export interface Foreseen {
   readonly destinations: readonly string[];
 }
 
-/** How regulations do, for metrics. */
+/** State of regulations, for metrics. */
 export interface RegulationHealth {
-  /** Those that are not done. */
+  /** Number of regulations that are not done. */
   readonly open: number;
-  /** When the oldest of them was made; absent when none is open. */
+  /** Time at which the oldest of them was made; absent when none is open. */
   readonly oldestOpenAt?: Time;
-  /** A step fails again and again. */
+  /** True when a step fails repeatedly. */
   readonly isFailing: boolean;
   /** Suppressed ids, joined ones included. */
   readonly suppressed: number;

@@ -56,19 +56,22 @@ export interface RegulationExecutorDependencies {
   readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
 }
 
-/** What the deliveries keep in memory, and are told of an erasure. */
+/** The memory of deliveries, as far as an erasure must clear it. */
 export interface MemoryOfDeliveries {
-  /** Events at these positions are gone: nothing of them is to be sent. */
+  /** Drops deliveries of erased events, so that nothing of them is sent. */
   drop(positions: readonly Position[]): void;
   /** Resolves when requests in flight have ended, or after `limit`. Rejects when `checkStop` throws. */
   requestsEnded(limit: Duration, checkStop: () => void): Promise<void>;
   /** Forgets answers of endpoints that mention a subject, also on disk. */
   redact(mentions: (text: string) => boolean): Promise<void>;
-  /** Deliveries of a destination or a lane are due on disk. */
+  /** Tells that deliveries of a destination or a lane are due on disk. */
   parked(lane: number, at: Monotonic): void;
 }
 
-/** A request ends after five seconds at the latest; its result is seen a little later. spec/specification.md, "Timeout". */
+/**
+ * Time after which the result of a request is certain: it ends after five seconds at the latest, and its
+ * result is seen a little later. spec/specification.md, "Timeout".
+ */
 export const REQUEST_LIMIT: Duration = 6 * SECOND;
 
 /** Notifications appended in one commit. */
@@ -77,7 +80,10 @@ const BATCH = 500;
 /** Histories read at once. Each is a few small reads, and commits wait meanwhile. */
 const HISTORIES_AT_ONCE = 100;
 
-/** How often the deliveries of notifications are looked at: often at first, seldom for an endpoint that is down for hours. */
+/**
+ * Pauses between looks at the deliveries of notifications: short at first, long for an endpoint that is down
+ * for hours.
+ */
 const FIRST_LOOK: Duration = 50;
 const LAST_LOOK: Duration = 10 * SECOND;
 
@@ -85,8 +91,8 @@ const LAST_LOOK: Duration = 10 * SECOND;
 const RETRY: Duration = SECOND;
 
 /**
- * After a step that took longer than this it rests three times as long while events arrive: steps of thousands of users keep the store to
- * themselves, and calls wait for it meanwhile.
+ * After a step longer than this it rests three times as long while events arrive: steps for thousands of
+ * users keep the store busy, and calls wait meanwhile.
  */
 const SHORT_STEP: Duration = 20;
 const REST_FOR_STEP = 3;
@@ -94,22 +100,22 @@ const LONGEST_REST: Duration = 5 * SECOND;
 
 class StoppedError extends Error {}
 
-/** What is kept in memory while the notifications of a regulation are under way. */
+/** State in memory while the notifications of a regulation are under way. */
 interface Awaited {
   readonly notifications: readonly DeleteNotification[];
   readonly redact: (text: string) => string;
   /** Undefined for a notification whose event is gone. */
   readonly positions: readonly (Position | undefined)[];
-  /** Histories that do not change any more, by place. */
+  /** Histories of notifications that have ended, by index. */
   readonly ended: (NotificationHistory | undefined)[];
   next: Duration;
   shown: string;
 }
 
 /**
- * Carries out regulations. Each step is repeatable and its end is stored, so a crash repeats one step at most. Regulations go through
- * the steps up to their notifications one after the other, because the notifications of a later one have higher numbers; the
- * deliveries of all are awaited together.
+ * Carries out regulations. Each step is repeatable and stored when it is done, so a crash repeats at most one
+ * step. Regulations go through the steps up to their notifications one after the other, because notifications
+ * of later ones have higher numbers; then the deliveries of all are awaited together.
  */
 export class RegulationExecutor {
   readonly #dependencies: RegulationExecutorDependencies;
@@ -122,7 +128,7 @@ export class RegulationExecutor {
   #running: Promise<void> = Promise.resolve();
   /** The regulations that were not done when the store was last read, the oldest first. */
   #open: readonly StoredRegulation[] = [];
-  /** Why the last step failed; logged once for all repetitions. */
+  /** Reason why the last step failed; logged once for all repetitions. */
   #failure: string | undefined;
 
   constructor(dependencies: RegulationExecutorDependencies) {
@@ -137,14 +143,14 @@ export class RegulationExecutor {
     this.#running = this.#run();
   }
 
-  /** As it was at the last look. */
+  /** State at the last look. */
   health(): Omit<RegulationHealth, 'suppressed'> {
     const oldestOpenAt = this.#open[0]?.createdAt;
     const isFailing = this.#failure !== undefined;
     return { open: this.#open.length, isFailing, ...(oldestOpenAt === undefined ? {} : { oldestOpenAt }) };
   }
 
-  /** A regulation was made, or the settings have changed. */
+  /** Call when a regulation was made or the settings have changed. */
   wake(): void {
     this.#isWoken = true;
     this.#sleep.interrupt();
@@ -174,7 +180,7 @@ export class RegulationExecutor {
       const open = await this.#dependencies.regulations.open();
       this.#open = open;
       for (const regulation of open) {
-        // A later one must not be notified before this one, and what waits for its deliveries may go on.
+        // Later regulations must not send notifications before this one. Those that only await deliveries may go on.
         if (failure !== undefined && !hasNotified(regulation)) continue;
         try {
           const next = await this.#advance(regulation);
@@ -286,7 +292,7 @@ export class RegulationExecutor {
     if (isSuppressing(type)) suppressJoined(found);
   }
 
-  /** Whether a source that has seen a user feeds an enabled destination. */
+  /** Tells whether a source feeds an enabled destination, so that its users must be announced. */
   readonly #isAffected = (source: number): boolean => {
     const { settings, plan } = this.#dependencies;
     return notifiedBy(source, { sources: settings().sources, plan }).length > 0;
@@ -486,8 +492,8 @@ export class RegulationExecutor {
   }
 
   /**
-   * The ids are gone, so nobody knows any more whom it is about. Notifications that are in the log already have ids: they are awaited,
-   * and erased in the end.
+   * Gives up a regulation whose ids are lost. Notifications that are in the log already have ids: they are
+   * awaited, and erased in the end.
    */
   async #giveUp({ id, step }: StoredRegulation): Promise<void> {
     const reason = 'its user ids are gone from the store, which was damaged: ask for it anew';
@@ -495,7 +501,10 @@ export class RegulationExecutor {
     await this.#dependencies.regulations.advance(id, { step: next, reason });
   }
 
-  /** Whether an earlier one that is about a user of this one has not ended: its notifications still hold the ids. */
+  /**
+   * Tells whether an earlier regulation about one of these users has not ended: its notifications still hold
+   * the ids.
+   */
   async #isBehindAnother(
     { number }: StoredRegulation,
     subjects: readonly RegulationSubject[],
@@ -537,11 +546,11 @@ function hasNotified({ step }: StoredRegulation): boolean {
   return step === 'await' || step === 'finish' || step === 'clean';
 }
 
-/** Until somebody wakes it. */
+/** Pause of an executor that waits to be woken. */
 const NEVER: Duration = 60 * 60 * SECOND;
 
-/** What waits for nothing any more. */
+/** Result of a step after which the regulation is done. */
 const DONE: Duration = Number.POSITIVE_INFINITY;
 
-/** A position that no event has. */
+/** A position beyond every event. */
 const NOWHERE: Position = Number.MAX_SAFE_INTEGER;

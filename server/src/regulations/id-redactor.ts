@@ -4,10 +4,10 @@
  */
 const SHORT_ID = 8;
 
-/** How often a text is decoded: JSON may stand in a text of JSON, or in a query string. */
+/** Most layers of encoding that are decoded: JSON may be a text in JSON, or in a query string. */
 const MAX_LAYERS = 3;
 
-/** What stands in the place of an id. */
+/** Replacement of an id. */
 const ELLIPSIS = '…';
 
 /**
@@ -98,7 +98,10 @@ function replaceIn(layer: Layer, parts: RegExp, replacement: (part: string) => s
 }
 
 const ASCII = /^[\0-\x7f]*$/;
-/** A letter with its marks: their order, and whether the letter holds them, is a matter of how a text is written. */
+/**
+ * Matches a letter with its accents. Texts differ in their order, and in whether a letter includes its
+ * accent.
+ */
 const LETTERS = /[^\0-\x7f\p{M}]\p{M}*|[\0-\x7f]?\p{M}+/gu;
 
 /** The form in which texts are compared. */

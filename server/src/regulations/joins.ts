@@ -3,7 +3,7 @@ import type { IdJoin, JoinedCount, RegulationSubject } from '../model/regulation
 import type { Time } from '../model/time.ts';
 import type { StoredEvent } from '../ports/event-log.ts';
 
-/** What joins an id in the log: the first event that names it together with the user. */
+/** Evidence in the log that joins an id: the first event that names it together with the user. */
 type Evidence = Required<Pick<IdJoin, 'kind' | 'value' | 'rule' | 'source' | 'position'>>;
 
 /** Finds out what joined each id of a user, from its profile and from stored events. */
@@ -11,7 +11,7 @@ export class JoinEvidence {
   readonly #known: ReadonlyMap<string, IdJoin>;
   readonly #first = new Map<string, Evidence>();
 
-  /** @param known what the profile says */
+  /** @param known joins that the profile knows */
   constructor(known: readonly IdJoin[] = []) {
     this.#known = new Map(known.map((one) => [nameOf(one), one]));
   }
@@ -36,7 +36,7 @@ export class JoinEvidence {
     return [...known, ...[...this.#first.values()].map(({ position }) => position)];
   }
 
-  /** What joined an id. `events`: those of `positions`, as far as they are stored. */
+  /** Tells what joined an id. `events`: those of `positions`, as far as they are stored. */
   join(kind: IdJoin['kind'], value: string, events: ReadonlyMap<Position, StoredEvent>): IdJoin {
     const name = nameOf({ kind, value });
     const known = this.#known.get(name);
@@ -49,7 +49,10 @@ export class JoinEvidence {
   }
 }
 
-/** Whether a merge of profiles is what joined an id. One by an external id may be another, so the earlier event counts. */
+/**
+ * Tells whether a merge of profiles joined an id. A merge by an external id may be another one, so the
+ * earlier event counts.
+ */
 function isMergeOf(known: IdJoin | undefined, { position }: Evidence): boolean {
   if (known?.position === undefined) return false;
   return known.rule !== 'external' || known.position <= position;

@@ -13,8 +13,9 @@ export interface KeptAnswersDependencies {
 }
 
 /**
- * Takes the ids of deleted users out of the answers of endpoints in the store, whosever event was answered: those kept with failed
- * requests, and those in the receipts of other regulations. The old texts are in no file after the next `Regulations.scrub`.
+ * Removes the ids of deleted users from answers of endpoints in the store, to whatever event they belong:
+ * answers kept with failed requests, and answers in receipts of other regulations. The old texts are in no
+ * file after the next `Regulations.scrub`.
  */
 export async function redactKeptAnswers(
   { redact }: Pick<IdRedactor, 'redact'>,

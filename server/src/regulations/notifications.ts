@@ -63,7 +63,7 @@ export async function findNotifications(
   return { notifications, positions };
 }
 
-/** Stands for any notification where only its destinations are asked for. */
+/** Sample of a notification, to find its destinations. */
 const SAMPLE: Event = {
   messageId: '',
   type: 'delete',
@@ -95,7 +95,7 @@ const NUMBERS = 2 ** 24;
 export interface DeleteNotificationBatch {
   readonly regulation: StoredRegulation;
   readonly notifications: readonly DeleteNotification[];
-  /** Place of the first of them among all of the regulation. */
+  /** Index of the first of them among all of the regulation. */
   readonly first: number;
   readonly sources: ReadonlyMap<number, Source>;
   readonly plan: (event: Event, source: Source) => Plan;

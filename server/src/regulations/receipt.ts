@@ -12,7 +12,7 @@ import type { Time } from '../model/time.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
 import type { Turns } from './turns.ts';
 
-/** What became of the deliveries of one notification so far. */
+/** Deliveries of one notification so far. */
 export interface NotificationHistory {
   /** Name of the source. */
   readonly source: string;
@@ -88,7 +88,7 @@ class StreamCounts {
   #confirmedAt: Time | undefined;
   #lastAttemptAt = Number.NEGATIVE_INFINITY;
   #lastAttempt: Attempt | undefined;
-  /** Why a delivery died without a request. */
+  /** Reason of a delivery that died without a request. */
   #reason: string | undefined;
 
   constructor(source: string, destination: string, endpoint: string) {
@@ -164,7 +164,10 @@ export function overallStatusOf(streams: readonly Pick<NotificationStatus, 'stat
   return streams.every(({ status }) => status === 'FINISHED') ? 'FINISHED' : 'PARTIAL_SUCCESS';
 }
 
-/** All texts by which somebody who reads them would know the subjects of a regulation: their ids, and the external ids of their profiles. */
+/**
+ * All texts that would reveal the subjects of a regulation: their ids, and the external ids of their
+ * profiles.
+ */
 export function textsOfSubjects(subjects: readonly RegulationSubject[]): string[] {
   const external = subjects.flatMap(({ externalIds = [] }) => externalIds);
   return [...new Set([...idsOfSubjects(subjects), ...external])];

@@ -28,10 +28,10 @@ export interface RegulationServiceDependencies
   readonly newId: () => string;
 }
 
-/** Ids of which a new regulation says at once whether they name somebody. */
+/** Most ids for which a new regulation says at once whether they name somebody. */
 const MOST_KNOWN_AT_ONCE = 100;
 
-/** How long a request that is sent again finds what the first has made. */
+/** Time during which a repeated request finds the regulation of the first. */
 const REPEATABLE_FOR: Duration = DAY;
 const PAGE = 500;
 
@@ -47,7 +47,7 @@ export class RegulationService implements RegulationRequests {
     this.#executor = new RegulationExecutor({ ...dependencies, suppressJoined: this.#suppressJoined });
   }
 
-  /** Goes on with what an earlier process has left. Load the filter before the first call is taken. */
+  /** Continues regulations of an earlier process. Load the filter before the first call is taken. */
   start(): void {
     this.#executor.start();
   }
@@ -61,12 +61,12 @@ export class RegulationService implements RegulationRequests {
     suppressed: this.#dependencies.filter.size,
   });
 
-  /** The settings have changed: what waits may go on. */
+  /** Call when the settings have changed: waiting regulations may go on. */
   settingsChanged(): void {
     this.#executor.wake();
   }
 
-  /** Another node has made a regulation or changed suppressions. Rejects with a `StorageError`. */
+  /** Reloads regulations and suppressions after a change by another node. Rejects with a `StorageError`. */
   reload(): Promise<void> {
     const { regulations, filter } = this.#dependencies;
     const loaded = this.#lastChange.then(() => filter.load(regulations));
@@ -96,7 +96,10 @@ export class RegulationService implements RegulationRequests {
     }
   }
 
-  /** Keyed: a body may hold one id, and nobody is to find out which by trying. */
+  /**
+   * Hashes of a repeatable request. They are keyed, because a body may hold a single id, which nobody should
+   * find by trying.
+   */
   #hashesOf({ key, body }: RepeatableRequest): RequestHashes {
     const words = new Uint32Array(4);
     this.#dependencies.regulations.hashId('user', `Idempotency-Key ${key}`, words, 0);
@@ -249,7 +252,7 @@ export class RegulationService implements RegulationRequests {
   };
 }
 
-/** A page may be empty although there are more. */
+/** Tells whether there are events. A page may be empty although there are more. */
 async function hasEvents(
   query: { readonly userId: string },
   log: RegulationServiceDependencies['log'],

@@ -6,11 +6,12 @@ import type { SuppressionCheck } from '../ports/ingest.ts';
 import type { IdHash, Regulations } from '../ports/regulations.ts';
 
 /**
- * Who is suppressed, by 64-bit keyed hashes in memory: a million ids take 17 MB, and a call costs some tenths of a microsecond. Two
- * ids share a hash once in ten million million years of calls, so a hash is not compared with the id, which may not be kept.
+ * Tells who is suppressed, by 64-bit keyed hashes in memory: a million ids take 17 MB, and a call costs some
+ * tenths of a microsecond. Two ids share a hash once in ten million million years of calls, so a hash is not
+ * compared with the id, which may not be stored.
  *
- * A call with a userId counts for that user, whatever its anonymousId: that is looked at only without a userId. The previousId of an
- * alias counts as either.
+ * A call with a userId counts for that user; its anonymousId is looked up only without a userId. The
+ * previousId of an alias counts as either.
  */
 export class SuppressionFilter implements SuppressionCheck {
   readonly #hashId: IdHash;
@@ -31,7 +32,7 @@ export class SuppressionFilter implements SuppressionCheck {
     return this.#table.size;
   }
 
-  /** Loads everything from the store, in the place of what was known. */
+  /** Replaces everything with the suppressions in the store. */
   async load({ visitSuppressed }: Pick<Regulations, 'visitSuppressed'>): Promise<void> {
     const table = new HashSet();
     await visitSuppressed((hashes) => {

@@ -10,13 +10,13 @@ import { AliasGraph, JoinEvidence } from './joins.ts';
 
 export interface SurveyDependencies {
   readonly log: Pick<EventLog, 'find' | 'read' | 'sharedIds'>;
-  /** Knows nothing while no profiles are kept: stored events are then all that is known. */
+  /** The profiles. Without profiles it finds nothing, and stored events are the only source. */
   readonly users: Pick<Users, 'joinedIds' | 'usersOf'>;
-  /** How ids are joined, as far as stored events are asked. */
+  /** Rules for joining ids, for the stored events. */
   readonly identities: SurveyedIdentities;
   /** Ids of the sources whose calls may join users. */
   readonly trusted: readonly number[];
-  /** Takes along userIds that client sources alone have joined, which are left out otherwise. */
+  /** True to include userIds that client sources alone have joined. */
   readonly confirm: boolean;
   /** Throws when the program is being stopped. */
   readonly checkStop: () => void;
@@ -34,7 +34,7 @@ export function trustedSources({ sources }: Pick<SettingsSnapshot, 'sources'>): 
   return sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
 }
 
-/** A user with what profiles and stored events tell of it. */
+/** A user with all facts from profiles and stored events. */
 interface Surveyed {
   readonly userId: string;
   readonly formerUserIds: Set<string>;
@@ -63,9 +63,10 @@ interface Survey {
 }
 
 /**
- * Finds out everything that belongs to users: the ids that are joined to them and to nobody else, and the sources that saw them.
- * Profiles know of events that are gone, and stored events of those that profiles do not have yet, so both are asked. The events of all
- * users are looked for together: thousands of users cost a few passes over the log and not one each.
+ * Finds everything that belongs to users: the ids that are joined to them and to nobody else, and the sources
+ * that saw them. Profiles know events that are gone, and stored events may not be in profiles yet, so it asks
+ * both. It searches for the events of all users together: thousands of users cost a few passes over the log
+ * instead of one each.
  */
 export async function surveyUsers(
   userIds: readonly string[],
@@ -158,8 +159,8 @@ async function followUsers(subjects: readonly Surveyed[], dependencies: SurveyDe
 }
 
 /**
- * The aliases that have merged profiles: they outlast their events. Of a merge that nothing stored explains, no later call can say what it was,
- * so it counts as one of a server source.
+ * Finds the aliases that have merged profiles: they outlast their events. A merge that no stored event
+ * explains counts as one of a server source, because no later call can say what it was.
  */
 async function followMerges(subjects: readonly Surveyed[], dependencies: SurveyDependencies): Promise<void> {
   const isWhole = ({ source, userId }: AliasMerge) => source !== undefined && userId !== undefined;
@@ -179,8 +180,8 @@ async function followMerges(subjects: readonly Surveyed[], dependencies: SurveyD
 }
 
 /**
- * Leaves out the userIds of a profile that client sources alone have joined to those that were asked for, as earlier versions let them do.
- * Returns the subjects without them: their events are to be looked at again.
+ * Leaves out userIds of a profile that client sources alone have joined, as earlier versions allowed. Returns
+ * the affected subjects, whose events must be read again.
  */
 function leaveOut(subjects: readonly Surveyed[], trusted: readonly number[]): Surveyed[] {
   const asked = new Set(subjects.map(({ userId }) => userId));
@@ -232,7 +233,7 @@ async function followAnonymous(
   });
 }
 
-/** The use of a previousId in stored events: by whom it was sent as a userId, and as an anonymousId. */
+/** Uses of a previousId in stored events: the sources that sent it as a userId, and as an anonymousId. */
 class NamedId {
   /** Position of the first event that had it as its userId. */
   firstAsUser = Number.POSITIVE_INFINITY;
@@ -241,9 +242,10 @@ class NamedId {
 }
 
 /**
- * A previousId is a former userId where an event had it as its userId before an alias that may join users, and then belongs to the user with all
- * its events. One that was never a userId is an anonymous id, where the alias may join users or its source has used it. Any other belongs to
- * somebody else. spec/specification.md, "Identities".
+ * Decides what each previousId is. It is a former userId, with all its events, if an event had it as its
+ * userId before an alias that may join users. It is an anonymous id if it was never a userId, and the alias
+ * may join users or its source has used the id. Otherwise it belongs to somebody else. spec/specification.md,
+ * "Identities".
  */
 async function followPrevious(
   subjects: readonly Surveyed[],
@@ -293,9 +295,9 @@ function groupedBy(
 }
 
 /**
- * Those ids that some other user has used too, or to whom they are joined, as an external id may do. A profile does not know that: it
- * keeps the anonymous id that it had first, whoever uses it afterwards. A previous id may have a profile of its own, which was too
- * large to be merged.
+ * Finds ids that another user has used too, or to whom an external id has joined them. A profile does not
+ * know that: it keeps the anonymous id that it had first. A previous id may have a profile of its own that
+ * was too large to merge.
  */
 async function sharedAmong(
   subjects: readonly Surveyed[],

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Duration } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 
-/** Milliseconds of the main thread in one turn: calls and deliveries wait meanwhile. */
+/** Milliseconds of one turn on the main thread: calls and deliveries wait meanwhile. */
 const SLICE: Duration = 5;
 
 /** Divides long work of the main thread into turns: `if (turns.isOver()) await turns.next()`. */

@@ -8,8 +8,9 @@ export interface VisitorDependencies extends Pick<SurveyDependencies, 'log' | 't
 }
 
 /**
- * Finds out everything that belongs to visitors without a userId: the anonymous ids that were joined to theirs, and the sources that saw
- * them. One whose id a user has, by its profile or in any stored event, belongs to that user, and nothing is found of it.
+ * Finds everything that belongs to visitors without a userId: the anonymous ids that were joined to theirs,
+ * and the sources that saw them. If a user has the id, by its profile or in a stored event, the id belongs to
+ * that user and nothing is found for the visitor.
  */
 export async function surveyVisitors(
   anonymousIds: readonly string[],

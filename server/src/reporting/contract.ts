@@ -72,7 +72,7 @@ export interface Overview extends LedgerReport {
   /** When the server read this, by its own clock. */
   readonly at: string;
   readonly startedAt: string;
-  /** Of the program that answers, and of the Node.js that runs it. */
+  /** Version of the answering program, and of its Node.js. */
   readonly version: string;
   readonly nodeVersion: string;
   /** The id of the store: the same for all nodes that share it, and for its copies. */
@@ -98,19 +98,19 @@ export interface Overview extends LedgerReport {
   readonly regulations: RegulationsOverview;
   /** The nodes that share the database, by name; absent with the embedded engine. */
   readonly nodes?: readonly NodeOverview[];
-  /** Those that died in the last hour and are not back, by name; absent with the embedded engine. */
+  /** Nodes that died in the last hour and are not back, by name; absent with the embedded engine. */
   readonly goneNodes?: readonly GoneNodeOverview[];
   /** The database that they share. */
   readonly database?: DatabaseOverview;
 }
 
-/** How far the profiles of users are. */
+/** Progress of the profiles of users. */
 export interface ProfilesOverview {
   readonly state: 'live' | 'catching_up' | 'failed';
-  /** Why they stand still, with what to do. */
+  /** Reason why they stand still, with what to do. */
   readonly reason?: string;
   readonly profiles: number;
-  /** Of their file. */
+  /** Size of their file. */
   readonly bytes: number;
   /** Stored events that they have not seen, and for how many milliseconds the oldest has waited. */
   readonly behind: number;
@@ -123,11 +123,11 @@ export interface ProfilesOverview {
 
 /** Deletions and suppressions of users. */
 export interface RegulationsOverview {
-  /** Those that are not done. */
+  /** Number of regulations that are not done. */
   readonly open: number;
-  /** When the oldest of them was made. */
+  /** Time at which the oldest of them was made. */
   readonly oldestAt?: string;
-  /** A step of one fails and is repeated. */
+  /** True when a step fails and is repeated. */
   readonly isFailing: boolean;
   /** Ids whose calls are not taken, joined ones included. */
   readonly suppressed: number;
@@ -139,13 +139,13 @@ export interface NodeOverview {
   /** Present for the node that answers. */
   readonly isSelf?: true;
   readonly roles: readonly string[];
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string;
   /** Start of the process. */
   readonly since: string;
   /** How long its lease is still valid, in milliseconds; negative when it is over and nobody has adopted its deliveries yet. */
   readonly leaseLeftMs: number;
-  /** What it alone does now: maintenance, replays, users, alerts. */
+  /** Jobs that only this node does now: maintenance, replays, users, alerts. */
   readonly jobs: readonly string[];
 }
 
@@ -211,7 +211,7 @@ export interface LaneOverview {
   readonly nextProbeAt?: string;
   /** When the first failure happened since an endpoint last showed life. */
   readonly failingSince?: string;
-  /** Since when deliveries die for good, all or some. */
+  /** Time since when deliveries die for good, all or some. */
   readonly refusingSince?: string;
   readonly lastError?: DestinationErrorView;
   /** In the order of the settings. */
@@ -254,10 +254,13 @@ export interface DestinationStatus {
   readonly nextAttemptAt?: string;
   /** When the first failure happened since an endpoint last showed life. */
   readonly failingSince?: string;
-  /** Since when deliveries die for good, all or some. */
+  /** Time since when deliveries die for good, all or some. */
   readonly refusingSince?: string;
   readonly lastError?: DestinationErrorView;
-  /** With `publicSignature`: what receivers verify with, and the path at which the receiving API gives it to everybody. */
+  /**
+   * The public key for receivers with `publicSignature`, and the path at which the receiving API returns it
+   * to everybody.
+   */
   readonly publicKey?: PublicKey & { readonly path: string };
   /** In the order of the settings. */
   readonly endpoints: readonly EndpointStatus[];
@@ -372,7 +375,7 @@ export interface DeliveryTrace {
   readonly id: string;
   readonly destination: string;
   readonly state: DeliveryHistory['state'];
-  /** Why it is dead. */
+  /** Reason why the delivery is dead. */
   readonly reason?: string;
   /** Absent while the delivery is in memory: in flight or about to be. */
   readonly nextAttemptAt?: string;
@@ -412,7 +415,7 @@ export interface DeliveryQuery extends EventQuery {
   /** Id of the destination. */
   readonly destination?: number;
   readonly state?: DeliveryHistory['state'];
-  /** Why it is dead, or the outcome of its last request while it is retried. */
+  /** Reason of a dead delivery, or outcome of the last request of a retried one. */
   readonly reason?: string;
 }
 
@@ -447,7 +450,7 @@ export interface DeliverySummary extends Partial<EventIdentity> {
   /** Only with `success: each`. */
   readonly endpoint?: string;
   readonly state: DeliveryHistory['state'];
-  /** Why it is dead. */
+  /** Reason why the delivery is dead. */
   readonly reason?: string;
   /** When it was given up. Only where dead ones are asked for. */
   readonly diedAt?: string;
@@ -473,7 +476,10 @@ export interface TailFilter {
 export interface TailOptions extends TailFilter {
   /** True: events whole. False: only the fields that identify them. */
   readonly body: boolean;
-  /** So many calls a second, with their deliveries, and as many failures; the rest is counted. Absent: everything. */
+  /**
+   * Most calls a second, shown with their deliveries, and as many failures; the rest is counted. Absent:
+   * everything.
+   */
   readonly max?: number | undefined;
   /** Asked with every heartbeat, so that the stream ends soon after its token is revoked. */
   readonly mayWatch: () => boolean;
@@ -513,7 +519,7 @@ export interface TailDelivery {
   readonly destination: string;
   readonly event: EventIdentity;
   readonly state: 'delivered' | 'retrying' | 'dead';
-  /** Why it is dead. */
+  /** Reason why the delivery is dead. */
   readonly reason?: string;
   readonly nextAttemptAt?: string;
   /** Without the answers of the endpoints; a trace has them. */

@@ -57,7 +57,7 @@ export class IngestTotals implements IngestCounters {
     return Object.fromEntries(this.#changes);
   }
 
-  /** Drops samples in which something stands that was erased. */
+  /** Drops samples that contain erased text. */
   forget(mentions: (text: string) => boolean): void {
     for (const [source, { counts, unreadableTime = '' }] of this.#changes)
       if (mentions(unreadableTime)) this.#changes.set(source, { counts });
@@ -191,7 +191,9 @@ const SAMPLES_PER_REASON = 5;
 /** The same limit as for the answers of endpoints. spec/specification.md, "Timeout". */
 const MAX_CALL_LENGTH = 4096;
 
-/** Characters of all samples together. Beyond it the samples of the source and reason longest without a new one go. */
+/**
+ * Most characters of all samples. Beyond it, the group that has gone longest without a new sample is dropped.
+ */
 const MAX_CHARACTERS = 2 * 1024 * 1024;
 
 /** The least time between two samples of a full group, because formatting a call costs time. */
@@ -249,7 +251,7 @@ export class DiscardSamples implements DiscardSampler {
       }));
   }
 
-  /** Drops samples in which something stands that was erased. */
+  /** Drops samples that contain erased text. */
   forget(mentions: (text: string) => boolean): void {
     for (const [key, group] of this.#groups) {
       const samples = group.samples.filter(({ call }) => !mentions(call));

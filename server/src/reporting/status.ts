@@ -50,9 +50,9 @@ export interface ReportServiceDependencies {
   readonly disk: ReadDiskUse;
   /** `limits.disk`, if there is one. */
   readonly diskLimit?: number | undefined;
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string;
-  /** Of the store. */
+  /** Id of the store. */
   readonly storeId: string;
 }
 
@@ -117,7 +117,7 @@ export class ReportService {
     return { data: this.discardSamples.read() };
   }
 
-  /** Drops what is in memory and mentions who was erased. */
+  /** Drops everything in memory that mentions an erased user. */
   forget(mentions: (text: string) => boolean): void {
     this.discardSamples.forget(mentions);
     this.ingestCounters.forget(mentions);
@@ -295,7 +295,10 @@ function damageView({
   };
 }
 
-/** Where several nodes deliver, this one may never have asked a destination that has taken events from others. */
+/**
+ * Corrects the state where several nodes deliver: this node may never have sent to a destination that has
+ * accepted events from others.
+ */
 function asOfAllNodes(state: DestinationState | undefined, delivered: number): DestinationState | undefined {
   return state?.state === 'never_asked' && delivered > 0 ? { ...state, state: 'healthy' } : state;
 }

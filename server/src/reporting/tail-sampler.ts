@@ -3,10 +3,10 @@ import type { JsonLine } from '../model/serialized-event.ts';
 /** Keys are spread evenly from 0 to 1. */
 type SampleKey = number;
 
-/** Deliveries that are shown for each event that is, at most: a destination more or less does not change the sample. */
+/** Most deliveries per shown event: the number of destinations does not change the sample. */
 const DELIVERIES_PER_EVENT = 10;
 
-/** What an activity counts as. Failures have a share of their own, so that many successes cannot hide them. */
+/** Kind of an activity. Failures have a share of their own, so that many successes cannot hide them. */
 export type SampledKind = 'call' | 'delivery' | 'failure';
 
 /**
@@ -26,7 +26,10 @@ export class TailSampler {
     this.#max = max;
   }
 
-  /** Whether it might be shown. Changes nothing, so that an activity need not be made for the answer no. */
+  /**
+   * Tells whether an activity might be shown. Changes nothing, so that callers can skip building an activity
+   * that will not be shown.
+   */
   mayShow(key: SampleKey, kind: SampledKind): boolean {
     const most = kind === 'delivery' ? this.#max * DELIVERIES_PER_EVENT : this.#max;
     return this.#shown[kind] < most && (kind === 'failure' || key < this.#share);

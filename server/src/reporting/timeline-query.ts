@@ -5,7 +5,7 @@ import type { TimelineGroup, TimelineQuery, TimelineReport, TimelineSeries } fro
 import { LEVEL_LENGTHS, SAMPLE_INTERVAL, type TimelineRecorder } from './timeline.ts';
 import { addPairs, DestinationSums, EndpointSums, entryOf, SourceSums } from './timeline-bucket.ts';
 
-/** Beyond this range rows of ten minutes are read where the step allows it. */
+/** Above this length of a range, rows of ten minutes are read where the step allows it. */
 const LONG_RANGE: Duration = 2 * HOUR;
 
 /** The timeline of a range, whose ends are moved outwards to whole steps. */
@@ -134,7 +134,7 @@ const OF_SOURCES: readonly TimelineSeries[] = [
 /** A commit stores the calls of all sources. */
 const OF_COMMITS: readonly TimelineSeries[] = ['commitP50', 'commitP99'];
 const OF_REQUESTS: readonly TimelineSeries[] = ['requests', 'failed'];
-/** These are no counts: `now` shows them as they are. */
+/** Series that are no counts: `now` shows them as they are. */
 const GAUGES: readonly TimelineSeries[] = [
   ...OF_COMMITS,
   ...(['pending', 'acceptanceP50', 'acceptanceP99', 'deliveryP50', 'deliveryP99'] as const),

@@ -92,7 +92,7 @@ export class TimelineRecorder {
     return this.#samples;
   }
 
-  /** What was counted since the last sample, in the interval that it is part of; undefined while that cannot be said. */
+  /** Counts since the last sample, within its interval; undefined while they are not known. */
   async unsampled(): Promise<TimelineRow | undefined> {
     const { ledger, logger } = this.#dependencies;
     try {

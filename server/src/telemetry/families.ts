@@ -363,7 +363,7 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
   ];
 }
 
-/** What became of ids, traits and events. */
+/** Counts of ids, traits and events, by outcome. */
 function profileCounts(counts: ProcessorCounts = NO_COUNTS): MetricFamily[] {
   return [
     {

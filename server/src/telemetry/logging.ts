@@ -34,7 +34,7 @@ export function createLogger(
   return { debug: lineAt('debug'), info: lineAt('info'), warn: lineAt('warn'), error: lineAt('error') };
 }
 
-/** What programs that collect logs show of a line: the event in words, and its reason. */
+/** The message of a line for log collectors: the event in words, and its reason. */
 function messageOf({ error, reason, message }: LogFields, event: string): string {
   const why = [error instanceof Error ? error.message : undefined, reason, message].find(
     (one) => typeof one === 'string' && one !== '',

@@ -325,7 +325,7 @@ function requestMetrics(registry: MetricsRegistry, { discarded }: UnattributedCa
   ];
 }
 
-/** What no ledger counts, by source. */
+/** Metrics by source that are in no ledger. */
 function sourceMetrics({
   changedValues,
   rateLimitedRequests,

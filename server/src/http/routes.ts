@@ -19,7 +19,7 @@ export interface CallAction {
   readonly limit: number;
   /** The error code of a larger one. */
   readonly tooLarge: 'message_too_large' | 'batch_too_large';
-  /** Whoever sends it passes on the calls of others: its address is none of theirs. */
+  /** True for calls that somebody passes on for others: the sender's address is not that of the client. */
   readonly isImport?: true;
 }
 

@@ -11,7 +11,7 @@ import type { MetricsRecorder } from '../ports/telemetry.ts';
 let running: TestServer | undefined;
 afterEach(() => running?.listener.stop());
 
-/** What is counted when these bytes are sent, each on a connection of its own, and answered. */
+/** Counters after these bytes were sent, each on a connection of its own, and answered. */
 async function counted(
   sent: readonly (string | Buffer)[],
   options: TestServerOptions = {},

@@ -4,9 +4,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 const HEADER = 'max-age=31536000';
 
 /**
- * Which answers tell a browser to come back by https alone (HSTS, RFC 6797). A browser keeps to it for every port of the name, so it is
- * said only for names that `publicUrl` gives an https address, and not for whatever name a certificate may have. It is said only where
- * this server speaks https itself: behind a proxy it is the proxy's to say. docs/reference/ports.md, "What browsers are told".
+ * Decides which answers tell a browser to come back by https alone (HSTS, RFC 6797). A browser applies it to
+ * every port of the name, so it is sent only for names that `publicUrl` gives an https address, and not for
+ * every name of a certificate. It is sent only if this server speaks https itself: behind a proxy that is the
+ * proxy's task. docs/reference/ports.md, "What browsers are told".
  */
 export class StrictTransport {
   readonly #names: ReadonlySet<string>;

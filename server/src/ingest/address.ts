@@ -4,7 +4,7 @@ import { type AddressRule, addressRuleOf, type Source } from '../model/settings.
 import type { Envelope } from './envelope.ts';
 import { isClientLibrary } from './libraries.ts';
 
-/** What of `context.ip` a source wants. */
+/** The rule of a source for `context.ip`. */
 export interface AddressWish {
   /** Fill it in for calls that come straight from a browser or a phone. */
   readonly fills: boolean;
@@ -109,8 +109,9 @@ function shortened(address: string): string {
 }
 
 /**
- * Whom an address on the internet stands for: itself, or of IPv6 the 64 bits of which one customer has all the addresses. Undefined for one that
- * means something in one network alone, and for a text that is no address.
+ * The network of an internet address: the address itself, or for IPv6 its first 64 bits, all of whose
+ * addresses belong to one customer. Undefined for an address that is valid in one network only, and for a
+ * text that is no address.
  */
 export function publicNetworkOf(text: string): string | undefined {
   const address = plainAddress(text);

@@ -117,7 +117,7 @@ describe('a commit queue', () => {
     return new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** What was answered has been taken in, and what waited after that has been asked for. */
+  /** Waits until answers have been taken in and the next batch has been requested. */
   async function settled(): Promise<void> {
     for (let turn = 0; turn < 4; turn++) await nextTurn();
   }

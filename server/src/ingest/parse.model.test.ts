@@ -9,8 +9,8 @@ import { indexWriteKeys } from './calls.ts';
 import { parseRequest } from './parse.ts';
 
 /**
- * Which calls are valid, said a second time and in another way: as a schema (spec/specification.md, "Ids", "Required fields"
- * and "Invalid calls"). The schema is far too slow for every call, but it and the hand-written rules must agree.
+ * A second definition of valid calls, as a schema (spec/specification.md, "Ids", "Required fields" and
+ * "Invalid calls"). The schema is far too slow for every call, but it and the hand-written rules must agree.
  */
 
 /** Absent, `null`, or what it should be. */

@@ -11,7 +11,7 @@ import { indexWriteKeys } from './calls.ts';
 
 const NOW = 1_700_000_000_000;
 
-/** What was counted and warned of, of calls to a source of this trust. */
+/** Counters and warnings of calls to a source of this trust. */
 function world(trust: Trust | undefined) {
   const ignore = () => {};
   const counted: [source: string, calls: number][] = [];

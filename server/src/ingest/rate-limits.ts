@@ -6,7 +6,10 @@ import type { IngestRequest, OverRateLimit, RateLimitCheck, SourceCalls } from '
 import type { Logger } from '../ports/logger.ts';
 import { publicNetworkOf } from './address.ts';
 
-/** Whom a shop behind one address sends at once, after a night without a network, is let in: what an address has saved up is worth so long. */
+/**
+ * Time that an address can save up: a shop behind one address may send its calls of a night without a network
+ * at once.
+ */
 const SAVED_UP: Duration = 50 * SECOND;
 
 /** Addresses that are remembered, over all sources. Those heard of longest ago are forgotten, and have all they may have. */

@@ -12,7 +12,7 @@ describe('counts of calls that left no event', () => {
   let store: Store;
   let clock: HandClock;
   let counts: LedgerCounter;
-  /** What an append does instead of what it should. */
+  /** The fault of an append. */
   let trouble: 'none' | 'stores nothing' | 'stores, and says it did not';
   let appended: Batch[];
   let warned: string[];

@@ -33,7 +33,7 @@ import { PublicCallWatch } from './public-calls.ts';
 const OVERLOAD_RETRY_AFTER = 1;
 const STORAGE_RETRY_AFTER = 5;
 
-/** What the settings say about calls now. The owner exchanges both parts when the settings change. */
+/** Settings for calls. The owner replaces both parts when the settings change. */
 interface IngestSettings extends CurrentPlanner {
   readonly writeKeys: WriteKeyLookup;
 }

@@ -22,7 +22,7 @@ interface RouteList {
   plan?: Plan;
 }
 
-/** What an integrations object says about the destinations of an index. */
+/** The meaning of an integrations object for the destinations of an index. */
 interface Choice {
   /** Types that are off, unless the destination's own name is on. */
   readonly off: readonly Destination['type'][];

@@ -5,7 +5,7 @@ import type { Json } from '../../model/json.ts';
 import { parseCalls, type RequestCalls } from '../calls.ts';
 import { parseCallsFast } from './parser.ts';
 
-/** What WebAssembly reads and writes, beside what `JSON.parse`, `JSON.stringify` and `Date` make of the same. */
+/** Compares WebAssembly with `JSON.parse`, `JSON.stringify` and `Date`. */
 
 const source = sourceWith();
 const receivedAt = Date.parse('2026-11-21T12:00:00.000Z');

@@ -269,7 +269,7 @@ class Encoder {
   #size = 0;
   #newMessageId: () => string = () => '';
   #address: () => string | undefined = () => undefined;
-  /** What `#address` has said as the last field of a context; undefined until a call needs it. */
+  /** Result of `#address` as the last field of a context; undefined until a call needs it. */
   #addressField: string | undefined;
 
   constructor() {

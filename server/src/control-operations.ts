@@ -117,7 +117,7 @@ const NO_USERS: ControlledUsers = {
 
 const DEFINITIONS = { mentionsOf, longestWindow: longestWindowOf };
 
-/** What is known of users, and which of their ids belong together. */
+/** Operations on users and on the ids that belong together. */
 function userOperations({
   users = NO_USERS,
   settings,

@@ -24,7 +24,7 @@ export interface MoveOptions extends InstallationMove {
   readonly isStopped?: () => boolean;
 }
 
-/** What a move would do. */
+/** Preview of a move. */
 export interface MovePreview extends InstallationSize {
   readonly from: string;
   readonly to: string;

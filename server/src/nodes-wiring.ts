@@ -16,7 +16,7 @@ import type { ReportService } from './reporting/status.ts';
 import type { SettingsService } from './settings-service.ts';
 import type { ProgramStore } from './storage.ts';
 
-/** What this node does: with the embedded engine, everything. */
+/** Roles of this node; all of them with the embedded engine. */
 export function rolesOf({ roles }: Pick<Config, 'roles'>): readonly NodeRole[] {
   return roles ?? NODE_ROLES;
 }
@@ -117,7 +117,10 @@ function shareAmong(nodes: readonly NodeStatus[]): NodeShare {
   return place < 0 ? WHOLE_SHARE : { nodes: delivering.length, place };
 }
 
-/** Whose events another node has erased, only that node knows: all texts that may be of them go. */
+/**
+ * True for every text: only the node that erased events knows whose they were, so all texts that may be of
+ * them are dropped.
+ */
 const mentionsAnybody = (): boolean => true;
 
 interface WaitDependencies extends Pick<JobParts, 'clock'> {
@@ -125,7 +128,7 @@ interface WaitDependencies extends Pick<JobParts, 'clock'> {
   readonly ingest: Pick<IngestService, 'answered'>;
 }
 
-/** What the deliveries of all nodes keep in memory, as a deletion sees it. Other nodes are told through the store. */
+/** The memory of the deliveries of all nodes, for a deletion. Other nodes are told through the store. */
 export function deliveriesOfAll(
   { store: { nodes }, ingest, clock }: WaitDependencies,
   dispatcher: Dispatcher,

@@ -15,7 +15,7 @@ interface RetentionParts {
   readonly options: { readonly logger: Logger };
 }
 
-/** What upkeep lets go, as of each call. */
+/** Periods after which upkeep drops events and dead letters, computed at each call. */
 export function logRetention({ store, clock, settings, config }: RetentionParts): () => Retention {
   const { events, deadLetters } = config.retention;
   const { disk } = config.limits;

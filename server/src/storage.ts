@@ -152,7 +152,7 @@ export async function databaseProblem(url: string): Promise<string | undefined> 
   }
 }
 
-/** What is known of secrets at rest before a start, for a look at it; keys by their names, which tell nothing of them. */
+/** State of the encryption of secrets before a start. Keys are shown by their names, which reveal nothing. */
 export interface SecretsAtRest {
   /** The key that the configuration has; absent without one. */
   readonly key?: string;

@@ -16,7 +16,7 @@ import { announcedLog, UsersClient } from './users/client.ts';
 import type { UsersSettings } from './users/contract.ts';
 import { Publisher } from './users/sync/publisher.ts';
 
-/** What the main thread's part of profiles is put together of. */
+/** Parts from which the main thread's side of profiles is built. */
 interface UsersParts {
   readonly store: ProgramStore;
   readonly clock: Clock & { mark(): ClockMark };
@@ -128,7 +128,10 @@ export function createPublisher(parts: PublisherParts): Publisher {
   return publisher;
 }
 
-/** What deletions need of profiles. Events of an erased profile that were on their way into the log are in it afterwards. */
+/**
+ * The profiles, for deletions. Events of an erased profile that were on their way into the log are in it
+ * afterwards.
+ */
 export function erasableUsers(
   users: UsersClient,
   publisher: Publisher,

@@ -1,6 +1,6 @@
 import type { InstallationPart } from '../ports/installation.ts';
 
-/** Where a running migration is. */
+/** Progress of a running migration. */
 export interface MigrationMoment {
   /** `copying`: rows are written to the target. `comparing`: they are read again and compared with what was meant. */
   readonly step: 'copying' | 'comparing';
@@ -14,7 +14,7 @@ export interface MigrationMoment {
   readonly rows: number;
 }
 
-/** What a migration has moved, from its first run on. */
+/** Totals of a migration, from its first run on. */
 export interface MigrationReport {
   /** Rows by part; for events, events. */
   readonly rows: Readonly<Partial<Record<InstallationPart, number>>>;
@@ -30,6 +30,6 @@ export interface MigrationReport {
   readonly balance: number;
   /** Nothing was done: an earlier run had come to the end. */
   readonly wasComplete: boolean;
-  /** What stays behind, as sentences. */
+  /** Data that is not moved, as sentences. */
   readonly leftBehind: readonly string[];
 }

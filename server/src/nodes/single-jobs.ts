@@ -17,7 +17,7 @@ export interface RestartablePart {
 export interface SingleJobsDependencies {
   /** Absent where this process is the only one: then it does everything. */
   readonly nodes: Pick<Nodes, 'take' | 'giveBack' | 'maySend'> | undefined;
-  /** What this process may do. */
+  /** Tells whether this process may do a job. */
   readonly mayDo: (job: SingleJob) => boolean;
   readonly clock: Clock;
   readonly logger: Pick<Logger, 'info' | 'warn'>;

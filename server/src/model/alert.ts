@@ -1,7 +1,7 @@
 import type { Endpoint } from './endpoint.ts';
 import type { Duration, Monotonic, Time } from './time.ts';
 
-/** What an alert can be about. docs/operations/alerting.md explains each. */
+/** Conditions of alerts. docs/operations/alerting.md explains each. */
 export const ALERT_CONDITIONS = [
   'destination_failing',
   'deliveries_dying',
@@ -49,7 +49,7 @@ export interface AlertMailbox {
   readonly to: readonly string[];
 }
 
-/** What the receivers of an alert were told, so that a restart repeats nothing. */
+/** Messages that the receivers of an alert got, so that a restart repeats none. */
 export interface AlertMemory {
   /** Troubles that were told and not yet told to be over. */
   readonly told: readonly ToldTrouble[];
@@ -92,7 +92,7 @@ export interface AlertChange extends TroubleKey {
   readonly count?: number;
   /** One sentence without its full stop. */
   readonly text: string;
-  /** What to do, one sentence without its full stop. */
+  /** Advice: one sentence without its full stop. */
   readonly hint?: string;
 }
 

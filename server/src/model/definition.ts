@@ -39,8 +39,9 @@ export interface EventAggregate {
   /** The name of the tracked action, the page or the screen; empty for pages and screens without a name. */
   readonly name: string;
   /**
-   * Which of these events count. Conditions on properties look at each event. Conditions on traits look at the user as it is now,
-   * and may only stand beside the others with `and`: while one is false, no event counts.
+   * Condition on the events that count. Conditions on properties look at each event. Conditions on traits
+   * look at the user as it is now, and may only stand beside the others with `and`: while one is false, no
+   * event counts.
    */
   readonly where?: Condition;
   /** Only events of the last so many milliseconds. */
@@ -94,7 +95,9 @@ export interface TraitDefinition extends ComputationBase {
   readonly definition: EventAggregate;
 }
 
-/** What `computation_id` says in the events of a computation; it stays the same when the definition changes. */
+/**
+ * Value of `computation_id` in the events of a computation; it stays the same when the definition changes.
+ */
 export function computationIdOf({ kind, id }: Pick<Computation, 'kind' | 'id'>): string {
   return `${kind === 'audience' ? 'aud' : 'trait'}_${id}`;
 }

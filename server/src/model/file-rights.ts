@@ -1,4 +1,4 @@
-/** What the system says of a file or folder. */
+/** Owner and rights of a file or folder. */
 export interface FileRights {
   /** The owner. */
   readonly uid: number;

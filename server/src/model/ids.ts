@@ -41,7 +41,7 @@ function isExact(value: number): boolean {
   return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
 }
 
-/** What a person is told of a value that is no id. */
+/** Messages for values that are no ids. */
 export const ID_FAULTS: Readonly<Record<IdFault, string>> = {
   id_not_string: 'must be a text, or an integer of at most 2^53 - 1',
   id_too_long: `must have at most ${MAX_ID_LENGTH} UTF-16 code units`,

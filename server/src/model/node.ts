@@ -1,8 +1,8 @@
 import type { Duration, Time } from './time.ts';
 
 /**
- * What a node does where several share a database: take calls, send to destinations, keep profiles and carry out regulations, serve the
- * control API. A process with the embedded engine has all roles.
+ * Roles of a node where several share a database: take calls, send to destinations, keep profiles and carry
+ * out regulations, serve the control API. A process with the embedded engine has all roles.
  */
 export const NODE_ROLES = ['ingest', 'deliver', 'users', 'control'] as const;
 
@@ -25,7 +25,7 @@ export interface NodeStatus {
   readonly since: Time;
   /** How long its lease is still valid; negative when it is over and nobody has taken over yet. */
   readonly leaseLeft: Duration;
-  /** What it alone does now. */
+  /** Jobs that only this node does now. */
   readonly jobs: readonly SingleJob[];
 }
 
@@ -48,7 +48,7 @@ export interface DatabaseStatus {
   /** Of PostgreSQL. */
   readonly version: string;
   readonly standbys: readonly StandbyStatus[];
-  /** What endangers events or slows all nodes down. */
+  /** Problems that endanger events or slow all nodes down. */
   readonly problems: readonly DatabaseProblem[];
 }
 
@@ -67,6 +67,6 @@ export interface DatabaseProblem {
   /** Events are in danger, or nothing is stored. */
   readonly isSevere: boolean;
   readonly found: string;
-  /** What to do. */
+  /** Advice for the operator. */
   readonly advice: string;
 }

@@ -79,7 +79,7 @@ export interface ErasedCounts {
   readonly deadLetters: number;
 }
 
-/** What became of the delete notifications of one source at one endpoint. */
+/** Status of the delete notifications of one source at one endpoint. */
 export interface NotificationStatus {
   readonly source: string;
   readonly destination: string;
@@ -120,17 +120,20 @@ export type RegulationStep = 'survey' | 'erase' | 'notify' | 'await' | 'finish' 
  */
 export interface RegulationSubject {
   readonly userId?: string;
-  /** That of a visitor, who was named by it. */
+  /** The anonymous id of a visitor, who was named by it. */
   readonly anonymousId?: string;
   /** Further userIds of the same user, which were merged into this one. */
   readonly formerUserIds: readonly string[];
-  /** Those that belong to this user or visitor alone. */
+  /** Anonymous ids that belong to this user or visitor alone. */
   readonly anonymousIds: readonly string[];
   /** Values of the external ids of its profile, such as e-mail addresses. Absent where there are none, and in those of earlier versions. */
   readonly externalIds?: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
-  /** What joined each of `formerUserIds` and `anonymousIds`. Absent before the survey, and in those of earlier versions. */
+  /**
+   * Evidence for each of `formerUserIds` and `anonymousIds`. Absent before the survey, and in regulations of
+   * earlier versions.
+   */
   readonly joins?: readonly IdJoin[];
   /** Further userIds of the same profile that client sources alone have joined: nothing is done of them. Absent where there are none. */
   readonly leftOut?: readonly IdJoin[];
@@ -141,8 +144,8 @@ export interface RegulationSubject {
 }
 
 /**
- * What can join an id to a user: `identify`, an event that has both; `alias`, one that names it as previousId; `external`, a shared external
- * id. spec/specification.md, "Identities".
+ * Rules that join an id to a user. `identify`: an event has both. `alias`: an alias names the id as
+ * previousId. `external`: they share an external id. spec/specification.md, "Identities".
  */
 export type JoinRule = 'identify' | 'alias' | 'external';
 

@@ -52,7 +52,10 @@ export type ReplayRequest = Pick<Replay, 'destination' | 'source' | 'types' | 'r
 export interface ReplayPreview {
   /** Events. */
   readonly count: number;
-  /** What is sent: more than events where each endpoint gets its own. Replays that an earlier version made have none. */
+  /**
+   * Number of deliveries: more than events if each endpoint gets its own. Absent in replays of earlier
+   * versions.
+   */
   readonly deliveries?: number;
   /** Bytes of JSON. */
   readonly bytes: number;

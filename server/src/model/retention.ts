@@ -3,7 +3,7 @@ import { DAY, type Duration } from './time.ts';
 /** A time after which something goes, or `off`, which keeps it. */
 export type Period = Duration | 'off';
 
-/** What people have been asked about since there was a choice, as far as they have said something. */
+/** Periods that operators have chosen since there was a choice. */
 export interface RetentionChoice {
   readonly profiles: { readonly anonymous?: Period; readonly known?: Period };
   readonly audit?: Period;
@@ -25,8 +25,8 @@ export interface RetentionPeriods {
 const DEFAULT_PERIODS = { anonymous: 90 * DAY, audit: 365 * DAY, regulations: 365 * DAY } as const;
 
 /**
- * What holds, and what would hold by default where nobody has said anything. `isBounded`: the installation was made when there were
- * defaults already. One of before loses nothing that it was never asked about.
+ * The periods in force, and the default ones for values that nobody has chosen. `isBounded`: the installation
+ * was made when there were defaults already. An older one loses nothing that it was never asked about.
  */
 export function retentionPeriods(
   { profiles, audit, regulations }: RetentionChoice,

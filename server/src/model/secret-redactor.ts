@@ -7,7 +7,7 @@ const MIN_SECRET = 6;
 /** A shorter word of a header, such as `Bearer`, is no credential by itself. */
 const MIN_WORD = 8;
 
-/** What stands in the place of a secret. */
+/** Replacement of a secret. */
 const ELLIPSIS = '…';
 
 /** Of an answer of at least so many bytes only the beginning is kept (ports/http-client.ts), and a secret at its end may be cut. */

@@ -30,12 +30,13 @@ export interface Source {
 }
 
 /**
- * What becomes of the address of a caller, which is `context.ip`. spec/specification.md, "Address of the client".
+ * Rules for the address of a caller, which is `context.ip`. spec/specification.md, "Address of the client".
  *
- * - `keep`: it is filled in for calls that come straight from a browser or a phone; one that the client gives stays
+ * - `keep`: it is filled in for calls that come straight from a browser or a phone; one that the client gives
+ * stays
  * - `shorten`: as `keep`, but only the beginning of any address is kept
  * - `drop`: no event has one
- * - `direct`: it is filled in where a call asks for it with `context.direct`; one that the client gives stays
+ * - `direct`: it is filled in if a call asks for it with `context.direct`; one that the client gives stays
  */
 export const ADDRESS_RULES = ['keep', 'shorten', 'drop', 'direct'] as const;
 
@@ -136,7 +137,7 @@ export interface TokenRecord {
   readonly createdAt: Time;
   /** From when on it works no more. Absent: it works until it is revoked. */
   readonly expiresAt?: Time;
-  /** What it may see and change. Absent: everything that its role may. */
+  /** Records that the token may see and change. Absent: everything that its role may. */
   readonly limits?: TokenLimits;
   /** False: its owner sees which events there are, and not what they hold. */
   readonly bodies?: false;

@@ -8,7 +8,7 @@ export interface SigningKey {
   readonly publicKey: string;
 }
 
-/** What a receiver verifies with. It is no secret. spec/specification.md, "Public signature". */
+/** The key with which a receiver verifies. It is no secret. spec/specification.md, "Public signature". */
 export interface PublicKey {
   readonly id: string;
   readonly algorithm: 'ed25519';
@@ -17,7 +17,10 @@ export interface PublicKey {
   readonly pem: string;
 }
 
-/** What stands before the bytes of an ed25519 key in SPKI (RFC 8410), in base64: twelve bytes, so that the rest follows without a seam. */
+/**
+ * Prefix of an ed25519 key in SPKI (RFC 8410), in base64: twelve bytes, so that the key's own base64 follows
+ * without a seam.
+ */
 const SPKI_START = 'MCowBQYDK2VwAyEA';
 
 export function publicKeyOf({ id, publicKey }: Omit<SigningKey, 'privateKey'>): PublicKey {

@@ -1,6 +1,6 @@
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
 
-/** What a counter counts: `id` is that of a source, of a destination, or the number of a skip set (plans.ts). */
+/** Scope of a counter. `id` is that of a source, of a destination, or the number of a skip set (plans.ts). */
 export type LedgerScope = 'source' | 'destination' | 'skip_set';
 
 /** A change of one counter. `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */

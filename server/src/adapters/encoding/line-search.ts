@@ -70,7 +70,7 @@ export class Owners {
   }
 }
 
-/** What the lines of matching events contain: one needle of each list. The rarest list comes first. */
+/** Texts that the lines of matching events contain: one needle of each list. The rarest list comes first. */
 export function needlesOf({ type, anonymousId, event }: EventPrefilter): Buffer[][] {
   const needles: Buffer[][] = [];
   // The rarest first: only lines that contain it are searched for the others.

@@ -42,7 +42,7 @@ export interface NumberedPlan {
   readonly number: number;
   /** The number of its skip set. */
   readonly set?: number;
-  /** What is counted for each event of the plan beside the event of its set. */
+  /** Skips to count for each event of the plan, beside its skip set. */
   readonly corrections: readonly SkipCorrection[];
 }
 
@@ -130,7 +130,7 @@ function decodePlan(document: string, skipSet: SkipSet | undefined): StoredPlan 
   };
 }
 
-/** What an event of a plan changes in the ledger beside the count of its set. */
+/** Changes that an event of a plan makes to the ledger, beside the count of its skip set. */
 function correctionsOf(document: string, skipSet: SkipSet | undefined): SkipCorrection[] {
   const { owed, skipped } = JSON.parse(document) as PlanDocument;
   const others = new Set([...owed.map(destinationOfLane), ...skipped.map(({ destination }) => destination)]);

@@ -130,7 +130,10 @@ function encodeAttempts(row: readonly SuccessfulAttempt[], at: number): Uint8Arr
   return Uint8Array.from(bytes);
 }
 
-/** What a request is told against: the position of the one before it, and the beginning of the row's first. */
+/**
+ * Base of the differences that encode a request: the position of the request before it, and the begin of the
+ * row's first.
+ */
 interface AttemptBase {
   readonly before: Position;
   readonly at: number;

@@ -5,7 +5,7 @@ import { maskUrl } from '../../model/secrets.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { isSealed, type SealedText, type SecretSeal } from './secret-seal.ts';
 
-/** Which secret of which record: it is encrypted for this place and opens at no other. */
+/** Path of a secret, with its record: the secret is encrypted for this place and opens at no other. */
 type SecretPath = readonly (string | number)[];
 
 /**

@@ -2,7 +2,7 @@ import { readdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskParts, DiskUse } from '../../ports/disk-use.ts';
 
-/** What a file of the data folder holds, by its name. The first that matches counts. */
+/** Kinds of files of the data folder, by name. The first match counts. */
 const PARTS: readonly (readonly [RegExp, keyof DiskParts])[] = [
   [/\.db-wal$/, 'writeAheadLog'],
   [/^millrace\.db/, 'store'],

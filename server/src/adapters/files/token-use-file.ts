@@ -5,7 +5,9 @@ import type { Time } from '../../model/time.ts';
 
 const OWNER_ONLY = 0o600;
 
-/** When tokens were last used, as one small file of JSON in the data folder, which is replaced as a whole. */
+/**
+ * Stores when tokens were last used, as one small JSON file in the data folder that is replaced as a whole.
+ */
 export class TokenUseFile {
   readonly #path: string;
   readonly #isReplaced: () => boolean;
@@ -16,7 +18,7 @@ export class TokenUseFile {
     this.#isReplaced = isReplaced;
   }
 
-  /** What was saved last, by name of the token; nothing where the file is missing or damaged. */
+  /** Last saved times of use, by name of the token; empty when the file is missing or damaged. */
   async load(): Promise<Readonly<Record<string, Time>>> {
     try {
       const read: unknown = JSON.parse(await readFile(this.#path, 'utf8'));

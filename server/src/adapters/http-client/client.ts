@@ -43,7 +43,7 @@ interface UrlEntry extends RequestTarget {
 
 interface EndpointEntry {
   readonly pool: ConnectionPool;
-  /** Those that `fixedHead` was made of. */
+  /** Headers from which `fixedHead` was made. */
   fixedHeaders: RequestHeaders | undefined;
   fixedHead: Buffer | RequestFailure;
 }

@@ -17,7 +17,7 @@ interface Read {
 /** One for all reads, as the connections have it. */
 const buffer = Buffer.alloc(200_000);
 
-/** What a connection that carries these pieces and is then closed has answered. */
+/** The answers of a connection that carries these pieces and is then closed. */
 function read(...pieces: readonly string[]): Read {
   const reader = new ResponseParser();
   reader.reset();
@@ -366,7 +366,7 @@ describe("Node's own client", () => {
     return length;
   }
 
-  /** What it makes of the same bytes. */
+  /** The result of Node's parser for the same bytes. */
   async function readByNode(text: string): Promise<Read> {
     bytes = text;
     const { port } = server.address() as AddressInfo;

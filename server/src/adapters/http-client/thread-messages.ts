@@ -2,11 +2,12 @@ import type { Duration } from '../../model/time.ts';
 import type { HttpResult, OutboundRequest, RequestHeaders } from '../../ports/http-client.ts';
 
 /**
- * What crosses between the main thread and a sender thread: many requests in one message, and many answers in one. A message costs
- * some ten microseconds on both sides, as much as all the rest of a handover, so it is shared.
+ * Messages between the main thread and a sender thread: many requests in one message, and many answers in
+ * one. A message costs some ten microseconds on both sides, as much as the rest of a handover, so requests
+ * share it.
  */
 
-/** What a sender thread is started with: the options of an HTTP client as far as they can cross threads. */
+/** Start data of a sender thread: the options of an HTTP client as far as they can cross threads. */
 export interface SenderOptions {
   /** Address ranges that requests may go to beside public ones. */
   readonly allow: readonly string[];

@@ -73,7 +73,7 @@ export interface OtherThreads {
   readonly httpClient?: Pick<HttpClient, 'release'>;
 }
 
-/** What is done to the memory of this thread and of the process. */
+/** Operations on the memory of this thread and of the process. */
 export interface ProcessMemory {
   collect(): void;
   trim(): void;

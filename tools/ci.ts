@@ -85,7 +85,7 @@ interface Ended {
   readonly seconds: number;
   /** Processor time of all its processes that ended before it, in seconds. */
   readonly processorSeconds: number;
-  /** What its tests left: one line each. */
+  /** Leftovers of its tests: one line each. */
   readonly left: readonly string[];
   /** Milliseconds of each test file, by its path. */
   readonly files: Readonly<Record<string, number>>;

@@ -16,12 +16,12 @@ interface TextFile {
   readonly text: string;
 }
 
-/** What every page has loaded: the sheets that this module reaches count everywhere. */
+/** Entry module of the console: the sheets that it reaches count for every page. */
 const ENTRY = 'main.tsx';
 /** Classes that uPlot puts on what it draws. */
 const FOREIGN = /^u-/;
 
-/** What a module says about classes and other modules. */
+/** Facts about the classes and imports of a module. */
 interface Module {
   readonly path: string;
   /** Words of all its texts: a class may be chosen far from where it is put on. */

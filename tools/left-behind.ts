@@ -9,9 +9,9 @@ const ENDING = 60_000;
 const OF_TOOLS = /^(node-compile-cache|v8-compile-cache-\d+|go-build\d+)$/;
 
 /**
- * What a suite has left in its temporary folder, and the processes that know this folder by their environment, their arguments or the
- * folder they run in: one line each. Those processes are killed, so that they do not disturb the next suite. Without `/proc`, as on macOS,
- * only files are found.
+ * Finds files that a suite left in its temporary folder, and processes that know this folder by their
+ * environment, their arguments or the folder they run in: one line each. It kills these processes, so that
+ * they do not disturb the next suite. Without `/proc`, as on macOS, it finds only files.
  */
 export async function leftBehind(folder: string, ending: number = ENDING): Promise<readonly string[]> {
   const end = performance.now() + ending;

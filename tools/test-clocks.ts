@@ -145,10 +145,7 @@ function isReading(node: ts.Expression): boolean {
   );
 }
 
-/**
- * What is put into a variable, function or list of a file: the values of its declaration and of every
- * assignment.
- */
+/** Values of a variable, function or list of a file: those of its declaration and of every assignment. */
 type Values = ts.Node[];
 
 /** Knows which values of a file are computed from a reading of a clock. */
@@ -276,7 +273,7 @@ function namesIn(name: ts.BindingName): string[] {
   return name.elements.flatMap((element) => (ts.isBindingElement(element) ? namesIn(element.name) : []));
 }
 
-/** What a function returns, without the functions in it. */
+/** Expressions that a function returns, without those of functions inside it. */
 function returnedBy(one: ts.SignatureDeclaration): ts.Expression[] {
   const { body } = one as ts.FunctionLikeDeclaration;
   if (body === undefined) return [];

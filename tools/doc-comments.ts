@@ -1,0 +1,63 @@
+/**
+ * Checks that no doc comment begins with What, Who, Those and the like. Such a beginning makes the reader guess the
+ * noun; a comment says what the thing is or does instead. Looks at the TypeScript of the server, the command line,
+ * the console, the client, the tools and the benchmarks.
+ *
+ *   node tools/doc-comments.ts            prints one line per comment, exit code 1 if there is one
+ *   node tools/doc-comments.ts FOLDER     looks at another folder
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+interface SourceFile {
+  /** From the folder that is searched. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Folders that are searched, below the root. */
+const SEARCHED = ['bench', 'cli', 'clients', 'console', 'server', 'tools'];
+
+/** Beginnings of paths whose comments are still to be rewritten. Take one out when it is done, and add none. */
+const LEFT_OUT = [
+  'console/src/features/destinations/',
+  'console/test/',
+  'console/tools/',
+  'server/src/adapters/postgres/',
+  'server/src/adapters/sqlite/',
+  'server/src/alerts/',
+  'server/src/config/',
+  'server/src/control-api/',
+  'server/src/delivery/',
+  'server/src/destinations/',
+  'server/src/model/destination',
+  'server/src/ports/',
+  'server/test/',
+];
+
+const BEGINNING =
+  /^[ \t]*\/\*\*\s+(?:\*\s+)?(What|Whatever|Which|Who|Whoever|Whom|Whose|Nobody|That|Those)\b/gm;
+
+/** One line for each doc comment with such a beginning: its file, its line, and what to write instead. */
+export function unclearBeginnings(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) =>
+    Array.from(text.matchAll(BEGINNING), ({ index, 0: opening, 1: word }) => {
+      const start = index + opening.indexOf('/**');
+      const line = text.slice(0, start).split('\n').length;
+      return `${path}:${line} begins with ${word}: name the thing first, and say what it is or does`;
+    }),
+  );
+}
+
+if (import.meta.main) {
+  const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '..'));
+  const paths = globSync(`{${SEARCHED.join(',')}}/**/*.{ts,tsx}`, {
+    cwd: folder,
+    exclude: ['**/node_modules/**', '**/dist/**'],
+  }).filter((path) => !LEFT_OUT.some((beginning) => path.startsWith(beginning)));
+  const found = unclearBeginnings(
+    paths.toSorted().map((path) => ({ path, text: readFileSync(join(folder, path), 'utf8') })),
+  );
+  for (const line of found) console.error(line);
+  process.exitCode = found.length === 0 ? 0 : 1;
+}

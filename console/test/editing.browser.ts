@@ -233,7 +233,7 @@ describe('a record of the configuration file', () => {
   });
 });
 
-/** What stands in each field of a form, by its label. */
+/** Contents of each field of a form, by its label. */
 function valuesOf(form: Element): Record<string, string | boolean> {
   const fields = [...form.querySelectorAll<HTMLInputElement>('input, textarea')];
   return Object.fromEntries(

@@ -291,7 +291,10 @@ function pixelsOf(canvas: Locator, token: string): Promise<number> {
   }, token);
 }
 
-/** What strangers send: markup, text that runs backwards, control characters, piles of marks, sizes and depths. */
+/**
+ * Hostile contents of events: markup, text that runs backwards, control characters, piles of marks, sizes and
+ * depths.
+ */
 const HOSTILE = {
   messageId: 'hostile-1"><script>',
   userId: 'ad\u202enim\u0000\u001b[31m',

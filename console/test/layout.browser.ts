@@ -206,7 +206,7 @@ describe('a server', () => {
   });
 });
 
-/** What a stranger may send at most: 32 KB, with many properties. */
+/** The largest event that a client may send: 32 KB, with many properties. */
 const HOSTILE = {
   messageId: 'hostile',
   userId: 'u1',

@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 interface ShiftedWindow extends Window {
-  /** What has moved by itself since the page came: the score of each layout shift, and what moved. */
+  /** Layout shifts since the page came: the score of each, and what moved. */
   shifts?: Shift[];
 }
 
@@ -60,10 +60,10 @@ function noteShifts(): void {
 const shiftsOf = async (one: Page) => await one.evaluate(() => (window as ShiftedWindow).shifts ?? []);
 const sumOf = (shifts: readonly Shift[]) => shifts.reduce((sum, { score }) => sum + score, 0);
 
-/** What is looked at of a route of the router: addresses, and what is done there first. */
+/** Visits of a route of the router: addresses, and what is done there first. */
 interface Visit {
   readonly path: string;
-  /** What is there once it has come. */
+  /** Content that is there once the page has come. */
   readonly shows?: () => Locator;
   readonly act?: () => Promise<unknown>;
 }

@@ -424,7 +424,7 @@ describe('every page', () => {
   });
 });
 
-/** What only an editor may press, and what only an admin may. */
+/** Buttons for editors only, and buttons for admins only. */
 const ADMINS = /^(New token|Revoke|Delete user|Delete visitor|Suppress users|End…)/;
 const CHANGES =
   /^(New |Pause|Resume|Send test|Replay|Redeliver|Save|Add a key|Remove|Disable|Enable|Delete|Suppress|End…|Revoke|Plan|Apply|Create)/;

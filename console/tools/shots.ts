@@ -19,7 +19,7 @@ import { beginStrange, STRANGE, STRANGE_NAMES } from './strange.ts';
 interface Screen {
   readonly name: string;
   readonly path: string;
-  /** What is pressed before the picture is taken. */
+  /** Actions before the picture is taken. */
   readonly act?: (page: Page) => Promise<unknown>;
 }
 
@@ -115,7 +115,7 @@ interface World {
   readonly screens: readonly Screen[];
   /** Makes what the screens show; what it returns is called at the end. */
   readonly prepare: (server: RunningServer, isQuick: boolean) => Promise<() => Promise<void>>;
-  /** Who looks; the first token without. */
+  /** Token of the viewer; by default the first one. */
   readonly tokenOf?: (server: RunningServer) => Promise<string>;
 }
 

@@ -84,7 +84,7 @@ async function control(
   return (await response.json()) as Call;
 }
 
-/** What has happened before somebody looks. */
+/** Makes the events before a visit. */
 export async function beginStory(server: RunningServer): Promise<void> {
   server.answerAt('/crm', 503);
   server.answerAt('/newsletter', 401);
@@ -121,7 +121,7 @@ export async function beginStory(server: RunningServer): Promise<void> {
   });
 }
 
-/** What has happened once profiles have followed and deliveries were tried. */
+/** Makes the events that need profiles and tried deliveries. */
 export async function endStory(server: RunningServer): Promise<void> {
   const erased = { type: 'SUPPRESS_WITH_DELETE', subjectIds: [PEOPLE.deleted] };
   await control(server, 'POST', 'regulations', erased);

@@ -1,6 +1,6 @@
 /**
- * What no shop has and some server will: names as long as they may be, texts that run from right to left, ten thousand dead letters. The
- * pictures of it show whether a screen holds.
+ * Extreme contents that some server will have: names as long as they may be, texts that run from right to
+ * left, ten thousand dead letters. The pictures show whether a screen holds.
  */
 import type { RunningServer } from '../test/support/running-server.ts';
 

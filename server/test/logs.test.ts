@@ -40,7 +40,7 @@ function noticed(): string[] {
   });
 }
 
-/** What stands from here to the parenthesis that closes. */
+/** Text from here to the parenthesis that closes. */
 function inParentheses(text: string, from: number): string {
   let open = 1;
   let at = from;

@@ -1,7 +1,7 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** What axe finds wrong with a page, as `rule: element`. Rules of WCAG 2.2 AA and the best practices. */
+/** Faults that axe finds in a page, as `rule: element`. Rules of WCAG 2.2 AA and the best practices. */
 export async function axeViolations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());

@@ -25,7 +25,7 @@ export async function startSession(page: Page, { url, token }: Admission): Promi
   await context.addInitScript(keepKey, { key, origin: url });
 }
 
-/** What the function below has of a page. */
+/** Globals of a page that the function below uses. */
 interface PageGlobals {
   readonly location: { readonly origin: string };
   readonly localStorage: { getItem(key: string): string | null; setItem(key: string, value: string): void };

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 
 /**
- * What cannot be read on a page as it stands: words that are cut, broken letter by letter, outside their box or the window, or under other
- * words, and names that are not what is shown. An ellipsis is no cut where it leaves some letters and the pointer brings the whole text. What
- * scrolls can be read.
+ * Finds text that cannot be read on a page as it stands: words that are cut, broken letter by letter, outside
+ * their box or the window, or under other words, and names that are not what is shown. An ellipsis is no cut
+ * where it leaves some letters and the pointer brings the whole text. Scrolled text can be read.
  *
  * The functions below run in the page, one calling the other, and know nothing of this file.
  */
@@ -35,7 +35,7 @@ interface Piece {
   readonly of: Node;
   readonly name: string;
   readonly box: Box;
-  /** What is scrolled together with it, and lies over everything else: a bar, a dialog, an inspector. */
+  /** Element that scrolls together with it, and lies over everything else: a bar, a dialog, an inspector. */
   readonly layer: Element;
 }
 

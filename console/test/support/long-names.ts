@@ -49,7 +49,7 @@ export const LONG_NAMES = {
   event: 'order-1',
 } as const;
 
-/** What has happened before somebody looks. Resolves with the id of a deletion. */
+/** Fills a server before a visit. Resolves with the id of a deletion. */
 export async function fillWithLongNames(server: RunningServer): Promise<string> {
   for (const path of ['/refuses', '/two']) server.answerAt(path, 410);
   server.answerAt('/overloaded', 500);

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** What a receiver of this status says. */
+/** Bodies of a receiver's answers, by status. */
 const BODIES: Readonly<Record<number, string>> = {
   200: 'ok',
   401: 'Signature does not match',
@@ -28,7 +28,7 @@ export interface RunningServer {
   readonly receiver: string;
   /** The first token. */
   readonly token: string;
-  /** What the receiver answers below a path from now on; 200 without. */
+  /** Sets the receiver's answer below a path from now on; 200 by default. */
   answerAt(path: string, status: number): void;
   /** Sends a call with the write key of the source `website`. */
   call(type: string, body: object): Promise<void>;

@@ -18,7 +18,7 @@ import { connectTo, filesWith } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import { until } from '../support/until.ts';
 
-/** What the log on PostgreSQL owes beyond the port. */
+/** Promises of the log on PostgreSQL beyond the port. */
 describe.skipIf(!HAS_POSTGRES)('the log in the tables of PostgreSQL', () => {
   const postgres = usePostgres();
   let url: string;

@@ -74,7 +74,7 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
       `update process set expires = clock_timestamp() + interval '${seconds} s' where id = ${store.nodes.process}`,
     );
 
-  /** What the clock of the database shows. */
+  /** Time on the clock of the database. */
   async function databaseTime(): Promise<number> {
     const [row] = await ask('select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now');
     return row!['now'] as number;

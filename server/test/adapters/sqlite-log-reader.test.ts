@@ -12,7 +12,7 @@ import { START } from '../conformance/harness.ts';
 import { FOR_EVER } from '../conformance/upkeep.ts';
 import { openStore } from '../support/shared-writer.ts';
 
-/** What the SQLite reader of the log owes beyond the port: damage, checkpoints, files that are moved. */
+/** Promises of the SQLite reader beyond the port: damage, checkpoints, files that are moved. */
 describe('a reader of the log', () => {
   let folder: string;
   let store: SqliteStore;

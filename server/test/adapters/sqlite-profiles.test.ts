@@ -56,7 +56,7 @@ const BACKUP = `
     reader.close();
   }, 150);`;
 
-/** What the SQLite store of profiles owes beyond the port: its file, damage, deleted bytes, crashes. */
+/** Promises of the SQLite store of profiles beyond the port: its file, damage, deleted bytes, crashes. */
 describe('users.db', () => {
   let folder: string;
   let store: ProfileStore;

@@ -144,7 +144,7 @@ export function written(of: readonly NewEvent[]): { readonly events: NewEvent[];
   return { events: lined, bytes };
 }
 
-/** Which events of the batch are duplicates: their indexes. */
+/** Indexes of the events of a batch that are duplicates. */
 export function duplicatesOf(answer: AppendResult): number[] {
   return answer.positions.flatMap((position, index) => (position === undefined ? [index] : []));
 }

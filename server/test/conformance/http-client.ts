@@ -13,7 +13,9 @@ import {
   withLimits,
 } from '../support/raw-server.ts';
 
-/** What every HTTP client does with requests and answers. `create` makes one that may send to 127.0.0.0/8. */
+/**
+ * Promises of every HTTP client about requests and answers. `create` makes one that may send to 127.0.0.0/8.
+ */
 export function httpClientConformance(name: string, create: () => HttpClient): void {
   describe(name, () => {
     let transport: HttpClient;

@@ -49,7 +49,7 @@ interface Way {
   readonly to: TargetEngine;
 }
 
-/** What a migration from one engine to another keeps (ports/installation.ts). */
+/** Data that a migration between engines keeps (ports/installation.ts). */
 export function migrationConformance(name: string, way: Way): void {
   describe(name, () => {
     afterAll(async () => {

@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 export interface SecretsHarness {
   /** An empty store. */
   open(keys: SecretKeys): Promise<Store>;
-  /** What a stopped store has stored, opened with other keys. Rejects as a start would. */
+  /** Opens the contents of a stopped store with other keys. Rejects as a start would. */
   reopen(store: Store, keys: SecretKeys): Promise<Store>;
   /** Every byte of the files in which a store keeps its records. */
   bytes(store: Store): Promise<string>;
@@ -71,7 +71,7 @@ const newKey = (): Uint8Array => randomBytes(32);
 const only = (current: Uint8Array): SecretKeys => ({ current, previous: [] });
 const NONE: SecretKeys = { previous: [] };
 
-/** Which of the secrets stand in the bytes as they are. */
+/** Secrets that the bytes contain unencrypted. */
 const readable = (bytes: string): string[] =>
   Object.values(SECRETS).filter((secret) => bytes.includes(secret));
 

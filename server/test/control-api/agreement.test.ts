@@ -37,7 +37,7 @@ async function guessTooOften(): Promise<void> {
   }
 }
 
-/** What is to be seen of an operation: its successes, and its errors by their codes where they have any. */
+/** Answers that each operation must show: its successes, and its errors by their codes if they have any. */
 const WANTED = document.operations
   .flatMap((operation) =>
     Object.keys(operation.responses).flatMap((status) => {

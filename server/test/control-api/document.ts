@@ -110,7 +110,7 @@ export class Document {
     return parts.flatMap((part) => part.properties?.code?.enum ?? []);
   }
 
-  /** Whatever of an answer is not as the document says. */
+  /** Differences between an answer and the document. */
   faultsOf(operation: DescribedOperation, got: ReceivedResponse): string[] {
     const named = operation.responses[got.status];
     if (named === undefined) return [`status ${got.status} is not in the document: ${got.body}`];

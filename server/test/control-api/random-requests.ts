@@ -112,7 +112,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-/** What a header may hold at all. */
+/** Keeps only the characters that a header may hold. */
 function visible(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, text]) => [name, text.replace(/[^ -~]/g, '').slice(0, 100)]),

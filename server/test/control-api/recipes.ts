@@ -303,7 +303,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 type General = (good: RequestPlan, world: World) => RequestPlan | undefined | Promise<RequestPlan>;
 
-/** What any operation of the control API answers to, made of a request that it would grant. */
+/** Error answers of every operation, each made from a request that would succeed. */
 const GENERAL: Readonly<Record<string, General>> = {
   token_missing: (good) => ({ ...good, headers: {} }),
   outside_token: async (good, world) => ({ ...good, headers: bearer(await world.limited()) }),

@@ -7,9 +7,9 @@ import { until } from '../support/until.ts';
 import type { DescribedOperation, ReceivedResponse } from './document.ts';
 import { targetOf } from './document.ts';
 
-/** What a request is made of, beside what its operation says. */
+/** Parts of a request beside what its operation says. */
 export interface RequestPlan {
-  /** What stands for each `{name}` of the path. */
+  /** Values for each `{name}` of the path. */
   readonly names?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
   /** Text goes as it is, anything else as JSON. */
@@ -57,7 +57,7 @@ function recordsFor({ receiver, refusing, down }: Pick<Started, 'receiver' | 're
   };
 }
 
-/** What a browser sends that is signed in. */
+/** Headers of a browser that is signed in. */
 type SessionHeaders = Readonly<Record<'cookie' | 'x-millrace-console', string>>;
 
 /** The real program with something of everything in it. */
@@ -270,7 +270,7 @@ export class World {
     };
   }
 
-  /** What the control API says to an admin; rejects when that is no success. */
+  /** Answer of the control API to an admin; rejects when it is no success. */
   async api<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
     const got = await this.send({ method, path: `/api/v1/${path}` }, { headers: bearer(ADMIN), body });
     if (got.status > 299) throw new Error(`${method} ${path} was answered ${got.status}: ${got.body}`);

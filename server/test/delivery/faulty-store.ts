@@ -1,7 +1,7 @@
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 
-/** Which calls the store refuses, and which of them only after they have taken effect. */
+/** Calls that the store can refuse, some of them after they have taken effect. */
 export type Operation = 'append' | 'read' | 'claim' | 'settle' | 'release' | 'expire' | 'stats';
 
 /** A store that rejects an operation whenever `fails` returns true, and then writes nothing. */

@@ -4,7 +4,7 @@ import { DOWN, OK, type Reply } from './fake-endpoints.ts';
 import { faulty, type Operation } from './faulty-store.ts';
 import { CRM, World } from './world.ts';
 
-/** What another node does when the lease of this one is over: nobody holds its deliveries any more. */
+/** Does what another node does when the lease of this one is over: releases its deliveries. */
 function adopt(world: World): void {
   for (const set of world.contents.sets.values()) set.holder = undefined;
 }

@@ -30,7 +30,7 @@ function amountIn(figure: string): number {
   return Number(digits?.replaceAll(',', '')) * (unit === undefined ? 1 : (UNITS[unit] ?? Number.NaN));
 }
 
-/** What the code gives a constant or a field: a product or a power of numbers and of the names of times. */
+/** Value of a constant or a field in the code: a product or a power of numbers and of the names of times. */
 function valueInCode({ file, name }: Pick<Bound, 'file' | 'name'>): number {
   const text = readFileSync(join(SOURCES, file), 'utf8');
   const [, written] =

@@ -13,7 +13,7 @@ export interface DatabaseFault {
   readonly name: string;
   readonly begin: (asked: AskedNode) => unknown;
   readonly end: (asked: AskedNode) => unknown;
-  /** What the node says of it. */
+  /** Answer of the node about it. */
   readonly said: RegExp;
 }
 

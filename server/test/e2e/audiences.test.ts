@@ -109,7 +109,7 @@ function noticeOf({ body }: Arrival): Notice {
 
 type Heard = readonly [id: string, key: string, value: Json];
 
-/** What was received of these users: to whom, which key and the value. A repeated delivery counts once. */
+/** Events received for these users: recipient, key and value. A repeated delivery counts once. */
 function heard(...ids: readonly string[]): Heard[] {
   const byMessage = new Map<string, Heard>();
   for (const { messageId, userId, anonymousId, traits } of crm.arrivals.map(noticeOf)) {
@@ -126,7 +126,7 @@ async function untilHeard(...expected: readonly Heard[]): Promise<void> {
 
 let markers = 0;
 
-/** Whatever was changed by earlier calls is told when a user who came later is heard of. */
+/** Waits until the changes of earlier calls are delivered: a user who came later has been heard of. */
 async function settle(): Promise<void> {
   const marker = `marker-${++markers}`;
   await call(order(marker), order(marker));

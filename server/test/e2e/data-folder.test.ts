@@ -12,7 +12,7 @@ import {
   startProgram,
 } from '../support/program.ts';
 
-/** What only the embedded engine keeps in its data folder can be missing or in use there. */
+/** Tests of the embedded engine only: with it, files can be missing or in use in the data folder. */
 describe('millrace start on a data folder', () => {
   let place: Place;
   /** The one that has made the folder; tests that change the folder stop it, and leave what the next one makes worse. */

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts';
 
 const TOKEN = 'admin-token-of-the-tests';
 
-/** Nobody listens at the endpoint: what is owed waits. */
+/** No receiver listens at the endpoint, so deliveries wait. */
 const SERVER = `
 admin: { token: ${TOKEN} }
 egress: { allow: [127.0.0.0/8] }

@@ -278,7 +278,7 @@ describe('a number of JSON', () => {
     )
     .map((parts) => parts.join(''));
 
-  /** What arrives, by the rule as it is written, and not by the code that keeps it. */
+  /** The value that arrives, by the written rule instead of the code that implements it. */
   function arriving(text: string): string | number {
     if (/^-?\d+$/.test(text)) {
       const value = BigInt(text);

@@ -128,7 +128,9 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
       );
     }
 
-    /** What every later place must show. `resent`: how often the first events came again. */
+    /**
+     * Expects every later place to show the same. `resent`: number of times that the first events came again.
+     */
     async function expectTheSame(program: Program, resent: number): Promise<void> {
       await send(program, tracks('good', 10));
       await send(program, tracks('quiet', 2, 'hushed'));

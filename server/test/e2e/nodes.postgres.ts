@@ -18,7 +18,7 @@ describe.skipIf(!HAS_POSTGRES)('two processes on one database', () => {
   const postgres = usePostgres();
   let database: string;
   let receiver: TestReceiver;
-  /** What the receiver does with a request. */
+  /** Answer of the receiver to a request. */
   let answer: NonNullable<TestReceiverOptions['answer']>;
   let place: Place;
   const running: Program[] = [];

@@ -42,7 +42,7 @@ describe('profiles of visitors whose time is over', () => {
     return program;
   }
 
-  /** What was heard of a visitor, in order. */
+  /** Events received of a visitor, in order. */
   const heard = ({ arrivals }: TestReceiver, id: string): unknown[] =>
     arrivals
       .map(

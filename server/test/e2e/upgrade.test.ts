@@ -60,7 +60,7 @@ describe('an installation of the version before sources had a trust', () => {
       CRM_SECRET: 's3cret-of-the-upgrade',
     });
 
-  /** What arrives while something is done, and until the next mark has arrived behind it. */
+  /** Arrivals while `work` is done, and until the next mark has arrived behind it. */
   async function arriving(mark: string, work: () => unknown): Promise<readonly Arrival[]> {
     const from = receiver.arrivals.length;
     await work();

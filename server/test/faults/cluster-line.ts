@@ -44,7 +44,7 @@ const ROLLED_BACK = 'ROLLBACK\0';
 /** Characters of which each of these may have some in one part and some in the next. */
 const KEPT = 40;
 
-/** What passes tells under which lease the node works, and when the database has said that results are written. */
+/** Reads from the traffic under which lease the node works, and when the database has confirmed results. */
 class Leases {
   readonly all: Lease[] = [];
   current = 0;

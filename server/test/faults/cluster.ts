@@ -25,7 +25,7 @@ export interface ClusterNode {
 export class Cluster {
   readonly arrivals: Arrival[] = [];
   readonly acknowledged = new Set<string>();
-  /** What the nodes answered when none of them took a call. */
+  /** Answers of the nodes when none of them took a call. */
   readonly refusals: string[] = [];
   readonly nodes: ClusterNode[] = [];
   readonly place: Place;
@@ -144,7 +144,7 @@ export class Cluster {
     return code;
   }
 
-  /** What a node has sent of late, from the place `from` in `arrivals` on. */
+  /** Arrivals from a node, from the index `from` in `arrivals` on. */
   arrivalsOf(node: ClusterNode, from = 0): Arrival[] {
     this.#noteSenders();
     const place = this.nodes.indexOf(node);
@@ -170,7 +170,7 @@ export class Cluster {
     });
   }
 
-  /** Which node has which connection to the endpoint. */
+  /** Notes which node has which connection to the endpoint. */
   #noteSenders(): void {
     clearTimeout(this.#noting);
     this.#noting = undefined;

@@ -214,7 +214,7 @@ interface Row {
 
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
-/** What the beginning of a frame decompresses to, although its end may be missing. */
+/** Decompresses the beginning of a frame, although its end may be missing. */
 function beginning(frame: Buffer): Buffer {
   try {
     return zstdDecompressSync(frame, { finishFlush: 0 } as never);
@@ -283,7 +283,7 @@ const begins = (step: string, part?: string) =>
   part === undefined ? `"step":"${step}","event"` : `"part":"${part}"`;
 
 interface Killing extends Death {
-  /** What the program was doing. */
+  /** Name of the step at which the program dies. */
   readonly name: string;
   /** How the program that comes after it dies too. */
   readonly again?: Death;
@@ -353,7 +353,10 @@ const ALL_KILLINGS: readonly Killing[] = [
   { name: 'the receipt was stored', text: '"regulation.done"', mayRepeat: true },
 ];
 
-/** Those that the gate tries: in the log, in the profiles (a program that dies twice), in the free pages, and while it is told. */
+/**
+ * Cases in the gate: in the log, in the profiles (a program that dies twice), in the free pages, and during
+ * notification.
+ */
 const IN_GATE = new Set([
   'the second slice is synced',
   'the file of profiles is made anew',

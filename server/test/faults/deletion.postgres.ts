@@ -20,7 +20,7 @@ const TOKEN = 'token-of-the-tests';
 const NOTIFICATION = '"type":"delete"';
 const EVENTS = 300;
 
-/** What a node says at the beginning of each step, and of each part of an erasure. */
+/** Log lines of a node at the beginning of each step, and of each part of an erasure. */
 const STEPS: Readonly<Record<string, RegExp>> = {
   'the record was made': /"regulation\.made"/,
   'the survey': /"step":"survey"/,

@@ -215,7 +215,7 @@ interface Told {
   readonly value: unknown;
 }
 
-/** What the log says that destinations were told, in its order. */
+/** Changes that destinations were told, in the order of the log. */
 async function toldBy(folder: string): Promise<Told[]> {
   const store = await openStore({ folder });
   const reader = openLogReader(folder);
@@ -259,7 +259,7 @@ function expectEachChangeOnce(told: readonly Told[]): void {
   }
 }
 
-/** What each user's destinations believe in the end. */
+/** The last value of each user at its destinations. */
 function endsOf(told: readonly Told[]): Map<string, unknown> {
   const ends = new Map(told.map(({ who, key, value }) => [`${who} ${key}`, value]));
   return new Map([...ends].filter(([, value]) => value !== false && value !== null).sort());

@@ -46,7 +46,7 @@ interface Seen {
   readonly calls: readonly object[];
 }
 
-/** What becomes of these bytes on a connection whose client closes its side behind them. */
+/** Result of these bytes on a connection whose client closes its side behind them. */
 async function seen(parts: readonly Buffer[], isHandedOver: boolean): Promise<Seen> {
   const socket = connectTcp({ port: running.port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
   socket.on('error', () => {});
@@ -106,7 +106,7 @@ const requests = fc
   })
   .map(({ path, headers, body }) => post(path, body, headers).toString('latin1'));
 
-/** What is put into requests, besides any bytes: what parsers have disagreed about. */
+/** Pieces put into random requests beside arbitrary bytes: parsers have disagreed about them. */
 const PIECES = [
   ...[
     '\r\n',

@@ -8,7 +8,7 @@ import { ERRORS } from '../../src/http/exchange.ts';
 import { post, startTestServer, type TestServer } from '../support/http-server.ts';
 import { ROOT } from '../support/program.ts';
 
-/** What docs/reference/receiving.md says is held against the code. */
+/** The text of docs/reference/receiving.md, which is compared with the code. */
 
 const TEXT = readFileSync(join(ROOT, 'docs/reference/receiving.md'), 'utf8');
 

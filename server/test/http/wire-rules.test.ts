@@ -71,7 +71,7 @@ async function askWithout(method: string, path: string, headers: readonly string
   return connection.nextResponse();
 }
 
-/** What a source has accepted so far; it stands in the ledger when the client has its 200. */
+/** Number of events that a source has accepted; the ledger has them when the client gets its 200. */
 async function acceptedBy(source: string): Promise<number> {
   const answer = await fetch(`${program.url}/api/v1/ledger`, {
     headers: { authorization: `Bearer ${TOKEN}` },

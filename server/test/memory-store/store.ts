@@ -17,7 +17,7 @@ export interface MemoryStoreOptions {
    * (spec/specification.md, "Duplicates").
    */
   readonly dedupeWindow?: Duration;
-  /** What stands for the disk; empty by default. */
+  /** Contents in place of a disk; empty by default. */
   readonly contents?: MemoryContents;
 }
 

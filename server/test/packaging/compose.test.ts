@@ -21,7 +21,7 @@ describe.runIf(hasNginx())('the proxy of compose.yaml', () => {
     for (const one of upstreams) one.close();
   });
 
-  /** What reached a node of one request, whose connection every node cuts. */
+  /** Attempts of one request that reached a node; every node cuts the connection. */
   async function attemptsOf(path: string) {
     reached.length = 0;
     const base = path.startsWith('/v1/') ? proxy.url : proxy.adminUrl;

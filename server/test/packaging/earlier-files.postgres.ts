@@ -42,7 +42,7 @@ describe.skipIf(!HAS_POSTGRES)('files of the version before sources had a trust'
 
   const portOf = ({ url }: Program) => Number(new URL(url).port);
 
-  /** What operators and probes ask, by the name that they have for a node or the proxy. */
+  /** Sends a request of an operator or a probe, by the name that they have for a node or the proxy. */
   async function ask(port: number, path: string, headers: Readonly<Record<string, string>> = {}) {
     const answer = await new Promise<IncomingMessage>((resolve, reject) =>
       get({ port, host: '127.0.0.1', path, headers }, resolve).once('error', reject),

@@ -42,9 +42,9 @@ class Lives {
   whileErasing: () => Promise<void> = async () => {};
   /** How many profiles an erasure finds; as many as ids when absent. */
   erasedProfiles: number | undefined;
-  /** What profiles know of ids. */
+  /** Joined ids, by the profiles. */
   joined: Readonly<Record<string, JoinedIds>> = {};
-  /** What profiles know of anonymous ids. */
+  /** Visitors, by the profiles. */
   visitors: Readonly<Record<string, Visitor>> = {};
   /** Calls that the store carries out, and answers with an error. */
   losesAnswer: (name: string, args: readonly unknown[]) => boolean = () => false;

@@ -75,7 +75,7 @@ export class TestConnection {
 export interface TestServer {
   readonly listener: HttpServer;
   readonly port: number;
-  /** What the receiver was given. */
+  /** Requests that the receiver got. */
   readonly calls: IngestRequest[];
   readonly logged: { readonly event: string; readonly facts: LogFields }[];
   connect(): Promise<TestConnection>;

@@ -5,7 +5,7 @@ import { chanceOf } from './disk-faults/random.ts';
 import { findPostgres, makeServerFiles, nameOf, type Postgres, startPostgres } from './postgres.ts';
 import { SEED } from './runs.ts';
 
-/** What tests of a run need to know of its server. */
+/** Facts about the server of a run for its tests. */
 export interface ServerOfRun {
   /** The folder of the programs of PostgreSQL. */
   readonly bin: string;

@@ -255,7 +255,7 @@ async function launchServer(home: Home): Promise<ChildProcess> {
   return server;
 }
 
-/** What a client of the server can do. */
+/** A client of the server. */
 class Connected implements Databases {
   readonly folder: string;
   readonly #prefix: string;
@@ -414,8 +414,8 @@ function childrenOf(pid: number): number[] {
 }
 
 /**
- * What runs a command as the user that a folder is given to: PostgreSQL refuses to run as root. The server ends with the test, however
- * the test ends.
+ * Command that runs another one as the user to whom a folder is given: PostgreSQL refuses to run as root. The
+ * server ends with the test, however the test ends.
  */
 export function unprivileged(folder: string): string[] {
   const dies = ['setpriv', '--pdeathsig', 'INT'];

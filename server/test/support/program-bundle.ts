@@ -16,7 +16,7 @@ import type { TestProject } from 'vitest/node';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** What Node is given to run: the program, the threads it starts, and a thread of the tests. */
+/** Entry modules: the program, the threads that it starts, and a thread of the tests. */
 const ENTRIES = [
   'cli/src/main',
   'server/src/users-thread',
@@ -27,7 +27,7 @@ const ENTRIES = [
   'server/test/support/shared-writer-thread',
 ];
 
-/** What the program reads beside its code, and the packages that stay outside. */
+/** Files that the program reads beside its code, and packages that are not bundled. */
 const BESIDE = ['cli/package.json', 'server/src/ingest/fast-path/encoder.wasm', 'console', 'node_modules'];
 
 /**

@@ -96,7 +96,7 @@ export function logOf(stderr: string): LogLine[] {
   return lines.map((line) => JSON.parse(line) as LogLine);
 }
 
-/** What a program said of its failed start. */
+/** Messages of a program about its failed start. */
 export function failuresOf(stderr: string): string[] {
   const events = ['server.not_started', 'settings.refused'];
   return logOf(stderr).flatMap(({ event, msg }) => (events.includes(event) ? [msg] : []));
@@ -172,7 +172,7 @@ export interface Place {
   remove(): void;
 }
 
-/** What the server wrote there when it started. */
+/** Token that the server wrote there at its start. */
 export function adminTokenOf({ data }: Pick<Place, 'data'>): string {
   return readFileSync(join(data, 'admin-token'), 'utf8').trim();
 }

@@ -9,7 +9,7 @@ export interface RawRequest {
   /** Request line and headers, without the empty line. */
   readonly head: string;
   readonly body: string;
-  /** Which connection it came on, counted from 1. */
+  /** Number of its connection, counted from 1. */
   readonly connection: number;
 }
 

@@ -26,7 +26,7 @@ const serverFolder = () => (process.env[SWITCH] === 'postgres' ? process.env[FOL
 /** Names of the databases that this process has made. */
 const made = new Set<string>();
 
-/** What a program that is started with these arguments reads from its environment; nothing in runs on the embedded engine. */
+/** Environment of a program that is started with these arguments; empty in runs on the embedded engine. */
 export function databaseOf(args: readonly string[]): Readonly<Record<string, string>> {
   const folder = serverFolder();
   const data = args[args.indexOf('--data') + 1];

@@ -4,7 +4,7 @@ export const GIVE_UP_AFTER = 240_000;
 /** Milliseconds between two looks. */
 const PAUSE = 20;
 
-/** Those of the system: a test that moves its clocks by hand waits for sockets and files all the same. */
+/** Timers of the system: a test that moves its clocks by hand waits for sockets and files all the same. */
 const { setTimeout, clearTimeout } = globalThis;
 const now = performance.now.bind(performance);
 

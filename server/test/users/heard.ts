@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Json, JsonObject } from '../../src/model/json.ts';
 import type { Time } from '../../src/model/time.ts';
 
-/** What a destination hears of a computation. */
+/** An event of a computation at a destination. */
 export interface Heard {
   /** Kind and value of the id: an anonymousId may be the userId of somebody else. */
   readonly who: string;
@@ -15,9 +15,9 @@ export interface Heard {
 }
 
 /**
- * What happens beside that: users are deleted; a computation that was disabled, or is connected to the destination, begins with every
- * member; or the destination may not get what was on its way, and hears of it once more later; or somebody asks that it is told every member
- * again, or it cannot be told that any more.
+ * Other happenings: users are deleted; a computation that was disabled, or is connected to the destination,
+ * begins with every member; the destination may not get what was on its way, and hears of it once more later;
+ * somebody asks that it is told every member again, or it cannot be told that any more.
  */
 export type Between =
   | { readonly deleted: readonly string[] }
@@ -44,9 +44,10 @@ interface Notification {
 }
 
 /**
- * What was heard last of whom, by id and computation. `unsure`: nothing since the computation was enabled again. An id that was
- * merged into another while it was disabled hears nothing any more. `owed`: members whom nothing was heard of since it was asked for. `stale`:
- * nothing since the destination was disconnected, and nobody knows later what it heard before.
+ * Last events by id and computation. `unsure`: no event since the computation was enabled again. An id that
+ * was merged into another while the computation was disabled gets no event any more. `owed`: members without
+ * an event since it was asked for. `stale`: no event since the destination was disconnected, so that its
+ * earlier knowledge is lost.
  */
 export function lastHeard(all: readonly (Heard | Between)[]): {
   readonly last: ReadonlyMap<string, Json>;
@@ -56,9 +57,9 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
   const last = new Map<string, Json>();
   const newest = new Map<string, Pick<Heard, 'sequence' | 'at'>>();
   const unsure = new Set<string>();
-  /** What may be heard once more, because the computation was enabled again. */
+  /** Events that may be repeated, because the computation was enabled again. */
   const repeated = new Map<string, number>();
-  /** What may be heard once more, whatever it is, because nobody knows whether it came. */
+  /** Events that may be repeated whatever they are, because it is unknown whether they arrived. */
   const uncertain = new Map<string, number>();
   /** How often every member may be heard once more, by computation, and how often that has happened, by key. */
   const asked = new Map<number, number>();

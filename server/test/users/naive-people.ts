@@ -143,7 +143,7 @@ export class NaivePeople {
     return this.#apart.some(([one, other]) => (a.has(one) && b.has(other)) || (a.has(other) && b.has(one)));
   }
 
-  /** Whose the event is afterwards: it was `of` before. */
+  /** Joins two people, and returns to whom the event belongs afterwards: it was `of` before. */
   #join(winner: NaivePerson, loser: NaivePerson, of = winner): NaivePerson {
     if (winner === loser) return winner;
     if (this.#areApart(winner.ids, loser.ids)) return of;

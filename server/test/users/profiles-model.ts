@@ -39,7 +39,7 @@ const START: Time = Date.parse('2026-11-22T12:00:00.000Z');
 const OWN_SOURCE = 9;
 const IDENTITIES = { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] };
 const AUDIENCES: Source = { ...AUDIENCES_SOURCE, id: OWN_SOURCE };
-/** Whatever is given up after an error fails the test. */
+/** Fails the test when anything is given up after an error. */
 const LOGGER = {
   ...{ debug() {}, info() {}, warn() {} },
   error(fields: object, event: string) {
@@ -127,8 +127,8 @@ class World {
   }
 
   /**
-   * Who hears changes. The thread begins a slice as soon as it has taken settings: two changes within one, and a death before its end, are not
-   * drawn.
+   * Notes a change of the destinations that hear. The thread begins a slice as soon as it has taken settings,
+   * so two changes within one slice, or a death before its end, are not drawn.
    */
   async #noteChange(): Promise<void> {
     while (this.#isChanged) await this.#slice();
@@ -142,7 +142,7 @@ class World {
     for (const { id } of computations) await this.#noteUncertain(DESTINATIONS, id);
   }
 
-  /** Nobody knows whether these destinations get what is in the outbox, of one computation or of all. */
+  /** Notes that these destinations may or may not get what is in the outbox, of one computation or of all. */
   async #noteUncertain(names: readonly DestinationName[], computation?: number): Promise<void> {
     const onTheirWay = await this.#processor.outbox(0, 1000);
     const fresh = onTheirWay
@@ -521,11 +521,11 @@ class World {
   #apart: readonly ApartPair[] = [];
   /** All calls that are stored, taken in their order, make the people of now. */
   #isAsMadeAnew = true;
-  /** Who hears has changed since the last slice. */
+  /** True when the destinations that hear have changed since the last slice. */
   #isChanged = false;
-  /** What the process at work knows to be in the log. */
+  /** Entries that the process at work knows to be in the log. */
   #told = 0;
-  /** What it knew when the settings changed that the next slice begins with. */
+  /** The same at the time when the settings changed with which the next slice begins. */
   #certain: number | undefined;
 }
 

@@ -17,10 +17,10 @@ const BASE = { id: 1, version: 1, text: '', destinations: [], enabled: true } as
 const ORDERS: EventAggregate = { op: 'event', type: 'track', name: 'Order', reduce: { op: 'count' } };
 const COUNTED: Computation = { ...BASE, kind: 'trait', name: 'c0', key: 'c0', definition: ORDERS };
 const RECENT: Computation = { ...COUNTED, definition: { ...ORDERS, within: DAY } };
-/** Nobody who has ordered is a member of the second one, nor is anybody who has no userId. */
+/** The second audience has no member who has ordered, and none without a userId. */
 const ANYBODY = audience({ op: '>=', value: ORDERS, to: 0 }, true);
 const NOBODY = audience({ op: '<', value: ORDERS, to: 0 }, false);
-/** Whoever has ordered twice is no member of this one. */
+/** A user who has ordered twice is no member of this one. */
 const FEW = audience({ op: '<', value: ORDERS, to: 2 }, false);
 
 const A1 = { anonymousId: 'a1' } as const;

@@ -42,7 +42,7 @@ const LONG = 'long';
 const USERS = ['u1', 'u2', 'u3'];
 const DEVICES = ['a1', 'a2', 'a3', 'a4'];
 
-/** What servers of the operator send: an alias names a device, or a user who has an event of its own. */
+/** Calls of servers of the operator: an alias names a device, or a user who has an event of its own. */
 const honest = fc
   .record(
     {
@@ -61,7 +61,10 @@ const honest = fc
   )
   .filter(({ userId, anonymousId }) => userId !== undefined || anonymousId !== undefined);
 
-/** What anybody sends with the key of a website: about honest users too, and with none of their anonymous ids as its own. */
+/**
+ * Calls of anybody with the key of a website: about honest users too, and with none of their anonymous ids as
+ * its own.
+ */
 const hostile = fc
   .record(
     {
@@ -84,7 +87,10 @@ const hostile = fc
   )
   .filter(({ userId, anonymousId }) => userId !== undefined || anonymousId !== undefined);
 
-/** What the server knows of the honest users after these calls, without what hostile calls have given to the userId that they name. */
+/**
+ * State of the honest users after these calls, without what hostile calls have given to the userId that they
+ * name.
+ */
 async function lifeOf(calls: readonly Call[], foreign: ReadonlySet<string>): Promise<unknown> {
   const contents = emptyContents();
   const clock = handClock(START);

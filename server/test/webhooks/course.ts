@@ -27,7 +27,7 @@ export interface Course {
   /** When each request was handed to the transport, in milliseconds after the event's arrival, by the schedule's clock. */
   readonly sentAt: readonly number[];
   readonly end: Decision;
-  /** What the ledger says at the end. */
+  /** Counts of the ledger at the end. */
   readonly counts: DestinationCounts;
 }
 

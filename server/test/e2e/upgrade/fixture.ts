@@ -24,7 +24,7 @@ const archiveOf = (engine: string) => join(import.meta.dirname, `${engine}.tar.g
 const BEFORE_JSON = 'before.json';
 const DUMP = 'database.sql';
 
-/** What is known of the earlier version when it has ended. */
+/** Facts about the earlier version at its end. */
 interface Before {
   /** `Life.told`. */
   readonly told: Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@ import type { ControlApi } from '../../support/control-api.ts';
 import type { TestReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
 
-/** What an installation of an earlier version has lived through, over its HTTP interfaces alone, and what it says of itself. */
+/** The life of an installation of an earlier version, over its HTTP interfaces alone, and its own reports. */
 
 export const ADMIN_TOKEN = 'admin-token-of-the-upgrade';
 /** The proxy of the test, which leads to its receiver, so that the stored URLs stay as they are. */

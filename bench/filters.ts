@@ -30,7 +30,7 @@ interface Program {
   readonly windows: Window[];
 }
 
-/** Of one event: microseconds of processor time, and bytes that were written, and by which the files grew. */
+/** Costs of one event: microseconds of processor time, bytes written, and bytes by which the files grew. */
 interface Window {
   readonly cpu: number;
   readonly written: number;

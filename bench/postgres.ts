@@ -29,7 +29,7 @@ const STATEMENTS = Number(process.env['STATEMENTS'] ?? 0);
 const EVENTS = (process.env['EVENTS'] ?? '100,1').split(',').map(Number);
 const PARTS = (process.env['PARTS'] ?? 'accept,deliver').split(',');
 
-/** Of a server that is meant for this: a checkpoint every few seconds would be measured otherwise. */
+/** Settings of a tuned server: with the defaults, a checkpoint every few seconds would be measured. */
 const SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '4GB',

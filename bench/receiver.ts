@@ -41,7 +41,7 @@ const receive = (socket: Socket) => {
   });
   socket.on('error', () => {});
 };
-/** The same port of several loopback addresses, for those who need more than one origin. */
+/** Servers on one port of several loopback addresses, for runs with more than one origin. */
 const servers = Array.from({ length: 8 }, () => createServer({ noDelay: true }, receive));
 servers[0]!.listen(0, '127.0.0.1', async () => {
   const { port } = servers[0]!.address() as { port: number };

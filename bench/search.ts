@@ -54,7 +54,7 @@ async function filledFolder(): Promise<Filled> {
   }
 }
 
-/** Nothing is sent while it is asked: the destination is disabled. */
+/** The destination is disabled, so that nothing is sent during searches. */
 async function start(): Promise<Bench> {
   const config = join(folder, 'millrace.yaml');
   writeFileSync(

@@ -268,7 +268,7 @@ async function firstSync(sides: Sides): Promise<void> {
   report('  during / before', `${bare.toFixed(2)}, beside off ${beside.toFixed(2)} (target 2.00)`);
 }
 
-/** Until the stage has applied something again after a kill. */
+/** Waits until the stage has applied something again after a kill. */
 async function showRestart(on: Side): Promise<void> {
   const traffic = new Traffic(on.url, { events: 100, connections: 4, users: USERS });
   await traffic.offer({ time: TURN });

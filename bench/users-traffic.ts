@@ -79,7 +79,7 @@ export class Traffic {
     return socket;
   }
 
-  /** Until an answer comes or this time has passed. */
+  /** Waits until an answer comes or this time has passed. */
   async #something(time: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, Math.max(1, time));

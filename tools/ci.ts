@@ -29,7 +29,7 @@ export interface Step {
   readonly name: string;
   /** As typed in a shell, at the root of the repository. */
   readonly command: string;
-  /** It keeps all cores busy, or measures time, so nothing runs beside it. */
+  /** True for a step that keeps all cores busy or measures time, so that nothing runs beside it. */
   readonly isAlone?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** Its failure is printed and fails nothing. */

@@ -33,7 +33,7 @@ const WAIT = 'wait with until(…) of server/test/support/until.ts';
 const DRAW = 'draw from chanceOf(SEED): server/test/support/disk-faults/random.ts and runs.ts';
 const ONCE = 'a test passes the first time: without retry';
 
-/** It gives up by a clock, for everyone else. */
+/** The file that gives up by a clock, for all others. */
 const HELPER = 'server/test/support/until.ts';
 
 const FOLDERS = /^(server\/test|cli\/test|clients\/e2e|clients\/[^/]+\/test|console\/test)\//;

@@ -85,7 +85,7 @@ export interface ShownJoin {
   readonly at: string | null;
 }
 
-/** Somebody whom a regulation is about, with everything that belongs to it. */
+/** A user or visitor of a regulation, with everything that belongs to it. */
 export interface ShownSubject {
   readonly userId?: string;
   readonly anonymousId?: string;

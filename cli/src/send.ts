@@ -102,7 +102,10 @@ async function sendOne(
   return 1;
 }
 
-/** Why a call was not stored. The library is closed when nobody waits any longer: then its last answer is the reason, and not that. */
+/**
+ * The reason why a call was not stored. When nobody waits any longer the library is closed; then its last
+ * answer is the reason, and not that.
+ */
 export function whyNot({ code, message, tries }: Pick<Failure, 'code' | 'message' | 'tries'>): string {
   const said = visible(message).replace(/\.$/, '');
   const answer = /\((.*)\)$/.exec(said)?.[1];

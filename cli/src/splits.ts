@@ -98,5 +98,5 @@ export function splitReport({ profiles, told, poorer }: ShownSplit): string {
   ].join('\n');
 }
 
-/** Of each profile. */
+/** Most ids that are shown of each profile. */
 const SHOWN_IDS = 20;

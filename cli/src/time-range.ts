@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 /** A requested time range. The server parses both ends. */
 export interface TimeRange {
   readonly from?: string;
-  /** When it begins, from `--since`. */
+  /** Begin of the range, from `--since`. */
   readonly since?: string;
   readonly to?: string;
 }

@@ -16,7 +16,7 @@ export interface ServerFacts {
 }
 
 /** Milliseconds of clock difference worth a warning. Receivers refuse signed requests that are five minutes off. */
-const CLOCK_OFF = 5000;
+const MAX_CLOCK_SKEW = 5000;
 const CLOCK_FAR_OFF = 5 * 60 * 1000;
 
 /** Milliseconds: profiles that are further behind, and deletions that take longer, are worth a warning. */
@@ -70,7 +70,7 @@ export function server(facts: ServerFacts): Finding[] {
 
 function clocks({ at }: Overview, askedAt: number): Finding {
   const off = Date.parse(at) - askedAt;
-  if (Math.abs(off) < CLOCK_OFF)
+  if (Math.abs(off) < MAX_CLOCK_SKEW)
     return { check: 'clock', verdict: 'ok', found: "the server's and this machine's agree" };
   const found = `the server's is ${span(Math.abs(off))} ${off < 0 ? 'behind' : 'ahead of'} this machine's`;
   const verdict = Math.abs(off) < CLOCK_FAR_OFF ? 'warn' : 'fail';

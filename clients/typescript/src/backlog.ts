@@ -45,7 +45,7 @@ export interface Backlog {
    */
   take(count: number, bytes: number): Entry[];
   settle(entries: readonly Entry[]): void;
-  /** Nothing is called after it. */
+  /** Call nothing after it. */
   close(): Promise<void>;
 }
 

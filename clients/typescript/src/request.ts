@@ -19,7 +19,7 @@ export interface Answer {
   readonly retryAfter: number;
   /** `code: message` of an error of ours, or why there was no answer. */
   readonly said: string;
-  /** Why there was no answer. */
+  /** The reason why there was no answer. */
   readonly cause?: unknown;
   /** Whether the server may have stored the calls although there was no answer that says so. */
   readonly uncertain: boolean;

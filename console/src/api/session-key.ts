@@ -4,7 +4,7 @@
  */
 const KEY = 'millrace.session-key';
 
-/** Where storage is switched off, it lasts as long as the page. */
+/** Key of the session where the browser has no storage: it lasts as long as the page. */
 let ofThisPage: string | undefined;
 
 /** The header that every request sends beside the cookie. */

@@ -4,7 +4,7 @@ import { hasSessionKey, keepSessionKey, sessionHeader } from './session-key.ts';
 
 /** The query for the session of this browser. */
 export interface Session {
-  /** Of the token. */
+  /** Name of the token. */
   readonly name: string;
   readonly role: 'viewer' | 'editor' | 'admin';
   /** ISO 8601. */
@@ -13,7 +13,7 @@ export interface Session {
 
 const SESSION = '/api/v1/session';
 
-/** Why nobody is signed in any more; undefined for who was not signed in before. */
+/** Reason why the session is over; undefined if nobody was signed in before. */
 let ending: string | undefined;
 
 /** A sentence for whoever was signed in until now. */

@@ -16,7 +16,7 @@ import type { Callback, Entry } from '../backlog.ts';
 const PIECE = 256 * 1024;
 const NEWLINE = 10;
 
-/** Where a call is kept. */
+/** Place of a call in the spool. */
 export interface Place {
   readonly segment: Segment;
   /** From 0. */
@@ -145,7 +145,7 @@ export class Segment {
     }
   }
 
-  /** Nothing is appended any more; what was is brought to the disk beside the program. */
+  /** Closes the segment for appending, and brings it to the disk beside the program. */
   finish(): void {
     const descriptor = this.#writing;
     if (descriptor !== undefined) fdatasync(descriptor, () => close(descriptor, () => {}));

@@ -7,7 +7,7 @@ import type { Computation, Kind } from './queries.ts';
 
 /** The form of an audience or a computed trait. */
 export interface ComputationDraft {
-  /** It cannot be changed later. */
+  /** Name, which cannot be changed later. */
   readonly name: string;
   readonly definition: DefinitionDraft;
   /** Only for audiences. */

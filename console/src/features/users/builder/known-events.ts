@@ -3,9 +3,9 @@ import { type EventRow, fieldOf } from './model.ts';
 /** A recent event, from which suggestions are made. */
 export interface SeenEvent {
   readonly type: string;
-  /** Of a track call. */
+  /** Event name of a track call. */
   readonly event?: string;
-  /** Of a page or a screen. */
+  /** Name of a page or a screen. */
   readonly name?: string;
   readonly properties?: Values;
   readonly traits?: Values;

@@ -64,7 +64,10 @@ interface NodeParts extends JobParts {
   readonly reports: Pick<ReportService, 'forget'>;
 }
 
-/** From here on this node follows the others, and takes its part of the work that one node does. */
+/**
+ * Joins the nodes: from here on this node follows the others, and takes its part of the jobs that one node
+ * does.
+ */
 export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
   const { store, clock, options, settings, dispatcher, ingest, regulations, jobs, reports } = parts;
   const { nodes } = store;

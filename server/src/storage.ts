@@ -34,7 +34,7 @@ export interface ProgramStore extends Store {
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** The number of the format in which this version writes it. */
   readonly format: number;
-  /** Why nothing can be stored or read now; empty otherwise. */
+  /** Reasons why nothing can be stored or read now; empty otherwise. */
   readonly problems: () => readonly string[];
   /** The clock that several processes go by, as it was at the opening. */
   readonly sharedClock?: ClockMark;
@@ -156,7 +156,7 @@ export async function databaseProblem(url: string): Promise<string | undefined> 
 export interface SecretsAtRest {
   /** The key that the configuration has; absent without one. */
   readonly key?: string;
-  /** Why a start could not use the keys. */
+  /** The reason why a start could not use the keys. */
   readonly problem?: string;
 }
 
@@ -177,7 +177,10 @@ export async function secretsAtRest(
   }
 }
 
-/** Undefined where the database cannot be asked either: `databaseProblem` says why. */
+/**
+ * Name of the key that the database is encrypted with; undefined when it cannot be asked either:
+ * `databaseProblem` says why.
+ */
 async function keyNameOf(url: string): Promise<string | undefined> {
   const [{ Database }, { keyNameIn: ofSession }] = await Promise.all([
     import('./adapters/postgres/database.ts'),

@@ -92,7 +92,7 @@ function collectOnOwnThread(): void {
   setFlagsFromString('--no-parallel-scavenge');
 }
 
-/** Of this thread, in milliseconds. */
+/** Processor time of this thread, in milliseconds. */
 function processorTime(): Duration {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;

@@ -66,7 +66,7 @@ type Encoding = 'identity' | 'gzip' | 'br';
 
 /** One build of the console. */
 interface ConsoleBuild {
-  /** When its page was written, in milliseconds. */
+  /** Time at which its page was written, in milliseconds. */
   readonly madeAt: number;
   readonly names: ReadonlySet<string>;
   readonly files: Map<string, Promise<ConsoleFile>>;

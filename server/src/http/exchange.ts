@@ -21,7 +21,7 @@ export interface HttpExchange {
   readonly traceparent: string | undefined;
   /** The `X-Forwarded-For` headers, joined with commas. Untrusted: any client can send it. */
   readonly forwardedFor: string | undefined;
-  /** It has an `Origin`, as requests of pages have. */
+  /** True when the request has an `Origin`, as requests of pages have. */
   readonly hasOrigin: boolean;
   /** The connection it came over. */
   readonly peer: Socket;

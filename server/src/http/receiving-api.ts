@@ -295,7 +295,7 @@ function isZero(id: string | undefined): boolean {
   return id === undefined || /^0+$/.test(id);
 }
 
-/** Why there is no body. */
+/** The reason why there is no body. */
 type BodyError = 'too_large' | 'unsupported_encoding' | 'invalid_encoding';
 
 /**

@@ -43,7 +43,7 @@ export interface RequestRouterOptions extends RequestDependencies {
   readonly isReceiving: boolean;
   /** The public key of a destination, by the key's id; absent, or undefined, where there is none. */
   readonly publicKey?: ((id: string) => PublicKey | undefined) | undefined;
-  /** Why calls cannot be accepted now; empty when they can. */
+  /** Reasons why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   /** Problems that do not keep calls from being accepted. */
   readonly degraded?: (() => readonly string[]) | undefined;
@@ -152,7 +152,9 @@ export class RequestRouter {
     }
   }
 
-  /** Where no calls are taken, the paths of the receiving API do not exist. */
+  /**
+   * Finds the routes of a path. On a node that takes no calls, the paths of the receiving API do not exist.
+   */
   #routeOf(target: string): PathRoutes | undefined {
     return this.#options.isReceiving || !isReceivingPath(target) ? findRoutes(target) : undefined;
   }

@@ -77,7 +77,7 @@ export interface HttpServerOptions {
   readonly recorder?: MetricsRecorder;
   /** The public key of a destination, by the key's id; absent, or undefined, where there is none. */
   readonly publicKey?: (id: string) => PublicKey | undefined;
-  /** Why calls cannot be accepted now; empty when they can. */
+  /** Reasons why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   /** Problems that do not keep calls from being accepted; empty, or absent, when there are none. */
   readonly degraded?: () => readonly string[];

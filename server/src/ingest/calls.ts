@@ -170,7 +170,7 @@ export interface RequestCalls {
   valueOf(index: number): Json;
 }
 
-/** Why the calls of a request cannot be read. */
+/** The reason why the calls of a request cannot be read. */
 export interface ParseFailure {
   readonly code: RefusalCode;
   /** A sentence for the client. */
@@ -290,7 +290,7 @@ function listIn({ batch }: JsonObject): readonly Json[] | undefined {
 export interface KeyAuthorization {
   /** Undefined when no source has the key. */
   readonly source: Source | undefined;
-  /** Why calls with this key are not accepted; undefined when they are. */
+  /** The reason why calls with this key are not accepted; undefined when they are. */
   readonly reason: DiscardReason | undefined;
   /** The code that the client gets; undefined when the settings want such calls discarded silently. */
   readonly refusal: RefusalCode | undefined;

@@ -92,7 +92,10 @@ export class CommitQueue {
   /** At most `MAX_CONCURRENT_COMMITS`, the oldest first. */
   readonly #underWay: Promise<void>[] = [];
   #isScheduled = false;
-  /** When a commit was scheduled, on the clock of `performance`, and how many requests waited at the last turn. */
+  /**
+   * Time at which a commit was scheduled, on the clock of `performance`, and number of requests that waited
+   * at the last turn.
+   */
   #scheduledAt = 0;
   #seen = 0;
   #idle: (() => void)[] = [];

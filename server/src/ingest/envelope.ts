@@ -6,10 +6,10 @@ import type { IngestRequest } from '../ports/ingest.ts';
 import type { ValueChange, ValueChanges } from '../ports/telemetry.ts';
 import { formatTime, readTime } from './times.ts';
 
-/** Why a call is not accepted: the name in the ledger, and the answer to a request with this call alone. */
+/** Reasons not to accept a call: the name in the ledger, and the answer to a request with this call alone. */
 export type DiscardReason = keyof typeof catalogue.discard;
 
-/** Why a whole request is refused. */
+/** Reasons to refuse a whole request. */
 export type RefusalCode = keyof typeof catalogue.request | DiscardReason;
 
 /** Everything that the calls of one request share. */

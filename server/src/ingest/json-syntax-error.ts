@@ -41,7 +41,7 @@ class SyntaxErrorFinder {
   readonly #bytes: Buffer;
   #at = 0;
   #expected: ExpectedToken = 'value';
-  /** Of each open level: its index in a list, or −1 with the begin and end of its field's name. */
+  /** For each open level: its index in a list, or −1 with the begin and end of its field's name. */
   #indexes = new Int32Array(INITIAL_LEVELS);
   #namesFrom = new Int32Array(INITIAL_LEVELS);
   #namesTo = new Int32Array(INITIAL_LEVELS);

@@ -26,7 +26,7 @@ const HINT =
  */
 export class PublicCallWatch {
   readonly #dependencies: PublicCallWatchDependencies;
-  /** When a call of a source was looked at last, and when it was warned of, by id. */
+  /** Times at which a call of a source was last examined and last reported, by id. */
   readonly #lookedAt = new Map<number, Time>();
   readonly #warnedAt = new Map<number, Time>();
 

@@ -50,13 +50,16 @@ interface IngestServiceDependencies extends CommitQueueDependencies {
   readonly newMessageId: () => string;
   /** Called before anything of a request is stored or counted. Absent: no limit. */
   readonly checkRateLimit?: RateLimitCheck;
-  /** Absent: nobody is suppressed. */
+  /** The suppressed ids. Absent: nobody is suppressed. */
   readonly suppression?: SuppressionCheck;
   /** Log a line for each request. */
   readonly logsCalls?: boolean;
   /** Gives the name of a source by its id. */
   readonly sourceName: (id: number) => string;
-  /** Why the store takes no commit now, as far as it knows without one. Absent for a store that answers every commit soon. */
+  /**
+   * The reason why the store takes no commit now, as far as it knows without one. Absent for a store that
+   * answers every commit soon.
+   */
   readonly storeProblems?: () => readonly string[];
 }
 

@@ -42,7 +42,10 @@ export class MaintenanceWorker {
     this.#schedule(IDLE_PAUSE);
   }
 
-  /** Why the last maintenance slice could not write the store; empty when it could. At most two seconds old. */
+  /**
+   * Reasons why the last maintenance slice could not write the store; empty when it could. At most two
+   * seconds old.
+   */
   readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
 
   /** The losses of a store that still takes calls; empty when nothing is lost. */

@@ -28,7 +28,7 @@ export interface MigrationReport {
   readonly waiting: number;
   /** owed − delivered − pending − dead − erased over all destinations: 0, unless it was not 0 before. */
   readonly balance: number;
-  /** Nothing was done: an earlier run had come to the end. */
+  /** True when nothing was left to do: an earlier run had finished. */
   readonly wasComplete: boolean;
   /** Data that is not moved, as sentences. */
   readonly leftBehind: readonly string[];

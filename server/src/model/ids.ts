@@ -3,7 +3,7 @@ import type { Json } from './json.ts';
 /** UTF-16 code units that an id may have. Longer ones would make profiles that take too long to read. */
 export const MAX_ID_LENGTH = 1024;
 
-/** Why a value is no id. */
+/** Reasons why a value is no id. */
 export type IdFault = 'id_not_string' | 'id_too_long' | 'id_not_unicode';
 
 /** A value that is no id, with the reason. */

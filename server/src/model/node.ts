@@ -33,11 +33,11 @@ export interface NodeStatus {
 export interface GoneNode {
   readonly name: string;
   readonly roles: readonly NodeRole[];
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string;
-  /** When it last renewed its lease, by the clock of the database, as the next. */
+  /** Time of its last renewal of the lease, by the clock of the database, as `takenOverAt`. */
   readonly lastSeen: Time;
-  /** When its lease was taken: what it held was free for all nodes from then on. */
+  /** Time at which its lease was taken over: its deliveries were free for all nodes from then on. */
   readonly takenOverAt: Time;
   /** Name of the node that did so. */
   readonly takenOverBy: string;
@@ -45,7 +45,7 @@ export interface GoneNode {
 
 /** The database that nodes share. */
 export interface DatabaseStatus {
-  /** Of PostgreSQL. */
+  /** Version of PostgreSQL. */
   readonly version: string;
   readonly standbys: readonly StandbyStatus[];
   /** Problems that endanger events or slow all nodes down. */

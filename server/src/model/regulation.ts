@@ -54,7 +54,7 @@ export interface Regulation {
   readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
   readonly streamStatus: readonly NotificationStatus[];
-  /** Why it failed, with what to do. */
+  /** The reason for the failure, with what to do. */
   readonly reason?: string;
 }
 
@@ -137,7 +137,7 @@ export interface RegulationSubject {
   readonly joins?: readonly IdJoin[];
   /** Further userIds of the same profile that client sources alone have joined: nothing is done of them. Absent where there are none. */
   readonly leftOut?: readonly IdJoin[];
-  /** Nothing has this id. Absent before the survey. */
+  /** True when nothing has this id. Absent before the survey. */
   readonly isUnknown?: boolean;
   /** The id of a visitor has become that of a user, whom the regulation is not about: nothing of it is erased or suppressed. */
   readonly belongsToUser?: boolean;
@@ -157,7 +157,7 @@ export interface IdJoin {
   /** The id of the source of the event. */
   readonly source?: number;
   readonly messageId?: string;
-  /** When it happened. */
+  /** Time of the event. */
   readonly at?: Time;
   /** Where the event is in the log. */
   readonly position?: Position;

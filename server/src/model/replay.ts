@@ -37,7 +37,7 @@ export interface Replay {
   readonly rate: number;
   readonly preview: ReplayPreview;
   readonly state: 'running' | 'done' | 'cancelled' | 'failed';
-  /** Why the replay failed. */
+  /** The reason why the replay failed. */
   readonly reason?: string;
   readonly createdAt: Time;
   /** The author's name, as in the audit trail. */
@@ -73,7 +73,7 @@ export interface ReplayStatus {
   readonly left?: number;
   /** Events enqueued per second of late; absent when that is not known yet. */
   readonly speed?: number;
-  /** Why the replay enqueues nothing at the moment. */
+  /** The reason why the replay enqueues nothing at the moment. */
   readonly waiting?:
     | 'destination_paused'
     | 'destination_disabled'

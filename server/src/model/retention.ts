@@ -21,7 +21,7 @@ export interface RetentionPeriods {
   readonly regulations?: Duration;
 }
 
-/** Of a new installation. */
+/** Periods of a new installation. */
 const DEFAULT_PERIODS = { anonymous: 90 * DAY, audit: 365 * DAY, regulations: 365 * DAY } as const;
 
 /**

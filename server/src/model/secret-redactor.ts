@@ -10,7 +10,10 @@ const MIN_WORD = 8;
 /** Replacement of a secret. */
 const ELLIPSIS = '…';
 
-/** Of an answer of at least so many bytes only the beginning is kept (ports/http-client.ts), and a secret at its end may be cut. */
+/**
+ * Length from which only the beginning of an answer is kept (ports/http-client.ts): a secret at its end may
+ * be cut.
+ */
 const MAY_BE_CUT = 4000;
 
 /**

@@ -69,7 +69,7 @@ function nameOf({ kind, value }: Pick<IdJoin, 'kind' | 'value'>): string {
   return `${kind} ${value}`;
 }
 
-/** When an event happened; a time in the future counts as the time of arrival. */
+/** Time at which an event happened; its time of arrival if it lies in the future. */
 function timeOf({ timestamp, receivedAt }: Event): Time {
   return Math.min(Date.parse(timestamp), Date.parse(receivedAt));
 }

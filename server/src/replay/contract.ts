@@ -35,7 +35,7 @@ export interface NamedDelivery {
 }
 
 export interface NamedRedeliveryResult {
-  /** Of the redelivery. Absent for a dry run, and when nothing was found. */
+  /** Id of the redelivery. Absent for a dry run, and when nothing was found. */
   readonly id?: string;
   /** Deliveries that are made again. */
   readonly count: number;

@@ -189,7 +189,7 @@ export class ReplayJob {
     return this.#throughput.perSecond(this.#dependencies.clock.monotonic());
   }
 
-  /** Why nothing is enqueued at the moment. */
+  /** The reason why nothing is enqueued at the moment. */
   get waiting(): ReplayStatus['waiting'] {
     return this.#waiting;
   }

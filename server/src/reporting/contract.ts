@@ -151,9 +151,9 @@ export interface NodeOverview {
 
 /** A node that died, or was out of reach until its lease was over. */
 export interface GoneNodeOverview extends Pick<NodeOverview, 'name' | 'roles' | 'version'> {
-  /** When it last renewed its lease. */
+  /** Time of its last renewal of the lease. */
   readonly lastSeenAt: string;
-  /** When another node took over its deliveries, and the name of that node. */
+  /** Time at which another node took over its deliveries, and the name of that node. */
   readonly takenOverAt: string;
   readonly takenOverBy: string;
 }
@@ -203,7 +203,10 @@ export interface LaneOverview {
   readonly retrying: number;
   /** Arrival of the oldest event with a pending delivery. Absent when nothing is pending. */
   readonly oldestPendingAt?: string;
-  /** When that event reaches the end of its retention. Its pending deliveries become dead letters then. */
+  /**
+   * Time at which that event reaches the end of its retention. Its pending deliveries become dead letters
+   * then.
+   */
   readonly oldestKeptUntil?: string;
   /** When the first delivery on disk is due; in the past if it waits already. Absent when none is on disk. */
   readonly nextDueAt?: string;
@@ -314,7 +317,7 @@ export interface TimelineGroup {
   readonly source?: string;
   readonly destination?: string;
   readonly endpoint?: string;
-  /** Of the whole range: sums, the last `pending`, quantiles over everything; null without any. */
+  /** Totals of the whole range: sums, the last `pending`, quantiles over everything; null without any. */
   readonly totals: Readonly<Record<string, number | null>>;
   /** One number for each step; null while the server did not run, and for quantiles of nothing. */
   readonly series: Readonly<Record<string, readonly (number | null)[]>>;
@@ -425,7 +428,7 @@ export interface PageRequest<From> {
   readonly from?: From;
 }
 
-/** Where a page begins: with the events below a position. */
+/** Begin of a page: the events below a position. */
 export interface PageStart {
   readonly below: Position;
   /** The event right below is shown only from the lane after this one; its earlier lanes stood on the page before. */
@@ -452,10 +455,10 @@ export interface DeliverySummary extends Partial<EventIdentity> {
   readonly state: DeliveryHistory['state'];
   /** Reason why the delivery is dead. */
   readonly reason?: string;
-  /** When it was given up. Only where dead ones are asked for. */
+  /** Time at which the delivery was given up. Only in searches for dead ones. */
   readonly diedAt?: string;
   readonly nextAttemptAt?: string;
-  /** Of the event. */
+  /** Source of the event. */
   readonly source?: string;
   readonly receivedAt?: string;
   readonly attempts: readonly AttemptTrace[];
@@ -522,7 +525,7 @@ export interface TailDelivery {
   /** Reason why the delivery is dead. */
   readonly reason?: string;
   readonly nextAttemptAt?: string;
-  /** Without the answers of the endpoints; a trace has them. */
+  /** Attempts without the answers of the endpoints; a trace has them. */
   readonly attempts: readonly Omit<AttemptTrace, 'answer'>[];
 }
 

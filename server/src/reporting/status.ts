@@ -339,7 +339,7 @@ function lastErrorView({ reason, endpoint, at }: LastError): DestinationErrorVie
   return { reason, endpoint, at: isoTime(at) };
 }
 
-/** Without the counts and the history, which `statusOf` adds. */
+/** Health of an endpoint without the counts and the history, which `statusOf` adds. */
 function endpointOverview({ endpoint, state, since, lastError }: EndpointState): EndpointOverview {
   return {
     endpoint,

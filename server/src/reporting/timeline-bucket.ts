@@ -154,7 +154,7 @@ function recordOf<Value, Row>(
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-/** Without what is zero or absent; undefined when nothing is left. */
+/** Removes fields that are zero or absent; undefined when nothing is left. */
 function sparse<Row extends object>(
   row: { readonly [Key in keyof Row]: Row[Key] | undefined },
 ): Row | undefined {

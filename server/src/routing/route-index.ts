@@ -202,7 +202,10 @@ export class RouteIndex {
     return skipSet.size === 0 ? { owed: lanes, skipped } : { owed: lanes, skipped, skipSet };
   }
 
-  /** Why destinations skip what they are not owed, when these types are off. One that takes everything has no reason then. */
+  /**
+   * The reasons why destinations skip events that they are not owed, when these types are off. A destination
+   * that takes everything has no reason then.
+   */
   #skipSetOf(off: readonly Destination['type'][]): SkipSet {
     const key = off.join();
     let set = this.#skipSets.get(key);

@@ -94,13 +94,13 @@ export interface MetricsPageDependencies {
   readonly users: () => UsersHealth;
   readonly regulations?: () => RegulationHealth;
   readonly alerts?: () => readonly AlertHealth[];
-  /** Why calls cannot be accepted now; empty when they can. */
+  /** Reasons why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   readonly clock: Clock;
   /** How long events are kept. */
   readonly retention: Duration;
   readonly disk: ReadDiskUse;
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string;
 }
 

@@ -38,7 +38,7 @@ const BUYERS: AudienceDefinition = {
   },
 };
 
-/** Of the last thirty days. */
+/** An audience with a window of thirty days. */
 const LATELY: AudienceDefinition = {
   ...BUYERS,
   definition: {

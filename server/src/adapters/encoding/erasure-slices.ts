@@ -57,7 +57,7 @@ export async function eraseUsers(
 
 interface ErasedPositions extends Pick<Erasure, 'regulation' | 'onErased'> {
   readonly positions: readonly Position[];
-  /** They were found by a user: delete notifications among them stay. */
+  /** True for positions that were found by a user: delete notifications among them stay. */
   readonly isOfUsers?: boolean;
 }
 

@@ -52,7 +52,7 @@ class SecretKey {
     return { sealed: `${this.name}.${bytes.toString('base64')}` };
   }
 
-  /** Undefined where the bytes are not those that this key has made for this place. */
+  /** Decrypts a secret; undefined when the bytes are not those that this key has made for this place. */
   open(base64: string, place: string): string | undefined {
     const bytes = Buffer.from(base64, 'base64');
     if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
@@ -76,7 +76,7 @@ class SecretKey {
 /** A secret that cannot be read. */
 export type SealFault =
   | { readonly fault: 'unknown_key'; readonly key: string }
-  /** Somebody or something has changed it since. */
+  /** The stored bytes have been changed. */
   | { readonly fault: 'changed' };
 
 /** Encrypts secrets and reads them, with the keys that this process was given. */

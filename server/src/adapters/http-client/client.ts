@@ -61,7 +61,7 @@ export const MAX_CONNECTION_AGE: Duration = MINUTE;
 export const MAX_CONNECTIONS_PER_POOL = 512;
 export const MAX_CONNECTIONS = 8192;
 
-/** Of a request that is refused. */
+/** Head of a refused request. */
 const NO_HEAD = { fixedHead: Buffer.alloc(0), headRest: '' };
 
 export const STOPPED: RequestFailure = { reason: 'connection_closed', detail: 'the transport was stopped' };

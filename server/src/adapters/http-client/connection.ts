@@ -321,7 +321,7 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
     this.#isWritten = false;
   }
 
-  /** It is being written to its connection. */
+  /** Call when it is being written to its connection. */
   onWrite(): void {
     this.#isWritten = true;
   }

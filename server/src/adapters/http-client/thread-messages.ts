@@ -58,7 +58,7 @@ export class RequestBatch {
   #fixedHeaders = new Map<RequestHeaders, number>();
   #fields: RequestFields[] = [];
   #bodies: Buffer[] = [];
-  /** Of bodies. */
+  /** Bytes of bodies. */
   bytes = 0;
   #since = 0;
 

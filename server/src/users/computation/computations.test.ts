@@ -124,7 +124,7 @@ class World {
     for (let hasMore = true; hasMore; ) hasMore = (await this.processor.slice()).hasMore;
   }
 
-  /** Until changes that wait are told too. */
+  /** Waits until waiting changes are told too. */
   async settle(): Promise<void> {
     await this.catchUp();
     await this.clock.pass(SECOND);

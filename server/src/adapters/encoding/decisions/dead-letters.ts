@@ -50,11 +50,11 @@ export interface DeadLetterRow {
   readonly encoded: Uint8Array;
 }
 
-/** Where a slice of a query begins, from the place that the one before has named: `id`, or `id-position`. */
+/** Begin of a slice of a query, from the place that the slice before returned: `id`, or `id-position`. */
 export interface SliceStart {
   /** Rows with higher ids were looked at. */
   readonly id: number;
-  /** Of the row with this id only lower positions are left. */
+  /** Only positions below this one are left of the row `id`. */
   readonly below: Position;
 }
 

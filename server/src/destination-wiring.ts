@@ -8,7 +8,7 @@ import { type DestinationTypes, type Sender, type SenderTools, targetsOf } from 
 import type { SettingsSnapshot } from './ports/settings-store.ts';
 import { Router } from './routing/router.ts';
 
-/** What sends for the destinations of each type, by the name of the type. Types whose events are fetched have none. */
+/** Senders by the name of their type. Types whose events are fetched have none. */
 export interface Senders {
   readonly byType: ReadonlyMap<string, Sender>;
   stop(): Promise<void>;

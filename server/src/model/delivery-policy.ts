@@ -1,6 +1,6 @@
 import type { CallType } from './event.ts';
 
-/** What every destination has, whatever its type, for routing and delivery to go by. */
+/** Settings of every destination, whatever its type, for routing and delivery. */
 export interface DeliveryPolicy {
   /** Selects events; absent for all events of its sources. */
   readonly filter?: EventFilter;

@@ -48,7 +48,7 @@ export function hiddenTexts(
   return found;
 }
 
-/** What is to be found at a value, and below it. */
+/** Hidden values at a value and below it. */
 export interface HiddenTree {
   readonly kind?: HiddenKind;
   readonly keys: ReadonlyMap<string, HiddenTree>;
@@ -100,7 +100,7 @@ function stepsOf(path: string): string[] {
     .flatMap((part) => (part.endsWith(EVERY) ? [part.slice(0, -EVERY.length), EVERY] : [part]));
 }
 
-/** What is to be found below a key, or below every entry of a list; undefined where it is nothing. */
+/** Hidden values below a key, or below every entry of a list; undefined when there are none. */
 export function treeBelow(tree: HiddenTree, key: string = EVERY): HiddenTree | undefined {
   return tree.keys.get(key);
 }

@@ -4,20 +4,23 @@ import type { Destination } from './destination.ts';
 export interface Target {
   /** Its place among the targets of the destination, from 0. */
   readonly place: number;
-  /** What people see of it, without secrets: a host, a file. */
+  /** Label for people, without secrets: a host, a file. */
   readonly label: string;
   /** The URL by which the egress rules judge it, whole. Absent where it is none of the network. */
   readonly address?: string;
 }
 
-/** What tells the target from others in attempts and in the health of targets, and what is masked wherever it is shown. */
+/**
+ * Name that tells the target from others in attempts and in the health of targets. It is masked wherever it
+ * is shown.
+ */
 export function nameOfTarget({ address, label }: Target): string {
   return address ?? label;
 }
 
 /**
- * What is delivered for itself: a destination with all of its targets or, with `success: each`, with one of them. It has the id under which
- * its deliveries are stored and counted.
+ * A unit of delivery: a destination with all of its targets or, with `success: each`, with one of them. It
+ * has the id under which its deliveries are stored and counted.
  */
 export interface Lane extends Destination {
   readonly targets: readonly Target[];

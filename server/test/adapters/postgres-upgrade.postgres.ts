@@ -7,7 +7,10 @@ import { connectTo, type Databases, filesWith } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import { until } from '../support/until.ts';
 
-/** What a node of format 13 says to the database: to store a batch, to follow the others, in upkeep, in a search and in an erasure. */
+/**
+ * Statements of a node of format 13: to store a batch, to follow the others, in maintenance, in a search and
+ * in an erasure.
+ */
 const STATEMENTS_OF_13: Readonly<Record<string, readonly [text: string, ...values: unknown[]]>> = {
   begin: ['select * from begin_batch($1, $2, $3)', 'x', 1, 0],
   add: ['select add_keys($1, $2::bigint[], $3, $4, $5, $6, $7::bigint[])', 0, '{}', 1, 1, 1, 0, '{5}'],

@@ -26,7 +26,7 @@ export interface TypeHarness {
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const ALL: readonly string[] = ['All', 'all'];
-/** What every destination has among its settings, so that no type may. */
+/** Settings of every destination, which no type may define. */
 const POLICY = ['success', 'filter', 'rateLimit', 'concurrency'];
 
 /** The promises of `DestinationType` and `Sender` (ports/destination-type.ts). */
@@ -169,7 +169,10 @@ function eventOf(nth: number): OutboundBatch['events'][number] {
   return { serialized: { event, arrivedAt: NOW } };
 }
 
-/** What was told, by the place of the target. Rejects when a target is told of twice, or before `send` has returned. */
+/**
+ * Outcomes by the place of the target. Rejects when a target is reported twice, or before `send` has
+ * returned.
+ */
 function sent(
   sender: Sender,
   batch: OutboundBatch,

@@ -52,7 +52,7 @@ export interface Line {
 export interface WorldOptions {
   readonly destinations?: readonly Destination[];
   readonly behave?: Behaviour;
-  /** Those of the program by default. */
+  /** Types of destinations; those of the program by default. */
   readonly types?: DestinationTypes;
   /** Wraps the store of the dispatcher. */
   readonly between?: (store: Store) => Store;

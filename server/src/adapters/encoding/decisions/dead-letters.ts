@@ -216,7 +216,7 @@ export class RedeliveredDeadLetters extends TakenDeadLetters {
     }
   }
 
-  /** Those of one destination and origin become one set. */
+  /** The deliveries to enqueue again, one set for each destination and origin. */
   requeued(): RequeuedSet[] {
     return [...this.#sets.values()].map((set) => ({
       ...set,

@@ -10,13 +10,17 @@ const MAX_ENTRIES = 20;
  * secret stays, and validation refuses it.
  */
 export function unmaskSettings(wanted: JsonObject, stored: object, places: HiddenPlaces): JsonObject {
-  return unmaskObject(wanted, stored as JsonObject, hiddenTree(places));
+  return unmaskObject(wanted, stored as JsonObject, hiddenTree(places), true);
 }
 
-/** What is sent to the address of an object comes back only where the address has the same host and path. */
-function unmaskObject(wanted: JsonObject, stored: JsonObject, tree: HiddenTree): JsonObject {
-  const key = addressKeyOf(tree);
-  const isSame = key === undefined || isSameTarget(wanted[key], ownValue(stored, key));
+/** What is sent to the addresses beside it, or above, comes back only where each of them has the host and path that it had. */
+function unmaskObject(
+  wanted: JsonObject,
+  stored: JsonObject,
+  tree: HiddenTree,
+  isSameAbove: boolean,
+): JsonObject {
+  const isSame = isSameAbove && hasSameTargets(wanted, stored, tree);
   return Object.fromEntries(
     Object.entries(wanted).map(([name, value]) => {
       const inner = treeBelow(tree, name);
@@ -28,19 +32,31 @@ function unmaskObject(wanted: JsonObject, stored: JsonObject, tree: HiddenTree):
 function unmaskValue(value: Json, stored: Json | undefined, tree: HiddenTree, isSame: boolean): Json {
   const { kind } = tree;
   if (kind === 'secret') return unmaskSecret(value, stored);
+  if (kind === 'address') return isSameTarget(value, stored) ? unmaskAddress(value, stored) : value;
   if (kind !== undefined && !isSame) return value;
-  if (kind === 'address') return unmaskAddress(value, stored);
   if (kind === 'credential') return unmaskSecret(value, stored);
   if (kind === 'header') return isObject(value) && isObject(stored) ? unmaskHeaders(value, stored) : value;
   if (Array.isArray(value)) {
     const entry = treeBelow(tree);
     const isKnown = entry !== undefined && Array.isArray(stored) && value.length <= MAX_ENTRIES;
-    return isKnown ? unmaskList(value, stored, entry) : value;
+    return isKnown ? unmaskList(value, stored, entry, isSame) : value;
   }
-  return isObject(value) && isObject(stored) ? unmaskObject(value, stored, tree) : value;
+  return isObject(value) && isObject(stored) ? unmaskObject(value, stored, tree, isSame) : value;
 }
 
-function unmaskList(list: readonly Json[], stored: readonly Json[], tree: HiddenTree): Json {
+function hasSameTargets(wanted: JsonObject, stored: JsonObject, tree: HiddenTree): boolean {
+  for (const [key, inner] of tree.keys) {
+    const [value, known] = [wanted[key], ownValue(stored, key)];
+    if (value === undefined) continue;
+    if (inner.kind === 'address' && !isSameTarget(value, known)) return false;
+    if (treeBelow(inner)?.kind !== 'address' || !Array.isArray(value)) continue;
+    const all: readonly Json[] = Array.isArray(known) ? known : [];
+    if (!value.every((url: Json) => all.some((one) => isSameTarget(url, one)))) return false;
+  }
+  return true;
+}
+
+function unmaskList(list: readonly Json[], stored: readonly Json[], tree: HiddenTree, isSame: boolean): Json {
   if (tree.kind === 'secret') return list.map((value, nth) => unmaskByHint(value, nth, stored));
   const key = addressKeyOf(tree);
   return list.map((value, place) => {
@@ -54,7 +70,7 @@ function unmaskList(list: readonly Json[], stored: readonly Json[], tree: Hidden
       key === undefined
         ? stored[place]
         : findSameTarget(value[key], place, stored, (one) => (isObject(one) ? one[key] : undefined));
-    return isObject(known) ? unmaskObject(value, known, tree) : value;
+    return isObject(known) ? unmaskObject(value, known, tree, isSame) : value;
   });
 }
 

@@ -57,7 +57,8 @@ interface FailureStreak {
 
 /** A failed round. */
 export interface FailedRound {
-  readonly position: Position;
+  /** Of its deliveries. */
+  readonly positions: readonly Position[];
   /** Number of the round at its worker, counted from 1, and of the last round that has begun. */
   readonly nth: number;
   readonly begun: number;
@@ -79,6 +80,9 @@ export interface FailedRound {
  * an endpoint that fails half of its requests by chance fails 10 in a row every thousand requests, 20 every million.
  */
 export const FAILURE_THRESHOLD = 20;
+
+/** Of a round with many deliveries so many count: three such rounds in a row are enough, and one or two are not. */
+const COUNTED_OF_A_ROUND = Math.ceil(FAILURE_THRESHOLD / 3);
 
 /**
  * The failures must also lie within this time. With fewer of them the retry schedule costs the endpoint less than probes
@@ -137,12 +141,15 @@ export function afterFailedRound(breaker: CircuitBreaker, round: FailedRound): C
 
 function extendStreak(
   streak: FailureStreak | undefined,
-  { position, nth, begun, now }: FailedRound,
+  { positions, nth, begun, now }: FailedRound,
 ): FailureStreak {
   if (streak === undefined) return { since: now, roundsBefore: begun, failures: [] };
   if (nth <= streak.roundsBefore) return streak;
-  const others = streak.failures.filter((one) => one.position !== position && one.at > now - FAILURE_WINDOW);
-  return { ...streak, failures: [...others, { position, at: now }] };
+  const counted = positions.slice(0, COUNTED_OF_A_ROUND);
+  const others = streak.failures.filter(
+    (one) => !counted.includes(one.position) && one.at > now - FAILURE_WINDOW,
+  );
+  return { ...streak, failures: [...others, ...counted.map((position) => ({ position, at: now }))] };
 }
 
 function openBreaker(

@@ -42,7 +42,7 @@ export interface RoundTicket {
 /** The end of a round. */
 interface RoundReport {
   readonly round: RoundTicket;
-  readonly position: Position;
+  readonly positions: readonly Position[];
   readonly outcomes: readonly EndpointOutcome[];
   /** When the first endpoint may be asked again, where all of them rest. */
   readonly restsUntil: Monotonic | undefined;
@@ -146,10 +146,10 @@ export class HealthTracker {
     return wasClosed ? NO_TRANSITION : { kind: 'closed', wasRest };
   }
 
-  #recordFailure({ round, position, outcomes, restsUntil, now, random }: RoundReport): BreakerTransition {
+  #recordFailure({ round, positions, outcomes, restsUntil, now, random }: RoundReport): BreakerTransition {
     const wasClosed = this.isClosed;
     const notBefore = latestRetryAfter(outcomes.map(({ outcome }) => outcome.notBefore));
-    const failed = { ...round, position, begun: this.#roundsBegun, now, notBefore, restsUntil, random };
+    const failed = { ...round, positions, begun: this.#roundsBegun, now, notBefore, restsUntil, random };
     this.#breaker = afterFailedRound(this.#breaker, failed);
     if (!wasClosed || this.#breaker.state !== 'open') return NO_TRANSITION;
     const { failingSince, isRest } = this.#breaker;

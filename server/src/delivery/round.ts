@@ -19,6 +19,8 @@ import {
 export interface RoundResult {
   readonly outcomes: EndpointOutcome[];
   readonly attempts: Attempt[];
+  /** A target has accepted it. */
+  isAccepted: boolean;
 }
 
 /** Counts the requests that have no answer yet, by the place of their endpoint. */
@@ -62,18 +64,15 @@ export function sendRound(
 ): void {
   const { clock, openRequests, sender, endpointAt, traceparents } = dependencies;
   const startedAt = clock.monotonic();
-  const results = deliveries.map((): RoundResult => ({ outcomes: [], attempts: [] }));
-  const places = targetsToAsk(deliveries[0]!, lane, { ...dependencies, now: startedAt }, results);
+  const results = deliveries.map((): RoundResult => ({ outcomes: [], attempts: [], isAccepted: false }));
+  const asked = targetsToAsk(deliveries[0]!, lane, { ...dependencies, now: startedAt }, results);
   // In a microtask, because the caller expects that a round ends after this function has returned.
-  if (places.length === 0) {
+  if (asked === 0) {
     queueMicrotask(() => onEnd(results));
     return;
   }
-  const targets = places.map((place) => lane.targets[place]!);
-  const trials = places.map((place, nth) => {
-    openRequests.requestBegan(place, nth === 0);
-    return endpointAt(place)?.rest.beginRequest() === true;
-  });
+  const targets = targetsIn(asked, lane);
+  const trials = beginRequests(asked, lane, dependencies);
   const events = deliveries.map((ready) => ({
     serialized: ready.serialized,
     replay: replayOf(ready),
@@ -81,28 +80,58 @@ export function sendRound(
   }));
   let isOver = false;
   let open = targets.length;
+  let left = results.length;
   sender.send({ destination: lane, targets, events, now: clock.now() }, (target, outcomes) => {
     open--;
-    const nth = targets.indexOf(target);
-    const place = places[nth]!;
+    const place = target.place - lane.targets[0]!.place;
     const { outcome, answer } = summaryOf(outcomes);
     const endpoint = endpointAt(place);
     endpoint?.record(outcome, answer, clock.now());
-    endpoint?.rest.endRequest(outcome, trials[nth]!, clock.monotonic());
+    endpoint?.rest.endRequest(outcome, (trials & (1 << place)) !== 0, clock.monotonic());
     openRequests.requestEnded(place, open === 0, isOver);
     if (isOver) return;
-    let accepted = 0;
-    for (const [index, result] of results.entries()) {
-      result.outcomes.push({ place, outcome: outcomes[index]!.outcome });
-      result.attempts.push(attemptOf(target, startedAt, outcomes[index]!));
-      if (result.outcomes.some(isAccepted)) accepted++;
-    }
-    isOver = accepted === results.length || open === 0;
+    for (let nth = 0; nth < results.length; nth++)
+      if (addOutcome(results[nth]!, outcomes[nth]!, { target, place, startedAt })) left--;
+    isOver = left === 0 || open === 0;
     if (isOver) onEnd(results);
   });
 }
 
-const isAccepted = ({ outcome }: EndpointOutcome): boolean => outcome.kind === 'accepted';
+/** Begins a request to each target; returns which of them are trials after a rest, as bits. */
+function beginRequests(asked: number, lane: Lane, { openRequests, endpointAt }: RoundDependencies): number {
+  let trials = 0;
+  let isFirst = true;
+  for (let place = 0; place < lane.targets.length; place++) {
+    if ((asked & (1 << place)) === 0) continue;
+    openRequests.requestBegan(place, isFirst);
+    isFirst = false;
+    if (endpointAt(place)?.rest.beginRequest() === true) trials |= 1 << place;
+  }
+  return trials;
+}
+
+/** Returns whether the delivery is accepted now and was not before. */
+function addOutcome(
+  result: RoundResult,
+  told: DeliveryOutcome,
+  {
+    target,
+    place,
+    startedAt,
+  }: { readonly target: Target; readonly place: number; readonly startedAt: Monotonic },
+): boolean {
+  const { outcome } = told;
+  result.outcomes.push({ place, outcome });
+  result.attempts.push(attemptOf(target, startedAt, told));
+  if (outcome.kind !== 'accepted' || result.isAccepted) return false;
+  result.isAccepted = true;
+  return true;
+}
+
+function targetsIn(asked: number, { targets }: Lane): readonly Target[] {
+  if (asked === (1 << targets.length) - 1) return targets;
+  return targets.filter((_, place) => (asked & (1 << place)) !== 0);
+}
 
 /** What a send says of its target: it is well if it took anything, and asks for another try if anything is to be tried again. */
 function summaryOf(outcomes: readonly DeliveryOutcome[]): DeliveryOutcome {
@@ -111,40 +140,30 @@ function summaryOf(outcomes: readonly DeliveryOutcome[]): DeliveryOutcome {
   return first('accepted') ?? first('retryable') ?? outcomes[0]!;
 }
 
-/** The places of the targets that are asked. Those left out get their outcome at once: a later round may ask them. */
+/** The targets that are asked, as bits by their place. Those left out get their outcome at once: a later round may ask them. */
 function targetsToAsk(
   ready: ReadyDelivery,
   lane: Lane,
-  dependencies: Pick<RoundDependencies, 'openRequests' | 'endpointAt'> & { readonly now: Monotonic },
+  {
+    openRequests,
+    endpointAt,
+    now,
+  }: Pick<RoundDependencies, 'openRequests' | 'endpointAt'> & { readonly now: Monotonic },
   results: readonly RoundResult[],
-): readonly number[] {
+): number {
   const wanted = targetsToTry(ready, lane);
-  const all: number[] = [];
-  for (let place = 0; place < lane.targets.length; place++)
-    if ((wanted & (1 << place)) !== 0) all.push(place);
   const leaveOut = (place: number, outcome: Outcome) => {
     for (const { outcomes } of results) outcomes.push({ place, outcome });
   };
-  const awake = leaveOutResting(all, dependencies, leaveOut);
-  return awake.length > 1 ? leaveOutBusy(awake, dependencies.openRequests, leaveOut) : awake;
-}
-
-type LeaveOut = (place: number, outcome: Outcome) => void;
-
-/** Leaves out the targets that rest. Each counts as retryable, so that the delivery waits for it if its siblings do not accept. */
-function leaveOutResting(
-  all: readonly number[],
-  { endpointAt, now }: Pick<RoundDependencies, 'endpointAt'> & { readonly now: Monotonic },
-  leaveOut: LeaveOut,
-): readonly number[] {
-  const restOfPlace = (place: number) => endpointAt(place)?.rest.until(now);
-  if (all.every((place) => restOfPlace(place) === undefined)) return all;
-  return all.filter((place) => {
-    const notBefore = restOfPlace(place);
-    if (notBefore === undefined) return true;
+  let awake = wanted;
+  for (let place = 0; place < lane.targets.length; place++) {
+    const notBefore = (wanted & (1 << place)) === 0 ? undefined : endpointAt(place)?.rest.until(now);
+    if (notBefore === undefined) continue;
+    awake &= ~(1 << place);
     leaveOut(place, { kind: 'retryable', reason: ENDPOINT_RESTS, notBefore });
-    return false;
-  });
+  }
+  // A power of two, or none: there is no sibling that could take the event.
+  return (awake & (awake - 1)) === 0 ? awake : leaveOutBusy(awake, lane, openRequests, leaveOut);
 }
 
 /**
@@ -152,13 +171,17 @@ function leaveOutResting(
  * accept. A busy target counts as retryable, so that a retry asks it too.
  */
 function leaveOutBusy(
-  all: readonly number[],
+  awake: number,
+  { targets }: Lane,
   openRequests: OpenRequests,
-  leaveOut: LeaveOut,
-): readonly number[] {
-  const free = all.filter((place) => !openRequests.isBusy(place));
-  if (free.length === all.length || free.length === 0) return all;
-  for (const place of all) if (!free.includes(place)) leaveOut(place, ENDPOINT_BUSY);
+  leaveOut: (place: number, outcome: Outcome) => void,
+): number {
+  let free = awake;
+  for (let place = 0; place < targets.length; place++)
+    if ((awake & (1 << place)) !== 0 && openRequests.isBusy(place)) free &= ~(1 << place);
+  if (free === awake || free === 0) return awake;
+  for (let place = 0; place < targets.length; place++)
+    if ((awake & ~free & (1 << place)) !== 0) leaveOut(place, ENDPOINT_BUSY);
   return free;
 }
 

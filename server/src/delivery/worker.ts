@@ -379,7 +379,7 @@ export class DestinationWorker {
     const [first] = results;
     const transition = this.#tracker.record({
       round: ticket,
-      position: batch[0]!.delivery.position,
+      positions: batch.map(({ delivery }) => delivery.position),
       outcomes: results.length === 1 ? first!.outcomes : results.flatMap(({ outcomes }) => outcomes),
       restsUntil: isDelivered ? undefined : this.#restsUntil(now),
       latencyMs: first!.attempts[0]?.latencyMs ?? 0,

@@ -2,10 +2,9 @@ import { allHeaders, type OutboundRequest } from '../../ports/http-client.ts';
 
 /** Adds the trace context of the event's own request, unless the headers of the endpoint name another. */
 export function withTraceparent<Request extends Pick<OutboundRequest, 'fixedHeaders' | 'headers'>>(
-  traceparent: string | undefined,
+  traceparent: string,
   request: Request,
 ): Request {
-  if (traceparent === undefined) return request;
   const isTraced = Object.keys(allHeaders(request)).some((name) => name.toLowerCase() === 'traceparent');
   return isTraced ? request : { ...request, headers: { ...request.headers, traceparent } };
 }

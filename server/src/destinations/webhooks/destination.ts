@@ -11,7 +11,7 @@ import type {
   Sender,
   SenderTools,
 } from '../../ports/destination-type.ts';
-import { allHeaders, type OutboundRequest, type RequestHeaders } from '../../ports/http-client.ts';
+import { allHeaders, type OutboundRequest } from '../../ports/http-client.ts';
 import { fixedHeaders, requestHeaders, webhookId } from '../http/headers.ts';
 import { deliveryOutcomeOf } from '../http/outcomes.ts';
 import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
@@ -116,28 +116,16 @@ export function requestsOf({
   const own = { id: destinationOfLane(destination.id) };
   return targets.map((target) => {
     const endpoint = settings.endpoints[target.place]!;
-    const pool = endpointIdOf(own, target.place);
-    return { target, request: requestTo(endpoint, { headers, body, traceparent, pool }) };
+    const request: OutboundRequest = {
+      url: endpoint.url,
+      fixedHeaders: fixedHeaders(endpoint),
+      headers,
+      body,
+      timeout: REQUEST_TIMEOUT,
+      pool: endpointIdOf(own, target.place),
+    };
+    return { target, request: traceparent === undefined ? request : withTraceparent(traceparent, request) };
   });
-}
-
-function requestTo(endpoint: Endpoint, { traceparent, ...own }: Prepared): OutboundRequest {
-  const request = {
-    url: endpoint.url,
-    fixedHeaders: fixedHeaders(endpoint),
-    headers: own.headers,
-    body: own.body,
-    timeout: REQUEST_TIMEOUT,
-    pool: own.pool,
-  };
-  return withTraceparent(traceparent, request);
-}
-
-interface Prepared {
-  readonly headers: RequestHeaders;
-  readonly body: Buffer;
-  readonly pool: number;
-  readonly traceparent: string | undefined;
 }
 
 const NO_SECRETS: readonly string[] = [];

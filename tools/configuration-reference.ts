@@ -11,6 +11,8 @@ interface Schema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
+  readonly oneOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
 }
 
 const HEAD = `# Configuration
@@ -73,12 +75,19 @@ export function configurationReference(schema: Schema): string {
   );
   const sections = [
     ['The server', table(rowsOf(Object.fromEntries(server ?? []), ''))],
-    ...(records ?? []).map(([key, { description = '', items = {} }]) => [
-      `\`${key}[]\``,
-      `${description}\n\n${table(rowsOf(items.properties ?? {}, '', items.required))}`,
-    ]),
+    ...(records ?? []).flatMap(([key, { description = '', items = {} }]) =>
+      variantsOf(items).map(({ properties = {}, required }) => [
+        `\`${key}[]\`${properties === items.properties ? '' : ` of type \`${String(properties['type']?.const)}\``}`,
+        `${description}\n\n${table(rowsOf(properties, '', required))}`,
+      ]),
+    ),
   ];
   return `${HEAD}${sections.map(([title, text]) => `\n## ${title}\n\n${text}`).join('')}${LATER}`;
+}
+
+/** The shapes that an entry may have: where there are several, each is told by its type. */
+function variantsOf(items: Schema): readonly Schema[] {
+  return items.oneOf ?? items.anyOf ?? [items];
 }
 
 function table(rows: readonly string[]): string {

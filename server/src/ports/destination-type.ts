@@ -31,7 +31,7 @@ export interface DestinationType<Settings = unknown> {
    * comes for it, and nothing is sent.
    */
   readonly taker: 'worker' | 'lease';
-  /** Where destinations with these settings send to: `MAX_TARGETS` at most, in the order of their places. Cheap and pure. */
+  /** Where destinations with these settings send to: one to `MAX_TARGETS`, in the order of their places. Cheap and pure. */
   targets(settings: Settings): readonly Target[];
   /** Whether destinations with these settings sign with a key of their own, which the server makes and keeps. Absent: none does. */
   signsPublicly?(settings: Settings): boolean;

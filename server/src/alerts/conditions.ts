@@ -26,7 +26,7 @@ export interface Facts {
   readonly explain: (reason: string) => { readonly message: string; readonly hint: string };
 }
 
-/** What of the server's state an alert may be about. */
+/** The parts of the server's state that an alert may be about. */
 export function conditionsOf(facts: Facts): Pick<Look, 'troubles' | 'deaths' | 'ending'> {
   const { overview } = facts;
   const troubles = [

@@ -1,6 +1,6 @@
 import type { AlertChannel } from '../model/alert.ts';
 
-/** What became of one message of an alert. */
+/** The outcome of one message of an alert. */
 export interface AlertSending {
   readonly kind: 'taken' | 'failed';
   /** The URL without its secrets, or the server that takes mail. */

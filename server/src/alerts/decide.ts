@@ -9,7 +9,7 @@ export interface Trouble extends TroubleKey {
   readonly since: Time;
   /** One sentence without its full stop. */
   readonly text: string;
-  /** What to do, without its full stop. */
+  /** Advice, without its full stop. */
   readonly hint?: string;
 }
 
@@ -17,7 +17,7 @@ export interface Trouble extends TroubleKey {
 export interface Deaths {
   readonly destination: string;
   readonly count: number;
-  /** What to do about them, without a full stop. */
+  /** Advice about them, without a full stop. */
   readonly hint: string;
 }
 
@@ -27,7 +27,7 @@ export interface Look {
   readonly now: Monotonic;
   readonly troubles: readonly Trouble[];
   readonly deaths: readonly Deaths[];
-  /** What is said of a trouble that is over, without a full stop. */
+  /** The text about a trouble that is over, without a full stop. */
   readonly ending: (trouble: TroubleKey) => string;
 }
 
@@ -52,7 +52,7 @@ export class Steadiness {
   }
 }
 
-/** What an alert says after a look, and what it has said then. The same memory comes back when nothing is to be kept. */
+/** The changes that an alert tells after a look, and its memory then. The same memory comes back when nothing is to be kept. */
 export interface AlertDecision {
   readonly changes: readonly AlertChange[];
   readonly memory: AlertMemory;

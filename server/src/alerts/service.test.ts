@@ -29,7 +29,7 @@ interface Told {
   readonly changes: readonly { change: string; condition: string; destination?: string; count?: number }[];
 }
 
-/** What became of a request that was answered. */
+/** The outcome of a request that was answered. */
 function answerOf(status: number, answer = ''): DeliveryOutcome {
   const kind = status < 300 ? 'accepted' : status < 500 ? 'refused' : 'retryable';
   return { outcome: { kind, reason: `status_${status}`, status }, answer, latencyMs: 1 };

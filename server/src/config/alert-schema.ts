@@ -14,7 +14,7 @@ const webhook = z
 const SERVER_RULE = 'must be a mail server such as smtps://smtp.example.com or smtp://10.0.0.5:25';
 const ADDRESS_RULE = 'must be a mail address such as ops@example.com';
 
-/** What comes between angle brackets stands alone here: a name beside it could carry a second address. */
+/** An address without angle brackets and a name: a name beside it could carry a second address. */
 const address = () => textMatching(/^[^\s<>@,;:"()[\]\\]{1,64}@[A-Za-z0-9.-]{1,190}$/, ADDRESS_RULE);
 
 const MAX_RECIPIENTS = 20;

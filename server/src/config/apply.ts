@@ -28,7 +28,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** What to do about a write key of a stored source that the file does not name: both would have it. */
+/** Advice about a write key of a stored source that the file does not name: both would have it. */
 const MOVED_KEY =
   ', which this file does not name: name it here too, without the key, or remove it from the server';
 

@@ -19,7 +19,7 @@ const NOTHING = { sources: [], destinations: [], audiences: [], traits: [] };
 
 type Stored = Pick<SettingsSnapshot, 'sources' | 'destinations' | 'audiences' | 'traits'>;
 
-/** What a server has after these records were applied. */
+/** The stored settings after these records were applied. */
 function stored(records: {
   readonly audiences?: object[];
   readonly traits?: object[];

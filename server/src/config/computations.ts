@@ -14,7 +14,7 @@ import { parseAudience, parseTrait } from '../users/language/text-form.ts';
 type Kind = Computation['kind'];
 type ComputationRecord = AudienceRecord | TraitRecord;
 
-/** What audiences and computed traits may refer to. */
+/** The records that audiences and computed traits may refer to. */
 export interface ComputationSurroundings {
   readonly sources: readonly Pick<SourceRecord, 'name' | 'system'>[];
   readonly destinations: readonly Pick<DestinationRecord, 'name'>[];
@@ -77,7 +77,7 @@ export function* computationIssues(
   yield* cycleIssues(asked, byName);
 }
 
-/** Those of the document, and the stored ones that it does not overwrite. */
+/** The computations of the document, and the stored ones that it does not overwrite. */
 function entriesOf(wanted: WantedComputations, known: ComputationSurroundings | undefined): Entry[] {
   return (['audience', 'trait'] as const).flatMap((kind) => {
     const list = LISTS[kind];

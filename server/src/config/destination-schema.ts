@@ -65,7 +65,7 @@ function wordList(words: readonly string[]): string {
   return [words.slice(0, -1).join(', '), ...words.slice(-1)].filter(Boolean).join(' or ');
 }
 
-/** What a destination of any type has among its settings. */
+/** The keys that a destination of any type has among its settings. */
 const policy = z.object({
   success: z.enum(['any', 'each'], 'must be any or each').default('any').meta({
     description: 'any: one accepted request ends the delivery. each: every URL is a delivery of its own.',

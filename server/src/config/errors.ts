@@ -219,7 +219,7 @@ function knownKeysAt(path: Path, ofFile: z.ZodType): string[] {
   return Object.keys(propertiesOf(schema));
 }
 
-/** Those of every variant where there are several. */
+/** The properties of every variant, where there are several. */
 function propertiesOf(schema: z.core.JSONSchema.BaseSchema | undefined): Readonly<Record<string, unknown>> {
   const variants = (schema?.oneOf ?? schema?.anyOf ?? []) as readonly z.core.JSONSchema.BaseSchema[];
   return Object.assign({}, schema?.properties, ...variants.map(({ properties }) => properties));

@@ -44,7 +44,7 @@ export interface DesiredRecords {
   readonly destinations?: readonly DestinationRecord[];
   readonly audiences?: readonly AudienceRecord[];
   readonly traits?: readonly TraitRecord[];
-  /** What an alert remembers comes from the stored record only. */
+  /** The memory of an alert comes from the stored record only. */
   readonly alerts?: readonly AlertRecord[];
   readonly tokens?: readonly TokenRecord[];
   readonly removed?: readonly RecordName[];
@@ -198,7 +198,7 @@ function withSigningKey(
 interface RecordDifference<Of> {
   readonly record: Of;
   readonly entry: Omit<AuditEntry, 'at' | 'by'>;
-  /** What differs, in the place of the whole records. */
+  /** The fields that differ, in the place of the whole records. */
   readonly changed?: { readonly before: JsonObject; readonly after: JsonObject };
 }
 

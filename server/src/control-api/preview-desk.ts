@@ -11,7 +11,7 @@ const MOST_KEPT = 20;
 /** When the same may be asked again, in seconds. */
 const ASK_AGAIN = 5;
 
-/** Whoever asks for a preview. */
+/** The token that asks for a preview. */
 export interface PreviewAsker {
   /** The name of the token. */
   readonly by: string;

@@ -245,7 +245,7 @@ function newAddresses(wanted: readonly AlertAtPath[], now: Pick<SettingsSnapshot
   });
 }
 
-/** What is unwise in settings, and was not stored before. */
+/** Warnings about settings that are unwise, and were not stored before. */
 function settingsWarnings(
   wanted: readonly DestinationAtPath[],
   stored: ReadonlyMap<string, DestinationRecord>,

@@ -28,7 +28,7 @@ function isOf({ limits }: Viewer) {
     limits === undefined || limits.destinations.includes(destination);
 }
 
-/** What the owner of a token may see of a trace: deliveries to its destinations, and bodies where it may see any. */
+/** The part of a trace that the owner of a token may see: deliveries to its destinations, and bodies where it may see any. */
 export function shownTrace(caller: Viewer = {}, entry: TraceEntry) {
   if (entry.verdict === 'accepted') return shownEvent(caller, entry);
   if (entry.verdict === 'damaged') return { ...entry, deliveries: entry.deliveries.filter(isOf(caller)) };

@@ -12,7 +12,7 @@ type TokenUses = Readonly<Record<string, Time>>;
 export interface TokenUseDependencies {
   /** Keeps the uses over restarts. What is lost costs a date on a page, so nothing waits for it. */
   readonly store: { load(): Promise<TokenUses>; save(uses: TokenUses): Promise<void> };
-  /** Those that exist: uses of others are forgotten. */
+  /** The tokens that exist: uses of others are forgotten. */
   readonly tokens: () => readonly Pick<TokenRecord, 'name'>[];
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger;

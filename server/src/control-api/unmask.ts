@@ -13,7 +13,7 @@ export function unmaskSettings(wanted: JsonObject, stored: object, places: Hidde
   return unmaskObject(wanted, stored as JsonObject, hiddenTree(places), true);
 }
 
-/** What is sent to the addresses beside it, or above, comes back only where each of them has the host and path that it had. */
+/** A value that is sent to the addresses beside it, or above, comes back only where each of them has the host and path that it had. */
 function unmaskObject(
   wanted: JsonObject,
   stored: JsonObject,

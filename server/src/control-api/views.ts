@@ -47,7 +47,7 @@ export type DestinationView = Omit<
   'settings' | 'pauses' | 'paused' | 'signingKey' | keyof DeliveryPolicy
 > & {
   readonly paused?: true;
-  /** What its type has, and its policy. */
+  /** The settings of its type, and its policy. */
   readonly settings: JsonObject;
 };
 
@@ -112,7 +112,7 @@ export function unmaskedDestination(
   return destinationViewWith(destination, types, (text) => text);
 }
 
-/** What is shown in the place of a hidden value. */
+/** The text that is shown in the place of a hidden value. */
 const masked: HiddenChange = (text, { kind }) => (kind === 'address' ? maskUrl(text) : maskSecret(text));
 
 /** Without its last use, which is no part of the record. */

@@ -51,7 +51,7 @@ export interface EndpointState extends Omit<EndpointHealth, 'url' | 'state'> {
   readonly attemptsSinceStart: EndpointHealth['attempts'];
 }
 
-/** What a test delivery sent to one target, and its result. */
+/** The request of a test delivery to one target, and its result. */
 export interface TestAttempt {
   /** The endpoint's place in the settings, counted from 0. */
   readonly place: number;

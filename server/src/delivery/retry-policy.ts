@@ -111,7 +111,7 @@ function withJitter(delay: Duration, random: number): Duration {
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 
-/** What waits for an endpoint that rests comes back within this time after the rest, and not at once. */
+/** Deliveries that wait for an endpoint that rests come back within this time after the rest, and not at once. */
 const REST_SPREAD: Duration = 5 * SECOND;
 
 /**

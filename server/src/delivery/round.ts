@@ -133,7 +133,7 @@ function targetsIn(asked: number, { targets }: Lane): readonly Target[] {
   return targets.filter((_, place) => (asked & (1 << place)) !== 0);
 }
 
-/** What a send says of its target: it is well if it took anything, and asks for another try if anything is to be tried again. */
+/** The outcome of a send for its target: well if it took anything, and another try if anything is to be tried again. */
 function summaryOf(outcomes: readonly DeliveryOutcome[]): DeliveryOutcome {
   if (outcomes.length === 1) return outcomes[0]!;
   const first = (kind: Outcome['kind']) => outcomes.find(({ outcome }) => outcome.kind === kind);

@@ -37,7 +37,7 @@ export function sendTestDelivery(
   });
 }
 
-/** What is sent, for people to see. Where a type has no requests it is the event itself. */
+/** The requests of a test, for people to see. Where a type has no requests it is the event itself. */
 export function previewOf(batch: OutboundBatch, sender: Sender): readonly PreviewedRequest[] {
   if (sender.preview !== undefined) return sender.preview(batch);
   const [first] = batch.events;

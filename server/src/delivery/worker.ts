@@ -526,7 +526,7 @@ export class DestinationWorker {
     this.#dependencies.probeTurns?.giveBackProbe(this.#destination.id, pause).catch(() => undefined);
   }
 
-  /** What has failed is written first: beside an endpoint that is up it would wait for its next delay otherwise. */
+  /** Failures are written first: beside an endpoint that is up they would wait for their next delay otherwise. */
   async #release(): Promise<void> {
     await this.#dependencies.writeResults();
     await this.#expire();

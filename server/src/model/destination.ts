@@ -17,7 +17,7 @@ export interface Destination extends DeliveryPolicy {
   readonly paused?: boolean;
   /** The latest periods in which it was paused or disabled, in order; retry windows leave them out. Absent: none. */
   readonly pauses?: readonly Pause[];
-  /** What its type says they are. Checked before they got here. */
+  /** The settings of its type, which has checked them before they got here. */
   readonly settings: object;
   /** Made by the server for a destination that signs publicly, and forgotten when it does so no more. */
   readonly signingKey?: SigningKey;

@@ -19,7 +19,7 @@ export interface DestinationType<Settings = unknown> {
   /** The name in an integrations object for all destinations of this type, such as `Webhooks`. No destination may have it. */
   readonly integration: string;
   readonly settings: SettingsForm<Settings>;
-  /** What is planned for destinations of this type. */
+  /** Rules of planning for destinations of this type. */
   readonly planning: {
     /** Whether the integrations object of an event may leave them out. */
     readonly integrations: boolean;
@@ -27,7 +27,7 @@ export interface DestinationType<Settings = unknown> {
     readonly deletes: boolean;
   };
   /**
-   * Who takes what is owed: a `worker` sends it, by the `Sender` that `open` gives. With `lease` it waits in the store until somebody
+   * The taker of owed events: a `worker` sends them, by the `Sender` that `open` gives. With `lease` they wait in the store until somebody
    * comes for it, and nothing is sent.
    */
   readonly taker: 'worker' | 'lease';
@@ -62,7 +62,7 @@ export function addressesOf(
   return found.map(({ path, text }) => ({ path, url: text }));
 }
 
-/** What operators write as `destinations[].settings`, for files, the control API, its description, and forms. */
+/** The settings that operators write as `destinations[].settings`, for files, the control API, its description, and forms. */
 export interface SettingsForm<Settings> {
   /**
    * Checks settings, fills in their defaults and describes them: `description` and `title` of a key are what documents and forms show. A strict
@@ -74,7 +74,7 @@ export interface SettingsForm<Settings> {
   shown?(mask: z.ZodType): z.ZodObject;
   /** A part that is too long to be checked entry by entry. Asked before the schema. */
   oversized?(written: unknown): SettingsRemark | undefined;
-  /** What is allowed and unwise. `stored`: the settings as they are, about which nothing is said again. */
+  /** Warnings about settings that are allowed and unwise. `stored`: the settings as they are, about which nothing is said again. */
   warnings?(settings: Settings, stored: Settings | undefined): readonly SettingsRemark[];
 }
 
@@ -84,7 +84,7 @@ export interface SettingsRemark {
   readonly message: string;
 }
 
-/** What senders may use of the program. */
+/** The parts of the program that senders may use. */
 export interface SenderTools {
   readonly http: HttpClient;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -137,10 +137,10 @@ export interface BatchedEvent {
   readonly traceparent?: string | undefined;
 }
 
-/** What became of one event at one target. */
+/** The outcome of one event at one target. */
 export interface DeliveryOutcome {
   readonly outcome: Outcome;
-  /** What the target said of a failure, 4 KB at most and without secrets; empty where there is nothing. */
+  /** The answer of the target to a failure, 4 KB at most and without secrets; empty where there is none. */
   readonly answer: string;
   /** How long the target took. */
   readonly latencyMs: Duration;

@@ -13,7 +13,7 @@ export interface DiskUse {
 export interface DiskParts {
   /** Events, their keys, and what is owed. */
   readonly store?: number;
-  /** What was written last to store and profiles, until it is copied into their files. */
+  /** Bytes that were written last to store and profiles, until they are copied into their files. */
   readonly writeAheadLog?: number;
   readonly profiles?: number;
   readonly timeline?: number;

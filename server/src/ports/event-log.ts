@@ -88,7 +88,7 @@ export interface RangeSize {
   readonly next?: Position;
 }
 
-/** Whose events are erased. */
+/** The ids whose events are erased. */
 export interface Erasure {
   readonly userIds: readonly string[];
   /** Ids whose events without a userId are erased. */
@@ -224,7 +224,7 @@ export interface Batch {
   readonly plans: readonly EventPlan[];
   /** For each event the index of its plan in `plans`. An event without an index has the empty plan. */
   readonly planIndexes: readonly number[];
-  /** What the plans owe, by destination and origin: each event is in one entry of each destination that its plan owes. */
+  /** Events that the plans owe, by destination and origin: each event is in one entry of each destination that its plan owes. */
   readonly owed: readonly OwedEvents[];
   /** Counts of the parser since the last batch. */
   readonly received: readonly CallCounts[];

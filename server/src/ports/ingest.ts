@@ -75,7 +75,7 @@ export interface OverRateLimit {
  * spec/specification.md, "Suppression".
  */
 export interface SuppressionCheck {
-  /** Nobody is suppressed, and nothing needs to be asked. */
+  /** True while no user is suppressed, so that nothing needs to be asked. */
   readonly isEmpty: boolean;
   /** Whether the event of this line is of a suppressed user. */
   suppresses(line: JsonLine): boolean;

@@ -18,7 +18,7 @@ export interface InstallationTables {
     readonly gone: number;
     readonly document: string;
   };
-  /** Who changed which record when. */
+  /** Entries of the audit trail: who changed which record when. */
   readonly audit: {
     readonly at: number;
     readonly by: string;
@@ -248,7 +248,7 @@ export interface InstallationReader {
 
 /** An installation that is moved away. Nothing but its mark is changed in it, and nobody can begin to use it before `stop`. */
 export interface InstallationSource extends InstallationReader {
-  /** Which data folder it is, for people. */
+  /** The data folder, named for people. */
   readonly place: string;
   /** Tells this installation from every other, and the secret of its hashes. */
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
@@ -264,7 +264,7 @@ export interface InstallationSource extends InstallationReader {
 
   marks(): Promise<LogMarks>;
 
-  /** What stays behind and a person may want to know of, as sentences. */
+  /** Sentences about parts that stay behind, which a person may want to know of. */
   leftBehind(): readonly string[];
 
   /** Resolves to where the installation was moved to; undefined while it is at home here. */
@@ -310,7 +310,7 @@ export interface MigrationProgress {
  * then nothing of the call is written; the next migration goes on from there.
  */
 export interface InstallationTarget {
-  /** Which database it is, for people; without a password. */
+  /** The database, named for people; without a password. */
   readonly place: string;
 
   /**

@@ -95,7 +95,7 @@ export interface ProfileChanges {
   readonly put: readonly { readonly id: ProfileId; readonly state: Uint8Array }[];
   /** Profiles that were merged into others, or taken apart. */
   readonly removed: readonly ProfileId[];
-  /** Those of them that were taken apart: their merges go too. */
+  /** The profiles among them that were taken apart: their merges go too. */
   readonly dissolved?: readonly ProfileId[];
   /** Identities that now belong to a profile. */
   readonly bind: readonly { readonly key: IdentityKey; readonly profile: ProfileId }[];

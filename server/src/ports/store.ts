@@ -52,7 +52,7 @@ export interface Store {
   stop(): Promise<void>;
 }
 
-/** What a store gives back when a busy time is over. Nothing is lost, and the next calls need not wait for what was given back. */
+/** Gives the memory of a store back when a busy time is over. Nothing is lost, and the next calls need not wait for what was given back. */
 export interface StoreMemory {
   /** Makes tables in memory smaller. What goes to disk instead is written with the next slices of maintenance. */
   shrink(): Promise<void>;

@@ -8,7 +8,7 @@ import type { Duration, Monotonic, Time } from '../model/time.ts';
 /** Sees events and deliveries as they happen. Must be quick and must not throw. */
 export type Observer = (activity: Activity) => void;
 
-/** Who observes now. Read for each activity on the hot path, hence a field and no function. */
+/** The current observer. Read for each activity on the hot path, hence a field and no function. */
 export interface CurrentObserver {
   /** Undefined while no client is watching; callers then skip building the activity. */
   readonly observer: Observer | undefined;

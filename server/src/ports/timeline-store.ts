@@ -6,7 +6,7 @@ export type ReasonCounts = Readonly<Record<string, number>>;
 /** Counts of a latency histogram, as bucket and count in turn. */
 export type LatencyPairs = readonly number[];
 
-/** What happened in one interval. Rows of the same interval add up: a restart within it leaves two. */
+/** The counts of one interval. Rows of the same interval add up: a restart within it leaves two. */
 export interface TimelineRow {
   /** The begin of the interval by the wall clock. */
   readonly at: Time;

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../model/json.ts';
 import type { IdJoin, JoinRule } from '../model/regulation.ts';
 import type { Duration, Time } from '../model/time.ts';
 
-/** What the rest of the program may ask of the profiles, which live on a thread of their own. */
+/** Questions and requests of the rest of the program to the profiles, which live on a thread of their own. */
 export interface Users {
   /** Resolves to the profile of a user or of an anonymous id; undefined when there is none. */
   profile(id: UserIdentity): Promise<Profile | undefined>;
@@ -123,13 +123,13 @@ export interface SplitId {
   readonly value: string;
 }
 
-/** What it means to keep two ids apart. */
+/** The effect of keeping two ids apart. */
 export interface SplitReport {
   /** By which profiles find the ids. */
   readonly keys: readonly [number, number];
-  /** What their profile becomes; empty where they are ids of two profiles already. */
+  /** The profiles that come of theirs; empty where they are ids of two profiles already. */
   readonly profiles: readonly SplitProfile[];
-  /** What destinations will hear. */
+  /** The notices that destinations will get. */
   readonly told: readonly SplitNotice[];
   /** Some of what the profile was made of is not stored any more, and lost. */
   readonly isPoorer: boolean;
@@ -164,20 +164,20 @@ export interface DoubtfulMerges {
 export interface DoubtfulMerge {
   readonly userId: string;
   readonly formerUserId: string;
-  /** What joined them, as far as the profile remembers. */
+  /** The merge that joined them, as far as the profile remembers. */
   readonly merge?: ProfileMerge;
 }
 
 export interface JoinedIds {
   readonly userId: string;
   readonly formerUserIds: readonly string[];
-  /** Those that belong to this user alone. */
+  /** The anonymous ids that belong to this user alone. */
   readonly anonymousIds: readonly string[];
   /** Values of all kinds; absent where there are none. */
   readonly externalIds?: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
-  /** What joined each of its ids, as far as the profile says; absent where there is no profile. */
+  /** The event that joined each of its ids, as far as the profile says; absent where there is no profile. */
   readonly joins?: readonly IdJoin[];
   /** Every alias that has merged profiles into this one; absent where there is none. */
   readonly aliases?: readonly AliasMerge[];
@@ -254,7 +254,7 @@ export interface TextForNumber {
   readonly name: string;
   /** `reduced`: by a sum, an average, the least or the greatest. */
   readonly use: 'compared' | 'reduced';
-  /** Those that are text, among all that were looked at. */
+  /** The number of texts among all values that were looked at. */
   readonly texts: number;
   readonly values: number;
 }

@@ -23,7 +23,7 @@ interface Sending {
 interface BatchedWorld {
   readonly world: World;
   readonly sendings: Sending[];
-  /** What becomes of an event at a target; nothing is said of a target that gives undefined. */
+  /** The outcome of an event at a target; nothing is said of a target that gives undefined. */
   behave: (id: string, target: Target) => Outcome | undefined;
 }
 

@@ -109,7 +109,7 @@ function lastAnswerOf({ reason, attempts }: Delivery): string | undefined {
   return code === undefined ? undefined : resultWord(code);
 }
 
-/** What the event is called, which leads to it; of an erased one only the delivery is left. */
+/** The name of the event, which leads to it. Of an erased event only the delivery is left. */
 function EventCell({ row }: { readonly row: Delivery }) {
   const { messageId, type, source } = row;
   if (messageId === undefined || type === undefined) return <span className="dim">erased</span>;

@@ -24,7 +24,7 @@ const SHOWN = [
 ];
 
 interface DestinationFormProps {
-  /** What is stored, or nothing yet. */
+  /** The stored settings, or an empty draft. */
   readonly initial: DestinationDraft;
   readonly draft: DestinationDraft;
   /** The word on the button that saves it. */

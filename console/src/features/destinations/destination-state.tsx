@@ -5,7 +5,7 @@ import { useNow } from '../../ui/time.tsx';
 
 type Lane = Status['lanes'][string];
 
-/** What says how a destination does, in the status of all of them and in its own. */
+/** The fields that say how a destination does, in the status of all of them and in its own. */
 export interface DestinationHealth {
   readonly state: Lane['state'];
   readonly failingSince?: string;

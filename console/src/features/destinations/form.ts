@@ -7,7 +7,7 @@ import type { NewRecordForm } from '../../editing/use-kept-form.ts';
 
 export type Destination = RecordOf<'destinations'>;
 
-/** What stands in an answer in the place of a secret. Sent back, it keeps the secret. */
+/** The mark that stands in an answer in the place of a secret. Sent back, it keeps the secret. */
 export interface StoredSecret {
   readonly set: true;
   readonly hint?: string;

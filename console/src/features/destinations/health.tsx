@@ -48,7 +48,7 @@ export function Health({ destination, status }: HealthProps) {
 
 const NEWEST = 8;
 
-/** What became of the events that came last. */
+/** The newest events and their outcomes. */
 function NewestDeliveries({ name }: { readonly name: string }) {
   const { data } = useInfiniteQuery(deliveriesQuery({ destination: name }, NEWEST));
   const rows = data?.pages[0]?.data ?? [];
@@ -67,7 +67,7 @@ function NewestDeliveries({ name }: { readonly name: string }) {
   );
 }
 
-/** What waits, since when, and how long it is kept. */
+/** The deliveries that wait, since when, and how long they are kept. */
 function Waiting({ status }: { readonly status: DestinationStatus }) {
   const { state, pending, retrying, oldestPendingAt, oldestKeptUntil, nextAttemptAt } = status;
   const now = useNow();

@@ -10,7 +10,7 @@ const TWENTY_MINUTES = 1200;
 /** How often a day is read again, in milliseconds. */
 const SELDOM = 60_000;
 
-/** What a destination has delivered in the last 24 hours. */
+/** The deliveries of a destination in the last 24 hours. */
 export interface DestinationDay {
   /** One number for each half hour. */
   readonly delivered: readonly number[];

@@ -20,7 +20,7 @@ function signaturesOf({
   return kinds.length === 0 ? 'no' : kinds.join(', ');
 }
 
-/** Those of a type that has no form of its own, as the server shows them. */
+/** The settings of a type that has no form of its own, as the server shows them. */
 function PlainStored({ destination: { sources, settings } }: { readonly destination: Destination }) {
   const rows = [['Sources', sources.join(', ')] as const, ...Object.entries(settings)];
   return (

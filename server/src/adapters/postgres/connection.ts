@@ -83,7 +83,7 @@ export function unprotectedHosts(address: string, env: NodeJS.ProcessEnv = proce
   return hosts.filter((host) => !host.startsWith('/') && !isLoopback(host));
 }
 
-/** Which database an address means, for people: without a password, and the same however else it is written. Throws a `StorageError`. */
+/** Names the database of an address, for people: without a password, and the same however else it is written. Throws a `StorageError`. */
 export function placeOf(address: string): string {
   const { url } = parse(address);
   const hosts = hostsOf(address).map(

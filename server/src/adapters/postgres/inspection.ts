@@ -6,7 +6,7 @@ import type { Database, Session, Statement } from './database.ts';
 /** Connections of one node at most: those for events, for profiles, and for the reader of the log. */
 const CONNECTIONS_OF_NODE = 12;
 
-/** What the server tells of itself. Columns that the user may not see are null. */
+/** Facts that the server tells of itself. Columns that the user may not see are null. */
 export interface DatabaseFacts {
   readonly version: string;
   readonly user: string;
@@ -92,7 +92,7 @@ const MUCH_LOG = 2 ** 30;
 /** A node renews its lease on a connection of the pool every second: a limit below this cuts connections all the time. */
 const SHORT_IDLE: Duration = 10 * SECOND;
 
-/** What endangers events, or slows all nodes down. `ahead`: how far the clock of the server is before that of this machine. */
+/** Problems that endanger events, or slow all nodes down. `ahead`: how far the clock of the server is before that of this machine. */
 export function databaseProblems(
   facts: DatabaseFacts,
   standbys: readonly StandbyFacts[],

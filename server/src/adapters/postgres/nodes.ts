@@ -306,7 +306,7 @@ export interface ClockShift {
   readonly steps: readonly ClockStep[];
 }
 
-/** What the clock of the database shows. */
+/** The time by the clock of the database. */
 export async function databaseNow(database: Database): Promise<Monotonic> {
   const [row] = await database.read((read) => read.rows<ClockRow>(CLOCK));
   return row!.now;

@@ -95,7 +95,7 @@ export function startEpoch(database: DatabaseSync): InstallationIdentity {
   return { epoch, keySecret, id: toHex(id), isBounded: isBoundedIn(facts) };
 }
 
-/** Which store a file holds, where it says so, and how far it has come. */
+/** The identity of the store in a file, where it says so, and how far it has come. */
 export interface ObservedProgress {
   readonly id?: string | 'damaged';
   /** At least as many, where the place that counts them is damaged. */

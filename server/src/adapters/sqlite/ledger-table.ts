@@ -44,7 +44,7 @@ export class LedgerReader {
 export class LedgerTable extends LedgerReader {
   readonly #add: StatementSync;
   #commits: number;
-  /** What the open transaction has changed so far, by scope, id and name. */
+  /** Changes of the open transaction so far, by scope, id and name. */
   #changes = new Map<string, { scope: LedgerScope; id: number; name: string; n: number }>();
 
   constructor(database: DatabaseSync) {

@@ -136,7 +136,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   };
 }
 
-/** What a start has made of the secrets. The name of a key tells nothing of it. */
+/** Facts for the log about the secrets at a start. The name of a key tells nothing of it. */
 function encryptionFacts(keys: SecretKeys, records: number): { key?: string; records: number } {
   const { current } = new SecretSeal(keys);
   return current === undefined ? { records } : { key: current, records };

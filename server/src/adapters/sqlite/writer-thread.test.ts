@@ -9,7 +9,7 @@ import { type WriterHandle, WriterThread } from './writer-thread.ts';
 /** A thread that says `done` to each request, as soon as it may, and keeps the messages that it got. */
 class Thread extends EventEmitter {
   readonly messages: (readonly WriterRequest[])[] = [];
-  /** What the next message fails with. */
+  /** The error of the next message. */
   failure: Error | undefined;
   isSilent = false;
 

@@ -52,7 +52,7 @@ export interface ComputationOperationDependencies extends RecordDependencies {
   readonly retention: Duration;
 }
 
-/** What differs between audiences and computed traits. */
+/** The differences between audiences and computed traits. */
 interface Variety {
   readonly kind: Computation['kind'];
   /** Of the paths, and of the lists of a configuration file. */
@@ -446,7 +446,7 @@ async function removeComputation(
 
 type Removal = Described<z.output<typeof removalSchema>>;
 
-/** What the removal of an audience or a computed trait means for those who have it. */
+/** The effect of removing an audience or a computed trait on its members. */
 function removalEffect({ id, kind, destinations }: Computation, { computations }: UsersStatus): Removal {
   const members = computations.find((one) => one.id === id)?.members ?? 0;
   const users = members === 1 ? '1 user' : `${members} users`;

@@ -20,7 +20,7 @@ export interface DeliveryRequestDependencies {
   };
   readonly log: Pick<EventLog, 'read'>;
   readonly types: DestinationTypes;
-  /** What would be sent of an event to these targets at a time. */
+  /** The requests that would carry an event to these targets at a time. */
   readonly preview: (
     event: StoredEvent,
     destination: Destination,

@@ -72,7 +72,7 @@ const destinationInput = recordInput.meta({
     'As in the configuration file, `destinations[]`: spec/config.schema.json. What stands for a secret keeps the secret.',
 });
 
-/** What receivers verify `v1a` signatures with, as `path` of the receiving API gives it to everybody. */
+/** The key by which receivers verify `v1a` signatures, as `path` of the receiving API gives it to everybody. */
 const publicKeySchema = z.object({
   id: z.string(),
   algorithm: z.literal('ed25519'),

@@ -10,7 +10,7 @@ export function textWarning({ kind, name, use, texts, values }: TextForNumber): 
   return { path: 'body.definition', message };
 }
 
-/** What stored events and profiles are called by their kind. */
+/** Words for stored events and profiles, by their kind. */
 const WHAT = { track: 'event', page: 'page', screen: 'screen' } as const;
 
 /** A name occurs nowhere. */

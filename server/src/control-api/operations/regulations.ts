@@ -29,7 +29,7 @@ export interface RegulationOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
 }
 
-/** What holds nothing of erased users any more. A database keeps copies of its tables for a while. */
+/** Places that hold nothing of erased users any more. A database keeps copies of its tables for a while. */
 const ERASED_FROM = ['files', 'tables'] as const;
 
 export type ErasedFrom = (typeof ERASED_FROM)[number];

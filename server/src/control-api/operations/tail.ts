@@ -54,7 +54,7 @@ const tailQuery = z.object({
   body: booleanParameter.meta({ description: 'Events whole, and not only what names them.' }),
 });
 
-/** What an event is called, and whose it is. */
+/** The name of an event, and its user. */
 export const namingFields = {
   userId: z.string().exactOptional(),
   anonymousId: z.string().exactOptional(),

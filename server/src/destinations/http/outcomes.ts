@@ -6,7 +6,7 @@ import type { DeliveryOutcome } from '../../ports/destination-type.ts';
 import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 
 /**
- * What became of an event that a request carried. Of an answer that may be shown the secrets are struck that its receiver knows: an endpoint
+ * The outcome of an event that a request carried. An answer that may be shown loses the secrets that its receiver knows: an endpoint
  * that answers with its request would show them to whoever reads.
  */
 export function deliveryOutcomeOf(

@@ -68,7 +68,7 @@ class WebhookSender implements Sender {
     });
   }
 
-  /** Whoever has opened the client closes it, and with it every request. */
+  /** The client is closed by the part that has opened it, and with it every request. */
   async stop(): Promise<void> {}
 }
 

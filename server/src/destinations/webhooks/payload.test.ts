@@ -25,7 +25,7 @@ const key = fc.oneof(
   fc.constantFrom('__proto__', 'toJSON', 'constructor', '01', '-1'),
 );
 
-/** What `JSON.parse` can make of a client's object: no NaN, but -0, and Infinity out of `1e999`. */
+/** Objects that `JSON.parse` can make of a client's text: no NaN, but -0, and Infinity out of `1e999`. */
 const object = fc.object({
   key,
   values: [text, fc.double({ noNaN: true }), fc.integer(), fc.boolean(), fc.constant(null)],
@@ -116,7 +116,7 @@ describe('the traits of an identify', () => {
 });
 
 describe('a body put together from the stored line', () => {
-  /** What the protocol does not know is kept behind the rest; but whole numbers come first, as JavaScript has it. */
+  /** Keys that the protocol does not know are kept behind the rest; but whole numbers come first, as JavaScript has it. */
   const others = fc.dictionary(
     fc.oneof(key, fc.constantFrom('version', 'User ID', 'timestamps', 'nam', 'tries')),
     object,

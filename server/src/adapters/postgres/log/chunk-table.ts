@@ -170,7 +170,7 @@ export class ChunkTable {
     });
   }
 
-  /** Those of the positions whose chunk exists and cannot be read. */
+  /** The positions whose chunk exists and cannot be read. */
   async damaged(read: Transaction, positions: readonly Position[]): Promise<Position[]> {
     const [lows, belows] = rangesOf(positions);
     if (lows.length === 0) return [];

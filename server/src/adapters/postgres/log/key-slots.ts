@@ -59,7 +59,7 @@ export interface KeySlotsOptions {
 }
 
 /**
- * Which closed slots may hold a key. Keys are rows of the slot that was open when they came, and its unique index decides between two that
+ * Tells which closed slots may hold a key. Keys are rows of the slot that was open when they came, and its unique index decides between two that
  * come at once; nothing of it is in the memory of a node. A slot gets no keys any more when the next one is open. Then upkeep makes a
  * filter of it (key-upkeep.ts), which nodes load when they need it, and a new event is looked for in the few slots whose filter takes it
  * for one of theirs. A slot without a filter is asked about every event.

@@ -47,7 +47,7 @@ const TRY_ALONE: Statement = {
 
 const ALONE: Statement = { name: 'maintain.alone', text: `select pg_advisory_xact_lock(${LOCKS.upkeep})` };
 
-/** Those that were dropped meanwhile have no file any more. */
+/** Slots that were dropped meanwhile have no file any more. */
 const ERASED_SLOTS: Statement = {
   name: 'scrub.slots',
   text: 'select e.slot, e.erasures from erased_slot e join slot s on s.id = e.slot order by e.slot',

@@ -21,7 +21,7 @@ interface PartTable {
   readonly from: string;
   /** Its column, by the name that the row has for it. */
   readonly columns: Readonly<Record<string, readonly [column: string, type: ColumnType]>>;
-  /** What its rows are read in the order of, beginning with the lowest value that there is. */
+  /** The columns by which its rows are read in order, from the lowest value on. */
   readonly key: readonly (readonly [
     expression: string,
     type: 'bigint' | 'text' | 'hex',

@@ -175,7 +175,7 @@ export class PendingSets {
   readonly #growing = new Map<number | string, { readonly id: PendingSetId; readonly since: Time }>();
   /** Ends with the claim of a destination that is under way: two would take each other's rows for taken by another node. */
   readonly #claims = new Map<number, Promise<unknown>>();
-  /** What claims took whose commit is in doubt, by destination: if it has happened, nobody else knows that this process holds them. */
+  /** Sets of claims whose commit is in doubt, by destination: if it has happened, nobody else knows that this process holds them. */
   readonly #inDoubt = new Map<number, readonly PendingSetId[]>();
   readonly #starts = new ClaimStarts();
   /** Deliveries in a row, as the last claim of a destination found them: no more rows are read and locked than it is likely to need. */

@@ -28,7 +28,7 @@ const MOST_RESULTS = 10_000;
 /** How often a transaction is done again whose commit nobody knows of. */
 const MOST_REPEATS = 3;
 
-/** What one caller wants written. */
+/** The results that one caller wants written. */
 interface SettleRequest {
   /** The process that held the deliveries. Under another lease the same rows may have been claimed again. */
   readonly process: number;
@@ -161,7 +161,7 @@ interface OpenSet {
   isTouched: boolean;
 }
 
-/** What results of one transaction come to. */
+/** The sum of the results of one transaction. */
 class SettledResults {
   readonly groups: ResultGroups;
   readonly accepted = new SuccessfulAttemptRows();

@@ -121,7 +121,7 @@ export interface RestoreOptions {
 export interface Restored {
   readonly bytes: number;
   readonly damage?: Damage;
-  /** What could not be checked, or is not as it was when the backup was made and was accepted; each a sentence. */
+  /** Checks that could not be made, and differences that were accepted; each a sentence. */
   readonly notes?: readonly string[];
 }
 
@@ -207,7 +207,7 @@ function compareWithManifest(from: string, { copies, seal, acceptDamage }: Compa
   );
 }
 
-/** Which key the start of a restored store will ask for, where it was not given here. */
+/** Names the key that the start of a restored store will ask for, where it was not given here. */
 function neededKey(path: string, seal: SecretSeal): readonly string[] {
   const database = new DatabaseSync(path, { readOnly: true });
   try {

@@ -8,7 +8,7 @@ import { DATABASE_FILE, USERS_FILE, writeAnew } from '../data-folder/files.ts';
 /** Name of the manifest in a backup. */
 export const MANIFEST_FILE = 'manifest.json';
 
-/** What a backup was when it was made. The journal of regulations beside it grows later, and is not in it. */
+/** Describes a backup as it was when it was made. The journal of regulations beside it grows later, and is not in it. */
 export interface BackupManifest {
   readonly format: 1;
   readonly at: string;
@@ -59,12 +59,12 @@ export function writeManifest(
   writeAnew(join(folder, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** What `mac` is the hash of: it does not depend on how the file is laid out. */
+/** The text that `mac` is the hash of. It does not depend on how the file is laid out. */
 function hashedText({ format, at, files }: BackupManifest): string {
   return JSON.stringify([format, at, files.map(({ name, size, sha256 }) => [name, size, sha256])]);
 }
 
-/** What the keyed hash of a manifest says of it. */
+/** The verdict of the keyed hash about its manifest. */
 export type ManifestProof =
   | { readonly kind: 'genuine' }
   /** Not written by whoever has the key. */
@@ -114,7 +114,7 @@ function isManifestFile(value: unknown): boolean {
 const COVERED = [DATABASE_FILE, USERS_FILE];
 
 /**
- * What of a backup is not as its manifest says, each as a sentence. `pathOf`: where each file is read, such as its copy; undefined where there
+ * Lists how a backup differs from its manifest, each as a sentence. `pathOf`: where each file is read, such as its copy; undefined where there
  * is none.
  */
 export function differencesFrom(

@@ -48,7 +48,7 @@ export interface FileIdentity {
   readonly inode: bigint;
 }
 
-/** Which file a path leads to; undefined when it leads to none. */
+/** The file that a path leads to; undefined when there is none. */
 export function fileAt(path: string): FileIdentity | undefined {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });

@@ -88,7 +88,7 @@ function namesIn(folder: string): string[] | undefined {
   }
 }
 
-/** Whoever has written this file has every right. */
+/** A file that gives every right to whoever has written it. */
 const TOKEN_NAMES = /^admin-token/;
 
 function refuseDistrusted(path: string, rights: FileRights, advice: string): void {

@@ -309,7 +309,7 @@ export class LogSearch {
   }
 }
 
-/** Whose events a search is for: the user with this id, or the one who has nothing but this anonymousId. */
+/** The person that a search is for: the user with this id, or the visitor who has nothing but this anonymousId. */
 interface EventOwner {
   readonly kind: 'userId' | 'anonymousId';
   readonly id: string;

@@ -18,7 +18,7 @@ export type ProfilePart =
 /** Parts that are tables of millrace.db, without the log. */
 export type StorePart = Exclude<InstallationPart, 'events' | ProfilePart>;
 
-/** What pages of each part are read with. */
+/** The reader of each part, by its name. */
 export type PartReaders = {
   readonly [Part in InstallationPart]: {
     page(after?: PartCursor): PartPage<InstallationTables[Part]>;

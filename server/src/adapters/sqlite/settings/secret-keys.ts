@@ -10,7 +10,7 @@ import { InstallationFacts } from '../installation.ts';
 import { write } from '../rpc.ts';
 import { recordChecksum, type StoredRecordRow } from './records.ts';
 
-/** What the store asks for besides: it has seen to it that the file holds no such remnants any more. */
+/** Handlers about the key of the secrets: the store calls them when the file holds no remnants any more. */
 export function secretHandlers(database: DatabaseSync) {
   const facts = new InstallationFacts(database);
   return {
@@ -49,7 +49,7 @@ export function keyNameIn(folder: string): string | undefined {
   }
 }
 
-/** What a start has done to the secrets of the store. */
+/** The result of a start for the secrets of the store. */
 export interface AdoptedKey {
   /** Records that were written anew; undefined where nothing was to be done. */
   readonly records?: number;

@@ -18,7 +18,7 @@ export interface BeginMessage {
   readonly most: number;
 }
 
-/** Who is signed in to the console: a row a session, in the order in which they began. */
+/** The sessions of the console, a row each, in the order in which they began. */
 export class SessionTable {
   readonly #find: StatementSync;
   readonly #insert: StatementSync;

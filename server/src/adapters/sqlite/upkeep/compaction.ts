@@ -81,7 +81,7 @@ export class Compaction {
     }
   }
 
-  /** Those that can be read. The others are reported as damaged. */
+  /** The chunks that can be read. The others are reported as damaged. */
   #oneByOne(all: readonly ChunkFacts[]): readonly Chunk[] {
     return all.map(({ first }) => this.#chunks.at(first)).filter((chunk) => chunk !== undefined);
   }

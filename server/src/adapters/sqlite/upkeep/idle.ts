@@ -3,7 +3,7 @@ import { collectGarbage } from '../../system/garbage.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import { read } from '../rpc.ts';
 
-/** What the writer thread gives back of its memory (`StoreMemory` in ports/store.ts). */
+/** Gives memory of the writer thread back (`StoreMemory` in ports/store.ts). */
 export function idleHandlers(database: DatabaseSync, keys: KeyIndex) {
   return {
     shrinkKeys: read(() => keys.shrink()),

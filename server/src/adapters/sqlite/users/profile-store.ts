@@ -55,7 +55,7 @@ export function hasProfiles(folder: string): boolean {
   return existsSync(join(folder, USERS_FILE));
 }
 
-/** What an empty file takes over from the one before: its counters go on, so that no number is given twice. */
+/** The parts that an empty file takes over from the one before: its counters go on, so that no number is given twice. */
 interface CarriedOver extends Pick<UsersCursor, 'nextProfile' | 'nextOutbox'> {
   readonly outbox?: readonly OutboxEntry[];
   readonly documents?: Readonly<Record<string, Json>>;

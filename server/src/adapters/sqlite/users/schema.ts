@@ -57,7 +57,7 @@ const MIGRATIONS: readonly string[] = [
 /** The newest format that this version reads, and the one that it writes. */
 export const USERS_FORMAT = MIGRATIONS.length;
 
-/** What to do about a damaged file of profiles. Everything in it was made from the log. */
+/** Advice about a damaged file of profiles. Everything in it was made from the log. */
 export const REBUILD_ADVICE = 'apply the log again with millrace profiles rebuild';
 
 export interface UsersFileOptions {

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Transform } from 'node:stream';
 
 /** A way to a server of PostgreSQL that can fail, as the network between a node and its database. */
 export interface PostgresLine {
@@ -15,8 +14,6 @@ export interface PostgresLine {
   swallow(): void;
   /** Ends `swallow`: what was sent meanwhile arrives. */
   carry(): void;
-  /** Answers arrive so many milliseconds later from now on. */
-  slow(delay: number): void;
   /** Carries about so many bytes of clients more, and then nothing. Resolves then. */
   carryOnly(bytes: number): Promise<void>;
   close(): void;
@@ -36,7 +33,6 @@ class Line implements PostgresLine {
   readonly #pairs = new Map<Socket, Socket>();
   readonly #listening = createServer((client) => this.#accept(client));
   #isSwallowing = false;
-  #delay = 0;
   /** Bytes of clients until it swallows, and who waits for that. */
   #left = Number.POSITIVE_INFINITY;
   #isUsed = () => {};
@@ -72,10 +68,6 @@ class Line implements PostgresLine {
     for (const [client, server] of this.#pairs) this.#connectBoth(client, server);
   }
 
-  slow(delay: number): void {
-    this.#delay = delay;
-  }
-
   async carryOnly(bytes: number): Promise<void> {
     const used = new Promise<void>((resolve) => {
       this.#isUsed = resolve;
@@ -102,17 +94,7 @@ class Line implements PostgresLine {
 
   #connectBoth(client: Socket, server: Socket): void {
     client.off('data', this.#count).on('data', this.#count).pipe(server);
-    // Timers of one length fire in their order, so answers keep theirs.
-    const late = new Transform({
-      transform: (part, _, passed) => {
-        if (this.#delay === 0) return passed(null, part);
-        setTimeout(() => late.push(part), this.#delay);
-        passed();
-      },
-    });
-    // A part may be late for the end.
-    late.on('error', () => undefined);
-    server.pipe(late).pipe(client);
+    server.pipe(client);
   }
 
   readonly #count = ({ length }: Buffer): void => {

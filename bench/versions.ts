@@ -53,7 +53,7 @@ async function compare(way: Way, base: string): Promise<void> {
   try {
     const turns: (readonly [Turn, Turn])[] = [];
     for (let round = -WARM_UP; round < ROUNDS; round++) {
-      // Whoever begins has the colder machine.
+      // The first of a pair finds a colder machine, so they take turns.
       const [first, second] = round % 2 === 0 ? [0, 1] : [1, 0];
       const made: Turn[] = [];
       made[first!] = await turn(programs[first as 0 | 1], way);

@@ -108,7 +108,7 @@ export interface Sender {
   /** The requests that `send` would make of this batch, byte for byte, one for each target. Absent where there is nothing to show. */
   preview?(batch: OutboundBatch): readonly PreviewedRequest[];
 
-  /** Nothing more is sent. Resolves when everything was said of what was under way. Idempotent. */
+  /** Ends sending. Resolves when `done` was called for every request under way. Idempotent. */
   stop(): Promise<void>;
 }
 

@@ -347,7 +347,7 @@ export class Processor implements UsersProcessor {
         if (behind === 0 || clock.monotonic() >= until) break;
         const { done, hasMore } = await this.#slice();
         this.#doneForCalls += done;
-        // Nothing more can be applied now: the rest waits for newer settings.
+        // The rest of the slice waits for newer settings.
         if (done === 0 && !hasMore) break;
       }
     } catch {

@@ -68,7 +68,7 @@ async function fill(store: Store): Promise<void> {
   await store.endpointHealth.save(HEALTH);
   await store.regulations.create(REGULATION);
   await store.sessions.begin(SESSION, START, 1);
-  // Nothing comes after these: in files of formats 8 and 9 they wait in the redo log.
+  // These calls come last, so in files of formats 8 and 9 they wait in the redo log.
   for (const id of WAITING) await store.log.append(batch([event(id)]));
 }
 

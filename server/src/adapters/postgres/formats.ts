@@ -1,8 +1,7 @@
 /**
  * The steps of the format of a database; over 600 lines because one of any earlier version is brought forward by all of them, in their order.
  */
-import { LEASE_LOST } from './database.ts';
-import { LOCKS } from './locks.ts';
+import { LEASE_LOST, LOCKS } from './database.ts';
 
 /** The table of the chunks of a slot, made ahead of the slot. */
 export function partitionOf(slot: number): string {

@@ -4,8 +4,7 @@ import { type Duration, SECOND } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { NOTE_GONE } from './acknowledgements.ts';
-import { type Database, SIGN_OF_LIFE, type Statement, type Transaction } from './database.ts';
-import { LOCKS } from './locks.ts';
+import { type Database, LOCKS, SIGN_OF_LIFE, type Statement, type Transaction } from './database.ts';
 
 /** For how long a lease is valid from the moment it was renewed. */
 const LEASE_SECONDS = 10;

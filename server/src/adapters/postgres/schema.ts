@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { Session } from './database.ts';
+import { LOCKS, type Session } from './database.ts';
 import { MIGRATIONS } from './formats.ts';
 import { refuseUnusable } from './inspection.ts';
-import { LOCKS } from './locks.ts';
 
 /** The format since which statistics hold no samples of what people sent. Its migration leaves the old ones as deleted rows. */
 const WITHOUT_SAMPLES = 4;

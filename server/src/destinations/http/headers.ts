@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../model/endpoint.ts';
-import type { RequestHeaders } from '../../ports/http-client.ts';
+import { allHeaders, type OutboundRequest, type RequestHeaders } from '../../ports/http-client.ts';
 import { isReservedHeader } from './settings.ts';
 import type { StandardWebhooksHeaders } from './signatures.ts';
 
@@ -66,4 +66,13 @@ const fixedHeadersOf = new WeakMap<Endpoint, RequestHeaders>();
 export function webhookId(messageId: string): string {
   if (VISIBLE.test(messageId)) return messageId;
   return messageId.toWellFormed().replace(NOT_VISIBLE, encodeURIComponent);
+}
+
+/** Adds the trace context of the event's own request, unless the headers of the endpoint name another. */
+export function withTraceparent<Request extends Pick<OutboundRequest, 'fixedHeaders' | 'headers'>>(
+  traceparent: string,
+  request: Request,
+): Request {
+  const isTraced = Object.keys(allHeaders(request)).some((name) => name.toLowerCase() === 'traceparent');
+  return isTraced ? request : { ...request, headers: { ...request.headers, traceparent } };
 }

@@ -12,10 +12,9 @@ import type {
   SenderTools,
 } from '../../ports/destination-type.ts';
 import { allHeaders, type OutboundRequest } from '../../ports/http-client.ts';
-import { fixedHeaders, requestHeaders, webhookId } from '../http/headers.ts';
+import { fixedHeaders, requestHeaders, webhookId, withTraceparent } from '../http/headers.ts';
 import { deliveryOutcomeOf } from '../http/outcomes.ts';
 import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
-import { withTraceparent } from '../http/trace-header.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
 import { serializePayload } from './payload.ts';
 import { type WebhookSettings, webhookForm } from './settings.ts';

@@ -177,7 +177,7 @@ export class Appender {
     let doubt: StorageError | undefined;
     for (const until = Date.now() + ASK_FOR; ; ) {
       try {
-        // Who has the same key, or counts on the same row, must not wait for the disk.
+        // A batch with the same key, or one that counts on the same row, must not wait for the disk.
         return await database.write(work, () => true);
       } catch (error) {
         turn.end();

@@ -1,6 +1,5 @@
 import type { Position } from '../../../model/event.ts';
-import type { Statement, Transaction } from '../database.ts';
-import { LOCKS } from '../locks.ts';
+import { LOCKS, type Statement, type Transaction } from '../database.ts';
 
 const END: Statement = {
   name: 'horizon.end',

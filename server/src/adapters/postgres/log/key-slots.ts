@@ -122,7 +122,7 @@ export class KeySlots {
     const now = performance.now();
     if (this.#looking !== undefined || this.#isStopped || now < this.#lookAt) return;
     this.#lookAt = now + LOOK_EVERY;
-    // What fails is tried again with the next look.
+    // A look that fails is made again with the next batch.
     this.#looking = this.#look()
       .catch(() => undefined)
       .finally(() => {

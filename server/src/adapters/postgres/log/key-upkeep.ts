@@ -71,7 +71,7 @@ const UNFILTERED: Statement = {
     where k.youngest > $1 and k.filter_bytes is null order by k.id desc limit 1`,
 };
 
-/** Nothing, where a failover has undone what the filter was made of. */
+/** Changes no row where a failover has undone the keys that the filter was made of. */
 const PUT_FILTER: Statement = {
   name: 'key_filter.put',
   text: `update key_slot k set filter_bytes = $3 where k.id = $1 and k.filter_bytes is null

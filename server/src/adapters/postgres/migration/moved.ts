@@ -1,6 +1,5 @@
 import { StorageError } from '../../../ports/event-log.ts';
-import type { Database, Statement } from '../database.ts';
-import { LOCKS } from '../locks.ts';
+import { type Database, LOCKS, type Statement } from '../database.ts';
 import type { MigrationRecord } from './record.ts';
 
 /** The fact that holds the record of the migration into this database. */

@@ -1,6 +1,5 @@
 import { StorageError } from '../../../ports/event-log.ts';
-import type { Database } from '../database.ts';
-import { LOCKS } from '../locks.ts';
+import { type Database, LOCKS } from '../database.ts';
 
 /** Longer than any migration, and as long as a timer can be. */
 const FOR_EVER = 2 ** 31 - 1;

@@ -310,7 +310,7 @@ export function encodeResults(results: readonly DeliveryResult[]): SettleMessage
   return { delivered: delivered.subarray(0, at), endpoints, others };
 }
 
-/** So many results change little, and are worth a wait for a call whose commit they can share. */
+/** The most results that wait for a call, to share its commit. */
 const FEW_RESULTS = 64;
 
 /** Whether these are few, and all of them delivered. */

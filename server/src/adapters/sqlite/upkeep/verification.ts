@@ -82,12 +82,11 @@ export class Verifier {
 
 /**
  * Reads every row of a database file and checks its checksums; undefined when all hold, or when its format has none.
- * `progress` is called with the positions checked so far and all positions. `known`: other damage of the file, in words for people.
+ * `progress` is called with the positions checked so far and all positions.
  */
 export function verifyFile(
   path: string,
   progress: (checked: number, of: number) => void = () => {},
-  known: readonly string[] = [],
 ): Damage | undefined {
   if (!existsSync(path)) return undefined;
   // Immutable: SQLite takes no lock and makes no file beside it.
@@ -97,7 +96,7 @@ export function verifyFile(
   try {
     const format = database.prepare('pragma user_version').get() as { user_version: number };
     if (format.user_version < FORMAT_WITH_CHECKSUMS) return undefined;
-    return damageIn(database, progress, known);
+    return damageIn(database, progress);
   } finally {
     database.close();
   }
@@ -106,10 +105,9 @@ export function verifyFile(
 function damageIn(
   database: DatabaseSync,
   progress: (checked: number, of: number) => void,
-  known: readonly string[],
 ): Damage | undefined {
   let events = 0;
-  const others = new Set(known);
+  const others = new Set<string>();
   const quarantine = new Quarantine();
   const watermarks = new Watermarks(database);
   const chunks = new Chunks(database, {

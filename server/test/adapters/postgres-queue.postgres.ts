@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Database, LostLeaseError, UnknownCommitError } from '../../src/adapters/postgres/database.ts';
+import { eraseOwed } from '../../src/adapters/postgres/log/eraser.ts';
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { deadPositionsBetween, eraseDeadLetters } from '../../src/adapters/postgres/queue/dead-letters.ts';
 import { count } from '../../src/adapters/postgres/queue/ledger.ts';
@@ -223,6 +224,40 @@ describe.skipIf(!HAS_POSTGRES)('the delivery queue of several nodes', () => {
     expect(erased).toBe(2);
     expect(await crm()).toMatchObject({ dead: { status_400: 2 }, erased: 2 });
     expect(await between(0, 200_000)).toEqual(new Set([1, 140_000]));
+  });
+
+  it('erases what others move into new rows meanwhile: claims a part of a row, redeliveries a dead letter', async () => {
+    const [, holding] = [await a.owe('parked', range(0, 10)), ...(await a.owe('held', [20]))];
+    await a.queue.settle([dead(holding!)]);
+    const columns = 'destination, due, since, first, last, n, tried, origin, refs';
+    const other = await connectTo(url);
+    try {
+      for (const [gone, move] of [
+        [
+          range(0, 10),
+          `with gone as (delete from pending returning *) insert into pending(id, ${columns}) select 1000000, ${columns} from gone`,
+        ],
+        [
+          [20],
+          `with gone as (delete from dead_letter returning *) insert into pending(id, destination, due, since, first, last, n, tried, refs)
+             select 2000000, destination, at, at, first, last, n, 0, refs from gone;
+           update ledger set value = 0 where name = 'dead:status_400'`,
+        ],
+      ] as const) {
+        await other.query(`begin; ${move}`);
+        const erasing = a.database.write(async (write) => {
+          const erased = await eraseOwed(write, new Set(gone));
+          count(write, erased.counts);
+          return erased;
+        });
+        await server.isBlocked(url);
+        await other.query('commit');
+        expect(await erasing).toMatchObject({ deliveries: gone.length, deadLetters: 0 });
+      }
+    } finally {
+      await other.end();
+    }
+    expect(await a.queue.stats()).toEqual([]);
   });
 
   it('writes results once whose commit was broken off before it happened', async () => {

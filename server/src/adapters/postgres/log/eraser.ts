@@ -47,19 +47,35 @@ export async function eraseSlice(
     events += those.size;
   }
   transaction.later(NOTE_SLOTS, [[...new Set([...byChunk.keys()].map(({ slot }) => slot))]]);
-  const counts: LedgerCount[] = [];
-  let deliveries = 0;
-  for (const [id, n] of await erasePending(transaction, gone)) {
-    counts.push({ scope: 'destination', id, name: 'erased', n });
-    deliveries += n;
-  }
-  const { count: deadLetters, counts: ofDeadLetters } = await eraseDeadLetters(transaction, gone);
+  const { deliveries, deadLetters, counts } = await eraseOwed(transaction, gone);
   eraseAttempts(transaction, gone);
   transaction.later(TELL_OTHERS, [transaction.process, arrayOf([...gone])]);
   if (regulation !== undefined)
     await countErased(transaction, regulation, { events, deliveries, deadLetters });
-  count(transaction, [...counts, ...ofDeadLetters]);
+  count(transaction, counts);
   return { taken, events, deliveries, deadLetters };
+}
+
+/**
+ * Takes all that is owed of these events, and their dead letters, out of their rows. A claim, a settle or a redelivery under way may move a
+ * part of a row into a new one while this waits for its lock, and a statement does not see rows that are committed after it began. So
+ * nothing is left only when it has looked twice and found nothing.
+ */
+export async function eraseOwed(transaction: Transaction, gone: ReadonlySet<Position>) {
+  const counts: LedgerCount[] = [];
+  let [deliveries, deadLetters] = [0, 0];
+  for (let quiet = 0; quiet < 2; ) {
+    const pending = await erasePending(transaction, gone);
+    const dead = await eraseDeadLetters(transaction, gone);
+    for (const [id, n] of pending) {
+      counts.push({ scope: 'destination', id, name: 'erased', n });
+      deliveries += n;
+    }
+    deadLetters += dead.count;
+    counts.push(...dead.counts);
+    quiet = pending.size + dead.count === 0 ? quiet + 1 : 0;
+  }
+  return { deliveries, deadLetters, counts };
 }
 
 /** The first positions, of a few chunks: all that are to go, and those with an event by chunk. */

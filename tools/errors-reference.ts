@@ -22,6 +22,11 @@ const PARTS: readonly [part: keyof typeof catalogue, title: string, about: strin
   ['skip', 'A destination does not get an event', 'The reason in `skipped` of the ledger and of a trace.'],
   ['outcome', 'A request to an endpoint fails', 'The `reason` of an attempt, and in `lastError`.'],
   [
+    'drop',
+    'A delivery is dropped',
+    'The reason of a delivery that the type of its destination sent nothing for; the note beside it says why.',
+  ],
+  [
     'dead',
     'A delivery is given up',
     'The `reason` of a dead letter, beside the outcomes above, for what is not tried again.',

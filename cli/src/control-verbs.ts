@@ -33,7 +33,7 @@ export async function redeliver(options: RedeliverOptions, context: RunContext):
   const { dryRun = false } = options;
   // JSON leaves out fields that are undefined.
   const filter = { ids, messageIds, state, reason, source, type, from: beginningOf(options), to, rate };
-  const isOfDead = ids === undefined && messageIds === undefined && state !== 'delivered';
+  const isOfDead = ids === undefined && messageIds === undefined && (state ?? 'dead') === 'dead';
   const code = await ask(options, context, {
     ...{ path: 'redeliveries', body: { destination, dryRun, ...filter } },
     said: (value) => redeliveredText(Object(value) as Redelivered, { destination, dryRun, isOfDead }),

@@ -30,7 +30,7 @@ const HEADINGS = [
 ] as const;
 
 /**
- * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead letters by the time they died.
+ * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead and dropped ones by the time they were given up.
  * spec/contract.md, "Verbs that ask".
  */
 export async function deliveries(options: DeliveryOptions, context: RunContext): Promise<ExitCode> {
@@ -76,7 +76,7 @@ function userOf({ userId, anonymousId }: DeliverySummary): string {
 
 /** Time until the next attempt. `due`: the worker is busy or paused, or waits for its endpoint. */
 function nextOf({ state, nextAttemptAt }: DeliverySummary): string {
-  if (state === 'delivered' || state === 'dead') return '';
+  if (state === 'delivered' || state === 'dead' || state === 'dropped') return '';
   if (nextAttemptAt === undefined) return 'under way';
   const wait = Date.parse(nextAttemptAt) - Date.now();
   return wait <= 0 ? 'due' : remaining(wait);

@@ -65,15 +65,15 @@ export function addRepairVerbs(program: Command, run: Run): void {
     .option('--message-id <id...>', 'these events, delivered or not')
     .addOption(
       new Option('--state <state>', 'only deliveries that ended so (default: dead; with ids: any)').choices([
-        ...['delivered', 'dead'],
+        ...['delivered', 'dead', 'dropped'],
       ]),
     )
-    .option('--reason <reason>', 'only those that died of this, such as status_410')
+    .option('--reason <reason>', 'only those that died of this, such as status_410, or were dropped for it')
     .option('--source <name>', 'only events of this source')
     .addOption(new Option('--type <type>', 'only events of this type').choices(TYPES));
   addTimeRange(redeliver, {
-    from: 'only those that died (delivered ones: arrived) from this time on: 2026-03-04T05:06:07Z',
-    to: 'only those that died (arrived) before this time',
+    from: 'only those given up (delivered ones: arrived) from this time on: 2026-03-04T05:06:07Z',
+    to: 'only those given up (arrived) before this time',
   })
     .option('--rate <number>', 'delivered events a second at most (default: 1000)', entries)
     .option('--dry-run', 'only say how many there are')

@@ -4,7 +4,7 @@ import { entries } from './quantity.ts';
 import { addTimeRange } from './time-range.ts';
 
 const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
-const STATES = ['pending', 'retrying', 'delivered', 'dead'];
+const STATES = ['pending', 'retrying', 'delivered', 'dead', 'dropped'];
 
 /** A verb that searches. */
 function addSearchVerb(
@@ -35,8 +35,10 @@ function addEventsVerb(program: Command): Command {
 }
 
 function addDeliveriesVerb(program: Command): Command {
-  const description = 'deliveries, those of the newest events first: pending, retrying, delivered, dead';
-  const reasons = 'why dead, or what the last request came to (with --state dead or retrying)';
+  const description =
+    'deliveries, those of the newest events first: pending, retrying, delivered, dead, dropped';
+  const reasons =
+    'why dead or dropped, or what the last request came to (with --state dead, dropped or retrying)';
   const filters = [
     new Option('--destination <name>', 'only to this destination'),
     new Option('--state <state>', 'only in this state').choices(STATES),
@@ -61,7 +63,7 @@ Examples:
     .addHelpText(
       'after',
       `
-Dead deliveries come by when they were given up, and --from and --to are about that.
+Dead and dropped deliveries come by when they were given up, and --from and --to are about that.
 
 Examples:
   millrace deliveries --destination crm --state retrying

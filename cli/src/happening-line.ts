@@ -12,6 +12,7 @@ type Attempt = Pick<Whole['attempts'][number], 'latencyMs' | 'outcome'>;
 type Decision =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly at: number }
+  | { readonly kind: 'dropped'; readonly reason: string; readonly note?: string }
   | { readonly kind: 'dead'; readonly reason: string };
 
 /** The fields of an activity that a line shows. */
@@ -50,6 +51,7 @@ export interface LineOptions {
  * 10:23:45.131  → track     Order Placed            u1              local-receiver    200 verified ✓ in 6 ms
  * 10:23:45.131  ↻ track     Order Placed            u1              local-receiver    503 in 6 ms, again in 2 s (10:23:47)
  * 10:23:45.131  ✗ track     Order Placed            u1              local-receiver    410 in 6 ms, dead letter: status_410
+ * 10:23:45.131  ∅ track     Order Placed            u1              local-receiver    not sent, dropped: not_applicable
  * 10:23:45.131  –           discarded               dev             invalid_user_id
  * ```
  */
@@ -72,7 +74,7 @@ export function happeningLine(happening: Shown, options: LineOptions): string {
 
 /** True for activities that a person must not miss: a failed attempt, or a call that was not accepted. */
 export function isFailure(happening: Activity): boolean {
-  if (happening.kind === 'settled') return happening.decision.kind !== 'delivered';
+  if (happening.kind === 'settled') return ['retry', 'dead'].includes(happening.decision.kind);
   return happening.kind === 'discarded';
 }
 
@@ -87,6 +89,10 @@ function settled(happening: Settled, options: LineOptions): string {
     case 'retry': {
       const next = `again ${remaining(decision.at - options.now)} (${secondOfDay(decision.at)})`;
       return `${paint.yellow(subject('↻', event))}  ${destination}  ${round}, ${next}`;
+    }
+    case 'dropped': {
+      const why = [decision.reason, decision.note].filter((one) => one !== undefined).join(': ');
+      return `${paint.dim(subject('∅', event))}  ${destination}  ${round}, dropped: ${printable(why)}`;
     }
     case 'dead': {
       const reason = printable(decision.reason);

@@ -26,7 +26,16 @@ const NOTHING: Overview = {
 };
 
 const HEALTHY = { state: 'healthy', held: 0, onDisk: 0, retrying: 0, endpoints: [] } as const;
-const COUNTS = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0 };
+const COUNTS = {
+  owed: 0,
+  delivered: 0,
+  pending: 0,
+  dead: {},
+  dropped: {},
+  erased: 0,
+  skipped: {},
+  balance: 0,
+};
 
 function report(overview: Partial<Overview>): string[] {
   const options = { url: 'http://127.0.0.1:8080', paint: paintFor({}, {}) };
@@ -209,13 +218,22 @@ describe('the status of a server', () => {
       balanced: false,
       differences: [
         { source: 'web', difference: -1, received: 9, accepted: 6, duplicates: 1, discarded: 3 },
-        { destination: 'crm', difference: 1234, owed: 1250, delivered: 4, pending: 5, dead: 3, erased: 4 },
+        {
+          destination: 'crm',
+          difference: 1234,
+          owed: 1250,
+          delivered: 4,
+          pending: 5,
+          dead: 3,
+          dropped: 0,
+          erased: 4,
+        },
       ],
     });
     expect(lines.slice(-4)).toEqual([
       'ledger              NOT BALANCED',
       '  source web: 1 counted twice: received 9, accepted 6, duplicates 1, discarded 3',
-      '  destination crm: 1,234 lost: owed 1,250, delivered 4, pending 5, dead 3, erased 4',
+      '  destination crm: 1,234 lost: owed 1,250, delivered 4, pending 5, dead 3, dropped 0, erased 4',
       '',
     ]);
   });

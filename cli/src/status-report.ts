@@ -84,14 +84,17 @@ function sourceLines({ sources }: Overview, paint: Paint): string[] {
 }
 
 function destinationLines({ destinations, lanes }: Overview, now: number, paint: Paint): string[] {
+  // Few types drop anything, and the table is wide.
+  const anyDropped = Object.values(destinations).some(({ dropped }) => sumOf(dropped) > 0);
   const rows = Object.entries(destinations).map(([name, counts]) => {
-    const { owed, delivered, pending, dead, erased, skipped } = counts;
+    const { owed, delivered, pending, dead, dropped, erased, skipped } = counts;
     const lane = lanes[name];
     const retrying = lane === undefined ? NONE : marked(lane.retrying, paint.yellow);
     const reasons = [
       errorOf(lane, now),
       heldOf(lane, pending),
       reasonsOf(dead, 'dead: '),
+      reasonsOf(dropped, 'dropped: '),
       reasonsOf(skipped, 'skipped: '),
     ];
     return [
@@ -100,6 +103,7 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
       ...[owed, delivered, pending].map(number),
       retrying,
       marked(sumOf(dead), paint.red),
+      ...(anyDropped ? [number(sumOf(dropped))] : []),
       number(erased),
       number(sumOf(skipped)),
       waitingOf(lane, now),
@@ -107,7 +111,8 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
     ];
   });
   if (rows.length === 0) return ['no destinations'];
-  const numbers = ['owed', 'delivered', 'pending', 'retrying', 'dead', 'erased', 'skipped'];
+  const ends = anyDropped ? ['dead', 'dropped', 'erased'] : ['dead', 'erased'];
+  const numbers = ['owed', 'delivered', 'pending', 'retrying', ...ends, 'skipped'];
   return table(
     [
       { title: 'destination', ...NAME },
@@ -331,7 +336,7 @@ function discardLines({ discards }: Overview, now: number, paint: Paint): string
   return ['', ...table([{ title: 'last discarded', ...NAME }, ...headings, CALL], rows, paint)];
 }
 
-/** `destination crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, erased 0`. */
+/** `destination crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, dropped 0, erased 0`. */
 function differenceText(given: Difference): string {
   const { difference, ...terms } = given;
   const [[kind, name], ...numbers] = Object.entries(terms) as [[string, string], ...[string, number][]];

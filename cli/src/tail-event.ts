@@ -18,7 +18,8 @@ interface Data {
   readonly event: Extract<Shown, { kind: 'accepted' }>['event'];
   readonly latencyMs: number;
   readonly reason?: string;
-  readonly state: 'delivered' | 'retrying' | 'dead';
+  readonly note?: string;
+  readonly state: 'delivered' | 'retrying' | 'dead' | 'dropped';
   readonly nextAttemptAt?: string;
   readonly attempts: readonly {
     readonly latencyMs: number;
@@ -59,7 +60,7 @@ function settledIn(data: Data): Omit<Settled, 'kind'> {
   };
 }
 
-function decisionIn({ state, reason = '', nextAttemptAt = '' }: Data): Settled['decision'] {
+function decisionIn({ state, reason = '', note, nextAttemptAt = '' }: Data): Settled['decision'] {
   switch (state) {
     case 'delivered':
       return { kind: 'delivered' };
@@ -67,5 +68,7 @@ function decisionIn({ state, reason = '', nextAttemptAt = '' }: Data): Settled['
       return { kind: 'retry', at: Date.parse(nextAttemptAt) };
     case 'dead':
       return { kind: 'dead', reason };
+    case 'dropped':
+      return { kind: 'dropped', reason, ...(note === undefined ? {} : { note }) };
   }
 }

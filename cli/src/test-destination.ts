@@ -20,7 +20,7 @@ interface Trial {
     readonly body: string;
   };
   readonly latencyMs: number;
-  readonly outcome: 'accepted' | 'retryable' | 'refused';
+  readonly outcome: 'accepted' | 'retryable' | 'refused' | 'dropped';
   readonly reason: string;
   readonly status?: number;
   readonly answer?: string;

@@ -81,12 +81,17 @@ function deliveryLines(delivery: Delivery, { now, paint }: TraceReportOptions): 
   ];
 }
 
-function stateOf({ state, reason, nextAttemptAt }: Delivery, { now, paint }: TraceReportOptions): string {
+function stateOf(
+  { state, reason, note, nextAttemptAt }: Delivery,
+  { now, paint }: TraceReportOptions,
+): string {
   switch (state) {
     case 'delivered':
       return paint.green('delivered');
     case 'dead':
       return `${paint.red('dead')}: ${reason ?? ''}`;
+    case 'dropped':
+      return `${paint.bold('dropped')}: ${reason ?? ''}${note === undefined ? '' : `, ${printable(note)}`}`;
     default:
       return `${paint.yellow(state)}: ${whatIsNext(nextAttemptAt, now)}`;
   }

@@ -9,7 +9,7 @@ import type { AlertWebhook } from './model/alert.ts';
 import { SecretRedactor, secretsOfEndpoint } from './model/secret-redactor.ts';
 import { SECOND, type Time } from './model/time.ts';
 import type { Clock } from './ports/clock.ts';
-import type { DeliveryOutcome } from './ports/destination-type.ts';
+import type { AnsweredOutcome } from './ports/destination-type.ts';
 import type { HttpClient, OutboundRequest } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Mailer } from './ports/mailer.ts';
@@ -68,7 +68,7 @@ function postAlert(
   webhook: AlertWebhook,
   message: { readonly id: string; readonly at: Time; readonly bytes: Buffer },
   { httpClient, clock }: Pick<AlertParts, 'httpClient' | 'clock'>,
-): Promise<DeliveryOutcome> {
+): Promise<AnsweredOutcome> {
   const request = {
     url: webhook.url,
     ...alertHeaders(webhook, message),

@@ -213,7 +213,16 @@ describe('the doctor, of the server,', () => {
   };
   const all = (facts: Partial<ServerFacts>) =>
     server({ ...good, ...facts }).map((finding) => `${finding.check}: ${said(finding)}`);
-  const counts = { owed: 9, delivered: 0, pending: 9, dead: {}, erased: 0, skipped: {}, balance: 0 };
+  const counts = {
+    owed: 9,
+    delivered: 0,
+    pending: 9,
+    dead: {},
+    dropped: {},
+    erased: 0,
+    skipped: {},
+    balance: 0,
+  };
 
   it('says that all is well', () => {
     expect(all({})).toEqual([
@@ -304,7 +313,16 @@ describe('the doctor, of the server,', () => {
       mail: { ...counts, pending: 0, dead: { status_410: 2, status_401: 1200 } },
     };
     const differences = [
-      { destination: 'crm', difference: 1, owed: 1, delivered: 0, pending: 0, dead: 0, erased: 0 },
+      {
+        destination: 'crm',
+        difference: 1,
+        owed: 1,
+        delivered: 0,
+        pending: 0,
+        dead: 0,
+        dropped: 0,
+        erased: 0,
+      },
     ];
     expect(
       all({ overview: { ...overview, balanced: false, differences, lanes, destinations } }).slice(2),

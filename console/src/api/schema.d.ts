@@ -849,7 +849,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Finds deliveries, those of the newest events first, dead ones by when they were given up. Looks for about a second: a page may be short, or empty, and go on with `next`.
+         * Finds deliveries, those of the newest events first, dead and dropped ones by when they were given up. Looks for about a second: a page may be short, or empty, and go on with `next`.
          * @description Needs the role `viewer`.
          */
         get: operations["getDeliveries"];
@@ -1239,7 +1239,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sends events to a destination once more: dead letters with a new retry window, delivered ones as new deliveries.
+         * Sends events to a destination once more: dead letters and dropped ones with a new retry window, delivered ones as new deliveries.
          * @description Needs the role `editor`.
          */
         post: operations["postRedeliveries"];
@@ -2931,6 +2931,9 @@ export interface operations {
                                 dead: {
                                     [key: string]: number;
                                 };
+                                dropped: {
+                                    [key: string]: number;
+                                };
                                 erased: number;
                                 skipped: {
                                     [key: string]: number;
@@ -2997,6 +3000,9 @@ export interface operations {
                                 delivered: number;
                                 pending: number;
                                 dead: {
+                                    [key: string]: number;
+                                };
+                                dropped: {
                                     [key: string]: number;
                                 };
                                 erased: number;
@@ -3271,8 +3277,10 @@ export interface operations {
                                 id: string;
                                 destination: string;
                                 /** @enum {string} */
-                                state: "pending" | "retrying" | "delivered" | "dead";
+                                state: "pending" | "retrying" | "delivered" | "dead" | "dropped";
                                 reason?: string;
+                                /** @description What its type says about a dropped one. */
+                                note?: string;
                                 nextAttemptAt?: string;
                                 attempts: {
                                     endpoint: string;
@@ -3296,8 +3304,10 @@ export interface operations {
                                 id: string;
                                 destination: string;
                                 /** @enum {string} */
-                                state: "pending" | "retrying" | "delivered" | "dead";
+                                state: "pending" | "retrying" | "delivered" | "dead" | "dropped";
                                 reason?: string;
+                                /** @description What its type says about a dropped one. */
+                                note?: string;
                                 nextAttemptAt?: string;
                                 attempts: {
                                     endpoint: string;
@@ -4391,6 +4401,7 @@ export interface operations {
                         pending: number;
                         retrying: number;
                         dead: number;
+                        dropped: number;
                         delivered: number;
                         oldestPendingAt?: string;
                         oldestKeptUntil?: string;
@@ -4659,7 +4670,7 @@ export interface operations {
                             startedAt: string;
                             latencyMs: number;
                             /** @enum {string} */
-                            outcome: "accepted" | "retryable" | "refused";
+                            outcome: "accepted" | "retryable" | "refused" | "dropped";
                             reason: string;
                             status?: number;
                             answer?: string;
@@ -4730,8 +4741,10 @@ export interface operations {
                                 id: string;
                                 destination: string;
                                 /** @enum {string} */
-                                state: "pending" | "retrying" | "delivered" | "dead";
+                                state: "pending" | "retrying" | "delivered" | "dead" | "dropped";
                                 reason?: string;
+                                /** @description What its type says about a dropped one. */
+                                note?: string;
                                 nextAttemptAt?: string;
                                 attempts: {
                                     endpoint: string;
@@ -4755,8 +4768,10 @@ export interface operations {
                                 id: string;
                                 destination: string;
                                 /** @enum {string} */
-                                state: "pending" | "retrying" | "delivered" | "dead";
+                                state: "pending" | "retrying" | "delivered" | "dead" | "dropped";
                                 reason?: string;
+                                /** @description What its type says about a dropped one. */
+                                note?: string;
                                 nextAttemptAt?: string;
                                 attempts: {
                                     endpoint: string;
@@ -4802,17 +4817,17 @@ export interface operations {
             query?: {
                 /** @description Name of the destination. */
                 destination?: string;
-                state?: "pending" | "retrying" | "delivered" | "dead";
-                /** @description Why it is dead (`state=dead`), or what its last request came to (`state=retrying`); such as `status_410`. */
+                state?: "pending" | "retrying" | "delivered" | "dead" | "dropped";
+                /** @description Why it is dead or dropped (`state=dead`, `state=dropped`), or what its last request came to (`state=retrying`); such as `status_410`. */
                 reason?: string;
                 /** @description Name of the source. */
                 source?: string;
                 type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
                 userId?: string;
                 anonymousId?: string;
-                /** @description The event arrived at this time or later; with `state=dead`: given up at this time or later. */
+                /** @description The event arrived at this time or later; with `state=dead` or `dropped`: given up at this time or later. */
                 from?: string;
-                /** @description The event arrived before this time; with `state=dead`: given up before this time. */
+                /** @description The event arrived before this time; with `state=dead` or `dropped`: given up before this time. */
                 to?: string;
                 /** @description Entries of a page at most. */
                 limit?: number;
@@ -4837,9 +4852,12 @@ export interface operations {
                             id: string;
                             destination: string;
                             /** @enum {string} */
-                            state: "pending" | "retrying" | "delivered" | "dead";
+                            state: "pending" | "retrying" | "delivered" | "dead" | "dropped";
                             reason?: string;
+                            /** @description What its type says about a dropped one. */
+                            note?: string;
                             diedAt?: string;
+                            droppedAt?: string;
                             nextAttemptAt?: string;
                             endpoint?: string;
                             messageId?: string;
@@ -6443,8 +6461,8 @@ export interface operations {
                      * @description Only deliveries that ended so. Default: with ids whatever their state, without ids `dead`.
                      * @enum {string}
                      */
-                    state?: "delivered" | "dead";
-                    /** @description Why they are dead. */
+                    state?: "delivered" | "dead" | "dropped";
+                    /** @description Why they are dead or dropped. */
                     reason?: string;
                     /** @description Name of the source of their events. */
                     source?: string;
@@ -6452,16 +6470,16 @@ export interface operations {
                     type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
                     /**
                      * Format: date-time
-                     * @description Of delivered ones: their events arrived at this time or later; of dead ones: given up then or later.
+                     * @description Of delivered ones: their events arrived at this time or later; of dead and dropped ones: given up then or later.
                      */
                     from?: string;
                     /**
                      * Format: date-time
-                     * @description Of delivered ones: before this time; of dead ones likewise.
+                     * @description Of delivered ones: before this time; of dead and dropped ones likewise.
                      */
                     to?: string;
                     /**
-                     * @description Delivered events a second at most. Dead ones are owed as quickly as they are found.
+                     * @description Delivered events a second at most. The others are owed as quickly as they are found.
                      * @default 1000
                      */
                     rate?: number;
@@ -6539,7 +6557,7 @@ export interface operations {
                             /** @description It is a redelivery: only deliveries that ended so. */
                             redelivers?: {
                                 /** @enum {string} */
-                                state: "delivered" | "dead";
+                                state: "delivered" | "dead" | "dropped";
                                 reason?: string;
                             };
                             rate: number;
@@ -6653,7 +6671,7 @@ export interface operations {
                         /** @description It is a redelivery: only deliveries that ended so. */
                         redelivers?: {
                             /** @enum {string} */
-                            state: "delivered" | "dead";
+                            state: "delivered" | "dead" | "dropped";
                             reason?: string;
                         };
                         rate: number;
@@ -6725,7 +6743,7 @@ export interface operations {
                         /** @description It is a redelivery: only deliveries that ended so. */
                         redelivers?: {
                             /** @enum {string} */
-                            state: "delivered" | "dead";
+                            state: "delivered" | "dead" | "dropped";
                             reason?: string;
                         };
                         rate: number;

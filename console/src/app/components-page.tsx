@@ -14,6 +14,7 @@ const STATES = [
   'failing',
   'refusing',
   'dead',
+  'dropped',
   'pending',
   'skipped',
   'paused',

@@ -18,7 +18,7 @@ interface LedgerSumProps {
   readonly balance: number;
 }
 
-/** One sum of the ledger, written as a sum: `owed = delivered + pending + dead + erased`. */
+/** One sum of the ledger, written as a sum: `owed = delivered + pending + dead + dropped + erased`. */
 export function LedgerSum({ name, total, terms, balance }: LedgerSumProps) {
   return (
     <section className="box bleed sum" aria-label={`Ledger of ${name}`}>

@@ -27,6 +27,7 @@ const STATES = {
   pending: ['pending', 'water'],
   running: ['pending', 'water'],
   skipped: ['skip', 'mute'],
+  dropped: ['skip', 'mute'],
   disabled: ['skip', 'mute'],
   cancelled: ['skip', 'mute'],
   paused: ['pause', 'mute'],

@@ -3,7 +3,7 @@ import { SecretRedactor } from '../model/secret-redactor.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { rounded, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { DeliveryOutcome } from '../ports/destination-type.ts';
+import type { AnsweredOutcome } from '../ports/destination-type.ts';
 import type { Mailer } from '../ports/mailer.ts';
 import type { AlertSending } from './contract.ts';
 import { mailOf, type Speaker, webhookBody } from './message.ts';
@@ -17,7 +17,7 @@ export interface AlertSenderDependencies {
   readonly post: (
     webhook: AlertWebhook,
     message: { readonly id: string; readonly at: Time; readonly bytes: Buffer },
-  ) => Promise<DeliveryOutcome>;
+  ) => Promise<AnsweredOutcome>;
   readonly speaker: Speaker;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }

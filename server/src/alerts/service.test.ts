@@ -3,7 +3,7 @@ import { emptyContents, openMemoryStore } from '../../test/memory-store/store.ts
 import { handClock } from '../../test/support/clock.ts';
 import type { AlertRecord } from '../model/alert.ts';
 import { HOUR, MINUTE, SECOND } from '../model/time.ts';
-import type { DeliveryOutcome } from '../ports/destination-type.ts';
+import type { AnsweredOutcome } from '../ports/destination-type.ts';
 import type { LaneOverview } from '../reporting/contract.ts';
 import { SettingsService } from '../settings-service.ts';
 import type { Facts } from './conditions.ts';
@@ -20,7 +20,16 @@ const ALERT: AlertRecord = {
   remindEvery: 4 * HOUR,
   settings: { url: 'https://alerts.example/in', headers: {} },
 };
-const COUNTS = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0 };
+const COUNTS = {
+  owed: 0,
+  delivered: 0,
+  pending: 0,
+  dead: {},
+  dropped: {},
+  erased: 0,
+  skipped: {},
+  balance: 0,
+};
 
 interface Told {
   readonly id: string;
@@ -30,7 +39,7 @@ interface Told {
 }
 
 /** The outcome of a request that was answered. */
-function answerOf(status: number, answer = ''): DeliveryOutcome {
+function answerOf(status: number, answer = ''): AnsweredOutcome {
   const kind = status < 300 ? 'accepted' : status < 500 ? 'refused' : 'retryable';
   return { outcome: { kind, reason: `status_${status}`, status }, answer, latencyMs: 1 };
 }
@@ -46,7 +55,7 @@ class World {
   profiles: Facts['overview']['profiles'];
   differences: Facts['overview']['differences'] = [];
   disk: Facts['disk'] = { used: 0 };
-  answer: DeliveryOutcome = answerOf(204);
+  answer: AnsweredOutcome = answerOf(204);
   looks = 0;
   /** No destination was sent anything yet: each counts as healthy, and its endpoints are as they were. */
   isNew = false;
@@ -91,7 +100,7 @@ class World {
       );
   }
 
-  #receive(id: string, body: Buffer): DeliveryOutcome {
+  #receive(id: string, body: Buffer): AnsweredOutcome {
     if (this.answer.outcome.kind === 'accepted') {
       const { data } = JSON.parse(body.toString()) as { data: Omit<Told, 'id' | 'at'> };
       this.told.push({ id, at: this.clock.now(), ...data });
@@ -313,7 +322,16 @@ describe('an alert', () => {
 
   it('tells of the ledger, the disk and profiles', async () => {
     world.differences = [
-      { destination: 'crm', difference: 2, owed: 3, delivered: 1, pending: 0, dead: 0, erased: 0 },
+      {
+        destination: 'crm',
+        difference: 2,
+        owed: 3,
+        delivered: 1,
+        pending: 0,
+        dead: 0,
+        dropped: 0,
+        erased: 0,
+      },
     ];
     world.disk = { used: 91, limit: 100, disk: { free: 50, size: 100 } };
     world.profiles = {

@@ -222,7 +222,12 @@ export class EndpointRest {
     return true;
   }
 
-  endRequest(outcome: Outcome, isTrial: boolean, now: Monotonic): void {
+  /** `outcome`: absent where nothing was asked after all. */
+  endRequest(outcome: Outcome | undefined, isTrial: boolean, now: Monotonic): void {
+    if (outcome === undefined) {
+      if (isTrial) this.#isTried = false;
+      return;
+    }
     const until = restOf(outcome);
     if (until === undefined && !isTrial) return;
     this.#until =

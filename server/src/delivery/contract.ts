@@ -1,4 +1,4 @@
-import type { Attempt, EndpointHealth } from '../model/delivery.ts';
+import type { Attempt, Drop, EndpointHealth, Outcome } from '../model/delivery.ts';
 import type { DestinationStateName } from '../model/destination.ts';
 import type { Time } from '../model/time.ts';
 import type { PreviewedRequest } from '../ports/destination-type.ts';
@@ -56,5 +56,5 @@ export interface TestAttempt {
   /** The endpoint's place in the settings, counted from 0. */
   readonly place: number;
   readonly request: PreviewedRequest;
-  readonly attempt: Attempt;
+  readonly attempt: Omit<Attempt, 'outcome'> & { readonly outcome: Outcome | Drop };
 }

@@ -49,8 +49,9 @@ describe('the totals of a destination', () => {
     return {
       owed,
       delivered,
-      pending: owed - delivered - gone,
+      pending: owed - delivered - gone - 1,
       dead,
+      dropped: { not_applicable: 1 },
       erased: 0,
       skipped: { integrations: 1 },
     };
@@ -71,8 +72,9 @@ describe('the totals of a destination', () => {
     expect(folded.get(7)).toEqual({
       owed: 30,
       delivered: 15,
-      pending: 11,
+      pending: 8,
       dead: { status_410: 3, timeout: 1 },
+      dropped: { not_applicable: 3 },
       erased: 0,
       skipped: { integrations: 3 },
     });

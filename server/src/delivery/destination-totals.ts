@@ -58,6 +58,7 @@ function addCounts(a: DestinationCounts, b: DestinationCounts): DestinationCount
     delivered: a.delivered + b.delivered,
     pending: a.pending + b.pending,
     dead: addCountsByReason(a.dead, b.dead),
+    dropped: addCountsByReason(a.dropped, b.dropped),
     erased: a.erased + b.erased,
     skipped: addCountsByReason(a.skipped, b.skipped),
   };

@@ -21,10 +21,11 @@ import type { LastError } from './contract.ts';
 import { RefusalTracker } from './destination-state.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 import {
-  type EndpointOutcome,
+  askedOf,
   latestRetryAfter,
   type Outage,
   outageFrom,
+  type RoundOutcome,
   signOfLife,
   wasResting,
 } from './retry-policy.ts';
@@ -43,7 +44,7 @@ export interface RoundTicket {
 interface RoundReport {
   readonly round: RoundTicket;
   readonly positions: readonly Position[];
-  readonly outcomes: readonly EndpointOutcome[];
+  readonly outcomes: readonly RoundOutcome[];
   /** When the first endpoint may be asked again, where all of them rest. */
   readonly restsUntil: Monotonic | undefined;
   /** Latency of the first answer; 0 when there was none. */
@@ -148,7 +149,7 @@ export class HealthTracker {
 
   #recordFailure({ round, positions, outcomes, restsUntil, now, random }: RoundReport): BreakerTransition {
     const wasClosed = this.isClosed;
-    const notBefore = latestRetryAfter(outcomes.map(({ outcome }) => outcome.notBefore));
+    const notBefore = latestRetryAfter(askedOf(outcomes).map(({ outcome }) => outcome.notBefore));
     const failed = { ...round, positions, begun: this.#roundsBegun, now, notBefore, restsUntil, random };
     this.#breaker = afterFailedRound(this.#breaker, failed);
     if (!wasClosed || this.#breaker.state !== 'open') return NO_TRANSITION;
@@ -237,8 +238,8 @@ export class HealthReporter {
 
   /** A round has ended, at `from` of the monotonic clock. */
   record(decision: Decision, attempts: readonly Attempt[], from: Monotonic): void {
-    // Nothing was tried, because the endpoints rest.
-    if (decision.kind === 'retry' && attempts.length === 0) return;
+    // Nothing was tried: the endpoints rest, or the type has nothing to send.
+    if (decision.kind === 'dropped' || (decision.kind === 'retry' && attempts.length === 0)) return;
     if (decision.kind === 'delivered') {
       const hasEnded = this.#refusals.accepted(from);
       if ((hasEnded || this.#failing !== undefined) && !this.#isBreakerOpen) this.#recover({});

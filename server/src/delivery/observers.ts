@@ -1,4 +1,4 @@
-import type { Decision } from '../model/delivery.ts';
+import { type Decision, isFailure } from '../model/delivery.ts';
 import type { SerializedEvent } from '../model/serialized-event.ts';
 import { attemptOnWallClock, type Clock, wallTimeOf } from '../ports/clock.ts';
 import type { Activity, CurrentObserver } from '../ports/telemetry.ts';
@@ -16,7 +16,7 @@ export function showResult(
   clock: Clock,
 ): void {
   const { source, destination, decision } = result;
-  const notice = { destination, isFailure: decision.kind !== 'delivered' };
+  const notice = { destination, isFailure: isFailure(decision) };
   if (observers.passesOver?.(serialized.line, source, notice) === true) return;
   observers.observer?.(resultOnWallClock({ ...result, event: serialized.event }, clock));
 }
@@ -35,5 +35,5 @@ function resultOnWallClock(
 }
 
 function decisionOnWallClock(decision: Decision, clock: Clock): Decision {
-  return decision.kind === 'retry' ? { ...decision, at: wallTimeOf(decision.at, clock) } : decision;
+  return 'at' in decision ? { ...decision, at: wallTimeOf(decision.at, clock) } : decision;
 }

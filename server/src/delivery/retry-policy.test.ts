@@ -1,17 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { outcomeOf, parseRetryAfter } from '../destinations/http/outcomes.ts';
-import type { Delivery, Outcome } from '../model/delivery.ts';
+import type { Delivery, Drop, Outcome } from '../model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../model/time.ts';
 import type { FailureReason } from '../ports/http-client.ts';
-import { backoff, decide, type EndpointOutcome, RETRY_DELAYS } from './retry-policy.ts';
+import { backoff, decide, RETRY_DELAYS, type RoundOutcome } from './retry-policy.ts';
 
 const NOW = 1_000_000_000_000;
 const NEW: Delivery = { position: 7, rounds: 0 };
 
-function round(outcomes: readonly (Outcome | undefined)[], random = 0.5) {
-  const placed = outcomes.flatMap((outcome, place): EndpointOutcome[] =>
-    outcome ? [{ place, outcome }] : [],
-  );
+function round(outcomes: readonly (Outcome | Drop | undefined)[], random = 0.5) {
+  const placed = outcomes.flatMap((outcome, place): RoundOutcome[] => (outcome ? [{ place, outcome }] : []));
   return { outcomes: placed, now: NOW, settingsVersion: 3, random };
 }
 
@@ -19,7 +17,27 @@ const accepted: Outcome = { kind: 'accepted', reason: 'status_200', status: 200 
 const retryable: Outcome = { kind: 'retryable', reason: 'status_503', status: 503 };
 const refused: Outcome = { kind: 'refused', reason: 'status_400', status: 400 };
 
+const drop: Drop = { kind: 'dropped', reason: 'not_applicable', note: 'no form for it' };
+
 describe('decide', () => {
+  it('drops what no endpoint is sent, and nothing that one of them was asked for', () => {
+    expect(decide(NEW, round([drop, drop]))).toEqual({ ...drop, at: NOW });
+    expect(decide(NEW, round([drop, accepted]))).toEqual({ kind: 'delivered' });
+    expect(decide(NEW, round([drop, refused]))).toEqual({ kind: 'dead', reason: 'status_400' });
+    expect(decide(NEW, round([drop, retryable]))).toMatchObject({ kind: 'retry', next: { endpoints: 0b10 } });
+    // The second endpoint failed for as long as it may, and then its type has nothing for it.
+    expect(decide({ ...NEW, rounds: 9, firstFailedAt: NOW - 5 * HOUR }, round([undefined, drop]))).toEqual({
+      ...drop,
+      at: NOW,
+    });
+  });
+
+  it('keeps 200 characters of a note, and no half of a pair', () => {
+    const long = { ...drop, note: `${'x'.repeat(198)}🔑 and more` };
+    expect(decide(NEW, round([long]))).toMatchObject({ note: `${'x'.repeat(198)}\ufffd…` });
+    expect(decide(NEW, round([{ ...drop, note: 'x'.repeat(200) }]))).toMatchObject({ note: 'x'.repeat(200) });
+  });
+
   it('delivers when the only endpoint accepted', () => {
     expect(decide(NEW, round([accepted]))).toEqual({ kind: 'delivered' });
   });

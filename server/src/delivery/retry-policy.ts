@@ -1,4 +1,11 @@
-import { type Decision, type Delivery, type Outcome, RETRY_WINDOW } from '../model/delivery.ts';
+import {
+  type Decision,
+  type Delivery,
+  type Drop,
+  keptNote,
+  type Outcome,
+  RETRY_WINDOW,
+} from '../model/delivery.ts';
 import { type Pause, pausedTimeWithin } from '../model/pause.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import { restOf } from './circuit-breaker.ts';
@@ -8,7 +15,7 @@ export const ENDPOINT_BUSY: Outcome = { kind: 'retryable', reason: 'endpoint_bus
 export const ENDPOINT_RESTS = 'endpoint_rests';
 
 /** The endpoint was left out of the round because it rests. */
-export const wasResting = ({ outcome }: EndpointOutcome): boolean => outcome.reason === ENDPOINT_RESTS;
+export const wasResting = ({ outcome }: RoundOutcome): boolean => outcome.reason === ENDPOINT_RESTS;
 
 /** Stores keep the version in two bytes. Settings do not change this often within one retry window. */
 export const SETTINGS_VERSION_MODULUS = 0x10000;
@@ -19,9 +26,20 @@ export interface EndpointOutcome {
   readonly outcome: Outcome;
 }
 
+/** The same where the type of the destination may also send nothing. */
+export interface RoundOutcome {
+  readonly place: number;
+  readonly outcome: Outcome | Drop;
+}
+
+/** The outcomes of endpoints that were asked, or would have been. */
+export function askedOf(outcomes: readonly RoundOutcome[]): readonly EndpointOutcome[] {
+  return outcomes.filter((one): one is EndpointOutcome => one.outcome.kind !== 'dropped');
+}
+
 /** One round, and what the decision depends on besides the delivery. */
 interface DecisionInput {
-  readonly outcomes: readonly EndpointOutcome[];
+  readonly outcomes: readonly RoundOutcome[];
   readonly now: Monotonic;
   /** Version of the settings that the round was sent with. */
   readonly settingsVersion: number;
@@ -40,13 +58,15 @@ interface DecisionInput {
  *
  * One accepted request completes it; the other endpoints are not tried again (spec/specification.md, "Several endpoints").
  * Otherwise only the retryable endpoints are tried again. `Retry-After` lengthens a delay within the retry window, and
- * never shortens one. Where every one of these endpoints rested, nothing was tried and nothing has failed.
+ * never shortens one. Where every one of these endpoints rested, nothing was tried and nothing has failed. What every endpoint that is left
+ * would drop is dropped.
  */
 export function decide(delivery: Delivery, round: DecisionInput): Decision {
-  const { outcomes, now, pauses = [] } = round;
-  if (outcomes.some(({ outcome }) => outcome.kind === 'accepted')) return { kind: 'delivered' };
+  const { now, pauses = [] } = round;
+  if (round.outcomes.some(({ outcome }) => outcome.kind === 'accepted')) return { kind: 'delivered' };
+  const outcomes = askedOf(round.outcomes);
   const retryable = outcomes.filter(({ outcome }) => outcome.kind === 'retryable');
-  if (retryable.length === 0) return { kind: 'dead', reason: outcomes[0]?.outcome.reason ?? 'no_endpoint' };
+  if (retryable.length === 0) return givenUp(outcomes, round);
 
   const firstFailedAt = delivery.firstFailedAt ?? now;
   const deadline = firstFailedAt + RETRY_WINDOW + pausedTimeWithin(pauses, firstFailedAt, now);
@@ -72,6 +92,15 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
       settingsVersion: round.settingsVersion,
     },
   };
+}
+
+/** Nothing is to be tried again: the delivery is dead where an endpoint has refused it, or none was left, and otherwise dropped. */
+function givenUp(asked: readonly EndpointOutcome[], { outcomes, now }: DecisionInput): Decision {
+  const drop = outcomes.find(({ outcome }) => outcome.kind === 'dropped')?.outcome as Drop | undefined;
+  if (asked.length > 0 || drop === undefined)
+    return { kind: 'dead', reason: asked[0]?.outcome.reason ?? 'no_endpoint' };
+  const { kind, reason, note } = drop;
+  return { kind, reason, at: now, ...(note === undefined ? {} : { note: keptNote(note) }) };
 }
 
 /**
@@ -193,11 +222,11 @@ export function datedFromOutage({ since }: Outage, delivery: Delivery, arrivedAt
  * request (by our own egress rules) says nothing, nor does an endpoint that rests. A round in which one endpoint is retryable and the others refuse is a
  * failure, because the retryable endpoint is the only one that can still accept.
  */
-export function signOfLife(outcomes: readonly EndpointOutcome[]): 'alive' | 'failing' | 'none' {
+export function signOfLife(outcomes: readonly RoundOutcome[]): 'alive' | 'failing' | 'none' {
   let sign: 'alive' | 'failing' | 'none' = 'none';
   for (const { outcome } of outcomes) {
     if (outcome.kind === 'accepted') return 'alive';
-    if (outcome.reason === ENDPOINT_RESTS) continue;
+    if (outcome.kind === 'dropped' || outcome.reason === ENDPOINT_RESTS) continue;
     if (outcome.kind === 'retryable') sign = 'failing';
     else if (sign === 'none' && outcome.status !== undefined) sign = 'alive';
   }

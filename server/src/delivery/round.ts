@@ -1,23 +1,23 @@
 import type { Fifo } from '../model/containers.ts';
 import { isComputationId } from '../model/definition.ts';
-import type { Attempt, Outcome } from '../model/delivery.ts';
+import type { Attempt, Drop, Outcome } from '../model/delivery.ts';
 import { type Lane, nameOfTarget, type Target } from '../model/lane.ts';
 import { type Monotonic, rounded } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ReadyDelivery } from '../ports/delivery-queue.ts';
-import type { DeliveryOutcome, Sender } from '../ports/destination-type.ts';
+import type { AnsweredOutcome, DeliveryOutcome, Sender } from '../ports/destination-type.ts';
 import type { TraceContexts } from '../ports/telemetry.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 import {
   ENDPOINT_BUSY,
   ENDPOINT_RESTS,
-  type EndpointOutcome,
+  type RoundOutcome,
   SETTINGS_VERSION_MODULUS,
 } from './retry-policy.ts';
 
 /** The result of one round for one of its deliveries. */
 export interface RoundResult {
-  readonly outcomes: EndpointOutcome[];
+  readonly outcomes: RoundOutcome[];
   readonly attempts: Attempt[];
   /** A target has accepted it. */
   isAccepted: boolean;
@@ -84,10 +84,7 @@ export function sendRound(
   sender.send({ destination: lane, targets, events, now: clock.now() }, (target, outcomes) => {
     open--;
     const place = target.place - lane.targets[0]!.place;
-    const { outcome, answer } = summaryOf(outcomes);
-    const endpoint = endpointAt(place);
-    endpoint?.record(outcome, answer, clock.now());
-    endpoint?.rest.endRequest(outcome, (trials & (1 << place)) !== 0, clock.monotonic());
+    recordRequest(outcomes, (trials & (1 << place)) !== 0, endpointAt(place), clock);
     openRequests.requestEnded(place, open === 0, isOver);
     if (isOver) return;
     for (let nth = 0; nth < results.length; nth++)
@@ -110,6 +107,18 @@ function beginRequests(asked: number, lane: Lane, { openRequests, endpointAt }: 
   return trials;
 }
 
+/** Adds the request to the health of its target. A send of which every event was dropped was no request, and tells nothing of it. */
+function recordRequest(
+  outcomes: readonly DeliveryOutcome[],
+  isTrial: boolean,
+  endpoint: EndpointTracker | undefined,
+  clock: Clock,
+): void {
+  const summary = summaryOf(outcomes);
+  if (summary !== undefined) endpoint?.record(summary.outcome, summary.answer, clock.now());
+  endpoint?.rest.endRequest(summary?.outcome, isTrial, clock.monotonic());
+}
+
 /** Returns whether the delivery is accepted now and was not before. */
 function addOutcome(
   result: RoundResult,
@@ -122,7 +131,7 @@ function addOutcome(
 ): boolean {
   const { outcome } = told;
   result.outcomes.push({ place, outcome });
-  result.attempts.push(attemptOf(target, startedAt, told));
+  if (isAnswered(told)) result.attempts.push(attemptOf(target, startedAt, told));
   if (outcome.kind !== 'accepted' || result.isAccepted) return false;
   result.isAccepted = true;
   return true;
@@ -133,11 +142,19 @@ function targetsIn(asked: number, { targets }: Lane): readonly Target[] {
   return targets.filter((_, place) => (asked & (1 << place)) !== 0);
 }
 
-/** The outcome of a send for its target: well if it took anything, and another try if anything is to be tried again. */
-function summaryOf(outcomes: readonly DeliveryOutcome[]): DeliveryOutcome {
-  if (outcomes.length === 1) return outcomes[0]!;
-  const first = (kind: Outcome['kind']) => outcomes.find(({ outcome }) => outcome.kind === kind);
-  return first('accepted') ?? first('retryable') ?? outcomes[0]!;
+function isAnswered(told: DeliveryOutcome): told is AnsweredOutcome {
+  return told.outcome.kind !== 'dropped';
+}
+
+/**
+ * The outcome of a send for its target: well if it took anything, and another try if anything is to be tried again; undefined where
+ * nothing was asked.
+ */
+function summaryOf(outcomes: readonly DeliveryOutcome[]): AnsweredOutcome | undefined {
+  if (outcomes.length === 1) return isAnswered(outcomes[0]!) ? outcomes[0] : undefined;
+  const answered = outcomes.filter(isAnswered);
+  const first = (kind: Outcome['kind']) => answered.find(({ outcome }) => outcome.kind === kind);
+  return first('accepted') ?? first('retryable') ?? answered[0];
 }
 
 /** The targets that are asked, as bits by their place. Those left out get their outcome at once: a later round may ask them. */
@@ -217,11 +234,11 @@ function bytesOf({ serialized }: ReadyDelivery): number {
 }
 
 /** The record of what a target said of an event. */
-export function attemptOf(
+export function attemptOf<Told extends Outcome | Drop>(
   target: Target,
   startedAt: Monotonic,
-  { outcome, answer, latencyMs }: DeliveryOutcome,
-): Attempt {
+  { outcome, answer, latencyMs }: DeliveryOutcome & { readonly outcome: Told },
+): Omit<Attempt, 'outcome'> & { readonly outcome: Told } {
   const attempt = { endpoint: nameOfTarget(target), startedAt, latencyMs: rounded(latencyMs), outcome };
   return outcome.kind === 'accepted' ? attempt : { ...attempt, answer };
 }

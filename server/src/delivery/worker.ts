@@ -376,13 +376,12 @@ export class DestinationWorker {
       isDelivered ||= decision.kind === 'delivered';
       this.#finishDelivery(ready, attempts, decision, { now, isOurs });
     }
-    const [first] = results;
     const transition = this.#tracker.record({
       round: ticket,
       positions: batch.map(({ delivery }) => delivery.position),
-      outcomes: results.length === 1 ? first!.outcomes : results.flatMap(({ outcomes }) => outcomes),
+      outcomes: results.length === 1 ? results[0]!.outcomes : results.flatMap(({ outcomes }) => outcomes),
       restsUntil: isDelivered ? undefined : this.#restsUntil(now),
-      latencyMs: first!.attempts[0]?.latencyMs ?? 0,
+      latencyMs: results.find(({ attempts }) => attempts.length > 0)?.attempts[0]?.latencyMs ?? 0,
       unreadMs: unreadFor(now),
       now,
       random: random(),

@@ -26,7 +26,7 @@ export interface MigrationReport {
   readonly leftOut: number;
   /** Deliveries that wait. */
   readonly waiting: number;
-  /** owed − delivered − pending − dead − erased over all destinations: 0, unless it was not 0 before. */
+  /** owed − delivered − pending − dead − dropped − erased over all destinations: 0, unless it was not 0 before. */
   readonly balance: number;
   /** True when nothing was left to do: an earlier run had finished. */
   readonly wasComplete: boolean;

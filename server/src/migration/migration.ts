@@ -231,6 +231,9 @@ function refuseDifference(part: InstallationPart, { copied, found, place }: Comp
   );
 }
 
+/** Counters of deliveries that have ended, up to a reason. */
+const ENDS: ReadonlySet<string> = new Set(['delivered', 'dead', 'dropped', 'erased']);
+
 /** Sums of deliveries, from the counters and from the sets of what waits. */
 class Books {
   #waiting = 0;
@@ -243,7 +246,7 @@ class Books {
     for (const { scope, name, value } of rows as readonly InstallationTables['ledger'][]) {
       if (scope !== 'destination') continue;
       if (name === 'owed') this.#balance += value;
-      else if (name === 'delivered' || name === 'erased' || name.startsWith('dead:')) this.#balance -= value;
+      else if (ENDS.has(name.split(':', 1)[0]!)) this.#balance -= value;
     }
   }
 

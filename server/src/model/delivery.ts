@@ -14,7 +14,8 @@ export const RETRY_WINDOW: Duration = 4 * HOUR;
  *            room at the worker                  every endpoint answered
  *   owed ──▶ held ────────────────────▶ in flight ──▶ decide ──▶ delivered
  *     │        ▲                                        ├──▶ waiting (retry at t) ──┐
- *     └─▶ parked (no room: waits on disk)               └──▶ dead (reason)          │
+ *     └─▶ parked (no room: waits on disk)               ├──▶ dropped (reason)       │
+ *              │                                        └──▶ dead (reason)          │
  *              └───────── claimed when there is room and it is due ◀────────────────┘
  * ```
  */
@@ -60,6 +61,25 @@ export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && status <= 599);
 }
 
+/** Why a delivery is dropped: keys of "drop" in `spec/errors.json`. They are labels of metrics, hence a closed list. */
+export type DropReason = 'not_applicable';
+
+/** Characters of a note; the rest of a longer one is cut off. */
+const MAX_DROP_NOTE = 200;
+
+/** The type of a destination sends nothing for an event: no request is made, nothing has failed, and no later try is due. */
+export interface Drop {
+  readonly kind: 'dropped';
+  readonly reason: DropReason;
+  /** Remark of the type, for people: at most `MAX_DROP_NOTE` characters are kept. */
+  readonly note?: string;
+}
+
+/** A note as it is kept. */
+export function keptNote(note: string): string {
+  return note.length <= MAX_DROP_NOTE ? note : `${note.slice(0, MAX_DROP_NOTE - 1).toWellFormed()}…`;
+}
+
 /** The record of one request to one endpoint. */
 export interface Attempt {
   /** The URL as it was when the request was sent. */
@@ -75,7 +95,13 @@ export interface Attempt {
 export type Decision =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly at: Monotonic; readonly next: Delivery }
+  | (Drop & { readonly at: Monotonic })
   | { readonly kind: 'dead'; readonly reason: string };
+
+/** Whether the endpoints have failed to take the event, for now or for good. */
+export function isFailure({ kind }: Decision): boolean {
+  return kind === 'retry' || kind === 'dead';
+}
 
 /**
  * The result of a request to an endpoint: accepted, the class of a status, or why there was no answer. These are labels of

@@ -1,6 +1,6 @@
 /**
  * Counts of a source, and with `DestinationCounts` the sums by which anybody can check that nothing is lost:
- * per source `received = accepted + duplicates + discarded`, per destination `owed = delivered + pending + dead + erased`.
+ * per source `received = accepted + duplicates + discarded`, per destination `owed = delivered + pending + dead + dropped + erased`.
  *
  * `received` is counted by the parser and not derived from the others: a loss would show as a number.
  */
@@ -18,6 +18,8 @@ export interface DestinationCounts {
   /** Counted from the pending sets, which makes the balance a check instead of a tautology. */
   readonly pending: number;
   readonly dead: Readonly<Record<string, number>>;
+  /** Not sent, because the type of the destination has no use for the event; by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
   readonly erased: number;
   /** Not owed, by reason. */
   readonly skipped: Readonly<Record<string, number>>;
@@ -30,8 +32,11 @@ export interface Ledger {
   readonly destinations: ReadonlyMap<number, DestinationCounts>;
 }
 
-/** owed − delivered − pending − dead − erased: 0, or deliveries were lost (positive) or made twice (negative). */
-export function balanceOf(counts: DestinationCounts): number {
-  const dead = Object.values(counts.dead).reduce((sum, n) => sum + n, 0);
-  return counts.owed - counts.delivered - counts.pending - dead - counts.erased;
+/** owed − delivered − pending − dead − dropped − erased: 0, or deliveries were lost (positive) or made twice (negative). */
+export function balanceOf({ owed, delivered, pending, dead, dropped, erased }: DestinationCounts): number {
+  return owed - delivered - pending - sumByReason(dead) - sumByReason(dropped) - erased;
+}
+
+export function sumByReason(byReason: Readonly<Record<string, number>>): number {
+  return Object.values(byReason).reduce((sum, n) => sum + n, 0);
 }

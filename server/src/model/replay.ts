@@ -21,13 +21,13 @@ export interface Replay {
   /** Only events of these types. */
   readonly types?: readonly CallType[];
   /**
-   * Present for a redelivery: only deliveries in this state, and dead ones only with this reason if one is given. Delivered ones
-   * are enqueued again, dead ones are revived. For dead ones, `from` and `to` are about the time of their death.
+   * Present for a redelivery: only deliveries in this state, and dead and dropped ones only with this reason if one is given. Delivered
+   * ones are enqueued again, dead and dropped ones are revived. For these, `from` and `to` are about the time at which they were given up.
    */
   readonly redelivers?: {
-    readonly state: 'delivered' | 'dead';
+    readonly state: 'delivered' | 'dead' | 'dropped';
     readonly reason?: string;
-    /** Only deliveries that died before this time, that of the request: those that die again are left to the next redelivery. */
+    /** Only deliveries given up before this time, that of the request: those given up again are left to the next redelivery. */
     readonly before?: Monotonic;
   };
   /** Arrival of the events: from (inclusive) to (exclusive). */
@@ -43,6 +43,11 @@ export interface Replay {
   /** The author's name, as in the audit trail. */
   readonly by: string;
   readonly endedAt?: Time;
+}
+
+/** Whether deliveries that were given up are revived, and no events are enqueued. */
+export function revives({ redelivers }: Pick<Replay, 'redelivers'>): boolean {
+  return redelivers !== undefined && redelivers.state !== 'delivered';
 }
 
 /** The part of a replay that selects its events. */

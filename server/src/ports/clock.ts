@@ -46,7 +46,10 @@ export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
 }
 
 /** The attempt with its start as the wall clock showed it. */
-export function attemptOnWallClock(attempt: Attempt, clock: Pick<Clock, 'steps'>): Attempt {
+export function attemptOnWallClock<Kept extends Pick<Attempt, 'startedAt'>>(
+  attempt: Kept,
+  clock: Pick<Clock, 'steps'>,
+): Kept {
   return { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
 }
 

@@ -29,7 +29,7 @@ export interface DeliveryQueue {
   claim(destination: number, max: number, now: Monotonic): Promise<Claim>;
 
   /**
-   * Writes results, all or nothing. A delivered or dead delivery leaves its set; a retried one moves to a waiting set. Failed
+   * Writes results, all or nothing. A delivered, dead or dropped delivery leaves its set; a retried one moves to a waiting set. Failed
    * attempts are kept. A result for a delivery that is not in its set (settled before, or no longer held by this process)
    * changes nothing and is counted in the answer.
    * Rejects with a `StorageError` when nothing was written: the caller still holds all deliveries and may try again.
@@ -143,7 +143,10 @@ export interface SettleResult {
   readonly ignored: number;
 }
 
-/** Deliveries that were given up. They are kept with their reason until their retention ends, to be read and redelivered. */
+/**
+ * Deliveries that were given up: dead ones, and those that were dropped. They are kept with their reason until their retention ends, to be
+ * read and redelivered.
+ */
 export interface DeadLetterQueue {
   /**
    * Lists dead letters, the newest first, at most `limit`; go on with `next` until it is absent. A page may be partial: it may have
@@ -156,7 +159,7 @@ export interface DeadLetterQueue {
 
   /**
    * Revives the dead letters of the query, due at `now`, as if never tried: with a new retry window, and with their earlier requests
-   * still in their history. In the ledger they are pending again and no longer dead. Works in slices: go on with `next` until
+   * still in their history. In the ledger they are pending again and no longer dead or dropped. Works in slices: go on with `next` until
    * it is absent. Leaves out deliveries given up since `now`, so that none is revived twice.
    */
   redeliver(slice: RedeliverySlice): Promise<DeadLetterCount>;
@@ -182,6 +185,8 @@ export interface DeadLetterCount {
 export interface DeadLetterQuery {
   /** Ids of destinations or lanes. */
   readonly destinations: readonly number[];
+  /** Only those that ended so. */
+  readonly state?: GivenUp;
   /** Only dead letters with this reason. */
   readonly reason?: string;
   /** Time of giving up: from (inclusive) to (exclusive). */
@@ -191,10 +196,16 @@ export interface DeadLetterQuery {
   readonly only?: readonly { readonly destination: number; readonly position: Position }[];
 }
 
+/** How a delivery was given up. */
+export type GivenUp = 'dead' | 'dropped';
+
 export interface DeadLetter {
   readonly destination: number;
   readonly position: Position;
+  readonly state: GivenUp;
   readonly reason: string;
+  /** Remark of the type on a dropped one; see `Drop.note`. */
+  readonly note?: string;
   /** When the delivery was given up. */
   readonly at: Monotonic;
 }
@@ -226,7 +237,7 @@ export interface DeliveryHistories {
   pendingOf(origins: readonly string[]): Promise<readonly ReplayProgress['pending'][]>;
 
   /**
-   * Replaces each kept answer of an endpoint with what `redact` makes of it, a slice at a time, so that commits go on between. Before each
+   * Replaces each kept answer of an endpoint, and each note about a dropped delivery, with what `redact` makes of it, a slice at a time, so that commits go on between. Before each
    * slice it calls `onSlice`, which may throw to end it. Answers that are stored meanwhile may be left out. Resolves to the number of
    * answers that have changed; no file has a byte of what they were after the next `Regulations.scrub`. Rejects with a `StorageError`.
    */
@@ -249,7 +260,7 @@ export interface PendingPage {
 export interface EventHistory {
   /**
    * One entry for each destination that was to get the event, first or again, by id. Several deliveries to one destination are
-   * one entry: pending while any of them is, otherwise dead when any of them is, with the requests of all.
+   * one entry: pending while any of them is, otherwise dead when any of them is, otherwise dropped, with the requests of all.
    */
   readonly deliveries: readonly DeliveryHistory[];
   /** Destinations of the source that were not to get it, by id, with the reason. */
@@ -260,13 +271,20 @@ export interface DeliveryHistory {
   /** Id of the destination; with `success: each`, that of the endpoint's lane (`lanesOf` in model/destination.ts). */
   readonly destination: number;
   /** `pending`: not tried yet. `retrying`: tried, and will be tried again. */
-  readonly state: 'pending' | 'retrying' | 'delivered' | 'dead';
-  /** Why the delivery is dead. */
+  readonly state: 'pending' | 'retrying' | 'delivered' | GivenUp;
+  /** Why the delivery is dead or dropped. */
   readonly reason?: string;
+  /** Of a dropped one, as in `DeadLetter`. */
+  readonly note?: string;
   /** When it is due, while it waits on disk; may be in the past. Absent while a process holds it. */
   readonly nextAttemptAt?: Monotonic;
   /** In the order in which they began. The latency of accepted ones is kept to a tenth of a millisecond. */
   readonly attempts: readonly Attempt[];
+}
+
+/** Whether a delivery has not ended yet. */
+export function isOwed(state: DeliveryHistory['state']): boolean {
+  return state === 'pending' || state === 'retrying';
 }
 
 /**

@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { Outcome } from '../model/delivery.ts';
+import type { Drop, Outcome } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
 import { type HiddenPlaces, hiddenTexts, type ValuePath } from '../model/hidden-values.ts';
 import type { Target } from '../model/lane.ts';
@@ -139,11 +139,17 @@ export interface BatchedEvent {
 
 /** The outcome of one event at one target. */
 export interface DeliveryOutcome {
-  readonly outcome: Outcome;
+  /** A drop is no request: neither the health of the target nor its history hears of it. Where another target takes the event, it is delivered. */
+  readonly outcome: Outcome | Drop;
   /** The answer of the target to a failure, 4 KB at most and without secrets; empty where there is none. */
   readonly answer: string;
   /** How long the target took. */
   readonly latencyMs: Duration;
+}
+
+/** The outcome of an event that the target was asked for. */
+export interface AnsweredOutcome extends DeliveryOutcome {
+  readonly outcome: Outcome;
 }
 
 /** A request as it is shown, with its secrets: whoever shows it masks them. */

@@ -189,7 +189,7 @@ export const INSTALLATION_PARTS: { readonly [Part in InstallationPart]: readonly
     'answer',
   ],
   pending: ['destination', 'due', 'since', 'first', 'last', 'n', 'tried', 'origin', 'refs'],
-  deadLetters: ['destination', 'at', 'reason', 'first', 'last', 'n', 'origin', 'refs'],
+  deadLetters: ['destination', 'at', 'state', 'reason', 'note', 'first', 'last', 'n', 'origin', 'refs'],
   origins: ['id', 'cursor', 'events'],
   ledger: ['scope', 'id', 'name', 'value'],
   endpointHealth: ['destination', 'endpoints'],

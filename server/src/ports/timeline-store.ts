@@ -35,6 +35,7 @@ export interface DestinationRow {
   /** Rounds after which the delivery has to be tried again. */
   readonly retried?: number;
   readonly dead?: ReasonCounts;
+  readonly dropped?: ReasonCounts;
   readonly erased?: number;
   readonly skipped?: ReasonCounts;
   /** Owed at the end of the interval. */

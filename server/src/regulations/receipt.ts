@@ -9,7 +9,7 @@ import {
 } from '../model/regulation.ts';
 import { maskUrl } from '../model/secrets.ts';
 import type { Time } from '../model/time.ts';
-import type { DeliveryHistory } from '../ports/delivery-queue.ts';
+import { type DeliveryHistory, isOwed } from '../ports/delivery-queue.ts';
 import type { Turns } from './turns.ts';
 
 /** Deliveries of one notification so far. */
@@ -20,7 +20,7 @@ export interface NotificationHistory {
 }
 
 export function isEnded({ deliveries }: Pick<NotificationHistory, 'deliveries'>): boolean {
-  return deliveries.every(({ state }) => state === 'delivered' || state === 'dead');
+  return deliveries.every(({ state }) => !isOwed(state));
 }
 
 /**
@@ -105,7 +105,7 @@ class StreamCounts {
     if (accepted !== undefined) {
       this.#confirmed++;
       this.#confirmedAt = Math.max(this.#confirmedAt ?? 0, endOf(accepted));
-    } else if (state !== 'delivered' && state !== 'dead') this.#open++;
+    } else if (isOwed(state)) this.#open++;
     const last = own.at(-1);
     if (last !== undefined && last.startedAt >= this.#lastAttemptAt) {
       this.#lastAttemptAt = last.startedAt;

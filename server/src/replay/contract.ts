@@ -1,6 +1,7 @@
 import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
 import type { Time } from '../model/time.ts';
+import type { GivenUp } from '../ports/delivery-queue.ts';
 
 // The types that other stages read: the control API imports them from here.
 
@@ -16,7 +17,7 @@ export interface NamedRedelivery {
   /** Only events of this type. */
   readonly type?: string | undefined;
   /** Only deliveries that ended in this state. */
-  readonly state?: 'delivered' | 'dead' | undefined;
+  readonly state?: 'delivered' | GivenUp | undefined;
   /** Only dead letters with this reason. */
   readonly reason?: string | undefined;
   /** From (inclusive) to (exclusive): the arrival of the event, or the time at which a dead letter was given up. */

@@ -45,7 +45,7 @@ export async function previewReplay(
 }
 
 /**
- * Counts the dead letters that a redelivery finds. Where it names a source or types, their events must be read: then a
+ * Counts the deliveries that a redelivery revives. Where it names a source or types, their events must be read: then a
  * part of them may be estimated.
  */
 export async function previewRedelivery(

@@ -4,14 +4,15 @@ import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type {
-  DeadLetterPage,
-  DeadLetterQuery,
-  DeadLetterQueue,
-  DeliveryHistories,
-  DeliveryQueue,
-  EventHistory,
-  RedeliverySlice,
+import {
+  type DeadLetterPage,
+  type DeadLetterQuery,
+  type DeadLetterQueue,
+  type DeliveryHistories,
+  type DeliveryQueue,
+  type EventHistory,
+  isOwed,
+  type RedeliverySlice,
 } from '../ports/delivery-queue.ts';
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
@@ -31,8 +32,8 @@ export interface RedeliveryDependencies {
 }
 
 /**
- * Redelivers the dead letters of one destination, slice by slice. After a crash it begins again and finds each letter
- * once: a redelivered letter is no longer dead, and one that has died again did so after the redelivery was made.
+ * Redelivers the dead letters of one destination, or what it dropped, slice by slice. After a crash it begins again and finds each letter
+ * once: a redelivered letter is pending, and one that was given up again was so after the redelivery was made.
  */
 export class DeadLetterRedelivery {
   readonly #replay: Replay;
@@ -77,8 +78,12 @@ export function deadLetterQuery(
   { redelivers, from, to }: ReplayRequest,
   destination: Destination,
 ): DeadLetterQuery {
-  const reason = redelivers?.reason;
-  return { destinations: everyLaneIdOf(destination), from, to, ...(reason === undefined ? {} : { reason }) };
+  const { state, reason } = redelivers ?? {};
+  return {
+    ...{ destinations: everyLaneIdOf(destination), from, to },
+    ...(state === undefined || state === 'delivered' ? {} : { state }),
+    ...(reason === undefined ? {} : { reason }),
+  };
 }
 
 /** Whether the letters alone tell which of them are wanted, without their events. */
@@ -129,7 +134,7 @@ export interface NamedRedeliveryDependencies {
 }
 
 /**
- * Makes the few deliveries again that an operator has named. Dead letters are redelivered, delivered events and events
+ * Makes the few deliveries again that an operator has named. Dead and dropped ones are revived, delivered events and events
  * that were never owed to the destination are enqueued, pending deliveries are left alone.
  */
 export async function redeliverNamed(
@@ -137,14 +142,14 @@ export async function redeliverNamed(
   dependencies: NamedRedeliveryDependencies,
 ): Promise<NamedRedeliveryResult> {
   const { deliveryQueue, clock, deadLetters, newId, parked } = dependencies;
-  const { dead, settled, pending, missing } = await classifyAll(request, dependencies);
+  const { givenUp, settled, pending, missing } = await classifyAll(request, dependencies);
   const now = clock.monotonic();
-  const query = namedDeadLetters(request, dead);
-  const deadCount = dead.length === 0 ? 0 : await countDeadLetters(query, deadLetters);
-  const found = deadCount + settled.length;
+  const query = namedDeadLetters(request, givenUp);
+  const letters = givenUp.length === 0 ? 0 : await countDeadLetters(query, deadLetters);
+  const found = letters + settled.length;
   if (request.dryRun || found === 0) return { count: found, pending, missing };
   const id = newId();
-  const redelivered = dead.length === 0 ? 0 : await redeliverAll({ query, now, origin: id }, deadLetters);
+  const redelivered = letters === 0 ? 0 : await redeliverAll({ query, now, origin: id }, deadLetters);
   if (settled.length > 0) {
     await deliveryQueue.enqueue({
       origin: id,
@@ -160,7 +165,7 @@ export async function redeliverNamed(
 
 /** The named deliveries by their state. */
 interface ClassifiedDeliveries {
-  readonly dead: DeliveryKey[];
+  readonly givenUp: DeliveryKey[];
   /** Delivered, or never owed to the destination. */
   readonly settled: DeliveryKey[];
   pending: number;
@@ -173,7 +178,7 @@ async function classifyAll(
   request: NamedRedelivery,
   { log, history, lanesOf }: Pick<NamedRedeliveryDependencies, 'log' | 'history' | 'lanesOf'>,
 ): Promise<ClassifiedDeliveries> {
-  const classified: ClassifiedDeliveries = { dead: [], settled: [], pending: 0, missing: [] };
+  const classified: ClassifiedDeliveries = { givenUp: [], settled: [], pending: 0, missing: [] };
   const byPosition = await namesByPosition(request, log, classified.missing);
   const positions = [...byPosition.keys()];
   const [events, histories] = await Promise.all([log.read(positions), history.read(positions)]);
@@ -247,22 +252,28 @@ function classify(
   const { state, reason, from = 0, to = CURSOR_END } = request;
   const arrivedAt = Date.parse(stored.event.receivedAt);
   const found = eventHistory.deliveries.find(({ destination }) => destination === delivery.destination);
-  if (found?.state === 'pending' || found?.state === 'retrying') classified.pending++;
-  else if (found?.state === 'dead') {
-    if (state !== 'delivered') classified.dead.push(delivery);
-  } else if (reason === undefined && state !== 'dead' && arrivedAt >= from && arrivedAt < to) {
+  if (found !== undefined && isOwed(found.state)) classified.pending++;
+  else if (found?.state === 'dead' || found?.state === 'dropped') {
+    if (state !== 'delivered') classified.givenUp.push(delivery);
+  } else if (
+    reason === undefined &&
+    (state ?? 'delivered') === 'delivered' &&
+    arrivedAt >= from &&
+    arrivedAt < to
+  ) {
     // An event that was never owed to the destination is not delivered either.
     if (found !== undefined || state === undefined) classified.settled.push(delivery);
   }
 }
 
 function namedDeadLetters(
-  { destination, reason, from, to }: NamedRedelivery,
+  { destination, state, reason, from, to }: NamedRedelivery,
   only: readonly DeliveryKey[],
 ): DeadLetterQuery {
   return {
     destinations: everyLaneIdOf(destination),
     only,
+    ...(state === undefined || state === 'delivered' ? {} : { state }),
     ...(reason === undefined ? {} : { reason }),
     ...(from === undefined ? {} : { from }),
     ...(to === undefined ? {} : { to }),

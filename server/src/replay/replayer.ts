@@ -1,6 +1,12 @@
 import type { Destination } from '../model/destination.ts';
 import { everyLaneIdOf } from '../model/lane.ts';
-import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../model/replay.ts';
+import {
+  type Replay,
+  type ReplayPreview,
+  type ReplayRequest,
+  type ReplayStatus,
+  revives,
+} from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep, waitAtMost } from '../ports/clock.ts';
 import type {
@@ -64,8 +70,7 @@ export class Replayer {
     const snapshot = settings.now();
     const destination = snapshot.destinations.find(({ name }) => name === request.destination);
     if (destination === undefined) return { count: 0, deliveries: 0, bytes: 0, isExact: true };
-    if (request.redelivers?.state === 'dead')
-      return await previewRedelivery(request, destination, this.#dependencies);
+    if (revives(request)) return await previewRedelivery(request, destination, this.#dependencies);
     const logCursor = new LogCursor(log, cursorRangeOf(request, snapshot));
     const lanes = lanesOf(destination);
     const readSlice = async (cursor: number): Promise<EventSlice & { readonly deliveries: number }> => {
@@ -106,8 +111,7 @@ export class Replayer {
 
   /** Improves on an estimated preview, by the share of wanted events among those read so far. */
   async #remainingOf(replay: Replay, { events, cursor }: Pick<ReplayProgress, 'events' | 'cursor'>) {
-    if (replay.state !== 'running' || replay.preview.isExact || replay.redelivers?.state === 'dead')
-      return {};
+    if (replay.state !== 'running' || replay.preview.isExact || revives(replay)) return {};
     const { log } = this.#dependencies;
     const [whole, left] = [await storedFrom(log, replay, 0), await storedFrom(log, replay, cursor)];
     const scanned = whole.events - left.events;
@@ -179,8 +183,7 @@ export class ReplayJob {
     this.#dependencies = dependencies;
     this.#cursor = new LogCursor(dependencies.log, cursorRangeOf(replay, dependencies.settings.now()));
     this.#pause = new InterruptibleSleep(dependencies.clock);
-    this.#redelivery =
-      replay.redelivers?.state === 'dead' ? new DeadLetterRedelivery(replay, dependencies) : undefined;
+    this.#redelivery = revives(replay) ? new DeadLetterRedelivery(replay, dependencies) : undefined;
     this.finished = this.#run();
   }
 

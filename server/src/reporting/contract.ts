@@ -6,7 +6,7 @@ import type { DatabaseStatus, StandbyStatus } from '../model/node.ts';
 import type { PublicKey } from '../model/signing-key.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
-import type { DeliveryHistory } from '../ports/delivery-queue.ts';
+import type { DeliveryHistory, GivenUp } from '../ports/delivery-queue.ts';
 import type { DiskUse } from '../ports/disk-use.ts';
 import type { ValueChanges } from '../ports/telemetry.ts';
 
@@ -41,6 +41,7 @@ export type LedgerDifference =
       readonly delivered: number;
       readonly pending: number;
       readonly dead: number;
+      readonly dropped: number;
       readonly erased: number;
     };
 
@@ -250,6 +251,7 @@ export interface DestinationStatus {
   readonly retrying: number;
   readonly delivered: number;
   readonly dead: number;
+  readonly dropped: number;
   /** Arrival of the oldest event with a pending delivery. */
   readonly oldestPendingAt?: string;
   /** When that event reaches the end of its retention. */
@@ -284,7 +286,7 @@ export interface HealthChangeView extends Omit<HealthChange, 'at'> {
 /** The numbers over time that a timeline can show. spec/contract.md, "Timeline". */
 export const TIMELINE_SERIES = [
   ...(['received', 'accepted', 'duplicates', 'discarded', 'acceptanceP50', 'acceptanceP99'] as const),
-  ...(['owed', 'skipped', 'delivered', 'retrying', 'dead', 'erased', 'pending'] as const),
+  ...(['owed', 'skipped', 'delivered', 'retrying', 'dead', 'dropped', 'erased', 'pending'] as const),
   ...(['deliveryP50', 'deliveryP99', 'requests', 'failed', 'commitP50', 'commitP99'] as const),
 ] as const;
 
@@ -323,7 +325,7 @@ export interface TimelineGroup {
   readonly series: Readonly<Record<string, readonly (number | null)[]>>;
   /** Per second in the last sample, which is ten seconds long; `pending` and quantiles as they are. */
   readonly now: Readonly<Record<string, number | null>>;
-  /** Sums of the range by reason: of `discarded`, `skipped`, `dead` and `failed`. */
+  /** Sums of the range by reason: of `discarded`, `skipped`, `dead`, `dropped` and `failed`. */
   readonly reasons: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
@@ -378,8 +380,10 @@ export interface DeliveryTrace {
   readonly id: string;
   readonly destination: string;
   readonly state: DeliveryHistory['state'];
-  /** Reason why the delivery is dead. */
+  /** Why the delivery is dead or dropped. */
   readonly reason?: string;
+  /** Remark of its type on a dropped one. */
+  readonly note?: string;
   /** Absent while the delivery is in memory: in flight or about to be. */
   readonly nextAttemptAt?: string;
   readonly attempts: readonly AttemptTrace[];
@@ -418,9 +422,12 @@ export interface DeliveryQuery extends EventQuery {
   /** Id of the destination. */
   readonly destination?: number;
   readonly state?: DeliveryHistory['state'];
-  /** Reason of a dead delivery, or outcome of the last request of a retried one. */
+  /** Reason of a dead or dropped delivery, or outcome of the last request of a retried one. */
   readonly reason?: string;
 }
+
+/** A search for deliveries that were given up. `from` and `to` select by the time of that. */
+export type DeadLetterSearch = DeliveryQuery & { readonly state: GivenUp };
 
 export interface PageRequest<From> {
   readonly limit: number;
@@ -453,10 +460,14 @@ export interface DeliverySummary extends Partial<EventIdentity> {
   /** Only with `success: each`. */
   readonly endpoint?: string;
   readonly state: DeliveryHistory['state'];
-  /** Reason why the delivery is dead. */
+  /** Why the delivery is dead or dropped. */
   readonly reason?: string;
+  /** Remark of its type on a dropped one. */
+  readonly note?: string;
   /** Time at which the delivery was given up. Only in searches for dead ones. */
   readonly diedAt?: string;
+  /** The same in searches for dropped ones. */
+  readonly droppedAt?: string;
   readonly nextAttemptAt?: string;
   /** Source of the event. */
   readonly source?: string;
@@ -521,9 +532,11 @@ export interface TailDelivery {
   readonly source: string;
   readonly destination: string;
   readonly event: EventIdentity;
-  readonly state: 'delivered' | 'retrying' | 'dead';
-  /** Reason why the delivery is dead. */
+  readonly state: 'delivered' | 'retrying' | 'dead' | 'dropped';
+  /** Why the delivery is dead or dropped. */
   readonly reason?: string;
+  /** Remark of its type on a dropped one. */
+  readonly note?: string;
   readonly nextAttemptAt?: string;
   /** Attempts without the answers of the endpoints; a trace has them. */
   readonly attempts: readonly Omit<AttemptTrace, 'answer'>[];

@@ -51,10 +51,11 @@ const SOURCE: SourceCounts = {
   discarded: { no_user_anon_id: 2, id_not_string: 1 },
 };
 const DESTINATION: DestinationCounts = {
-  owed: 15,
+  owed: 17,
   delivered: 4,
   pending: 5,
   dead: { status_410: 2, retry_window_over: 1 },
+  dropped: { not_applicable: 2 },
   erased: 3,
   skipped: { integrations: 7 },
 };
@@ -90,7 +91,16 @@ describe('the statement of a ledger', () => {
     );
     expect(Object.keys(sources)).toEqual(['web', 'app']);
     expect(sources['web']).toEqual({ received: 0, accepted: 0, duplicates: 0, discarded: {} });
-    const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0 };
+    const none = {
+      owed: 0,
+      delivered: 0,
+      pending: 0,
+      dead: {},
+      dropped: {},
+      erased: 0,
+      skipped: {},
+      balance: 0,
+    };
     expect(destinations).toEqual({ crm: none, mail: none });
     expect(balanced).toBe(true);
   });
@@ -109,10 +119,11 @@ describe('the statement of a ledger', () => {
   });
 
   it.each([
-    ['owed', { owed: 17 }, 2],
+    ['owed', { owed: 19 }, 2],
     ['delivered', { delivered: 5 }, -1],
     ['pending', { pending: 0 }, 5],
     ['dead', { dead: { status_410: 2 } }, 1],
+    ['dropped', { dropped: {} }, 2],
     ['erased', { erased: 0 }, 3],
   ])('names a destination whose %s does not fit the rest', (_, change, difference) => {
     const { balanced, differences, destinations } = ledgerReport(
@@ -126,12 +137,21 @@ describe('the statement of a ledger', () => {
 
   it('gives a difference with every term of its sum', () => {
     const { differences } = ledgerReport(
-      ledger([[1, { ...SOURCE, received: 9 }]], [[1, { ...DESTINATION, owed: 16 }]]),
+      ledger([[1, { ...SOURCE, received: 9 }]], [[1, { ...DESTINATION, owed: 18 }]]),
       settings(['web'], ['crm']),
     );
     expect(differences).toEqual([
       { source: 'web', difference: -1, received: 9, accepted: 6, duplicates: 1, discarded: 3 },
-      { destination: 'crm', difference: 1, owed: 16, delivered: 4, pending: 5, dead: 3, erased: 3 },
+      {
+        destination: 'crm',
+        difference: 1,
+        owed: 18,
+        delivered: 4,
+        pending: 5,
+        dead: 3,
+        dropped: 2,
+        erased: 3,
+      },
     ]);
   });
 
@@ -146,10 +166,10 @@ describe('the statement of a ledger', () => {
 
   it('does not hide counts that no record names', () => {
     const { destinations, differences } = ledgerReport(
-      ledger([], [[7, { ...DESTINATION, owed: 16 }]]),
+      ledger([], [[7, { ...DESTINATION, owed: 18 }]]),
       settings([], []),
     );
-    expect(destinations['#7']).toMatchObject({ owed: 16, balance: 1 });
+    expect(destinations['#7']).toMatchObject({ owed: 18, balance: 1 });
     expect(differences).toMatchObject([{ destination: '#7', difference: 1 }]);
   });
 
@@ -319,7 +339,16 @@ describe('the check of the ledger', () => {
       event: 'ledger.unbalanced',
       facts: {
         differences: [
-          { destination: 'crm', difference: 1, owed: 3, delivered: 0, pending: 2, dead: 0, erased: 0 },
+          {
+            destination: 'crm',
+            difference: 1,
+            owed: 3,
+            delivered: 0,
+            pending: 2,
+            dead: 0,
+            dropped: 0,
+            erased: 0,
+          },
         ],
       },
     };

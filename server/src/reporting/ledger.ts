@@ -1,4 +1,10 @@
-import { balanceOf, type DestinationCounts, type Ledger, type SourceCounts } from '../model/ledger.ts';
+import {
+  balanceOf,
+  type DestinationCounts,
+  type Ledger,
+  type SourceCounts,
+  sumByReason,
+} from '../model/ledger.ts';
 import { type Duration, MINUTE } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -11,6 +17,7 @@ const NO_DESTINATION: DestinationCounts = {
   delivered: 0,
   pending: 0,
   dead: {},
+  dropped: {},
   erased: 0,
   skipped: {},
 };
@@ -79,12 +86,8 @@ function sourceDifference(source: string, counts: SourceCounts): LedgerDifferenc
 
 function destinationDifference(destination: string, counts: DestinationCounts): LedgerDifference {
   const { owed, delivered, pending, erased } = counts;
-  const dead = sumByReason(counts.dead);
-  return { destination, difference: balanceOf(counts), owed, delivered, pending, dead, erased };
-}
-
-function sumByReason(byReason: Readonly<Record<string, number>>): number {
-  return Object.values(byReason).reduce((sum, n) => sum + n, 0);
+  const [dead, dropped] = [sumByReason(counts.dead), sumByReason(counts.dropped)];
+  return { destination, difference: balanceOf(counts), owed, delivered, pending, dead, dropped, erased };
 }
 
 /** The pause between two checks. spec/specification.md, "Ledger". */

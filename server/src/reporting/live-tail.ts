@@ -1,4 +1,4 @@
-import type { Attempt, Decision } from '../model/delivery.ts';
+import { type Attempt, type Decision, isFailure } from '../model/delivery.ts';
 import { maskUrl } from '../model/secrets.ts';
 import type { JsonLine } from '../model/serialized-event.ts';
 import { type Duration, isoTime, SECOND, type Time } from '../model/time.ts';
@@ -23,7 +23,7 @@ function matchesFilter(filter: TailFilter, activity: Activity): boolean {
   if (destination !== undefined && (activity.kind !== 'settled' || activity.destination !== destination))
     return false;
   if (type !== undefined && (activity.kind === 'discarded' || activity.event.type !== type)) return false;
-  return !failed || isFailure(activity);
+  return !failed || hasFailed(activity);
 }
 
 /** The part of the filter that needs no event. */
@@ -37,8 +37,8 @@ function matchesNotice(
   return !failed || delivery?.isFailure === true;
 }
 
-function isFailure(activity: Activity): boolean {
-  if (activity.kind === 'settled') return activity.decision.kind !== 'delivered';
+function hasFailed(activity: Activity): boolean {
+  if (activity.kind === 'settled') return isFailure(activity.decision);
   return activity.kind === 'discarded';
 }
 
@@ -99,7 +99,9 @@ function deliveryData(
 }
 
 /** In the words of a trace. */
-function stateOfDecision(decision: Decision): Pick<TailDelivery, 'state' | 'reason' | 'nextAttemptAt'> {
+function stateOfDecision(
+  decision: Decision,
+): Pick<TailDelivery, 'state' | 'reason' | 'note' | 'nextAttemptAt'> {
   switch (decision.kind) {
     case 'delivered':
       return { state: 'delivered' };
@@ -107,6 +109,11 @@ function stateOfDecision(decision: Decision): Pick<TailDelivery, 'state' | 'reas
       return { state: 'retrying', nextAttemptAt: isoTime(decision.at) };
     case 'dead':
       return { state: 'dead', reason: decision.reason };
+    case 'dropped':
+      return {
+        ...{ state: 'dropped', reason: decision.reason },
+        ...(decision.note === undefined ? {} : { note: decision.note }),
+      };
   }
 }
 
@@ -127,7 +134,7 @@ function sampleOf(activity: Activity): readonly [key: number, kind: SampledKind]
   if (activity.kind === 'discarded') return [0, 'failure'];
   const key = sampleKeyOf(activity.event.messageId);
   if (activity.kind !== 'settled') return [key, 'call'];
-  return [key, isFailure(activity) ? 'failure' : 'delivery'];
+  return [key, hasFailed(activity) ? 'failure' : 'delivery'];
 }
 
 /** Characters that may wait for one client: some thousand lines, so that a client that reads survives a large batch. */

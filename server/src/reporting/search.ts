@@ -21,6 +21,7 @@ import type { EventLog, EventPrefilter, LogQuery, StoredEvent } from '../ports/e
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { JoinedIds } from '../ports/users.ts';
 import type {
+  DeadLetterSearch,
   DeliveryQuery,
   DeliverySummary,
   EventQuery,
@@ -96,16 +97,17 @@ class DeliveryViews {
   }
 
   letter(
-    { destination, position, reason, at }: DeadLetter,
+    { destination, position, state, reason, note, at }: DeadLetter,
     stored: StoredEvent | undefined,
     known: EventHistory | undefined,
   ): DeliverySummary {
     const requests = known?.deliveries.find((one) => one.destination === destination)?.attempts ?? [];
-    const delivery = { destination, state: 'dead', reason, attempts: requests } as const;
+    const about = note === undefined ? { reason } : { reason, note };
+    const delivery = { destination, state, ...about, attempts: requests };
     const { attempts, ...rest } = deliveryTrace(position, delivery, this.#names);
     return {
       ...rest,
-      diedAt: isoTime(at),
+      ...(state === 'dead' ? { diedAt: isoTime(at) } : { droppedAt: isoTime(at) }),
       ...this.#endpointOf(destination),
       ...(stored === undefined ? {} : this.#eventOf(stored)),
       attempts,
@@ -203,8 +205,8 @@ export class SearchService {
     return await this.#paginate(way, wanted);
   }
 
-  /** Matching dead letters, the latest first; `from` and `to` bound the time of death. */
-  async dead(asked: DeliveryQuery, wanted: PageRequest<string>): Promise<Page<DeliverySummary, string>> {
+  /** Matching deliveries that were given up, the latest first; `from` and `to` bound the time of that. */
+  async dead(asked: DeadLetterSearch, wanted: PageRequest<string>): Promise<Page<DeliverySummary, string>> {
     const query = await this.#withJoined(asked);
     return await this.#semaphore.run(() => this.#dead(query, wanted));
   }
@@ -223,7 +225,7 @@ export class SearchService {
   }
 
   async #dead(
-    { from, to, reason, destination, state: _, ...event }: DeliveryQuery,
+    { from, to, reason, destination, state, ...event }: DeadLetterSearch,
     { limit, from: begin }: PageRequest<string>,
   ): Promise<Page<DeliverySummary, string>> {
     const { deadLetters, clock } = this.#dependencies;
@@ -232,6 +234,7 @@ export class SearchService {
     const only = await this.#deliveriesOfUser(event, destinations, until - TIME_LIMIT / 2);
     const query = {
       destinations,
+      state,
       ...(reason === undefined ? {} : { reason }),
       ...(from === undefined ? {} : { from }),
       ...(to === undefined ? {} : { to }),

@@ -1,6 +1,7 @@
 import type { DestinationState, EndpointState, LastError } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
 import { type LatencyCounts, latencyQuantile } from '../model/latency-histogram.ts';
+import { sumByReason } from '../model/ledger.ts';
 import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
 import { publicKeyOf, publicKeyPath } from '../model/signing-key.ts';
 import { type Duration, isoTime, type Time } from '../model/time.ts';
@@ -168,7 +169,7 @@ export class ReportService {
   }: Pick<Destination, 'id' | 'name' | 'signingKey'>): Promise<DestinationStatus> => {
     const { queue, destinationStates, retention } = this.#dependencies;
     const [{ destinations }, stats] = await Promise.all([this.ledger(), queue.stats()]);
-    const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
+    const { pending = 0, dead = {}, dropped = {}, delivered = 0 } = destinations[name] ?? {};
     const stat = stats.find(({ destination }) => destination === id);
     const current = destinationStates().find(({ destination }) => destination === id);
     const lane = laneOverview(stat, asOfAllNodes(current, delivered), retention);
@@ -178,7 +179,8 @@ export class ReportService {
       pending,
       retrying: lane.retrying,
       delivered,
-      dead: Object.values(dead).reduce((sum, n) => sum + n, 0),
+      dead: sumByReason(dead),
+      dropped: sumByReason(dropped),
       ...(lane.oldestPendingAt === undefined ? {} : { oldestPendingAt: lane.oldestPendingAt }),
       ...(lane.oldestKeptUntil === undefined ? {} : { oldestKeptUntil: lane.oldestKeptUntil }),
       ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),

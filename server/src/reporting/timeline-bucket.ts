@@ -42,6 +42,7 @@ export class DestinationSums {
   /** At the end of the latest row. */
   pending = 0;
   readonly dead = new Map<string, number>();
+  readonly dropped = new Map<string, number>();
   readonly skipped = new Map<string, number>();
   readonly latency = new Map<number, number>();
   readonly endpoints = new Map<string, EndpointSums>();
@@ -53,6 +54,7 @@ export class DestinationSums {
     this.erased += row.erased ?? 0;
     this.pending = row.pending ?? 0;
     addReasons(this.dead, row.dead);
+    addReasons(this.dropped, row.dropped);
     addReasons(this.skipped, row.skipped);
     addPairs(this.latency, row.latency);
     for (const [endpoint, counts] of Object.entries(row.endpoints ?? {}))
@@ -66,6 +68,7 @@ export class DestinationSums {
       delivered,
       retried,
       dead: reasonsOf(this.dead),
+      dropped: reasonsOf(this.dropped),
       erased,
       skipped: reasonsOf(this.skipped),
       pending,

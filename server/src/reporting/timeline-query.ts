@@ -71,6 +71,7 @@ class GroupSums {
         return source[series];
       case 'skipped':
       case 'dead':
+      case 'dropped':
         return total(destination[series]);
       case 'retrying':
         return destination.retried;
@@ -97,6 +98,7 @@ class GroupSums {
       discarded: source.discarded,
       skipped: destination.skipped,
       dead: destination.dead,
+      dropped: destination.dropped,
       failed: endpoint.failed,
     };
     return Object.fromEntries(

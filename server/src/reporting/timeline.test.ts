@@ -44,7 +44,7 @@ class Counts {
         },
       },
       destinations: {
-        crm: { owed, delivered, pending, dead: { ...dead }, erased: 0, skipped: {}, balance: 0 },
+        crm: { owed, delivered, pending, dead: { ...dead }, dropped: {}, erased: 0, skipped: {}, balance: 0 },
       },
       balanced: true,
       differences: [],

@@ -284,6 +284,7 @@ function destinationDelta(
     delivered: after.delivered - (before?.delivered ?? 0),
     retried: after.retried - (before?.retried ?? 0),
     dead: reasonDelta(before?.dead, after.dead),
+    dropped: reasonDelta(before?.dropped, after.dropped),
     erased: after.erased - (before?.erased ?? 0),
     skipped: reasonDelta(before?.skipped, after.skipped),
     pending: after.pending,

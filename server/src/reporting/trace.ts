@@ -95,12 +95,13 @@ export function deliveryTrace(
   delivery: DeliveryHistory,
   names: RecordNames,
 ): DeliveryTrace {
-  const { destination, state, reason, nextAttemptAt, attempts } = delivery;
+  const { destination, state, reason, note, nextAttemptAt, attempts } = delivery;
   return {
     id: `${position}-${destination}`,
     destination: names.destination(destination),
     state,
     ...(reason === undefined ? {} : { reason }),
+    ...(note === undefined ? {} : { note }),
     ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: isoTime(nextAttemptAt) }),
     attempts: attempts.map(({ endpoint, startedAt, latencyMs, outcome, answer }) => ({
       ...{ endpoint: maskUrl(endpoint), startedAt: isoTime(startedAt), latencyMs },

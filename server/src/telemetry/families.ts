@@ -78,6 +78,13 @@ function destinationFamilies(destinations: LedgerReport['destinations']): Metric
       all.flatMap(([destination, { dead }]) => reasonSamples({ destination }, byReasonLabel(dead))),
     ),
     gauge(
+      'millrace_dropped_deliveries',
+      'Deliveries that the type of the destination had no use for, by reason, and not owed again since.',
+      all.flatMap(([destination, { dropped }]) =>
+        reasonSamples({ destination }, { ...DROPPED_NONE, ...dropped }),
+      ),
+    ),
+    gauge(
       'millrace_pending_deliveries',
       'Deliveries that wait, in memory or on disk.',
       sum(({ pending }) => pending),
@@ -89,7 +96,7 @@ function balanceFamilies(destinations: LedgerReport['destinations'], balanced: b
   return [
     gauge(
       'millrace_ledger_balance',
-      'Owed less delivered, pending, dead and erased; other than 0, deliveries were lost or made twice.',
+      'Owed less delivered, pending, dead, dropped and erased; other than 0, deliveries were lost or made twice.',
       Object.entries(destinations).map(([destination, { balance }]) => ({
         labels: { destination },
         value: balance,
@@ -109,6 +116,9 @@ const DEAD_REASONS = [
   'egress_refused',
   'invalid_request',
 ];
+
+/** Each reason to drop a delivery has a sample from the beginning. */
+const DROPPED_NONE = Object.fromEntries(Object.keys(catalogue.drop).map((reason) => [reason, 0]));
 
 /** Sums statuses by class: an endpoint may answer with any of nine hundred. The ledger itself has each of them. */
 function byReasonLabel(counts: Readonly<Record<string, number>>): Record<string, number> {

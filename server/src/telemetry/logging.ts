@@ -61,7 +61,7 @@ export function deliveryLogger(logger: Logger, next: Observer | undefined): Obse
         },
         ...(last && { outcome: last.outcome.reason, latencyMs: last.latencyMs }),
         ...(decision.kind === 'retry' && { nextAttemptAt: isoTime(decision.at) }),
-        ...(decision.kind === 'dead' && { reason: decision.reason }),
+        ...('reason' in decision && { reason: decision.reason }),
       },
       'delivery.settled',
     );

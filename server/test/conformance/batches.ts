@@ -163,6 +163,6 @@ export async function countsOfSource(store: Store, source: number) {
 /** The counts of one destination; zeros when the ledger does not know it. */
 export async function countsOfDestination(store: Store, destination: number) {
   const { destinations } = await store.queue.ledger();
-  const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {} };
+  const none = { owed: 0, delivered: 0, pending: 0, dead: {}, dropped: {}, erased: 0, skipped: {} };
   return destinations.get(destination) ?? none;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
-import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { DeadLetter, DeadLetterQuery } from '../../src/ports/delivery-queue.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, CRM, countsOfDestination, events, owedBatch, WAREHOUSE } from './batches.ts';
@@ -11,6 +11,7 @@ import {
   claim,
   dead,
   delivered,
+  dropped,
   expectLane,
   type Holding,
   heldFrom,
@@ -70,7 +71,13 @@ export function deadLettersConformance(subject: Subject): void {
       expect(positionsOf(letters)).toEqual(positionsIn(holdings).toReversed());
       // The last request was begun at START and took 34 ms.
       const { position } = holdings[6]!.delivery;
-      expect(letters[0]).toEqual({ destination: CRM, position, reason: 'status_400', at: START + 34 });
+      expect(letters[0]).toEqual({
+        destination: CRM,
+        position,
+        state: 'dead',
+        reason: 'status_400',
+        at: START + 34,
+      });
       await subject.restart();
       expect(await allDead(subject.store)).toEqual(letters);
     });
@@ -239,6 +246,79 @@ export function deadLettersConformance(subject: Subject): void {
         dead: { retention_over: 1 },
       });
       await expectBalanced(subject.store);
+    });
+
+    it('are told apart from what was dropped, which is listed, counted and revived likewise', async () => {
+      const holdings = await hold(subject.store, 8);
+      const [one, two, three, four, ...others] = holdings;
+      await settle(subject.store, [
+        dead(one!, 'status_400'),
+        dropped(two!, 'no form for it'),
+        dropped(three!, 'no form for it'),
+        dropped(four!),
+        ...others.map(delivered),
+      ]);
+      await subject.restart();
+      const { store } = subject;
+      expect(await countsOfDestination(store, CRM)).toMatchObject({
+        ...{ owed: 8, delivered: 4, pending: 0 },
+        ...{ dead: { status_400: 1 }, dropped: { not_applicable: 3 } },
+      });
+      await expectBalanced(store);
+      const letters = await allDead(store, { ...OF_CRM, state: 'dropped' }, 2);
+      const about = { destination: CRM, state: 'dropped', reason: 'not_applicable', at: START + SECOND };
+      const note = 'no form for it';
+      const told = [two, three, four].map((holding) => holding!.delivery.position);
+      expect(letters.toSorted((a, b) => a.position - b.position)).toEqual([
+        { ...about, position: told[0], note },
+        { ...about, position: told[1], note },
+        { ...about, position: told[2] },
+      ]);
+      expect(positionsOf(await allDead(store, { ...OF_CRM, state: 'dead' }))).toEqual(positionsIn([one!]));
+      expect(await allDead(store)).toHaveLength(4);
+      const histories = await store.history.read(positionsIn(holdings));
+      expect(histories.map((history) => history?.deliveries[0])).toMatchObject([
+        { state: 'dead', reason: 'status_400' },
+        { state: 'dropped', reason: 'not_applicable', note, attempts: [] },
+        { state: 'dropped', reason: 'not_applicable', note, attempts: [] },
+        { state: 'dropped', reason: 'not_applicable', attempts: [] },
+        ...others.map(() => ({ state: 'delivered' })),
+      ]);
+      expect(await reviveAll(store, { ...OF_CRM, state: 'dropped', reason: 'other' })).toBe(0);
+      expect(await reviveAll(store, { ...OF_CRM, state: 'dropped' })).toBe(3);
+      expect(await countsOfDestination(store, CRM)).toMatchObject({
+        pending: 3,
+        dead: { status_400: 1 },
+        dropped: {},
+      });
+      const again = await claim(store, NOW);
+      await settle(store, [dropped(again[0]!, 'still none'), ...again.slice(1).map(delivered)]);
+      expect(await countsOfDestination(store, CRM)).toMatchObject({
+        delivered: 6,
+        dropped: { not_applicable: 1 },
+      });
+      expect(await reviveAll(store)).toBe(2);
+      await expectBalanced(store);
+    });
+
+    it('and what was dropped go with their event when it is erased, and are kept after its retention', async () => {
+      const { store } = subject;
+      const batch = owedBatch(events(3), 'held');
+      const [one, two, three] = heldFrom(batch, await store.log.append(batch));
+      await settle(store, [dropped(one!, 'note'), dropped(two!, 'note'), delivered(three!)]);
+      await store.log.eraseAt([one!.delivery.position]);
+      expect(await countsOfDestination(store, CRM)).toMatchObject({
+        ...{ owed: 3, delivered: 1, dropped: { not_applicable: 1 }, erased: 1, pending: 0 },
+      });
+      const retention = { events: 7 * DAY, deadLetters: 30 * DAY };
+      const young = { ...owedBatch(events(1, 'young'), 'parked'), receivedAt: START + 8 * DAY, owed: [] };
+      await store.log.append(young);
+      await keepUp(store, START + 8 * DAY, retention);
+      expect(positionsOf(await allDead(store))).toEqual(positionsIn([two!]));
+      expect(await idsOf(store, [two!])).toEqual(['m1']);
+      await keepUp(store, START + 40 * DAY, retention);
+      expect(await allDead(store)).toEqual([]);
+      await expectBalanced(store);
     });
 
     it('are listed as long as their events are kept, whatever their own retention', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { maskSchema } from '../../src/control-api/records.ts';
 import { destinationView, toJson, unmaskSecrets } from '../../src/control-api/views.ts';
+import type { Outcome } from '../../src/model/delivery.ts';
 import type { Event } from '../../src/model/event.ts';
 import { hiddenTexts } from '../../src/model/hidden-values.ts';
 import { MAX_TARGETS } from '../../src/model/lane.ts';
@@ -123,7 +124,7 @@ export function destinationTypeConformance(name: string, harness: TypeHarness): 
       for (const outcomes of told.values()) {
         expect(outcomes.map(({ outcome }) => outcome.kind)).toEqual(batch.events.map(() => 'accepted'));
         for (const { outcome, latencyMs } of outcomes) {
-          const { status } = outcome;
+          const { status } = outcome as Outcome;
           // Stores keep nothing else of it.
           expect(outcome.reason).toBe(status === undefined ? 'accepted' : `status_${status}`);
           expect(latencyMs).toBeGreaterThanOrEqual(0);

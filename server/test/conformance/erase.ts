@@ -24,6 +24,7 @@ import {
   claim,
   dead,
   delivered,
+  dropped,
   expectLane,
   type Holding,
   heldFrom,
@@ -293,6 +294,23 @@ function redactsAnswers(subject: Subject): void {
     expect(await subject.store.history.redactAnswers(redact)).toBe(0);
     await subject.restart();
     expect(await answers(holdings)).toEqual(left);
+  });
+
+  it('takes their ids out of notes about what was dropped', async () => {
+    const holdings = await hold(subject.store, 3);
+    const notes = [`no form for ${GONE}`, 'no form for it', undefined];
+    await settle(
+      subject.store,
+      holdings.map((one, n) => dropped(one, notes[n])),
+    );
+    expect(await subject.store.history.redactAnswers(redact)).toBe(1);
+    const told = await subject.store.history.read(holdings.map(({ delivery }) => delivery.position));
+    expect(told.map((one) => one?.deliveries[0]?.note)).toEqual([
+      'no form for …',
+      'no form for it',
+      undefined,
+    ]);
+    expect(await subject.store.history.redactAnswers(redact)).toBe(0);
   });
 
   it('goes through 2,000 answers while others are stored and erased, and ends when it is told to', async () => {

@@ -23,6 +23,7 @@ type Fate = 'held' | 'parked' | 'skipped' | 'unplanned';
 export type Way =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'dead'; readonly reason: string }
+  | { readonly kind: 'dropped'; readonly note: string }
   | { readonly kind: 'retry'; readonly slots: number; readonly endpoints: number }
   | { readonly kind: 'hand back'; readonly slots: number };
 
@@ -86,6 +87,13 @@ const way: fc.Arbitrary<Way> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('dead' as const),
       reason: fc.constantFrom('status_400', 'retry_window_over'),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('dropped' as const),
+      note: fc.constantFrom('no form for it', 'a \0 note'),
     }),
   },
   {

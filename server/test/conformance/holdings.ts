@@ -75,6 +75,12 @@ export function dead(holding: Holding, reason = 'status_400'): DeliveryResult {
   return result(holding, { kind: 'dead', reason });
 }
 
+/** A delivery for which the type of its destination sent nothing. */
+export function dropped(holding: Holding, note?: string, at: Time = START + SECOND): DeliveryResult {
+  const drop = { kind: 'dropped', reason: 'not_applicable', at } as const;
+  return { ...result(holding, note === undefined ? drop : { ...drop, note }), attempts: [] };
+}
+
 /** A delivery that failed once more, to be retried at `at`; `next` overrides the state for its next round. */
 export function retried(holding: Holding, at: Time, next: Partial<Delivery> = {}): DeliveryResult {
   const { position, rounds } = holding.delivery;

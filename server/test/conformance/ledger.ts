@@ -75,6 +75,7 @@ export function ledgerConformance(subject: Subject): void {
         delivered: 0,
         pending: 2,
         dead: {},
+        dropped: {},
         erased: 0,
         skipped: { disabled: 4, integrations: 6 },
       });
@@ -87,7 +88,10 @@ export function ledgerConformance(subject: Subject): void {
         (one, n) => [delivered(one), dead(one, 'status_404'), retried(one, START)][n % 3]!,
       );
       await settle(subject.store, ways);
-      const before = { owed: 15, delivered: 4, dead: { status_404: 3 }, pending: 8, erased: 0, skipped: {} };
+      const before = {
+        ...{ owed: 15, delivered: 4, pending: 8, erased: 0, skipped: {} },
+        ...{ dead: { status_404: 3 }, dropped: {} },
+      };
       expect(await countsOfDestination(subject.store, CRM)).toEqual(before);
 
       await claim(subject.store, START + HOUR, 4);

@@ -9,7 +9,7 @@ import { allDead, reviveAll } from './dead-letters.ts';
 import { START } from './harness.ts';
 import type { Moment, Step, Way } from './histories.ts';
 import { DESTINATIONS, END, nameOf, SLOT, userOf } from './histories.ts';
-import { ALL, dead, delivered, type Holding, handedBack, heldFrom, retried } from './holdings.ts';
+import { ALL, dead, delivered, dropped, type Holding, handedBack, heldFrom, retried } from './holdings.ts';
 import { erase as eraseUser, FOR_EVER, findAll, keepUp } from './upkeep.ts';
 
 /** One store on its way through a history. */
@@ -143,6 +143,7 @@ async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: 
 function resultOf(holding: Holding, way: Way, now: Time): DeliveryResult {
   if (way.kind === 'delivered') return delivered(holding);
   if (way.kind === 'dead') return dead(holding, way.reason);
+  if (way.kind === 'dropped') return dropped(holding, way.note, now);
   if (way.kind === 'hand back') return handedBack(holding, now + way.slots * SLOT + 1);
   const next: Partial<Delivery> = { firstFailedAt: holding.delivery.firstFailedAt ?? now };
   const mask =
@@ -202,7 +203,10 @@ async function revive(
     store,
     letters.map(({ position }) => position),
   );
-  return { revived, dead: letters.map(({ reason, at }, nth) => `${names[nth]}: ${reason} at ${at}`).sort() };
+  const told = letters.map(
+    ({ state, reason, note, at }, nth) => `${names[nth]}: ${state} ${reason} ${note} at ${at}`,
+  );
+  return { revived, dead: told.sort() };
 }
 
 /** For an event owed to one destination several times, the adapter chooses which delivery it reports. */

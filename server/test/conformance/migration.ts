@@ -14,7 +14,7 @@ import { allDead, reviveAll } from './dead-letters.ts';
 import { twoSources } from './find.ts';
 import { expectBalanced, START } from './harness.ts';
 import { histories, momentsOf, type Step } from './histories.ts';
-import { claim, dead, delivered, heldFrom, idsOf, MUCH_LATER, retried, settle } from './holdings.ts';
+import { claim, dead, delivered, dropped, heldFrom, idsOf, MUCH_LATER, retried, settle } from './holdings.ts';
 import { begin, drain, live, type Sight } from './lives.ts';
 import { slice, state, textIn } from './profile-store.ts';
 import { FOR_EVER, findAll, keepUp, write, writeSingly } from './upkeep.ts';
@@ -154,6 +154,8 @@ async function fillLog(store: Store): Promise<void> {
   const failed = dead(held[1]!);
   await settle(store, [
     ...held.slice(2, 400).map(delivered),
+    ...held.slice(400, 405).map((one) => dropped(one, 'no\u0000 form 🔑')),
+    ...held.slice(405, 407).map((one) => dropped(one)),
     { ...failed, attempts: failed.attempts.map((attempt) => ({ ...attempt, answer })) },
     retried(held[0]!, START + HOUR, { firstFailedAt: START, endpoints: 3, settingsVersion: 2 }),
   ]);

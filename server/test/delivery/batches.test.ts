@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { webhooks } from '../../src/destinations/webhooks/destination.ts';
-import type { Outcome } from '../../src/model/delivery.ts';
+import type { Drop, Outcome } from '../../src/model/delivery.ts';
 import type { Target } from '../../src/model/lane.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type {
@@ -13,6 +13,7 @@ import { CRM, destination, World } from './world.ts';
 
 const ACCEPTED: Outcome = { kind: 'accepted', reason: 'accepted' };
 const REFUSED: Outcome = { kind: 'refused', reason: 'not_wanted' };
+const DROPPED: Drop = { kind: 'dropped', reason: 'not_applicable', note: 'no form for it' };
 const LATER: Outcome = { kind: 'retryable', reason: 'not_yet' };
 
 interface Sending {
@@ -24,7 +25,7 @@ interface BatchedWorld {
   readonly world: World;
   readonly sendings: Sending[];
   /** The outcome of an event at a target; nothing is said of a target that gives undefined. */
-  behave: (id: string, target: Target) => Outcome | undefined;
+  behave: (id: string, target: Target) => Outcome | Drop | undefined;
 }
 
 /** A world whose only type takes many events at once. */
@@ -91,6 +92,44 @@ describe('a destination whose type takes many events at once', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 9, dead: { not_wanted: 1 }, pending: 0 });
     // Nobody but the one that was to come again has come again.
     expect([...asked].filter(([, times]) => times > 1)).toEqual([['m5', 3]]);
+  });
+
+  it('drops what its type has nothing to send for, which is no request and no failure', async () => {
+    const made = await batched({ events: 10, bytes: 1_000_000 });
+    const { world } = made;
+    made.behave = (id) => (id.endsWith('7') ? DROPPED : ACCEPTED);
+    await world.accept(100);
+    await world.clock.pass(MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({
+      ...{ owed: 100, delivered: 90, dropped: { not_applicable: 10 }, dead: {}, pending: 0 },
+    });
+    made.behave = () => DROPPED;
+    await world.accept(50);
+    await world.clock.pass(HOUR);
+    expect(await world.countsOf(CRM)).toMatchObject({
+      dropped: { not_applicable: 60 },
+      dead: {},
+      pending: 0,
+    });
+    expect(world.stateOf(CRM)).toMatchObject({ breaker: 'closed', endpoints: [{ state: 'healthy' }] });
+    expect(world.stateOf(CRM)?.endpoints[0]?.attempts).toEqual({ accepted: expect.any(Number) });
+  });
+
+  it('gives the turn of a probe on when the type drops its event, and is back with the next', async () => {
+    const made = await batched({ events: 10, bytes: 1_000_000 });
+    const { world } = made;
+    made.behave = () => LATER;
+    await world.accept(200);
+    await world.clock.pass(10 * MINUTE);
+    expect(world.stateOf(CRM)).toMatchObject({ breaker: 'open' });
+    made.behave = (id) => (id === 'm199' ? ACCEPTED : DROPPED);
+    await world.clock.pass(10 * MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({
+      delivered: 1,
+      dropped: { not_applicable: 199 },
+      pending: 0,
+    });
+    expect(world.stateOf(CRM)).toMatchObject({ breaker: 'closed' });
   });
 
   it('waits behind its breaker as a whole, and gets everything when it is back', async () => {

@@ -169,7 +169,7 @@ export class World {
 
   async countsOf({ id }: Destination): Promise<DestinationCounts> {
     const { destinations } = await byDestination(this.store.queue).ledger();
-    const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {} };
+    const none = { owed: 0, delivered: 0, pending: 0, dead: {}, dropped: {}, erased: 0, skipped: {} };
     return destinations.get(id) ?? none;
   }
 

@@ -64,6 +64,7 @@ destinations:
     const special = [
       track('refused', { properties: { answer: 'refuse' } }),
       track('later', { properties: { answer: 'once' } }),
+      track('dropped', { properties: { answer: 'drop' } }),
       track('elsewhere', { integrations: { Lines: false } }),
       track('filtered', { type: 'page', name: 'Home' }),
     ];
@@ -93,7 +94,42 @@ destinations:
       'destinations/box/status',
       ({ pending }) => pending === 0,
     );
-    expect(status).toMatchObject({ pending: 0, dead: 1, delivered: EVENTS + 1 });
+    expect(status).toMatchObject({ pending: 0, dead: 1, dropped: 1, delivered: EVENTS + 1 });
+  });
+
+  it('says everywhere what it drops, and takes it once more on request', async () => {
+    expect((await verb('trace', 'dropped')).stdout).toMatch(/box\s+dropped: not_applicable, no line for it/);
+    const listed = await verb('deliveries', '--state', 'dropped', '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      ...{ state: 'dropped', reason: 'not_applicable', note: 'no line for it', messageId: 'dropped' },
+      ...{ droppedAt: expect.stringMatching(/^2/), attempts: [] },
+    });
+    const dead = await verb('deliveries', '--state', 'dead', '--json');
+    expect(JSON.parse(dead.stdout)).toMatchObject({ messageId: 'refused' });
+    const ledger = await api.read<{ balanced: boolean; destinations: { box: object } }>('ledger');
+    expect(ledger.balanced).toBe(true);
+    expect(ledger.destinations.box).toMatchObject({
+      ...{ owed: EVENTS + 3, delivered: EVENTS + 1, dropped: { not_applicable: 1 }, balance: 0 },
+    });
+    expect((await verb('status')).stdout).toMatch(
+      /dead {2}dropped {2}erased[\s\S]*dropped: not_applicable 1/,
+    );
+    const headers = { Authorization: `Bearer ${adminTokenOf(place)}` };
+    const metrics = await fetch(`${program.url}/metrics`, { headers });
+    expect(await metrics.text()).toContain(
+      'millrace_dropped_deliveries{destination="box",reason="not_applicable"} 1',
+    );
+    const again = await verb('redeliver', 'box', '--state', 'dropped', '--reason', 'not_applicable');
+    expect(again.stdout).toContain('1 delivery of box is owed once more');
+    await api.until<{ dropped: number; pending: number }>(
+      'destinations/box/status',
+      ({ dropped, pending }) => dropped === 1 && pending === 0,
+    );
+    expect((await verb('redeliver', 'box', '--message-id', 'dropped')).stdout).toContain('1 delivery');
+    await api.until<{ dropped: number; pending: number }>(
+      'destinations/box/status',
+      ({ dropped, pending }) => dropped === 1 && pending === 0,
+    );
   });
 
   it('traces what became of each event', async () => {

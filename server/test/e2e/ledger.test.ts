@@ -318,5 +318,15 @@ describe('the admin token', () => {
 
 /** A destination's line of the ledger; counts not given are 0. */
 function counts(more: object) {
-  return { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0, ...more };
+  return {
+    owed: 0,
+    delivered: 0,
+    pending: 0,
+    dead: {},
+    dropped: {},
+    erased: 0,
+    skipped: {},
+    balance: 0,
+    ...more,
+  };
 }

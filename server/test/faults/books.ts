@@ -90,6 +90,7 @@ const NO_DESTINATION: DestinationCounts = {
   delivered: 0,
   pending: 0,
   dead: {},
+  dropped: {},
   erased: 0,
   skipped: {},
 };

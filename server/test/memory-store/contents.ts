@@ -209,6 +209,7 @@ export interface DestinationCounters {
   owed: number;
   delivered: number;
   readonly dead: Map<string, number>;
+  readonly dropped: Map<string, number>;
   erased: number;
   readonly skipped: Map<string, number>;
 }
@@ -230,6 +231,7 @@ export function countersOfDestination(contents: MemoryContents, destination: num
     owed: 0,
     delivered: 0,
     dead: new Map<string, number>(),
+    dropped: new Map<string, number>(),
     erased: 0,
     skipped: new Map<string, number>(),
   };
@@ -253,14 +255,26 @@ export function addReceived(contents: MemoryContents, received: CallCounts): voi
 /** Makes dead letters of deliveries that have left their set, counts them, and marks their events. */
 export function addDeadLetters(
   contents: MemoryContents,
-  { destination, reason, at, origin }: Omit<StoredDeadLetter, 'position'>,
+  letter: Omit<StoredDeadLetter, 'position'>,
   positions: readonly Position[],
 ): void {
-  addCount(countersOfDestination(contents, destination).dead, reason, positions.length);
+  addCount(
+    countersOfDestination(contents, letter.destination)[letter.state],
+    letter.reason,
+    positions.length,
+  );
   for (const position of positions) {
-    contents.letters.push({ destination, position, reason, at, origin });
+    contents.letters.push({ ...letter, position });
     if (contents.events.has(position)) contents.dead.add(position);
   }
+}
+
+/** A letter is taken out, to be sent again or erased. */
+export function uncountLetter(contents: MemoryContents, { destination, state, reason }: DeadLetter): void {
+  const counts = countersOfDestination(contents, destination)[state];
+  const left = counts.get(reason)! - 1;
+  if (left === 0) counts.delete(reason);
+  else counts.set(reason, left);
 }
 
 /** The whole ledger. `pending` comes from the sets, so that the balance checks the counters. */
@@ -281,6 +295,7 @@ export function ledgerOf(contents: MemoryContents): Ledger {
       delivered: counters?.delivered ?? 0,
       pending: pending.get(id) ?? 0,
       dead: Object.fromEntries(counters?.dead ?? []),
+      dropped: Object.fromEntries(counters?.dropped ?? []),
       erased: counters?.erased ?? 0,
       skipped: Object.fromEntries(counters?.skipped ?? []),
     });

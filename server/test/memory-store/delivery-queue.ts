@@ -184,7 +184,13 @@ function applyResult(contents: MemoryContents, result: DeliveryResult, context: 
     case 'dead': {
       const { origin } = context;
       const at = timeOfDeath(contents, result);
-      addDeadLetters(contents, { destination, origin, reason: decision.reason, at }, [position]);
+      const { kind: state, reason } = decision;
+      addDeadLetters(contents, { destination, origin, state, reason, at }, [position]);
+      break;
+    }
+    case 'dropped': {
+      const { kind: state, ...drop } = decision;
+      addDeadLetters(contents, { destination, origin: context.origin, state, ...drop }, [position]);
       break;
     }
     case 'retry':
@@ -253,7 +259,11 @@ function expire(contents: MemoryContents, { destination, before, reason }: Expir
       .map(({ position }) => position);
     for (const position of positions) set.deliveries.delete(position);
     if (set.deliveries.size === 0) contents.sets.delete(set.id);
-    addDeadLetters(contents, { destination, origin: set.origin, reason, at: before }, positions);
+    addDeadLetters(
+      contents,
+      { destination, origin: set.origin, state: 'dead', reason, at: before },
+      positions,
+    );
     count += positions.length;
   }
   return count;

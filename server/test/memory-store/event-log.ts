@@ -27,6 +27,7 @@ import {
   type MemoryContents,
   type Opening,
   type StoredRecord,
+  uncountLetter,
 } from './contents.ts';
 import { addSet, newDeliveries, withdraw } from './delivery-queue.ts';
 import { countErased } from './regulations.ts';
@@ -281,11 +282,9 @@ function eraseEvents(contents: MemoryContents, gone: ReadonlySet<Position>): Era
     deliveries += positions.length;
   }
   const letters = contents.letters.filter(({ position }) => gone.has(position));
-  for (const { destination, reason } of letters) {
-    const counters = countersOfDestination(contents, destination);
-    counters.dead.set(reason, counters.dead.get(reason)! - 1);
-    if (counters.dead.get(reason) === 0) counters.dead.delete(reason);
-    counters.erased += 1;
+  for (const letter of letters) {
+    uncountLetter(contents, letter);
+    countersOfDestination(contents, letter.destination).erased += 1;
   }
   contents.letters = contents.letters.filter(({ position }) => !gone.has(position));
   // The answer of an endpoint may repeat a part of the event.
@@ -419,7 +418,11 @@ function deadLetterBetween(
     (set) => set.holder !== holder,
   );
   for (const { destination, origin, positions } of withdrawn) {
-    addDeadLetters(contents, { destination, origin, reason: 'retention_over', at: now }, positions);
+    addDeadLetters(
+      contents,
+      { destination, origin, state: 'dead', reason: 'retention_over', at: now },
+      positions,
+    );
   }
 }
 

@@ -12,10 +12,10 @@ import type {
 } from '../../src/ports/delivery-queue.ts';
 import {
   assertOpen,
-  countersOfDestination,
   type MemoryContents,
   type Opening,
   type StoredDeadLetter,
+  uncountLetter,
 } from './contents.ts';
 import { addRedelivered, addSet, newDeliveries, progressOf } from './delivery-queue.ts';
 
@@ -42,6 +42,12 @@ export function openHistory(contents: MemoryContents): DeliveryHistories {
         if (without === undefined || without === answer) return failure;
         redacted++;
         return { ...failure, attempt: { ...failure.attempt, answer: without } };
+      });
+      contents.letters = contents.letters.map((letter) => {
+        const without = letter.note === undefined ? undefined : redact(letter.note);
+        if (without === undefined || without === letter.note) return letter;
+        redacted++;
+        return { ...letter, note: without };
       });
       return redacted;
     },
@@ -112,10 +118,13 @@ function stateOf(
     const state = delivery.rounds > 0 ? 'retrying' : 'pending';
     return set.holder === undefined ? { state, nextAttemptAt: set.dueAt } : { state };
   }
-  const letter = contents.letters.findLast(
+  const letters = contents.letters.filter(
     (one) => one.position === position && one.destination === destination,
   );
-  return letter === undefined ? { state: 'delivered' } : { state: 'dead', reason: letter.reason };
+  const worst = letters.findLast(({ state }) => state === 'dead') ?? letters.at(-1);
+  if (worst === undefined) return { state: 'delivered' };
+  const { state, reason, note } = worst;
+  return { state, reason, ...(note === undefined ? {} : { note }) };
 }
 
 /** A cursor counts letters from the newest. */
@@ -146,6 +155,7 @@ export function openDeadLetters(contents: MemoryContents, holder: Opening): Dead
 
 function predicateOf({
   destinations,
+  state,
   reason,
   from = 0,
   to = Number.POSITIVE_INFINITY,
@@ -153,6 +163,7 @@ function predicateOf({
 }: DeadLetterQuery): (letter: DeadLetter) => boolean {
   return (letter) =>
     destinations.includes(letter.destination) &&
+    (state === undefined || letter.state === state) &&
     (reason === undefined || letter.reason === reason) &&
     letter.at >= from &&
     letter.at < to &&
@@ -160,15 +171,9 @@ function predicateOf({
       only.some((one) => one.destination === letter.destination && one.position === letter.position));
 }
 
-function redeliverLetter(
-  contents: MemoryContents,
-  { destination, position, reason, origin }: StoredDeadLetter,
-  now: number,
-): void {
-  const { dead } = countersOfDestination(contents, destination);
-  const left = dead.get(reason)! - 1;
-  if (left === 0) dead.delete(reason);
-  else dead.set(reason, left);
+function redeliverLetter(contents: MemoryContents, letter: StoredDeadLetter, now: number): void {
+  const { destination, position, origin } = letter;
+  uncountLetter(contents, letter);
   addSet(contents, {
     destination,
     origin,

@@ -17,7 +17,9 @@ export function Deliveries({ name }: { readonly name: string }) {
   const { state, reason, do: deed } = route.useSearch();
   const navigate = useNavigate();
   const mayEdit = useMay('editor');
-  const withReason = state === 'dead' || state === 'retrying' ? reason : undefined;
+  const isGivenUp = state === 'dead' || state === 'dropped';
+  const hasReason = isGivenUp || state === 'retrying';
+  const withReason = hasReason ? reason : undefined;
   const filter = {
     destination: name,
     ...(state === undefined ? {} : { state }),
@@ -57,14 +59,15 @@ export function Deliveries({ name }: { readonly name: string }) {
           ]}
           onChange={(value) => change(value === '' ? {} : { state: value as DeliveryState })}
         />
-        {(state === 'dead' || state === 'retrying') && (
+        {hasReason && (
           <ReasonChoice
             name={name}
+            state={state}
             reason={reason}
             onChange={(value) => change({ state, ...(value === '' ? {} : { reason: value }) })}
           />
         )}
-        {mayEdit && state === 'dead' && rows.length > 0 && (
+        {mayEdit && isGivenUp && rows.length > 0 && (
           <Button className="push" onClick={() => ask(true)}>
             Redeliver all {reason === undefined ? '' : 'of this reason '}…
           </Button>
@@ -74,9 +77,9 @@ export function Deliveries({ name }: { readonly name: string }) {
         <Failure error={deliveries.error} onRetry={() => void deliveries.refetch()} />
       )}
       {deliveries.isPending ? <SkeletonRows /> : <DeliveryTable rows={rows} search={search} />}
-      {mayEdit && state === 'dead' && deed === 'redeliver' && (
+      {mayEdit && isGivenUp && deed === 'redeliver' && (
         <RedeliverDialog
-          request={{ destination: name, ...(withReason === undefined ? {} : { reason: withReason }) }}
+          request={{ destination: name, state, ...(withReason === undefined ? {} : { reason: withReason }) }}
           onClose={() => ask(false)}
         />
       )}
@@ -86,16 +89,19 @@ export function Deliveries({ name }: { readonly name: string }) {
 
 interface ReasonChoiceProps {
   readonly name: string;
+  readonly state: DeliveryState;
   readonly reason: string | undefined;
   readonly onChange: (reason: string) => void;
 }
 
 /** Reasons that the ledger has for this destination, and the one in the URL. */
-function ReasonChoice({ name, reason, onChange }: ReasonChoiceProps) {
+function ReasonChoice({ name, state, reason, onChange }: ReasonChoiceProps) {
   const { data } = useQuery(statusQuery);
-  const dead = Object.keys(own(data?.destinations, name)?.dead ?? {});
-  const last = own(data?.lanes, name)?.endpoints.flatMap(({ lastError }) => lastError?.reason ?? []) ?? [];
-  const reasons = [...new Set([...dead, ...last, ...(reason === undefined ? [] : [reason])])];
+  const counts = own(data?.destinations, name);
+  const ended = Object.keys((state === 'dropped' ? counts?.dropped : counts?.dead) ?? {});
+  const errors = own(data?.lanes, name)?.endpoints.flatMap(({ lastError }) => lastError?.reason ?? []) ?? [];
+  const last = state === 'dropped' ? [] : errors;
+  const reasons = [...new Set([...ended, ...last, ...(reason === undefined ? [] : [reason])])];
   return (
     <Select
       aria-label="Reason"

@@ -96,14 +96,14 @@ const COLUMNS: readonly Column<Delivery>[] = [
     id: 'received',
     header: 'Received',
     className: 'r dim c-lo',
-    cell: ({ receivedAt, diedAt }) => {
-      const at = receivedAt ?? diedAt;
+    cell: ({ receivedAt, diedAt, droppedAt }) => {
+      const at = receivedAt ?? diedAt ?? droppedAt;
       return at === undefined ? '—' : <Clock at={at} />;
     },
   },
 ];
 
-/** Why it is dead, or what the last request came to: "410", "timeout". */
+/** Why it is dead or dropped, or what the last request came to: "410", "timeout". */
 function lastAnswerOf({ reason, attempts }: Delivery): string | undefined {
   const code = reason ?? attempts.at(-1)?.reason;
   return code === undefined ? undefined : resultWord(code);

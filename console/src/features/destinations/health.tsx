@@ -97,12 +97,12 @@ function Waiting({ status }: { readonly status: DestinationStatus }) {
   );
 }
 
-/** owed = delivered + pending + dead + erased, written as a sum. */
+/** owed = delivered + pending + dead + dropped + erased, written as a sum. */
 function DestinationSum({ name }: { readonly name: string }) {
   const { data } = useQuery(statusQuery);
   const counts = own(data?.destinations, name);
   if (counts === undefined) return null;
-  const { owed, delivered, pending, dead, erased, balance } = counts;
+  const { owed, delivered, pending, dead, dropped, erased, balance } = counts;
   return (
     <LedgerSum
       name={name}
@@ -111,6 +111,8 @@ function DestinationSum({ name }: { readonly name: string }) {
         { label: 'Delivered', state: 'delivered', value: delivered },
         { label: 'Pending', state: 'pending', value: pending },
         { label: 'Dead', state: 'dead', value: sum(dead) },
+        // Few types drop anything.
+        ...(sum(dropped) === 0 ? [] : [{ label: 'Dropped', state: 'dropped' as const, value: sum(dropped) }]),
         { label: 'Erased', value: erased },
       ]}
       balance={balance}

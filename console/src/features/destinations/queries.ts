@@ -10,7 +10,7 @@ export type Replay = Answer<'/api/v1/replays/{id}', 'get'>;
 export type ReplayPreview = Pick<Replay, 'count' | 'deliveries' | 'bytes' | 'exact' | 'expectedSeconds'>;
 export type TestResult = Answer<'/api/v1/destinations/{name}/test', 'post'>['data'][number];
 
-export const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'dead'] as const;
+export const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'dead', 'dropped'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export const destinationStatusQuery = (name: string) =>
@@ -29,7 +29,7 @@ export interface DeliveryFilter {
 
 const DELIVERIES_PAGE = 50;
 
-/** Deliveries of the newest events first, dead ones by when they were given up. */
+/** Deliveries of the newest events first, dead and dropped ones by when they were given up. */
 export const deliveriesQuery = (filter: DeliveryFilter, limit = DELIVERIES_PAGE) =>
   infiniteQueryOptions({
     queryKey: ['deliveries', filter, limit],
@@ -103,6 +103,8 @@ type CallTypeName = 'identify' | 'track' | 'page' | 'screen' | 'group' | 'alias'
 export interface RedeliveryRequest {
   readonly destination: string;
   readonly ids?: string[];
+  /** Default: dead ones. */
+  readonly state?: 'dead' | 'dropped';
   readonly reason?: string;
 }
 

@@ -10,9 +10,9 @@ interface RedeliverDialogProps {
   readonly onClose: () => void;
 }
 
-/** Dead letters once more, with a new retry window, after a count of them. */
+/** Dead letters or dropped deliveries once more, with a new retry window, after a count of them. */
 export function RedeliverDialog({ request, onClose }: RedeliverDialogProps) {
-  const { destination, reason } = request;
+  const { destination, state, reason } = request;
   const preview = useQuery(redeliveryPreviewQuery(request));
   const redeliver = useRedeliver();
   const count = preview.data?.count;
@@ -32,7 +32,7 @@ export function RedeliverDialog({ request, onClose }: RedeliverDialogProps) {
       <p aria-live="polite">
         {count === undefined
           ? 'Counting …'
-          : `${plural(count, 'dead letter')}${reason === undefined ? '' : ` with the reason ${reason}`} ${count === 1 ? 'is' : 'are'} tried again, for another four hours if need be.`}
+          : `${state === 'dropped' ? plural(count, 'dropped delivery', 'dropped deliveries') : plural(count, 'dead letter')}${reason === undefined ? '' : ` with the reason ${reason}`} ${count === 1 ? 'is' : 'are'} tried again, for another four hours if need be.`}
       </p>
       <p className="soft">Receivers see the same Webhook-Id as the first time.</p>
     </ConfirmDialog>

@@ -62,7 +62,7 @@ function wholeOf({ destination, state, reason }: DeliveryMark): string {
 export function DeliverySum({ deliveries }: DeliveriesProps) {
   if (deliveries.length === 0) return null;
   const done = deliveries.filter(({ state }) => state === 'delivered').length;
-  const worst = (['dead', 'retrying', 'pending'] as const).find((one) =>
+  const worst = (['dead', 'retrying', 'pending', 'dropped'] as const).find((one) =>
     deliveries.some(({ state }) => state === one),
   );
   return <StateMark state={worst ?? 'delivered'} label={`${done} of ${deliveries.length}`} />;

@@ -135,9 +135,11 @@ function Verdict({ entry }: { readonly entry: AcceptedEvent }) {
     ? 'dead'
     : deliveries.some(({ state }) => state === 'retrying')
       ? 'retrying'
-      : delivered < deliveries.length
+      : deliveries.some(({ state }) => state === 'pending')
         ? 'pending'
-        : 'delivered';
+        : delivered < deliveries.length
+          ? 'dropped'
+          : 'delivered';
   return (
     <>
       {type}

@@ -150,11 +150,18 @@ function placed({ start, length = 0 }: { readonly start: number; readonly length
 
 /** Shows what happens next, or why nothing does. */
 function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readonly name: string }) {
-  const { destination, state, reason, nextAttemptAt } = delivery;
+  const { destination, state, reason, note, nextAttemptAt } = delivery;
   if (state === 'dead') {
     return (
       <WayStep state="dead" what={name}>
         dead letter: {reasonSentence(reason ?? 'unknown')}
+      </WayStep>
+    );
+  }
+  if (state === 'dropped') {
+    return (
+      <WayStep state="dropped" what={name}>
+        dropped: {note === undefined ? reasonSentence(reason ?? 'unknown') : visibleLine(note)}
       </WayStep>
     );
   }

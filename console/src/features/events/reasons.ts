@@ -11,13 +11,13 @@ interface CatalogueEntry {
   readonly hint: string;
 }
 
-const { outcome, dead, discard, skip } = catalogue;
+const { outcome, dead, drop, discard, skip } = catalogue;
 const ENTRIES: ReadonlyMap<string, CatalogueEntry> = new Map(
-  [outcome, dead, discard, skip].flatMap((list) => Object.entries<CatalogueEntry>(list)),
+  [outcome, dead, drop, discard, skip].flatMap((list) => Object.entries<CatalogueEntry>(list)),
 );
 
 /**
- * Looks up what the catalogue of errors says about the reason of an attempt, a dead letter, a discard or a skip. A status without an entry
+ * Looks up what the catalogue of errors says about the reason of an attempt, a dead letter, a drop, a discard or a skip. A status without an entry
  * has that of its class, such as `status_5xx`.
  */
 export function adviceFor(reason: string): Advice {

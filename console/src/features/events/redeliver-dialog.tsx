@@ -14,7 +14,7 @@ interface RedeliverDialogProps {
 
 /** Asks before an event is sent once more: a receiver that took it already gets it twice. */
 export function RedeliverDialog({ messageId, deliveries, onClose }: RedeliverDialogProps) {
-  const settled = deliveries.filter(({ state }) => state === 'delivered' || state === 'dead');
+  const settled = deliveries.filter(({ state }) => state !== 'pending' && state !== 'retrying');
   const [id, setId] = useState((settled.find(({ state }) => state === 'dead') ?? settled[0])?.id ?? '');
   const chosen = settled.find((delivery) => delivery.id === id);
   const queryClient = useQueryClient();
@@ -44,7 +44,9 @@ export function RedeliverDialog({ messageId, deliveries, onClose }: RedeliverDia
           <p className="soft">
             {chosen.state === 'dead'
               ? `1 dead letter of ${chosen.destination} gets a new retry window of four hours.`
-              : `${chosen.destination} has this event already and gets it a second time, with the same body and Webhook-Id.`}
+              : chosen.state === 'dropped'
+                ? `${chosen.destination} dropped this event, and is asked once more.`
+                : `${chosen.destination} has this event already and gets it a second time, with the same body and Webhook-Id.`}
           </p>
         </div>
       )}

@@ -37,7 +37,7 @@ interface TailMessage {
   readonly source?: string;
   readonly event?: TailEvent;
   readonly destination?: string;
-  readonly state?: 'delivered' | 'retrying' | 'dead';
+  readonly state?: 'delivered' | 'retrying' | 'dead' | 'dropped';
   readonly reason?: string;
   readonly count?: number;
 }

@@ -9,6 +9,7 @@ describe('the sums under the race', () => {
       delivered: 3,
       pending: 1,
       dead: { x: 1 },
+      dropped: {},
       erased: 1,
       skipped: {},
       balance: 0,
@@ -21,6 +22,25 @@ describe('the sums under the race', () => {
     ).toEqual({
       calls: { received: 20, terms: { accepted: 12, duplicate: 2, discarded: 6 } },
       deliveries: { owed: 12, terms: { delivered: 6, pending: 2, dead: 2, erased: 2 } },
+    });
+  });
+
+  it('have a term for what was dropped where anything was', () => {
+    const dropping = {
+      owed: 5,
+      delivered: 3,
+      pending: 0,
+      dead: {},
+      dropped: { not_applicable: 2 },
+      erased: 0,
+    };
+    const destinations = { crm: { ...dropping, skipped: {}, balance: 0 } };
+    expect(ledgerTerms({ sources: {}, destinations }).deliveries.terms).toMatchObject({
+      delivered: 3,
+      dropped: 2,
+    });
+    expect(rangeTerms({ owed: 5, delivered: 3, dropped: 2 }).deliveries.terms).toEqual({
+      ...{ delivered: 3, dead: 0, dropped: 2, erased: 0, 'more pending': 0 },
     });
   });
 

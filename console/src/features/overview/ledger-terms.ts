@@ -13,7 +13,8 @@ export type RangeTotals = Readonly<Record<string, number | null>>;
 export function rangeTerms(totals: RangeTotals): Terms {
   const of = (name: string): number => totals[name] ?? 0;
   const [owed, delivered, dead, erased] = [of('owed'), of('delivered'), of('dead'), of('erased')];
-  const waiting = owed - delivered - dead - erased;
+  const dropped = of('dropped');
+  const waiting = owed - delivered - dead - dropped - erased;
   return {
     calls: {
       received: of('received'),
@@ -21,7 +22,13 @@ export function rangeTerms(totals: RangeTotals): Terms {
     },
     deliveries: {
       owed,
-      terms: { delivered, dead, erased, [waiting < 0 ? 'fewer pending' : 'more pending']: waiting },
+      terms: {
+        delivered,
+        dead,
+        ...ifAny(dropped),
+        erased,
+        [waiting < 0 ? 'fewer pending' : 'more pending']: waiting,
+      },
     },
   };
 }
@@ -45,10 +52,16 @@ export function ledgerTerms({ sources, destinations }: Pick<Status, 'sources' | 
         delivered: total(deliveries, ({ delivered }) => delivered),
         pending: total(deliveries, ({ pending }) => pending),
         dead: total(deliveries, ({ dead }) => reasons(dead)),
+        ...ifAny(total(deliveries, ({ dropped }) => reasons(dropped))),
         erased: total(deliveries, ({ erased }) => erased),
       },
     },
   };
+}
+
+/** Few types of destinations drop anything. */
+function ifAny(dropped: number): { readonly dropped?: number } {
+  return dropped === 0 ? {} : { dropped };
 }
 
 /** All of a count that is divided by reason. */

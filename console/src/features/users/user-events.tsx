@@ -45,7 +45,7 @@ export function UserEvents({ id }: { readonly id: IdParameters }) {
 
 function EventRow({ row: { source, receivedAt, event, deliveries } }: { readonly row: StoredEvent }) {
   const named = nameable({ event });
-  const worst = ['dead', 'retrying', 'pending'] as const;
+  const worst = ['dead', 'retrying', 'pending', 'dropped'] as const;
   const state = worst.find((one) => deliveries.some((delivery) => delivery.state === one));
   return (
     <tr>

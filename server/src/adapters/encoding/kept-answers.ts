@@ -2,7 +2,11 @@
 export const ANSWER_ROWS = 512;
 const ANSWER_CHARACTERS = 128 * 1024;
 
-/** An endpoint's answer as it is kept with a failed request. `id` is the row's. */
+/** Texts that others wrote about deliveries: answers of endpoints beside failed requests, and notes about dropped deliveries. */
+export const KEPT_TEXTS = ['answer', 'note'] as const;
+export type KeptText = (typeof KEPT_TEXTS)[number];
+
+/** A kept text. `id` is the row's. */
 export interface KeptAnswer {
   readonly id: number;
   readonly answer: string;
@@ -36,22 +40,28 @@ export function answerPage(
 interface AnswerSlices {
   readonly redact: (answer: string) => string;
   readonly onSlice?: (() => void) | undefined;
-  readonly page: (after: number) => Promise<AnswerPage>;
-  readonly put: (changed: readonly ChangedAnswer[]) => Promise<unknown>;
+  readonly page: (text: KeptText, after: number) => Promise<AnswerPage>;
+  readonly put: (text: KeptText, changed: readonly ChangedAnswer[]) => Promise<unknown>;
 }
 
 /** See `DeliveryHistories.redactAnswers`. It runs on the main thread: the writer does other work between slices. */
-export async function redactInSlices({ redact, onSlice, page, put }: AnswerSlices): Promise<number> {
+export async function redactInSlices(slices: AnswerSlices): Promise<number> {
+  let redacted = 0;
+  for (const text of KEPT_TEXTS) redacted += await redactAll(text, slices);
+  return redacted;
+}
+
+async function redactAll(text: KeptText, { redact, onSlice, page, put }: AnswerSlices): Promise<number> {
   let redacted = 0;
   for (let after: number | undefined = 0; after !== undefined; ) {
     onSlice?.();
-    const { answers, next }: AnswerPage = await page(after);
+    const { answers, next }: AnswerPage = await page(text, after);
     const changed: ChangedAnswer[] = [];
     for (const { id, answer } of answers) {
       const without = redact(answer);
       if (without !== answer) changed.push({ id, answer: without, was: answer });
     }
-    if (changed.length > 0) await put(changed);
+    if (changed.length > 0) await put(text, changed);
     redacted += changed.length;
     after = next;
   }

@@ -45,6 +45,7 @@ const noDestination = (): Writable<DestinationCounts> => ({
   delivered: 0,
   pending: 0,
   dead: {},
+  dropped: {},
   erased: 0,
   skipped: {},
 });

@@ -1,7 +1,8 @@
 import type { Decision, Delivery, Outcome } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { DeliveryHistory, DeliveryResult, QueueStats } from '../../ports/delivery-queue.ts';
+import type { DeliveryHistory, DeliveryResult, GivenUp, QueueStats } from '../../ports/delivery-queue.ts';
+import type { LedgerCount } from './ledger.ts';
 import { encodePositions, pushVarint, readVarint } from './pending-set.ts';
 
 /** Positions that one row may span, so that the search for one event reads few rows. */
@@ -195,10 +196,18 @@ export interface DeadDeliveries {
 /** Deliveries of one destination that were given up together, for one reason. */
 export interface DeadLetterSet extends DeadDeliveries {
   readonly at: Time;
+  readonly state: GivenUp;
   readonly reason: string;
+  readonly note?: string | undefined;
 }
 
-type FailedDecision = Exclude<Decision, { kind: 'delivered' }>;
+/** The count of deliveries given up. */
+export function countOf({ destination, state, reason, n }: DeadLetterSet): LedgerCount {
+  return { scope: 'destination', id: destination, name: `${state}:${reason}`, n };
+}
+
+type UndeliveredDecision = Exclude<Decision, { kind: 'delivered' }>;
+type GivenUpDecision = Exclude<UndeliveredDecision, { kind: 'retry' }>;
 
 /** Retries of one destination due at the same time. Each origin has its own group. */
 export interface RetryGroup {
@@ -208,7 +217,7 @@ export interface RetryGroup {
   readonly deliveries: Delivery[];
 }
 
-/** Groups the failures of one settle, so that those that belong together share a row. */
+/** Groups what one settle did not deliver, so that deliveries that belong together share a row. */
 export class ResultGroups {
   readonly #now: Time;
   readonly #retries = new Map<string, RetryGroup>();
@@ -220,11 +229,11 @@ export class ResultGroups {
   }
 
   /** `origin` is that of the set that the delivery was in. */
-  add(result: DeliveryResult, decision: FailedDecision, origin: string | undefined): void {
+  add(result: DeliveryResult, decision: UndeliveredDecision, origin: string | undefined): void {
     if (decision.kind === 'retry') {
       const [at, { destination }] = [roundDue(decision.at), result];
       this.#addRetry({ destination, at, origin }, decision.next);
-    } else this.#addDeadLetter(result, decision.reason, origin);
+    } else this.#addDeadLetter(result, decision, origin);
   }
 
   retries(): Iterable<RetryGroup> {
@@ -245,18 +254,17 @@ export class ResultGroups {
     else this.#retries.set(key, { ...of, deliveries: [next] });
   }
 
-  #addDeadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
+  #addDeadLetter(result: DeliveryResult, decision: GivenUpDecision, origin: string | undefined): void {
     const { destination, position, set } = result;
+    const { kind: state, reason } = decision;
+    const { note, at } = decision.kind === 'dropped' ? decision : { at: this.#timeOfDeath(result) };
     // One group for each set: two sets may owe the same event (once new, once replayed), and runs hold each position once.
-    const key = `${destination}/${set}/${reason}`;
+    const key = `${destination}/${set}/${state}/${reason}/${note ?? ''}`;
     const group = this.#deadLetters.get(key);
     if (group) group.positions.push(position);
     else
       this.#deadLetters.set(key, {
-        destination,
-        at: this.#timeOfDeath(result),
-        reason,
-        origin,
+        ...{ destination, at: Math.round(at), state, reason, note, origin },
         positions: [position],
       });
   }

@@ -684,6 +684,10 @@ export const MIGRATIONS: readonly string[] = [
     perform open_key_slot(first);
   end $$;
 
+  -- How deliveries were given up: dead, or dropped by the type of their destination, with what that says about it.
+  alter table dead_letter add column state text not null default 'dead', add column note bytea;
+  create index dead_letter_note on dead_letter(id) where note is not null;
+
   -- Plans by their digest, as skip sets are: those of hundreds of destinations are longer than an entry of an index may be. The table of
   -- before stays for nodes of earlier versions, until the next format: they read what is there, and add nothing.
   create trigger refuse before insert on plan for each statement execute function refuse_earlier_write();

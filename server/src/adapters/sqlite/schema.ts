@@ -215,7 +215,14 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   `,
   (database) => {
     emptySlots(database);
-    database.exec('drop table ledger_tail; drop table redo');
+    database.exec(`
+      drop table ledger_tail;
+      drop table redo;
+      -- How they were given up: dead, or dropped by the type of their destination, with what that says about it.
+      alter table dead_letter add column state text not null default 'dead';
+      alter table dead_letter add column note text;
+      create index dead_letter_note on dead_letter(id) where note is not null;
+    `);
   },
 ];
 

@@ -278,12 +278,11 @@ function deliveryHistoriesOf(thread: WriterThread): DeliveryHistories {
     progress: (origin) => thread.request('progress', origin),
     pendingOf: (origins) => thread.request('pendingOf', origins),
     redactAnswers: (redact, onSlice) => {
-      const page = (after: number) => thread.request('answersAfter', after);
       return redactInSlices({
         redact,
         onSlice,
-        page,
-        put: (changed) => thread.request('putAnswers', changed),
+        page: (text, after) => thread.request('answersAfter', { text, after }),
+        put: (text, changed) => thread.request('putAnswers', { text, changed }),
       });
     },
   };

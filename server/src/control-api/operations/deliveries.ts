@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type {
+  DeadLetterSearch,
   DeliveryQuery,
   DeliverySummary,
   Page,
@@ -21,7 +22,7 @@ import { Problem } from '../problem.ts';
 import { ASKED_DESTINATION } from '../token-limits.ts';
 import { unknownName } from '../unknown-name.ts';
 import { eventFilterFields, searchPageSchema, searchPageView, sourceFilter } from './events.ts';
-import { attemptSchema } from './reports.ts';
+import { attemptSchema, deliveryState } from './reports.ts';
 import { namingFields } from './tail.ts';
 
 export interface DeliveryOperationDependencies {
@@ -29,26 +30,25 @@ export interface DeliveryOperationDependencies {
   readonly search: {
     deliveries(query: DeliveryQuery, page: PageRequest<PageStart>): Promise<Page<DeliverySummary>>;
     /** `from` and `to` select by the time at which a delivery was given up. */
-    dead(query: DeliveryQuery, page: PageRequest<string>): Promise<Page<DeliverySummary, string>>;
+    dead(query: DeadLetterSearch, page: PageRequest<string>): Promise<Page<DeliverySummary, string>>;
   };
 }
-
-const deliveryState = z.enum(['pending', 'retrying', 'delivered', 'dead']);
 
 const deliveryQuery = z.object({
   destination: textInQuery.exactOptional().meta({ description: 'Name of the destination.' }),
   state: deliveryState.exactOptional(),
   reason: textInQuery.min(1).exactOptional().meta({
     description:
-      'Why it is dead (`state=dead`), or what its last request came to (`state=retrying`); such as `status_410`.',
+      'Why it is dead or dropped (`state=dead`, `state=dropped`), or what its last request came to (`state=retrying`); such as `status_410`.',
   }),
   ...eventFilterFields,
   from: timeParameter.exactOptional().meta({
     description:
-      'The event arrived at this time or later; with `state=dead`: given up at this time or later.',
+      'The event arrived at this time or later; with `state=dead` or `dropped`: given up at this time or later.',
   }),
   to: timeParameter.exactOptional().meta({
-    description: 'The event arrived before this time; with `state=dead`: given up before this time.',
+    description:
+      'The event arrived before this time; with `state=dead` or `dropped`: given up before this time.',
   }),
   ...pageQuery,
 });
@@ -58,7 +58,9 @@ const deliverySchema = z.object({
   destination: z.string(),
   state: deliveryState,
   reason: z.string().exactOptional(),
+  note: z.string().exactOptional().meta({ description: 'What its type says about a dropped one.' }),
   diedAt: z.string().exactOptional(),
+  droppedAt: z.string().exactOptional(),
   nextAttemptAt: z.string().exactOptional(),
   endpoint: z.string().exactOptional(),
   messageId: z.string().exactOptional(),
@@ -77,8 +79,8 @@ export function deliveryOperations({ settings, search }: DeliveryOperationDepend
       path: 'deliveries',
       role: 'viewer',
       summary:
-        'Finds deliveries, those of the newest events first, dead ones by when they were given up. Looks for about a ' +
-        'second: a page may be short, or empty, and go on with `next`',
+        'Finds deliveries, those of the newest events first, dead and dropped ones by when they were given up. ' +
+        'Looks for about a second: a page may be short, or empty, and go on with `next`',
       query: deliveryQuery,
       answer: searchPageSchema(deliverySchema),
       problems: ['unknown_name'],
@@ -90,9 +92,10 @@ export function deliveryOperations({ settings, search }: DeliveryOperationDepend
         const wish = { ...rest, ...sourceFilter(source, now), ...destinationFilter(destination, now) };
         const list = { list: 'deliveries', ...asked };
         const place = decodeCursor(cursor, list);
-        if (asked.state === 'dead') {
+        const { state } = asked;
+        if (state === 'dead' || state === 'dropped') {
           const from = place === undefined ? {} : { from: place };
-          return searchPageView(await search.dead(wish, { limit, ...from }), (next) =>
+          return searchPageView(await search.dead({ ...wish, state }, { limit, ...from }), (next) =>
             encodeCursor(next, list),
           );
         }
@@ -103,10 +106,12 @@ export function deliveryOperations({ settings, search }: DeliveryOperationDepend
   ];
 }
 
-/** A reason needs a state: pending and delivered deliveries have none, and dead and retried ones mean different reasons. */
+const WITH_REASON: ReadonlySet<string | undefined> = new Set(['dead', 'dropped', 'retrying']);
+
+/** A reason needs a state: pending and delivered deliveries have none, and the others mean different reasons. */
 function refuseReasonAlone({ reason, state }: { readonly reason?: string; readonly state?: string }): void {
-  if (reason === undefined || state === 'dead' || state === 'retrying') return;
-  const message = 'needs state=dead or state=retrying beside it';
+  if (reason === undefined || WITH_REASON.has(state)) return;
+  const message = 'needs state=dead, state=dropped or state=retrying beside it';
   throw new Problem('invalid_parameters', { errors: [{ path: 'query.reason', message }] });
 }
 

@@ -1,10 +1,9 @@
 import * as z from 'zod';
-import type { Attempt } from '../../model/delivery.ts';
+import type { TestAttempt } from '../../delivery/contract.ts';
 import type { Destination } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { CALL_TYPES, type CallType } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { PreviewedRequest } from '../../ports/destination-type.ts';
 import type { DestinationStatus } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput } from '../operation.ts';
@@ -38,16 +37,10 @@ const FIELDS_BY_TYPE: Readonly<Record<CallType, Partial<Event>>> = {
   alias: { previousId: 'test-anonymous' },
 };
 
-/** One request of a test delivery as it was sent, with its result. */
-export interface TestRequestResult {
-  readonly request: PreviewedRequest;
-  readonly attempt: Attempt;
-}
-
 export interface DestinationActionDependencies
   extends Pick<RecordDependencies, 'settings' | 'clock' | 'types'> {
   /** Sends an event to every endpoint once, as a delivery would, and stores nothing. */
-  readonly tryOut: (event: Event, destination: Destination) => Promise<readonly TestRequestResult[]>;
+  readonly tryOut: (event: Event, destination: Destination) => Promise<readonly TestAttempt[]>;
   readonly newMessageId: () => string;
   readonly statusOf: (
     destination: Destination,
@@ -70,6 +63,7 @@ const testSchema = z.object({
       request: requestSchema,
       // The request names its URL, and the endpoint is no second time beside it.
       ...attemptSchema.omit({ endpoint: true }).shape,
+      outcome: z.enum([...attemptSchema.shape.outcome.options, 'dropped']),
     }),
   ),
 });
@@ -161,15 +155,17 @@ async function switchTo(
 }
 
 /** The request as it was sent, and the answer. */
-function testResultView({ request, attempt }: TestRequestResult, mask: HeaderMask) {
+function testResultView({ request, attempt }: TestAttempt, mask: HeaderMask) {
   const { startedAt, latencyMs, outcome, answer } = attempt;
+  // What is said about a drop stands where an answer would.
+  const said = outcome.kind === 'dropped' ? outcome.note : answer;
   return {
     request: requestView(request, mask),
     startedAt: new Date(startedAt).toISOString(),
     latencyMs,
     outcome: outcome.kind,
     reason: outcome.reason,
-    ...(outcome.status === undefined ? {} : { status: outcome.status }),
-    ...(answer === undefined ? {} : { answer }),
+    ...('status' in outcome && { status: outcome.status }),
+    ...(said === undefined ? {} : { answer: said }),
   };
 }

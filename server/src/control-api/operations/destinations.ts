@@ -86,6 +86,7 @@ const destinationStatusSchema = z.object({
   pending: z.int(),
   retrying: z.int(),
   dead: z.int(),
+  dropped: z.int(),
   delivered: z.int(),
   oldestPendingAt: z.string().exactOptional(),
   oldestKeptUntil: z.string().exactOptional(),

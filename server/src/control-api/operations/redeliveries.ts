@@ -38,21 +38,21 @@ const redeliveryInput = z.strictObject({
     .max(MAX_IDS)
     .exactOptional()
     .meta({ description: 'Of events.' }),
-  state: z.enum(['delivered', 'dead']).exactOptional().meta({
+  state: z.enum(['delivered', 'dead', 'dropped']).exactOptional().meta({
     description: 'Only deliveries that ended so. Default: with ids whatever their state, without ids `dead`.',
   }),
-  reason: z.string().min(1).exactOptional().meta({ description: 'Why they are dead.' }),
+  reason: z.string().min(1).exactOptional().meta({ description: 'Why they are dead or dropped.' }),
   source: z.string().exactOptional().meta({ description: 'Name of the source of their events.' }),
   type: z.enum(CALL_TYPES).exactOptional(),
   from: timeParameter.exactOptional().meta({
     description:
-      'Of delivered ones: their events arrived at this time or later; of dead ones: given up then or later.',
+      'Of delivered ones: their events arrived at this time or later; of dead and dropped ones: given up then or later.',
   }),
   to: timeParameter
     .exactOptional()
-    .meta({ description: 'Of delivered ones: before this time; of dead ones likewise.' }),
+    .meta({ description: 'Of delivered ones: before this time; of dead and dropped ones likewise.' }),
   rate: z.int().min(1).max(MAX_RATE).default(DEFAULT_RATE).meta({
-    description: 'Delivered events a second at most. Dead ones are owed as quickly as they are found.',
+    description: 'Delivered events a second at most. The others are owed as quickly as they are found.',
   }),
   dryRun: z.boolean().default(false),
 });
@@ -84,7 +84,7 @@ export function redeliveryOperations(dependencies: RedeliveryOperationDependenci
       path: 'redeliveries',
       role: 'editor',
       summary:
-        'Sends events to a destination once more: dead letters with a new retry window, delivered ones as new deliveries',
+        'Sends events to a destination once more: dead letters and dropped ones with a new retry window, delivered ones as new deliveries',
       body: redeliveryInput,
       answer: redeliverySchema,
       problems: ['unknown_name'],
@@ -111,7 +111,7 @@ const redeliversOwn: Reach = ({ destinations }, { body }) => {
 
 function checkFilter({ state, reason, from, to }: RedeliveryInput): void {
   if (reason !== undefined && state === 'delivered') {
-    const message = 'is about dead ones: leave out state, or reason';
+    const message = 'is about dead or dropped ones: leave out reason, or ask for one of these states';
     throw new Problem('invalid_parameters', { errors: [{ path: 'body.reason', message }] });
   }
   if (from !== undefined && to !== undefined && from >= to) {

@@ -58,7 +58,7 @@ const replaySchema = z.object({
   from: z.string(),
   to: z.string(),
   redelivers: z
-    .object({ state: z.enum(['delivered', 'dead']), reason: z.string().exactOptional() })
+    .object({ state: z.enum(['delivered', 'dead', 'dropped']), reason: z.string().exactOptional() })
     .exactOptional()
     .meta({ description: 'It is a redelivery: only deliveries that ended so.' }),
   rate: z.int(),

@@ -60,6 +60,7 @@ const ledgerFields = {
       delivered: z.int(),
       pending: z.int(),
       dead: countsByReason,
+      dropped: countsByReason,
       erased: z.int(),
       skipped: countsByReason,
       balance: z.int(),
@@ -275,6 +276,8 @@ const overviewSchema = z.object({
     .meta({ description: 'The database that they share.' }),
 } satisfies Shape<Overview>);
 
+export const deliveryState = z.enum(['pending', 'retrying', 'delivered', 'dead', 'dropped']);
+
 export const attemptSchema = z.object({
   endpoint: z.string(),
   startedAt: z.string(),
@@ -288,8 +291,9 @@ export const attemptSchema = z.object({
 const tracedDeliverySchema = z.object({
   id: z.string(),
   destination: z.string(),
-  state: z.enum(['pending', 'retrying', 'delivered', 'dead']),
+  state: deliveryState,
   reason: z.string().exactOptional(),
+  note: z.string().exactOptional().meta({ description: 'What its type says about a dropped one.' }),
   nextAttemptAt: z.string().exactOptional(),
   attempts: z.array(attemptSchema),
 } satisfies Shape<DeliveryTrace>);

@@ -2,7 +2,7 @@ import { isFinal, isRetryableStatus, type Outcome } from '../../model/delivery.t
 import { SecretRedactor, signaturesIn } from '../../model/secret-redactor.ts';
 import { type Duration, HOUR, SECOND, type Time } from '../../model/time.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { DeliveryOutcome } from '../../ports/destination-type.ts';
+import type { AnsweredOutcome } from '../../ports/destination-type.ts';
 import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 
 /**
@@ -14,7 +14,7 @@ export function deliveryOutcomeOf(
   { headers }: Pick<OutboundRequest, 'headers'>,
   known: () => SecretRedactor,
   clock: Pick<Clock, 'now' | 'monotonic'>,
-): DeliveryOutcome {
+): AnsweredOutcome {
   const { latencyMs } = received;
   const outcome = outcomeOf(received, clock);
   const said = received.kind === 'answered' ? received.body : received.detail;

@@ -1,6 +1,6 @@
 import { appendFile } from 'node:fs';
 import { basename } from 'node:path';
-import type { Outcome } from '../../../src/model/delivery.ts';
+import type { Drop, Outcome } from '../../../src/model/delivery.ts';
 import type { Destination } from '../../../src/model/destination.ts';
 import type {
   BatchLimits,
@@ -14,7 +14,7 @@ import { type LineSettings, lineForm } from './settings.ts';
 
 /**
  * Adds events to a file, up to a hundred at once, a line each. What becomes of an event is written in it: `refuse` in its property `answer` means
- * that no later try helps, `once` that the second one does.
+ * that no later try helps, `once` that the second one does, `drop` that nothing is written for it.
  */
 export const lines: DestinationType<LineSettings> = {
   name: 'lines',
@@ -69,7 +69,8 @@ class LineSender implements Sender {
     await this.#last;
   }
 
-  #outcomeOf(messageId: string, answer: unknown): Outcome {
+  #outcomeOf(messageId: string, answer: unknown): Outcome | Drop {
+    if (answer === 'drop') return { kind: 'dropped', reason: 'not_applicable', note: 'no line for it' };
     if (answer === 'refuse') return { kind: 'refused', reason: 'not_wanted' };
     if (answer !== 'once' || this.#seen.has(messageId)) return { kind: 'accepted', reason: 'accepted' };
     this.#seen.add(messageId);

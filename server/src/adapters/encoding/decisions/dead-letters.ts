@@ -1,6 +1,6 @@
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import type { DeadLetter, DeadLetterPage, DeadLetterQuery } from '../../../ports/delivery-queue.ts';
+import type { DeadLetter, DeadLetterPage, DeadLetterQuery, GivenUp } from '../../../ports/delivery-queue.ts';
 import type { LedgerCount } from '../ledger.ts';
 import { decodeSet, encodeSet, positionsBetween, summaryOf } from '../pending-set.ts';
 
@@ -30,7 +30,9 @@ export interface DeadLetterHeader {
   readonly id: number;
   readonly destination: number;
   readonly at: Time;
+  readonly state: GivenUp;
   readonly reason: string;
+  readonly note: string | null;
   readonly first: Position;
   readonly last: Position;
   readonly n: number;
@@ -46,7 +48,9 @@ export interface DeadLetterContent {
 export interface DeadLetterRow {
   readonly id: number;
   readonly destination: number;
+  readonly state: GivenUp;
   readonly reason: string;
+  readonly note: string | null;
   readonly encoded: Uint8Array;
 }
 
@@ -126,7 +130,8 @@ export class DeadLetterPages {
     for (const position of positions.toReversed()) {
       if (position >= below) continue;
       if (this.#letters.length === this.#limit) return this.end(`${row.id}-${position + 1}`);
-      this.#letters.push({ destination: row.destination, position, reason: row.reason, at: row.at });
+      const { destination, state, reason, note, at } = row;
+      this.#letters.push({ destination, position, state, reason, at, ...(note === null ? {} : { note }) });
     }
     return undefined;
   }
@@ -167,7 +172,7 @@ export class TakenDeadLetters {
 
   /** Takes positions out of a row, of which it holds `n`. */
   protected take(
-    { id, destination, reason, encoded }: DeadLetterRow,
+    { id, destination, state, reason, encoded }: DeadLetterRow,
     going: ReadonlySet<Position>,
     n: number,
   ): void {
@@ -178,7 +183,7 @@ export class TakenDeadLetters {
       const { first, last } = summaryOf(bytes);
       this.rewritten.push({ id, destination, first, last, n: left.length, encoded: bytes });
     }
-    this.counts.push({ scope: 'destination', id: destination, name: `dead:${reason}`, n: -n });
+    this.counts.push({ scope: 'destination', id: destination, name: `${state}:${reason}`, n: -n });
     this.count += n;
   }
 }

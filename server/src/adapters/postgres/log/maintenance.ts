@@ -5,6 +5,7 @@ import { type Retention, StorageError } from '../../../ports/event-log.ts';
 import { COMPACTED, IDS_ONLY, REMNANT } from '../../encoding/chunk-lines.ts';
 import { mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
 import { remnantOf } from '../../encoding/decisions/retention.ts';
+import { countOf } from '../../encoding/results.ts';
 import { type Database, LOCKS, type Statement, type Transaction } from '../database.ts';
 import { partitionOf } from '../formats.ts';
 import { parkOrphans } from '../member.ts';
@@ -12,7 +13,6 @@ import { dropAcceptedBelow, dropFailedBefore } from '../queue/attempts.ts';
 import { deadPositionsBetween, dropDeadLettersBefore, insertDeadLetters } from '../queue/dead-letters.ts';
 import { count } from '../queue/ledger.ts';
 import { lowestPending, takeBetween } from '../queue/pending.ts';
-import { countOf } from '../queue/settle.ts';
 import { dropEnded } from '../regulations/ended.ts';
 import { rewriteTables } from '../rewriting.ts';
 import { dropAuditBefore } from '../settings/settings-store.ts';
@@ -446,7 +446,7 @@ async function bury(
   { from, below }: { readonly from: Position; readonly below: Position },
 ): Promise<void> {
   const taken = await takeBetween(write, from, below);
-  const dead = taken.map((set) => ({ ...set, reason: 'retention_over', at: now }));
+  const dead = taken.map((set) => ({ ...set, state: 'dead' as const, reason: 'retention_over', at: now }));
   insertDeadLetters(write, dead);
   count(write, dead.map(countOf));
 }

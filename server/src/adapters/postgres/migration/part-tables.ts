@@ -134,7 +134,9 @@ const TABLES: { readonly [Part in TablePart]: PartTable } = {
     columns: {
       destination: ['destination', 'int'],
       at: ['at', 'bigint'],
+      state: ['state', 'text'],
       reason: ['reason', 'text'],
+      note: ['note', 'utf8'],
       first: ['first', 'bigint'],
       last: ['last', 'bigint'],
       n: ['n', 'int'],

@@ -2,7 +2,13 @@ import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
-import { ANSWER_ROWS, type AnswerPage, answerPage, type KeptAnswer } from '../../encoding/kept-answers.ts';
+import {
+  ANSWER_ROWS,
+  type AnswerPage,
+  answerPage,
+  type KeptAnswer,
+  type KeptText,
+} from '../../encoding/kept-answers.ts';
 import {
   acceptedWith,
   decodeAttempts,
@@ -58,15 +64,28 @@ const ERASE_FAILED: Statement = {
   text: 'delete from failed_attempt where position = any($1::bigint[])',
 };
 
-const ANSWERS: Statement = {
-  name: 'failed_attempt.answers',
-  text: `select id, answer from failed_attempt where id > $1 order by id limit ${ANSWER_ROWS}`,
+const ANSWERS: Readonly<Record<KeptText, Statement>> = {
+  answer: {
+    name: 'failed_attempt.answers',
+    text: `select id, answer from failed_attempt where id > $1 order by id limit ${ANSWER_ROWS}`,
+  },
+  note: {
+    name: 'dead_letter.notes',
+    text: `select id, note as answer from dead_letter where note is not null and id > $1 order by id limit ${ANSWER_ROWS}`,
+  },
 };
 
-const PUT_ANSWERS: Statement = {
-  name: 'failed_attempt.put_answers',
-  text: `update failed_attempt f set answer = changed.answer
-    from unnest($1::bigint[], $2::bytea[]) changed(id, answer) where f.id = changed.id`,
+const PUT_ANSWERS: Readonly<Record<KeptText, Statement>> = {
+  answer: {
+    name: 'failed_attempt.put_answers',
+    text: `update failed_attempt f set answer = changed.answer
+      from unnest($1::bigint[], $2::bytea[]) changed(id, answer) where f.id = changed.id`,
+  },
+  note: {
+    name: 'dead_letter.put_notes',
+    text: `update dead_letter d set note = changed.answer
+      from unnest($1::bigint[], $2::bytea[]) changed(id, answer) where d.id = changed.id`,
+  },
 };
 
 const DROP_FAILED: Statement = {
@@ -198,16 +217,16 @@ export function eraseAttempts(transaction: Transaction, positions: Iterable<Posi
 }
 
 /** The answers of the rows behind one. */
-export async function answersAfter(read: Transaction, after: number): Promise<AnswerPage> {
-  const rows = await read.rows<{ id: number; answer: Buffer | null }>(ANSWERS, [after]);
+export async function answersAfter(read: Transaction, text: KeptText, after: number): Promise<AnswerPage> {
+  const rows = await read.rows<{ id: number; answer: Buffer | null }>(ANSWERS[text], [after]);
   return answerPage(
     rows.map(({ id, answer }) => ({ id, answer: answer === null ? null : answer.toString() })),
   );
 }
 
 /** Replaces answers. The old ones stay in the file until `scrubLog`. */
-export function putAnswers(transaction: Transaction, changed: readonly KeptAnswer[]): void {
-  transaction.later(PUT_ANSWERS, [
+export function putAnswers(transaction: Transaction, text: KeptText, changed: readonly KeptAnswer[]): void {
+  transaction.later(PUT_ANSWERS[text], [
     changed.map(({ id }) => id),
     changed.map(({ answer }) => Buffer.from(answer)),
   ]);

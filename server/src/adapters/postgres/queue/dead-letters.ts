@@ -34,8 +34,9 @@ const READ_ROWS = 64;
 
 const INSERT: Statement = {
   name: 'dead_letter.insert',
-  text: `insert into dead_letter(destination, at, reason, first, last, n, origin, refs)
-    select * from unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::text[], $8::bytea[])`,
+  text: `insert into dead_letter(destination, at, state, reason, note, first, last, n, origin, refs)
+    select * from unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bigint[], $7::bigint[], $8::int[], $9::text[],
+      $10::bytea[])`,
 };
 
 /** The lowest id that a slice looks at: every destination is searched down to the same one; 0 when all rows are looked at. */
@@ -48,9 +49,10 @@ const SLICE_END: Statement = {
 
 const HEADERS: Statement = {
   name: 'dead_letter.headers',
-  text: `select l.id, l.destination, l.at, l.reason, l.first, l.last, l.n
+  text: `select l.id, l.destination, l.at, l.state, l.reason, l.note, l.first, l.last, l.n
     from unnest($1::int[]) d(id) join dead_letter l on l.destination = d.id
-    where l.id >= $2 and l.id <= $3 and l.at >= $4 and l.at < $5 and ($6::text is null or l.reason = $6) order by l.id desc`,
+    where l.id >= $2 and l.id <= $3 and l.at >= $4 and l.at < $5 and ($6::text is null or l.state = $6)
+      and ($7::text is null or l.reason = $7) order by l.id desc`,
 };
 
 const SETS: Statement = {
@@ -77,15 +79,15 @@ const REWRITE: Statement = {
 
 const NEAR: Statement = {
   name: 'dead_letter.near',
-  text: `select id, destination, reason, refs from dead_letter
+  text: `select id, destination, state, reason, note, refs from dead_letter
       where last >= $1 and last < $2::bigint + ${WIDE_SPAN} and first < $2 and last - first < ${WIDE_SPAN}
-    union all select id, destination, reason, refs from dead_letter
+    union all select id, destination, state, reason, note, refs from dead_letter
       where last - first >= ${WIDE_SPAN} and last >= $1 and first < $2`,
 };
 
 const LOCK_NEAR: Statement = {
   name: 'dead_letter.lock_near',
-  text: `select id, destination, reason, refs from dead_letter where last >= $1 and first < $2 order by id for update`,
+  text: `select id, destination, state, reason, note, refs from dead_letter where last >= $1 and first < $2 order by id for update`,
 };
 
 const DROP: Statement = {
@@ -102,7 +104,9 @@ export function insertDeadLetters(transaction: Transaction, sets: readonly DeadL
   transaction.later(INSERT, [
     sets.map(({ destination }) => destination),
     sets.map(({ at }) => at),
+    sets.map(({ state }) => state),
     sets.map(({ reason }) => reason),
+    sets.map(({ note }) => (note === undefined ? null : Buffer.from(note))),
     summaries.map(({ first }) => first),
     summaries.map(({ last }) => last),
     sets.map(({ n }) => n),
@@ -228,13 +232,14 @@ export class StoredDeadLetters implements DeadLetterQueue {
 /** The rows of one slice of a query, from an id downwards, and where the next slice begins. */
 async function look(
   transaction: Transaction,
-  { destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery,
+  { destinations, state, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery,
   id: number,
 ): Promise<{ readonly headers: readonly DeadLetterHeader[]; readonly next: string | undefined }> {
   const wanted = [...new Set(destinations)];
   const [end] = await transaction.rows<{ id: number }>(SLICE_END, [wanted, id]);
-  const values = [wanted, end!.id, id, from, to, reason ?? null];
-  return { headers: await transaction.rows<DeadLetterHeader>(HEADERS, values), next: nextPlace(end!.id) };
+  const values = [wanted, end!.id, id, from, to, state ?? null, reason ?? null];
+  const rows = await transaction.rows<WithNote<DeadLetterHeader>>(HEADERS, values);
+  return { headers: rows.map(withNote), next: nextPlace(end!.id) };
 }
 
 /** The wanted positions of each row, ascending. A row without any of them is not read. */
@@ -258,8 +263,17 @@ async function* withPositions(
   }
 }
 
-function opened({ id, destination, reason, refs }: StoredDeadRow): DeadLetterRow {
-  return { id, destination, reason, encoded: setOrEmpty(destination, refs) };
+function opened({ refs, ...row }: StoredDeadRow): DeadLetterRow {
+  return { ...withNote(row), encoded: setOrEmpty(row.destination, refs) };
+}
+
+/** A row as it is stored: text that may have NUL is bytes. */
+type WithNote<Row> = Omit<Row, 'note'> & { readonly note: Uint8Array | null };
+
+function withNote<Row extends { readonly note: Uint8Array | null }>(
+  row: Row,
+): Omit<Row, 'note'> & { note: string | null } {
+  return { ...row, note: row.note === null ? null : Buffer.from(row.note).toString() };
 }
 
 interface StoredSet {
@@ -268,9 +282,6 @@ interface StoredSet {
   readonly refs: Uint8Array;
 }
 
-interface StoredDeadRow {
-  readonly id: number;
-  readonly destination: number;
-  readonly reason: string;
+interface StoredDeadRow extends WithNote<Omit<DeadLetterRow, 'encoded'>> {
   readonly refs: Uint8Array;
 }

@@ -9,6 +9,7 @@ import type {
   QueueStats,
   ReplayProgress,
 } from '../../../ports/delivery-queue.ts';
+import type { DeadLetterRow } from '../../encoding/decisions/dead-letters.ts';
 import { type DeliveryTraces, historyOf, pendingPage } from '../../encoding/decisions/history.ts';
 import { redactInSlices } from '../../encoding/kept-answers.ts';
 import { deliveryIn, positionsBelow, setOrEmpty } from '../../encoding/pending-set.ts';
@@ -115,8 +116,8 @@ export class StoredHistories implements DeliveryHistories {
     return redactInSlices({
       redact,
       onSlice,
-      page: (after) => this.#database.read((read) => answersAfter(read, after)),
-      put: (changed) => this.#database.write(async (write) => putAnswers(write, changed)),
+      page: (text, after) => this.#database.read((read) => answersAfter(read, text, after)),
+      put: (text, changed) => this.#database.write(async (write) => putAnswers(write, text, changed)),
     });
   }
 
@@ -137,7 +138,7 @@ export class StoredHistories implements DeliveryHistories {
 class TracesOfEvents {
   readonly #groups: readonly (readonly Position[])[];
   readonly #attempts: ReadonlyMap<Position, readonly LoggedAttempt[]>;
-  readonly #dead: readonly TraceSet[];
+  readonly #dead: readonly DeadLetterRow[];
   readonly #held: readonly TraceSet[];
   readonly #requeued: readonly TraceSet[];
   #onDisk: readonly TraceSet[] = [];
@@ -150,7 +151,7 @@ class TracesOfEvents {
     this.#requeued = read.requeued;
   }
 
-  /** Destinations that no plan may name: a replay or redelivery is pending, was requested, or is dead. */
+  /** Destinations that no plan may name: a replay or redelivery is pending, was requested, or was given up. */
   destinationsOf(position: Position): number[] {
     const holding = [...this.#held, ...this.#requeued, ...this.#dead].filter(
       ({ encoded }) => deliveryIn(encoded, position) !== undefined,
@@ -168,7 +169,7 @@ class TracesOfEvents {
 
   of(position: Position): DeliveryTraces {
     const attempts = Map.groupBy(this.#attempts.get(position) ?? [], ({ destination }) => destination);
-    const isOf = (destination: number) => (set: TraceSet) =>
+    const isOf = (destination: number) => (set: Pick<TraceSet, 'destination' | 'encoded'>) =>
       set.destination === destination && deliveryIn(set.encoded, position) !== undefined;
     return {
       destinations: this.destinationsOf(position),
@@ -179,7 +180,7 @@ class TracesOfEvents {
         const delivery = deliveryIn(set.encoded, position)!;
         return set.due === undefined ? { delivery } : { delivery, dueAt: set.due };
       },
-      deadReasonOf: (destination) => this.#dead.find(isOf(destination))?.reason,
+      givenUp: (destination) => this.#dead.filter(isOf(destination)),
     };
   }
 }
@@ -255,14 +256,12 @@ interface TraceSet {
   readonly destination: number;
   readonly encoded: Uint8Array;
   readonly due?: Time;
-  /** Of a dead letter. */
-  readonly reason?: string;
 }
 
 interface Traces {
   readonly attempts: readonly LoggedAttempt[];
   /** The last given up first. */
-  readonly dead: readonly TraceSet[];
+  readonly dead: readonly DeadLetterRow[];
   readonly held: readonly TraceSet[];
   readonly requeued: readonly TraceSet[];
 }

@@ -4,6 +4,7 @@ import type {
   DeliveryQueue,
   EndpointHealthStore,
 } from '../../../ports/delivery-queue.ts';
+import { countOf } from '../../encoding/results.ts';
 import type { Database } from '../database.ts';
 import type { PostgresNodes } from '../nodes.ts';
 import { insertDeadLetters, StoredDeadLetters } from './dead-letters.ts';
@@ -12,7 +13,7 @@ import { type LoggedFacts, StoredHistories } from './history.ts';
 import { count, readLedger } from './ledger.ts';
 import { type PendingSets, takeExpired } from './pending.ts';
 import { enqueue } from './replay-cursors.ts';
-import { countOf, ResultSettler } from './settle.ts';
+import { ResultSettler } from './settle.ts';
 
 interface QueueDependencies {
   readonly database: Database;
@@ -43,7 +44,7 @@ export function queueOf({ database, nodes, log, pending }: QueueDependencies): Q
     expire: (destination, before, reason) =>
       database.write(async (write) => {
         const expired = await takeExpired(write, destination, before);
-        const dead = expired.map((set) => ({ ...set, at: before, reason }));
+        const dead = expired.map((set) => ({ ...set, at: before, state: 'dead' as const, reason }));
         insertDeadLetters(write, dead);
         count(write, dead.map(countOf));
         return dead.reduce((sum, { n }) => sum + n, 0);

@@ -8,7 +8,7 @@ import type {
 import { type PendingRow, setOf } from '../../encoding/decisions/pending.ts';
 import type { LedgerCount } from '../../encoding/ledger.ts';
 import { decodeSet, HeldSet } from '../../encoding/pending-set.ts';
-import { type DeadLetterSet, ResultGroups, SuccessfulAttemptRows } from '../../encoding/results.ts';
+import { countOf, ResultGroups, SuccessfulAttemptRows } from '../../encoding/results.ts';
 import { type Database, type Statement, type Transaction, UnknownCommitError } from '../database.ts';
 import { EndpointNumbers, insertAccepted, insertFailed } from './attempts.ts';
 import { insertDeadLetters } from './dead-letters.ts';
@@ -147,11 +147,6 @@ export class ResultSettler {
     count(transaction, [...settled.counts, ...dead.map(countOf)]);
     return ignored;
   }
-}
-
-/** The count of deliveries given up. */
-export function countOf({ destination, reason, n }: DeadLetterSet): LedgerCount {
-  return { scope: 'destination', id: destination, name: `dead:${reason}`, n };
 }
 
 /** A set that this process holds, while its results are written. */

@@ -171,7 +171,7 @@ class FolderSource implements InstallationSource {
         events: sum(database, 'select coalesce(sum(n), 0) as n from chunk where stage < 2'),
         bytes: sum(database, pages) + (users === undefined ? 0 : sum(users, pages)),
         waiting: sum(database, 'select coalesce(sum(n), 0) as n from pending'),
-        dead: sum(database, 'select coalesce(sum(n), 0) as n from dead_letter'),
+        dead: sum(database, "select coalesce(sum(n), 0) as n from dead_letter where state = 'dead'"),
         profiles: users === undefined ? 0 : sum(users, 'select count(*) as n from profile'),
       };
     });

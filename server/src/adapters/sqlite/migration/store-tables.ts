@@ -39,7 +39,11 @@ export function storeReaders(database: DatabaseSync, leaveOut: LeaveOut): Pick<P
       'rowid',
     ),
     pending: plain('destination, due, since, first, last, n, tried, origin, refs', 'pending', 'id'),
-    deadLetters: plain('destination, at, reason, first, last, n, origin, refs', 'dead_letter', 'id'),
+    deadLetters: plain(
+      'destination, at, state, reason, note, first, last, n, origin, refs',
+      'dead_letter',
+      'id',
+    ),
     endpointHealth: plain('destination, endpoints', 'endpoint_health', 'destination'),
     regulations: numbered(
       `select number as key, id, open, document, hashes, sum from regulation

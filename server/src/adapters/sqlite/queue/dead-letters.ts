@@ -23,6 +23,13 @@ import {
   WIDE_SPAN,
 } from '../../encoding/decisions/dead-letters.ts';
 import {
+  ANSWER_ROWS,
+  type AnswerPage,
+  answerPage,
+  type ChangedAnswer,
+  type KeptAnswer,
+} from '../../encoding/kept-answers.ts';
+import {
   deliveryIn,
   positionsBetween,
   setOrEmpty,
@@ -61,17 +68,17 @@ export class DeadLetterTable {
     this.#dependencies = dependencies;
   }
 
-  insert({ destination, at, reason, n, origin = null, encoded }: DeadLetterSet): void {
+  insert({ destination, at, state, reason, note, n, origin = null, encoded }: DeadLetterSet): void {
     const { first, last } = summaryOf(encoded);
     const stored = withSetChecksum(destination, encoded);
-    this.#sql.insert.run(destination, at, reason, first, last, n, origin, stored);
+    this.#sql.insert.run(destination, at, state, reason, note ?? null, first, last, n, origin, stored);
   }
 
-  /** Why a delivery is dead; undefined when it is not. */
-  reasonOf(destination: number, position: Position): string | undefined {
-    const isIt = (row: DeadLetterRow) =>
-      row.destination === destination && deliveryIn(row.encoded, position) !== undefined;
-    return this.#rowsNear(position, position + 1).find(isIt)?.reason;
+  /** The rows that hold a delivery, the last given up first. */
+  rowsOf(destination: number, position: Position): readonly DeadLetterRow[] {
+    return this.#rowsNear(position, position + 1).filter(
+      (row) => row.destination === destination && deliveryIn(row.encoded, position) !== undefined,
+    );
   }
 
   /** Destinations with a dead letter of an event. */
@@ -110,12 +117,7 @@ export class DeadLetterTable {
     const wide = this.#sql.wide.all(from, below) as unknown as StoredDeadLetterRow[];
     return [...near, ...wide]
       .sort((a, b) => b.id - a.id)
-      .map(({ id, destination, reason, refs }) => ({
-        id,
-        destination,
-        reason,
-        encoded: setOrEmpty(destination, refs),
-      }));
+      .map(({ refs, ...row }) => ({ ...row, encoded: setOrEmpty(row.destination, refs) }));
   }
 
   /**
@@ -170,16 +172,19 @@ export class DeadLetterTable {
    * The rows of one slice of a query, from an id downwards; every destination is searched down to the same id. Reads all rows
    * before any is changed: a cursor over a table that changes meanwhile may skip or repeat rows.
    */
-  #look({ destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery, id: number) {
+  #look(
+    { destinations, state, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery,
+    id: number,
+  ) {
     const wanted = [...new Set(destinations)];
     const end = wanted.reduce((highest, destination) => {
       const { end: lowest } = this.#sql.end.get(destination, id) as { end: number };
       return Math.max(highest, lowest);
     }, 0);
-    const why = reason ?? null;
+    const [how, why] = [state ?? null, reason ?? null];
     const headers = wanted.flatMap(
       (destination) =>
-        this.#sql.rows.all(destination, end, id, from, to, why, why) as unknown as DeadLetterHeader[],
+        this.#sql.rows.all(destination, end, id, from, to, how, why) as unknown as DeadLetterHeader[],
     );
     headers.sort((a, b) => b.id - a.id);
     return { headers, next: nextPlace(end) };
@@ -207,6 +212,16 @@ export class DeadLetterTable {
     return erased.count;
   }
 
+  /** The notes of the rows behind one. */
+  answersAfter(id: number): AnswerPage {
+    return answerPage(this.#sql.notes.iterate(id) as Iterable<unknown> as Iterable<KeptAnswer>);
+  }
+
+  /** Replaces notes. A row may be gone meanwhile, and its number may be that of another one. */
+  putAnswers(changed: readonly ChangedAnswer[]): undefined {
+    for (const { id, answer, was } of changed) this.#sql.putNote.run(answer, id, was);
+  }
+
   #write({ deleted, rewritten, counts }: TakenDeadLetters): void {
     for (const id of deleted) this.#sql.delete.run(id);
     for (const { id, destination, first, last, n, encoded } of rewritten)
@@ -219,14 +234,15 @@ function statements(database: DatabaseSync) {
   const prepare = (sql: string): StatementSync => database.prepare(sql);
   return {
     insert: prepare(
-      'insert into dead_letter(destination, at, reason, first, last, n, origin, refs) values (?, ?, ?, ?, ?, ?, ?, ?)',
+      `insert into dead_letter(destination, at, state, reason, note, first, last, n, origin, refs)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     near: prepare(
-      `select id, destination, reason, refs from dead_letter
+      `select id, destination, state, reason, note, refs from dead_letter
        where last >= ? and last < ? and first < ? and last - first < ${WIDE_SPAN}`,
     ),
     wide: prepare(
-      `select id, destination, reason, refs from dead_letter
+      `select id, destination, state, reason, note, refs from dead_letter
        where last - first >= ${WIDE_SPAN} and last >= ? and first < ?`,
     ),
     drop: prepare(
@@ -239,18 +255,20 @@ function statements(database: DatabaseSync) {
          where destination = ? and id <= ? order by id desc limit 1 offset ${SEARCHED_HEADS - 1}), 0) as end`,
     ),
     rows: prepare(
-      `select id, destination, at, reason, first, last, n from dead_letter indexed by dead_letter_destination
-       where destination = ? and id >= ? and id <= ? and at >= ? and at < ? and (? is null or reason = ?)`,
+      `select id, destination, at, state, reason, note, first, last, n from dead_letter indexed by dead_letter_destination
+       where destination = ?1 and id >= ?2 and id <= ?3 and at >= ?4 and at < ?5
+         and (?6 is null or state = ?6) and (?7 is null or reason = ?7)`,
     ),
     content: prepare('select origin, refs from dead_letter where id = ?'),
+    notes: prepare(
+      `select id, note as answer from dead_letter where note is not null and id > ? order by id limit ${ANSWER_ROWS}`,
+    ),
+    putNote: prepare('update dead_letter set note = ? where id = ? and note = ?'),
     delete: prepare('delete from dead_letter where id = ?'),
     rewrite: prepare('update dead_letter set first = ?, last = ?, n = ?, refs = ? where id = ?'),
   };
 }
 
-interface StoredDeadLetterRow {
-  readonly id: number;
-  readonly destination: number;
-  readonly reason: string;
+interface StoredDeadLetterRow extends Omit<DeadLetterRow, 'encoded'> {
   readonly refs: Uint8Array;
 }

@@ -65,7 +65,7 @@ export class EventHistories {
         ...accepted.filter((one) => one.destination === destination).map(({ attempt }) => attempt),
       ],
       pendingOf: (destination) => pending.of(destination, position),
-      deadReasonOf: (destination) => deadLetters.reasonOf(destination, position),
+      givenUp: (destination) => deadLetters.rowsOf(destination, position),
     };
   }
 }

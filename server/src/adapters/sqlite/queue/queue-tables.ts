@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Time } from '../../../model/time.ts';
 import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../ports/delivery-queue.ts';
-import type { ChangedAnswer } from '../../encoding/kept-answers.ts';
+import type { ChangedAnswer, KeptText } from '../../encoding/kept-answers.ts';
 import type { LedgerAnswer } from '../../encoding/ledger.ts';
 import { spreadSkipSets } from '../../encoding/plans.ts';
 import type { DamageTable } from '../damage.ts';
@@ -34,8 +34,8 @@ export function queueHandlers(queue: QueueTables) {
     findPending: read((message: PendingMessage) => queue.pendingQueries.page(message)),
     progress: read((origin: string) => queue.replayCursors.progress(origin)),
     pendingOf: read((origins: readonly string[]) => queue.replayCursors.pendingOf(origins)),
-    answersAfter: read((id: number) => queue.failedAttempts.answersAfter(id)),
-    putAnswers: write((changed: readonly ChangedAnswer[]) => queue.failedAttempts.putAnswers(changed)),
+    answersAfter: read(({ text, after }: AnswersMessage) => queue.keptTexts(text).answersAfter(after)),
+    putAnswers: write(({ text, changed }: PutAnswersMessage) => queue.keptTexts(text).putAnswers(changed)),
 
     listDeadLetters: read((message: DeadLetterListMessage) => queue.deadLetters.list(message)),
     countDeadLetters: read((message: DeadLetterCountMessage) => queue.deadLetters.count(message)),
@@ -44,6 +44,16 @@ export function queueHandlers(queue: QueueTables) {
     loadHealth: read(() => queue.endpointHealth.load()),
     saveHealth: write((healths: readonly DestinationHealth[]) => queue.endpointHealth.save(healths)),
   };
+}
+
+interface AnswersMessage {
+  readonly text: KeptText;
+  readonly after: number;
+}
+
+interface PutAnswersMessage {
+  readonly text: KeptText;
+  readonly changed: readonly ChangedAnswer[];
 }
 
 interface ClaimMessage {
@@ -126,10 +136,15 @@ export class QueueTables {
   expire({ destination, before, reason }: ExpireMessage): number {
     let n = 0;
     for (const set of this.pending.expire(destination, before)) {
-      this.settler.deadLetter({ ...set, at: before, reason });
+      this.settler.deadLetter({ ...set, at: before, state: 'dead', reason });
       n += set.n;
     }
     return n;
+  }
+
+  /** The table that has these texts. */
+  keptTexts(text: KeptText): Pick<FailedAttempts, 'answersAfter' | 'putAnswers'> {
+    return text === 'answer' ? this.failedAttempts : this.deadLetters;
   }
 
   ledger(): LedgerAnswer {

@@ -12,6 +12,7 @@ import {
 } from '../../encoding/kept-answers.ts';
 import {
   acceptedWith,
+  countOf,
   type DeadLetterSet,
   decodeAttempts,
   decodeShared,
@@ -400,7 +401,8 @@ export class DeliverySettler {
   }
 
   deadLetter(dead: DeadLetterSet): void {
-    this.#dependencies.ledger.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
+    const { scope, id, name, n } = countOf(dead);
+    this.#dependencies.ledger.add(scope, id, name, n);
     this.#dependencies.deadLetters.insert(dead);
   }
 }

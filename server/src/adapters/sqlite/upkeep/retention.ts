@@ -150,7 +150,7 @@ export class RetentionSweep {
   #deadLetterBetween(from: Position, end: Position, at: Monotonic): void {
     const { pending, settler } = this.#dependencies.queue;
     for (const set of pending.removeBetween(from, end))
-      settler.deadLetter({ ...set, reason: 'retention_over', at });
+      settler.deadLetter({ ...set, state: 'dead', reason: 'retention_over', at });
   }
 
   /** Reduces a chunk to the events of dead letters and the recent messageIds, or deletes it when it has neither. */

@@ -10,7 +10,7 @@ import { openSqliteStore } from './adapters/sqlite/store.ts';
 import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
 import { wallClockStore } from './adapters/system/wall-clock-store.ts';
-import { applyConfigFile } from './config/apply.ts';
+import { applyConfigFile, fileDigest } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
 import { DESTINATION_TYPES } from './destinations/list.ts';
@@ -231,6 +231,7 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
     version,
     ...memory,
     secretKeys,
+    file: fileDigest(config, secretKeys.current),
     logger,
   });
 }

@@ -3,7 +3,7 @@ import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
 import { AUDIENCES_SOURCE, type SourceRecord } from '../model/settings.ts';
-import { applyConfigFile } from './apply.ts';
+import { applyConfigFile, fileDigest } from './apply.ts';
 import type { Config } from './load.ts';
 
 const source = (name: string, more: Partial<SourceRecord> = {}): SourceRecord => ({
@@ -33,6 +33,31 @@ async function startWith(store: ReturnType<typeof openMemoryStore>, sources: rea
   const warnedOf = (name: string) => warned.filter(([, event]) => event === name);
   return { rules, trusts, warned: warnedOf('source.ip_direct'), warnedOfTrust: warnedOf('source.trusted') };
 }
+
+describe('the digest of a file', () => {
+  const config = (sources: readonly SourceRecord[], deadLetters = 1) =>
+    ({
+      ...{ sources, destinations: [], audiences: [], traits: [], alerts: [] },
+      retention: { events: 7, deadLetters, profiles: {} },
+    }) as unknown as Config;
+  const two = [source('website'), source('app')];
+
+  test('tells files apart by what they declare, and not by its order', () => {
+    const digest = fileDigest(config(two));
+    expect(fileDigest(config(two.toReversed()))).toBe(digest);
+    const others = [
+      config([source('website'), source('app', { writeKeys: ['wk_other'] })]),
+      config([source('website')]),
+      config(two, 2),
+    ];
+    for (const other of others) expect(fileDigest(other)).not.toBe(digest);
+    expect(fileDigest(config(two), new Uint8Array([1]))).not.toBe(digest);
+  });
+
+  test('is absent where a file declares nothing', () => {
+    expect(fileDigest(config([]))).toBeUndefined();
+  });
+});
 
 describe('a write key of the file', () => {
   test('that a source has which the file does not name is refused, and nothing is changed', async () => {

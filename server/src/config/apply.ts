@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { diffRecords } from '../control-api/changes.ts';
 import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { addressOfAlert } from '../model/alert.ts';
@@ -90,6 +91,23 @@ export async function applyConfigFile(
     // Another node has started at the same time.
     return await applyConfigFile(config, settings, dependencies);
   }
+}
+
+/**
+ * Digest of what a file brings into force for all nodes of a database; undefined where it declares nothing. With a key, as secrets are
+ * part of it and those in the database are encrypted then.
+ */
+export function fileDigest(
+  { sources, destinations, audiences, traits, alerts, retention }: Config,
+  key: Uint8Array = new Uint8Array(),
+): string | undefined {
+  const declared = [sources, destinations, audiences, traits, alerts].map((records) =>
+    records.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
+  );
+  if (declared.every((records) => records.length === 0)) return undefined;
+  return createHmac('sha256', key)
+    .update(JSON.stringify([declared, retention]))
+    .digest('hex');
 }
 
 /**

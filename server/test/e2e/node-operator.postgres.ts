@@ -199,7 +199,16 @@ describe.skipIf(!HAS_POSTGRES)('a node, as its operator sees it', () => {
     ended.push(() => second.kill());
     const changed = second.saw(/"changed":\["destination crm"\].*"settings\.file_changed"/);
     await within('the node says what its file changes', changed);
+    const told = async (...verb: string[]) =>
+      (await runProgram({ args: [...verb, '--url', first.url, '--token', TOKEN] })).stdout;
+    const differ = 'the configuration files of its nodes differ (a / b)';
+    expect(await told('status')).toContain(differ);
+    expect(await told('doctor')).toContain(differ);
     await second.stop();
+    const same = await startProgram({ args: argumentsOf(one, other.data), env: envOf(database, 'b') });
+    ended.push(() => same.kill());
+    expect(await told('status')).not.toContain('differ');
+    await same.stop();
     expect(first.out.stderr + first.out.stdout).not.toMatch(/settings\.file_changed/);
     const args = ['start', '--data', other.data, '--port', '0', '--host', '127.0.0.1'];
     const third = await startProgram({ args, env: envOf(database, 'c') });

@@ -688,6 +688,9 @@ export const MIGRATIONS: readonly string[] = [
   alter table dead_letter add column state text not null default 'dead', add column note bytea;
   create index dead_letter_note on dead_letter(id) where note is not null;
 
+  -- Digest of what the configuration file of a node declares; null where it declares nothing.
+  alter table process add column file text;
+
   -- Plans by their digest, as skip sets are: those of hundreds of destinations are longer than an entry of an index may be. The table of
   -- before stays for nodes of earlier versions, until the next format: they read what is there, and add nothing.
   create trigger refuse before insert on plan for each statement execute function refuse_earlier_write();

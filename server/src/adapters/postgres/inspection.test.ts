@@ -14,6 +14,7 @@ const GOOD: DatabaseFacts = {
   synchronous: '',
   connections: 100,
   nodes: 3,
+  files: ['a, b, c'],
   transaction_age: null,
   transaction_pid: null,
   idle_slots: null,
@@ -43,6 +44,14 @@ describe('the inspection of the database', () => {
     expect(said({ synchronous: 's1' })).toEqual([
       'severe: commits wait for a standby (s1), and none is connected → start the standby, or take it out of synchronous_standby_names',
     ]);
+  });
+
+  it('warns of configuration files that differ, and names the nodes that agree together', () => {
+    expect(said({ files: ['a, b', 'c'] })).toEqual([
+      'warning: the configuration files of its nodes differ (a, b / c) → the file of the node that starts last is in force for all: ' +
+        'give them one file, and start those again that had another',
+    ]);
+    expect(said({ files: [] })).toEqual([]);
   });
 
   it('warns of standbys that a failover would lose events with, and of those that it may not see', () => {

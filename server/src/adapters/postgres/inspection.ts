@@ -20,6 +20,8 @@ export interface DatabaseFacts {
   readonly synchronous: string;
   readonly connections: number;
   readonly nodes: number;
+  /** Names of living nodes, those whose configuration files declare the same together. */
+  readonly files: readonly string[];
   /** Age of the oldest transaction that keeps deleted rows alive, in milliseconds, and its process. */
   readonly transaction_age: number | null;
   readonly transaction_pid: number | null;
@@ -42,7 +44,9 @@ const FACTS: Statement = {
       current_setting('autovacuum') as autovacuum, current_setting('statement_timeout') as statement_timeout,
       current_setting('idle_session_timeout') as idle_session_timeout,
       current_setting('synchronous_standby_names') as synchronous, current_setting('max_connections')::int as connections,
-      (select count(*) from process)::int as nodes, t.age::float8 as transaction_age, t.pid as transaction_pid,
+      (select count(*) from process)::int as nodes,
+      array(select string_agg(node, ', ' order by node) from process where file is not null and expires > clock_timestamp()
+        group by file order by 1) as files, t.age::float8 as transaction_age, t.pid as transaction_pid,
       (select sum(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)) from pg_replication_slots where not active)::float8 as idle_slots
     from (select 1) one left join lateral (
       select pid, extract(epoch from clock_timestamp() - xact_start) * 1000 as age from pg_stat_activity
@@ -123,6 +127,12 @@ export function databaseProblems(
   if (facts.connections < wanted) {
     const advice = `each node opens up to ${CONNECTIONS_OF_NODE}, and one is replaced by another: set it to ${wanted} or more`;
     say(false, `max_connections is ${facts.connections} with ${facts.nodes} nodes`, advice);
+  }
+  if (facts.files.length > 1) {
+    const found = `the configuration files of its nodes differ (${facts.files.join(' / ')})`;
+    const advice =
+      'the file of the node that starts last is in force for all: give them one file, and start those again that had another';
+    say(false, found, advice);
   }
   problems.push(...standbyProblems(facts, standbys), ...upkeepProblems(facts));
   if (Math.abs(ahead) >= CLOCK_OFF) {

@@ -38,15 +38,15 @@ function noAnswer(patience: Duration): string {
 
 /**
  * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in milliseconds, `$5` the number
- * that the same program had before, or 0. No row: another process of this name has the lease and may be alive.
+ * that the same program had before, or 0, `$6` the digest of its file. No row: another process of this name has the lease and may be alive.
  */
 const TAKE: Statement = {
   name: 'lease.take',
-  text: `with taken as (insert into process(id, node, expires, roles, version, since)
+  text: `with taken as (insert into process(id, node, expires, roles, version, since, file)
     values (nextval('process_id'), $1, clock_timestamp() + interval '${LEASE_SECONDS} seconds', $2::text[], $3::text,
-      clock_timestamp() - $4::float8 * interval '1 ms')
+      clock_timestamp() - $4::float8 * interval '1 ms', $6::text)
     on conflict (node) do update set id = excluded.id, expires = excluded.expires, roles = excluded.roles,
-      version = excluded.version, since = excluded.since
+      version = excluded.version, since = excluded.since, file = excluded.file
       where process.expires <= clock_timestamp() or process.id = $5::bigint
         or not exists (select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 2 and l.classid = ${SIGN_OF_LIFE}
           and l.objid = process.id::int and l.database = (select oid from pg_database where datname = current_database()))
@@ -146,6 +146,8 @@ export interface MemberOptions {
   readonly roles?: readonly string[];
   /** Of the program. */
   readonly version?: string;
+  /** Digest of what its configuration file declares. */
+  readonly file?: string | undefined;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** Called once when the lease is gone: nothing may be sent any more. */
   readonly onLost?: () => void;
@@ -195,11 +197,11 @@ export class Member {
    * otherwise. `previous`: the number of this process before it lost its lease.
    */
   static async join(database: Database, options: MemberOptions, previous = 0): Promise<Member> {
-    const { node, roles = [], version = '' } = options;
+    const { node, roles = [], version = '', file = null } = options;
     let seen: { readonly id: number; readonly expires: number } | undefined;
     for (let turn = 0; ; turn++) {
       const begun = performance.now();
-      const values = [node, roles, version, begun, previous];
+      const values = [node, roles, version, begun, previous, file];
       const [lease] = await database.read((read) => read.rows<{ id: number }>(TAKE, values));
       if (lease !== undefined) return new Member(database, { id: lease.id, begun }, options);
       const [other] = await database.read((read) =>

@@ -115,6 +115,8 @@ export interface NodeOptions {
   readonly roles?: readonly NodeRole[];
   /** Of the program. */
   readonly version?: string;
+  /** Digest of what its configuration file declares (`fileDigest`); absent where it declares nothing. */
+  readonly file?: string | undefined;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 

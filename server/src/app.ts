@@ -503,6 +503,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     degraded: () => [...maintenance.degraded(), ...users.degraded()],
     control: await createControlApi({
       authenticator,
+      idempotency: store.idempotency,
       clock,
       logger,
       version: manifest.version,

@@ -41,6 +41,11 @@ export interface ApiOperation {
   readonly problems?: readonly ProblemCode[];
   /** It answers with server-sent events; `answer` is the data of one event. */
   readonly isStream?: boolean;
+  /**
+   * Its answer is kept for a repetition at another node, where it would otherwise be done twice, or be refused. Only for answers that name no
+   * users, who may be erased.
+   */
+  readonly sharesAnswer?: boolean;
   /** It answers with an ETag, or heeds If-Match. */
   readonly isTagged?: boolean;
   /** Entries of the longest list in its body; `MAX_ENTRIES` when absent. */

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Clock } from '../ports/clock.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
+import type { IdempotencyStore } from '../ports/idempotency-store.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Authenticator } from './auth.ts';
 import type { ControlHandler, ReceivedRequest } from './contract.ts';
@@ -29,6 +30,8 @@ export interface ControlApiOptions {
   readonly operations: readonly ApiOperation[];
   /** The page at `/metrics`; without it there is none. */
   readonly metrics?: MetricsRoute;
+  /** Present where several nodes answer. */
+  readonly idempotency?: IdempotencyStore | undefined;
   readonly logger: Logger;
   /** The version of the program, for the description of the API. */
   readonly version: string;
@@ -123,9 +126,9 @@ interface Routes {
 
 function serveOperations(
   { api, received, refuseLargeBody }: Routes,
-  { operations, authenticator, clock }: ControlApiOptions,
+  { operations, authenticator, clock, idempotency }: ControlApiOptions,
 ): void {
-  const repeats = new IdempotencyCache<OperationResult>(clock);
+  const repeats = new IdempotencyCache<OperationResult>(clock, idempotency);
   const clients = new WeakMap<FastifyRequest, OperationClient>();
   for (const one of operations) {
     const read = inputParser(one);
@@ -256,7 +259,8 @@ async function runOperation(
     const { value: shown, tag } = value instanceof TaggedResult ? value : { value, tag: undefined };
     return { status: one.status ?? 200, text: JSON.stringify(shown), tag };
   };
-  return isRepeated ? await repeats.runOnce(key, body, run) : await run();
+  if (!isRepeated) return await run();
+  return await repeats.runOnce(key, body, run, { isShared: one.sharesAnswer === true });
 }
 
 function cookieResult({ status = 200 }: ApiOperation, { value, cookie }: CookieResult): OperationResult {

@@ -6,6 +6,7 @@ import type {
   EndpointHealthStore,
 } from './delivery-queue.ts';
 import type { Damage, EventLog } from './event-log.ts';
+import type { IdempotencyStore } from './idempotency-store.ts';
 import type { Nodes } from './nodes.ts';
 import type { Regulations } from './regulations.ts';
 import type { SessionStore } from './session-store.ts';
@@ -17,6 +18,8 @@ export interface Store {
   readonly queue: DeliveryQueue;
   readonly settings: SettingsStore;
   readonly sessions: SessionStore;
+  /** Present where several processes may share the store. */
+  readonly idempotency?: IdempotencyStore;
   readonly history: DeliveryHistories;
   readonly deadLetters: DeadLetterQueue;
   readonly endpointHealth: EndpointHealthStore;

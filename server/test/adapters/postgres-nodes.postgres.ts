@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../src/adapters/postgres/database.ts';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
 import { createSystemClock } from '../../src/adapters/system/clock.ts';
+import { IdempotencyCache } from '../../src/control-api/idempotency.ts';
 import { HOUR } from '../../src/model/time.ts';
 import { acknowledgedByAll } from '../../src/nodes/acknowledged.ts';
 import {
@@ -55,6 +56,64 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
   }
 
   const ask = (sql: string) => observer.session((session) => session.query<Record<string, unknown>>(sql));
+
+  describe('a request with an Idempotency-Key', () => {
+    const caches = () => {
+      const clock = createSystemClock();
+      return [a, b].map((store) => new IdempotencyCache<{ n: number }>(clock, store.idempotency));
+    };
+    const shared = { isShared: true };
+
+    it('is made once, whichever nodes it comes to, also while the first is under way', async () => {
+      const [one, two] = caches();
+      let made = 0;
+      const begun = Promise.withResolvers<void>();
+      const go = Promise.withResolvers<void>();
+      const make = async () => {
+        begun.resolve();
+        await go.promise;
+        return { n: ++made };
+      };
+      const first = one!.runOnce('k', 'body', make, shared);
+      await begun.promise;
+      await expect(two!.runOnce('k', 'other', make, shared)).rejects.toThrow('idempotency_key_reused');
+      const second = two!.runOnce('k', 'body', make, shared);
+      go.resolve();
+      expect(await Promise.all([first, second])).toEqual([{ n: 1 }, { n: 1 }]);
+      expect(await two!.runOnce('another', 'body', make, shared)).toEqual({ n: 2 });
+      expect(await one!.runOnce('own', 'body', make)).toEqual({ n: 3 });
+      expect(await two!.runOnce('own', 'body', make)).toEqual({ n: 4 });
+      expect(await ask('select key from idempotency_key')).toHaveLength(2);
+    });
+
+    it('is made anew where it has failed, or its node is gone without an answer', async () => {
+      const [one, two] = caches();
+      const fail = () => Promise.reject(new Error('no'));
+      await expect(one!.runOnce('k', 'body', fail, shared)).rejects.toThrow('no');
+      expect(await two!.runOnce('k', 'other body', async () => ({ n: 1 }), shared)).toEqual({ n: 1 });
+      expect(await b.idempotency!.take('lost', 'd')).toBeUndefined();
+      expect(await a.idempotency!.take('lost', 'd')).toEqual({ digest: 'd' });
+      await b.stop();
+      await ask("delete from process where node = 'b'");
+      expect(await a.idempotency!.take('lost', 'other')).toBeUndefined();
+      await a.idempotency!.keep('lost', '{}');
+      expect(await a.idempotency!.take('lost', 'x')).toEqual({ digest: 'other', answer: '{}' });
+    });
+
+    it('is remembered for a day, and only the newest are', async () => {
+      await a.idempotency!.take('old', 'd');
+      await a.idempotency!.keep('old', '{}');
+      await ask("update idempotency_key set at = at - interval '25 hours'");
+      expect(await b.idempotency!.take('old', 'e')).toBeUndefined();
+      await ask(`insert into idempotency_key(key, digest, process, answer)
+        select 'many' || n, 'd', 0, '{}' from generate_series(1, 10050) n`);
+      await a.idempotency!.take('newest', 'd');
+      const [left] = await ask(
+        "select count(*)::int as n, bool_or(key = 'many1') as first from idempotency_key",
+      );
+      expect(left).toEqual({ n: 10_001, first: false });
+    });
+  });
 
   /** Lets the commits of slow batches wait while `during` runs. */
   async function whileCommitsWait<Answer>(during: () => Promise<Answer>): Promise<Answer> {

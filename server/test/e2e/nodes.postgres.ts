@@ -69,6 +69,32 @@ describe.skipIf(!HAS_POSTGRES)('two processes on one database', () => {
     }
   }
 
+  it('does a request with an Idempotency-Key once, whichever nodes it comes to', async () => {
+    const programs = [await start('a'), await start('b')];
+    const post = async (nth: number, path: string, body: object, key: string) => {
+      const headers = { authorization: `Bearer ${TOKEN}`, 'idempotency-key': key };
+      const url = `${programs[nth]!.url}/api/v1/${path}`;
+      const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+      return { status: answer.status, tag: answer.headers.get('etag'), text: await answer.text() };
+    };
+    const made = await Promise.all([0, 1, 0, 1].map((nth) => post(nth, 'sources', { name: 'app' }, 'k1')));
+    expect(made[0]).toMatchObject({ status: 201, tag: expect.stringMatching(/"/) });
+    for (const one of made) expect(one).toEqual(made[0]);
+    expect(await post(1, 'sources', { name: 'other' }, 'k1')).toMatchObject({ status: 422 });
+    await send(programs[0]!, 'e', 20);
+    await until('everything is delivered', async () => arrived().length === 20);
+    const again = { destination: 'crm', state: 'delivered' };
+    const replays = await Promise.all([1, 0].map((nth) => post(nth, 'redeliveries', again, 'k2')));
+    expect(replays[0]!.status).toBe(200);
+    expect(replays[1]).toEqual(replays[0]);
+    await until('everything is delivered again', async () => arrived().length >= 40);
+    const id = (JSON.parse(replays[0]!.text) as { id: string }).id;
+    const all = await fetch(`${programs[0]!.url}/api/v1/replays`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    expect(((await all.json()) as { data: { id: string }[] }).data.map((one) => one.id)).toEqual([id]);
+  });
+
   const arrived = () =>
     receiver.arrivals.map(({ body }) => (JSON.parse(body.toString()) as { messageId: string }).messageId);
 

@@ -688,6 +688,11 @@ export const MIGRATIONS: readonly string[] = [
   alter table dead_letter add column state text not null default 'dead', add column note bytea;
   create index dead_letter_note on dead_letter(id) where note is not null;
 
+  -- Requests with an Idempotency-Key, which every node knows: see settings/idempotency.ts. answer: null while it is under way.
+  create table idempotency_key(number bigint generated always as identity primary key, key text not null unique, digest text not null,
+    process bigint not null, at timestamptz not null default clock_timestamp(), answer text);
+  create index idempotency_key_at on idempotency_key(at);
+
   -- Digest of what the configuration file of a node declares; null where it declares nothing.
   alter table process add column file text;
 

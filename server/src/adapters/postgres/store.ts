@@ -16,6 +16,7 @@ import { PendingSets } from './queue/pending.ts';
 import { queueOf } from './queue/queue.ts';
 import { PostgresRegulations } from './regulations/regulation-store.ts';
 import { FORMAT, migrate } from './schema.ts';
+import { PostgresIdempotency } from './settings/idempotency.ts';
 import { adoptKey, refuseUnknownKey } from './settings/secret-keys.ts';
 import { PostgresSessions } from './settings/session-store.ts';
 import { PostgresSettings } from './settings/settings-store.ts';
@@ -98,6 +99,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       ...queueOf({ database, nodes, log, pending }),
       settings,
       sessions: new PostgresSessions(database),
+      idempotency: new PostgresIdempotency(database),
       regulations: new PostgresRegulations(database, idHash(hash), (part) => log.noteDamage(part)),
       ...(clocks === undefined ? {} : { lastClockMark: JSON.parse(clocks) as ClockMark }),
       sharedClock: await databaseClockMark(database),

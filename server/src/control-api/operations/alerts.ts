@@ -105,6 +105,7 @@ export function alertOperations(dependencies: AlertOperationDependencies): ApiOp
       path: 'alerts',
       role: 'editor',
       status: 201,
+      sharesAnswer: true,
       isTagged: true,
       summary: 'Creates an alert',
       body: alertInput,

@@ -181,6 +181,7 @@ function recordOperations(variety: Variety, dependencies: ComputationOperationDe
       path: list,
       role: 'editor',
       status: 201,
+      sharesAnswer: true,
       isTagged: true,
       summary: `Creates ${one}; it counts the stored events, and then tells its destinations`,
       body: input,

@@ -122,6 +122,7 @@ export function destinationOperations(dependencies: DestinationOperationDependen
       path: 'destinations',
       role: 'editor',
       status: 201,
+      sharesAnswer: true,
       isTagged: true,
       summary: 'Creates a destination',
       body: destinationInput,

@@ -83,6 +83,7 @@ export function redeliveryOperations(dependencies: RedeliveryOperationDependenci
       method: 'POST',
       path: 'redeliveries',
       role: 'editor',
+      sharesAnswer: true,
       summary:
         'Sends events to a destination once more: dead letters and dropped ones with a new retry window, delivered ones as new deliveries',
       body: redeliveryInput,

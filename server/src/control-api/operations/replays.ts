@@ -84,6 +84,7 @@ export function replayOperations(dependencies: ReplayOperationDependencies): Api
       path: 'replays',
       role: 'editor',
       status: 201,
+      sharesAnswer: true,
       summary: 'Sends the stored events of a range of time to one destination, as new deliveries',
       body: replayInput,
       answer: replaySchema,

@@ -63,6 +63,7 @@ export function sourceOperations(dependencies: RecordDependencies): ApiOperation
       path: 'sources',
       role: 'editor',
       status: 201,
+      sharesAnswer: true,
       isTagged: true,
       summary: 'Creates a source; a write key is made when none is given',
       body: sourceInput,

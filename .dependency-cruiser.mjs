@@ -3,7 +3,7 @@
  *
  *   model ← ports ← stages ← app ← main        adapters → ports, model
  *
- * A stage is every folder of `server/src` that is not `model`, `ports`, `config` or `adapters`; each folder of
+ * A stage is every folder of `server/src` that is not `model`, `ports`, `config`, `wiring` or `adapters`; each folder of
  * `destinations` and of `adapters` stands for itself. `config` belongs to the wiring. A stage may import the types that
  * another one publishes in its `contract.ts`. Type imports count: a type is knowledge too. A unit test beside the code may reach
  * further (an adapter is often the real thing a test wants), so tests are held to fewer rules.
@@ -13,9 +13,9 @@
 
 const TEST = '\\.test\\.ts$|^server/test/';
 const STAGE =
-  '^server/src/(?!model/|ports/|adapters/|config/|destinations/(http/|list\\.ts))(destinations/[^/]+|[^/]+)/';
-/** What puts the parts together: the files of `server/src` itself, the list of types, and the configuration. */
-const WIRING = '^server/src/(config/|destinations/list\\.ts$|[^/]+\\.ts$)';
+  '^server/src/(?!model/|ports/|adapters/|config/|wiring/|destinations/(http/|list\\.ts))(destinations/[^/]+|[^/]+)/';
+/** What puts the parts together: app.ts and `wiring`, the list of types, and the configuration. */
+const WIRING = '^server/src/(config/|wiring/|destinations/list\\.ts$|[^/]+\\.ts$)';
 /** A folder group that is `$1` of the rule's `from`: the same stage, or the same adapter. */
 const OWN = '^server/src/$1/';
 
@@ -62,12 +62,12 @@ export default {
       name: 'only-app-knows-adapters',
       comment:
         'Everything else sees the port, so that an adapter can be exchanged in one file. storage.ts opens the store, ' +
-        'migration-wiring.ts opens two; the users thread is put together by users-thread.ts: adapters cannot cross threads.',
+        'migration.ts opens two; the users thread is put together by users-thread.ts: adapters cannot cross threads.',
       severity: 'error',
       from: {
         path: '^server/src/',
         pathNot: [
-          '^server/src/(app|storage|migration-wiring|users-thread)\\.ts$',
+          '^server/src/(app|wiring/(storage|migration|users-thread))\\.ts$',
           '^server/src/adapters/',
           TEST,
         ],
@@ -108,7 +108,7 @@ export default {
       from: { path: '^cli/', pathNot: '\\.test\\.ts$|^cli/test/' },
       to: {
         path: '^server/',
-        pathNot: '^server/src/(app|migration-wiring|config/load|model/(file-rights|visible-text))\\.ts$',
+        pathNot: '^server/src/(app|wiring/migration|config/load|model/(file-rights|visible-text))\\.ts$',
       },
     },
     {

@@ -10,9 +10,12 @@ import manifest from '../server/package.json' with { type: 'json' };
 import { writtenSettings } from '../server/src/config/destination-schema.ts';
 import { configFileSchema } from '../server/src/config/schema.ts';
 import { openApi } from '../server/src/control-api/openapi.ts';
-import { type ControlOperationDependencies, controlOperations } from '../server/src/control-operations.ts';
 import { DESTINATION_TYPES } from '../server/src/destinations/list.ts';
 import { webhooks } from '../server/src/destinations/webhooks/destination.ts';
+import {
+  type ControlOperationDependencies,
+  controlOperations,
+} from '../server/src/wiring/control-operations.ts';
 import { cliReference } from './cli-reference.ts';
 import { configurationReference } from './configuration-reference.ts';
 import { encoder, encoderLayout } from './encoder.ts';

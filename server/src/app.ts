@@ -12,7 +12,6 @@ import { createSendingClient } from './adapters/http-client/threads.ts';
 import { createMailer } from './adapters/smtp/mailer.ts';
 import { IdleCollector } from './adapters/system/memory.ts';
 import type { AlertService } from './alerts/service.ts';
-import { createAlerts } from './alerts-wiring.ts';
 import { SettingsError } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
@@ -20,10 +19,8 @@ import { Authenticator, adminToken } from './control-api/auth.ts';
 import { createControlApi } from './control-api/server.ts';
 import { ConsoleSessions } from './control-api/sessions.ts';
 import { TokenUseRecorder } from './control-api/token-uses.ts';
-import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
 import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
-import { lanesIn, openSenders, previews, routerFor, type Senders, targetsIn } from './destination-wiring.ts';
 import { DESTINATION_TYPES } from './destinations/list.ts';
 import { TurnScheduler } from './http/admission.ts';
 import { indexWriteKeys } from './ingest/calls.ts';
@@ -31,14 +28,6 @@ import { SourceRateLimiter } from './ingest/rate-limits.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
-import {
-  callsStored,
-  createSingleJobs,
-  deliveriesOfAll,
-  joinNodes,
-  rolesOf,
-  sendingGate,
-} from './nodes-wiring.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Mailer } from './ports/mailer.ts';
@@ -50,17 +39,28 @@ import { LiveTail } from './reporting/live-tail.ts';
 import { ReportService } from './reporting/status.ts';
 import { TimelineRecorder } from './reporting/timeline.ts';
 import { readTimeline } from './reporting/timeline-query.ts';
-import { logRetention, warnOfUnbounded } from './retention-wiring.ts';
-import { startServers } from './servers.ts';
-import { publicKeyLookup, sourceNameLookup } from './settings-service.ts';
-import { type Storage, startStorage } from './storage.ts';
 import { deliveryLogger } from './telemetry/logging.ts';
 import { MetricsPage } from './telemetry/metrics.ts';
 import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
 import { instrumentLog, MetricsRegistry, RecentTraceparents } from './telemetry/registry.ts';
 import { announcedLog, type UsersClient } from './users/client.ts';
 import type { Publisher } from './users/sync/publisher.ts';
-import { createPublisher, createUsers, erasableUsers } from './users-wiring.ts';
+import { createAlerts } from './wiring/alerts.ts';
+import { type ControlOperationDependencies, controlOperations } from './wiring/control-operations.ts';
+import { lanesIn, openSenders, previews, routerFor, type Senders, targetsIn } from './wiring/destinations.ts';
+import {
+  callsStored,
+  createSingleJobs,
+  deliveriesOfAll,
+  joinNodes,
+  rolesOf,
+  sendingGate,
+} from './wiring/nodes.ts';
+import { logRetention, warnOfUnbounded } from './wiring/retention.ts';
+import { startServers } from './wiring/servers.ts';
+import { publicKeyLookup, sourceNameLookup } from './wiring/settings-service.ts';
+import { type Storage, startStorage } from './wiring/storage.ts';
+import { createPublisher, createUsers, erasableUsers } from './wiring/users.ts';
 
 export {
   checkReachability,
@@ -77,8 +77,8 @@ export { StorageError } from './ports/event-log.ts';
 export type { Logger } from './ports/logger.ts';
 export type { Activity, Observer } from './ports/telemetry.ts';
 export type { DeliverySummary, Overview, Trace } from './reporting/contract.ts';
-export { databaseProblem, readSecretKeys, type SecretsAtRest, secretsAtRest } from './storage.ts';
 export { createLogger } from './telemetry/logging.ts';
+export { databaseProblem, readSecretKeys, type SecretsAtRest, secretsAtRest } from './wiring/storage.ts';
 
 /** The application on one machine: started by `startApp`, stopped by `stop`. */
 export interface App {

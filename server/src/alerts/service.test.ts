@@ -5,7 +5,7 @@ import type { AlertRecord } from '../model/alert.ts';
 import { HOUR, MINUTE, SECOND } from '../model/time.ts';
 import type { AnsweredOutcome } from '../ports/destination-type.ts';
 import type { LaneOverview } from '../reporting/contract.ts';
-import { SettingsService } from '../settings-service.ts';
+import { SettingsService } from '../wiring/settings-service.ts';
 import type { Facts } from './conditions.ts';
 import { AlertSender } from './sender.ts';
 import { AlertService } from './service.ts';

@@ -9,7 +9,7 @@ import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsChanges } from '../ports/settings-store.ts';
 import type { Store } from '../ports/store.ts';
-import { SettingsService } from '../settings-service.ts';
+import { SettingsService } from '../wiring/settings-service.ts';
 import { MAX_AHEAD } from './policy.ts';
 import { Replayer } from './replayer.ts';
 

@@ -405,7 +405,7 @@ class UsersThread {
   constructor(options: UsersThreadOptions, listener: ThreadListener) {
     // The published package is compiled; the repository runs from its sources.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-    this.#worker = new Worker(new URL(`../users-thread.${extension}`, import.meta.url), {
+    this.#worker = new Worker(new URL(`../wiring/users-thread.${extension}`, import.meta.url), {
       workerData: options,
       name: 'millrace-users',
     });

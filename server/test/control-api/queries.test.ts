@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { textInQuery } from '../../src/control-api/ids.ts';
 import { inputParser } from '../../src/control-api/operation.ts';
 import { Problem } from '../../src/control-api/problem.ts';
-import { type ControlOperationDependencies, controlOperations } from '../../src/control-operations.ts';
+import { type ControlOperationDependencies, controlOperations } from '../../src/wiring/control-operations.ts';
 
 /** Stands for every dependency: an operation that is only parsed calls none. */
 const NOTHING = new Proxy(() => {}, {

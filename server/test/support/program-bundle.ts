@@ -19,7 +19,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Entry modules: the program, the threads that it starts, and a thread of the tests. */
 const ENTRIES = [
   'cli/src/main',
-  'server/src/users-thread',
+  'server/src/wiring/users-thread',
   'server/src/adapters/http-client/sender',
   'server/src/adapters/sqlite/writer',
   'server/src/adapters/sqlite/wal/checkpointer',

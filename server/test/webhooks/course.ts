@@ -1,6 +1,5 @@
 import { byDestination } from '../../src/delivery/destination-totals.ts';
 import { Dispatcher } from '../../src/delivery/dispatcher.ts';
-import { openSenders } from '../../src/destination-wiring.ts';
 import { DESTINATION_TYPES } from '../../src/destinations/list.ts';
 import type { WebhookSettings } from '../../src/destinations/webhooks/settings.ts';
 import type { Attempt, Decision } from '../../src/model/delivery.ts';
@@ -11,6 +10,7 @@ import { HOUR, type Time } from '../../src/model/time.ts';
 import type { LiveDelivery } from '../../src/ports/delivery-queue.ts';
 import type { EventLog } from '../../src/ports/event-log.ts';
 import type { HttpClient } from '../../src/ports/http-client.ts';
+import { openSenders } from '../../src/wiring/destinations.ts';
 import { openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
 import { lanesIn } from '../support/lanes.ts';

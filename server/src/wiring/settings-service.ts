@@ -1,11 +1,11 @@
-import { sourceNames } from './model/settings.ts';
-import { type PublicKey, publicKeyOf } from './model/signing-key.ts';
+import { sourceNames } from '../model/settings.ts';
+import { type PublicKey, publicKeyOf } from '../model/signing-key.ts';
 import {
   type SettingsChanges,
   SettingsMovedError,
   type SettingsSnapshot,
   type SettingsStore,
-} from './ports/settings-store.ts';
+} from '../ports/settings-store.ts';
 
 /** The current records, and the listeners to notify of changes. */
 export class SettingsService {

@@ -1,14 +1,14 @@
 import { fileURLToPath } from 'node:url';
-import type { Config } from './config/load.ts';
-import type { ControlHandler } from './control-api/contract.ts';
-import { ConsoleFiles } from './http/console.ts';
-import { createHttpServer, type HttpServer, type HttpServerOptions } from './http/server.ts';
-import { rolesOf } from './nodes-wiring.ts';
-import type { IngestHandler } from './ports/ingest.ts';
-import type { IngestCounters, MetricsRecorder } from './ports/telemetry.ts';
+import type { Config } from '../config/load.ts';
+import type { ControlHandler } from '../control-api/contract.ts';
+import { ConsoleFiles } from '../http/console.ts';
+import { createHttpServer, type HttpServer, type HttpServerOptions } from '../http/server.ts';
+import type { IngestHandler } from '../ports/ingest.ts';
+import type { IngestCounters, MetricsRecorder } from '../ports/telemetry.ts';
+import { rolesOf } from './nodes.ts';
 
 /** The build of the console, here and in the published package. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/dist', import.meta.url));
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../../console/dist', import.meta.url));
 
 /** The handlers behind the ports, with the state that the servers report. */
 export interface ServerHandlers

@@ -1,30 +1,30 @@
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import manifest from '../package.json' with { type: 'json' };
-import { unknownKey } from './adapters/encoding/sealed-records.ts';
-import { SecretSeal } from './adapters/encoding/secret-seal.ts';
-import { literalRefusal } from './adapters/http-client/egress-report.ts';
-import { lockFolder } from './adapters/sqlite/data-folder/folder.ts';
-import { keyNameIn } from './adapters/sqlite/settings/secret-keys.ts';
-import { openSqliteStore } from './adapters/sqlite/store.ts';
-import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
-import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
-import { wallClockStore } from './adapters/system/wall-clock-store.ts';
-import { applyConfigFile, fileDigest } from './config/apply.ts';
-import type { ProblemFormatter } from './config/errors.ts';
-import type { Config } from './config/load.ts';
-import { DESTINATION_TYPES } from './destinations/list.ts';
-import { isClientLibrary } from './ingest/libraries.ts';
-import { isGroupWritable } from './model/file-rights.ts';
-import { NODE_ROLES } from './model/node.ts';
-import type { ClockMark } from './ports/clock.ts';
-import { type EventLog, StorageError } from './ports/event-log.ts';
-import type { Logger } from './ports/logger.ts';
-import type { SettingsSnapshot } from './ports/settings-store.ts';
-import type { Store } from './ports/store.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { unknownKey } from '../adapters/encoding/sealed-records.ts';
+import { SecretSeal } from '../adapters/encoding/secret-seal.ts';
+import { literalRefusal } from '../adapters/http-client/egress-report.ts';
+import { lockFolder } from '../adapters/sqlite/data-folder/folder.ts';
+import { keyNameIn } from '../adapters/sqlite/settings/secret-keys.ts';
+import { openSqliteStore } from '../adapters/sqlite/store.ts';
+import { hasProfiles } from '../adapters/sqlite/users/profile-store.ts';
+import { createSystemClock, type SystemClock } from '../adapters/system/clock.ts';
+import { wallClockStore } from '../adapters/system/wall-clock-store.ts';
+import { applyConfigFile, fileDigest } from '../config/apply.ts';
+import type { ProblemFormatter } from '../config/errors.ts';
+import type { Config } from '../config/load.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
+import { isClientLibrary } from '../ingest/libraries.ts';
+import { isGroupWritable } from '../model/file-rights.ts';
+import { NODE_ROLES } from '../model/node.ts';
+import type { ClockMark } from '../ports/clock.ts';
+import { type EventLog, StorageError } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { Store } from '../ports/store.ts';
+import type { ProfilesPlace } from '../users/contract.ts';
 import { readSecretKeys } from './secret-keys.ts';
 import { SettingsService } from './settings-service.ts';
-import type { ProfilesPlace } from './users/contract.ts';
 
 export { readSecretKeys } from './secret-keys.ts';
 
@@ -137,8 +137,8 @@ function takeFolder(folder: string): { stop(): void } {
  */
 export async function databaseProblem(url: string): Promise<string | undefined> {
   const [{ Database }, { refuseUnusable }] = await Promise.all([
-    import('./adapters/postgres/database.ts'),
-    import('./adapters/postgres/inspection.ts'),
+    import('../adapters/postgres/database.ts'),
+    import('../adapters/postgres/inspection.ts'),
   ]);
   const database = new Database({ url });
   try {
@@ -183,8 +183,8 @@ export async function secretsAtRest(
  */
 async function keyNameOf(url: string): Promise<string | undefined> {
   const [{ Database }, { keyNameIn: ofSession }] = await Promise.all([
-    import('./adapters/postgres/database.ts'),
-    import('./adapters/postgres/settings/secret-keys.ts'),
+    import('../adapters/postgres/database.ts'),
+    import('../adapters/postgres/settings/secret-keys.ts'),
   ]);
   const database = new Database({ url });
   try {
@@ -222,7 +222,7 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
   }
   const { node, roles = NODE_ROLES } = config;
   // Loaded only here: most servers have no database, and start sooner without its driver.
-  const { openPostgresStore } = await import('./adapters/postgres/store.ts');
+  const { openPostgresStore } = await import('../adapters/postgres/store.ts');
   const version = manifest.version;
   return await openPostgresStore({
     url: database,

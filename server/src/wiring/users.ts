@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import type { Config } from './config/load.ts';
-import type { Dispatcher } from './delivery/dispatcher.ts';
-import { hearsOfComputations } from './model/destination.ts';
-import { retentionPeriods } from './model/retention.ts';
-import { AUDIENCES_SOURCE, type Source, trustOf } from './model/settings.ts';
-import type { Clock, ClockMark } from './ports/clock.ts';
-import type { Logger } from './ports/logger.ts';
-import type { SettingsSnapshot } from './ports/settings-store.ts';
-import type { CurrentObserver } from './ports/telemetry.ts';
-import type { Users } from './ports/users.ts';
-import type { Router } from './routing/router.ts';
+import type { Config } from '../config/load.ts';
+import type { Dispatcher } from '../delivery/dispatcher.ts';
+import { hearsOfComputations } from '../model/destination.ts';
+import { retentionPeriods } from '../model/retention.ts';
+import { AUDIENCES_SOURCE, type Source, trustOf } from '../model/settings.ts';
+import type { Clock, ClockMark } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { CurrentObserver } from '../ports/telemetry.ts';
+import type { Users } from '../ports/users.ts';
+import type { Router } from '../routing/router.ts';
+import { announcedLog, UsersClient } from '../users/client.ts';
+import type { UsersSettings } from '../users/contract.ts';
+import { Publisher } from '../users/sync/publisher.ts';
 import type { SettingsService } from './settings-service.ts';
 import type { ProgramStore } from './storage.ts';
-import { announcedLog, UsersClient } from './users/client.ts';
-import type { UsersSettings } from './users/contract.ts';
-import { Publisher } from './users/sync/publisher.ts';
 
 /** Parts from which the main thread's side of profiles is built. */
 interface UsersParts {

@@ -1,14 +1,14 @@
 import { resolve } from 'node:path';
-import { openFolderSource } from './adapters/sqlite/migration/source.ts';
-import { createSystemClock } from './adapters/system/clock.ts';
-import type { MigrationMoment, MigrationReport } from './migration/contract.ts';
-import { migrate } from './migration/migration.ts';
-import { StorageError } from './ports/event-log.ts';
-import type { InstallationSize, InstallationSource } from './ports/installation.ts';
+import { openFolderSource } from '../adapters/sqlite/migration/source.ts';
+import { createSystemClock } from '../adapters/system/clock.ts';
+import type { MigrationMoment, MigrationReport } from '../migration/contract.ts';
+import { migrate } from '../migration/migration.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { InstallationSize, InstallationSource } from '../ports/installation.ts';
 
-export { isBeingFilled, movedTo } from './adapters/sqlite/data-folder/moved.ts';
-export type { MigrationMoment } from './migration/contract.ts';
-export { StorageError } from './ports/event-log.ts';
+export { isBeingFilled, movedTo } from '../adapters/sqlite/data-folder/moved.ts';
+export type { MigrationMoment } from '../migration/contract.ts';
+export { StorageError } from '../ports/event-log.ts';
 
 export interface InstallationMove {
   /** A data folder. */
@@ -46,7 +46,7 @@ export async function moveInstallation({
 }: MoveOptions): Promise<MigrationReport & { readonly from: string; readonly to: string }> {
   const source = openFolderSource(resolve(from));
   try {
-    const { openDatabaseTarget } = await import('./adapters/postgres/migration/target.ts');
+    const { openDatabaseTarget } = await import('../adapters/postgres/migration/target.ts');
     const target = await openDatabaseTarget(to);
     try {
       const preview = await previewOf(source, target.place);
@@ -69,7 +69,7 @@ export async function previewMove({ from, to }: InstallationMove): Promise<MoveP
     const movedTo = await source.movedTo();
     if (movedTo !== undefined) throw new StorageError(`${source.place} was moved to ${movedTo} before`);
     // An address may hold a password.
-    const { placeOf } = await import('./adapters/postgres/connection.ts');
+    const { placeOf } = await import('../adapters/postgres/connection.ts');
     return await previewOf(source, placeOf(to));
   } finally {
     await source.stop();

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { SourceRecord } from './model/settings.ts';
-import type { SettingsChanges, SettingsSnapshot, SettingsStore } from './ports/settings-store.ts';
+import type { SourceRecord } from '../model/settings.ts';
+import type { SettingsChanges, SettingsSnapshot, SettingsStore } from '../ports/settings-store.ts';
 import { SettingsService } from './settings-service.ts';
 
 const EMPTY: SettingsSnapshot = {

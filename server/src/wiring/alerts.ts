@@ -1,20 +1,20 @@
 import { uuidv7 } from 'uuidv7';
-import { AlertSender } from './alerts/sender.ts';
-import { AlertService } from './alerts/service.ts';
-import type { Config } from './config/load.ts';
-import { fixedHeaders, requestHeaders } from './destinations/http/headers.ts';
-import { deliveryOutcomeOf } from './destinations/http/outcomes.ts';
-import { standardWebhooksHeaders } from './destinations/http/signatures.ts';
-import type { AlertWebhook } from './model/alert.ts';
-import { SecretRedactor, secretsOfEndpoint } from './model/secret-redactor.ts';
-import { SECOND, type Time } from './model/time.ts';
-import type { Clock } from './ports/clock.ts';
-import type { AnsweredOutcome } from './ports/destination-type.ts';
-import type { HttpClient, OutboundRequest } from './ports/http-client.ts';
-import type { Logger } from './ports/logger.ts';
-import type { Mailer } from './ports/mailer.ts';
-import { explainFailure } from './reporting/failures.ts';
-import type { ReportService } from './reporting/status.ts';
+import { AlertSender } from '../alerts/sender.ts';
+import { AlertService } from '../alerts/service.ts';
+import type { Config } from '../config/load.ts';
+import { fixedHeaders, requestHeaders } from '../destinations/http/headers.ts';
+import { deliveryOutcomeOf } from '../destinations/http/outcomes.ts';
+import { standardWebhooksHeaders } from '../destinations/http/signatures.ts';
+import type { AlertWebhook } from '../model/alert.ts';
+import { SecretRedactor, secretsOfEndpoint } from '../model/secret-redactor.ts';
+import { SECOND, type Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { AnsweredOutcome } from '../ports/destination-type.ts';
+import type { HttpClient, OutboundRequest } from '../ports/http-client.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Mailer } from '../ports/mailer.ts';
+import { explainFailure } from '../reporting/failures.ts';
+import type { ReportService } from '../reporting/status.ts';
 import type { SettingsService } from './settings-service.ts';
 
 interface AlertParts {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { openMemoryStore } from '../test/memory-store/store.ts';
-import { handClock } from '../test/support/clock.ts';
-import { DAY, HOUR } from './model/time.ts';
-import type { LogFields } from './ports/logger.ts';
-import type { AuditEntry } from './ports/settings-store.ts';
-import { logRetention, warnOfUnbounded } from './retention-wiring.ts';
+import { openMemoryStore } from '../../test/memory-store/store.ts';
+import { handClock } from '../../test/support/clock.ts';
+import { DAY, HOUR } from '../model/time.ts';
+import type { LogFields } from '../ports/logger.ts';
+import type { AuditEntry } from '../ports/settings-store.ts';
+import { logRetention, warnOfUnbounded } from './retention.ts';
 import { SettingsService } from './settings-service.ts';
 
 const START = Date.parse('2026-11-22T12:00:00.000Z');

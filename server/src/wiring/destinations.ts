@@ -1,12 +1,17 @@
+import { previewOf, sendTestDelivery } from '../delivery/test-delivery.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
+import type { Destination } from '../model/destination.ts';
+import { laneIdsOf, type Target } from '../model/lane.ts';
+import type { Clock } from '../ports/clock.ts';
+import {
+  type DestinationTypes,
+  type Sender,
+  type SenderTools,
+  targetsOf,
+} from '../ports/destination-type.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import { Router } from '../routing/router.ts';
 import type { ControlOperationDependencies } from './control-operations.ts';
-import { previewOf, sendTestDelivery } from './delivery/test-delivery.ts';
-import { DESTINATION_TYPES } from './destinations/list.ts';
-import type { Destination } from './model/destination.ts';
-import { laneIdsOf, type Target } from './model/lane.ts';
-import type { Clock } from './ports/clock.ts';
-import { type DestinationTypes, type Sender, type SenderTools, targetsOf } from './ports/destination-type.ts';
-import type { SettingsSnapshot } from './ports/settings-store.ts';
-import { Router } from './routing/router.ts';
 
 /** Senders by the name of their type. Types whose events are fetched have none. */
 export interface Senders {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
-import { stillClock } from '../test/support/http-server.ts';
-import { loadConfig } from './config/load.ts';
+import { stillClock } from '../../test/support/http-server.ts';
+import { loadConfig } from '../config/load.ts';
 import { type ServerHandlers, startServers } from './servers.ts';
 
 const nobody = async () => ({ status: 404, headers: {}, body: '' });

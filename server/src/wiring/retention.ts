@@ -1,10 +1,10 @@
-import type { Config } from './config/load.ts';
-import { type RetentionPeriods, retentionPeriods } from './model/retention.ts';
-import { DAY, type Duration, type Time } from './model/time.ts';
-import { type Clock, wallTimeOf } from './ports/clock.ts';
-import { type Retention, StorageError } from './ports/event-log.ts';
-import type { Logger } from './ports/logger.ts';
-import type { Store } from './ports/store.ts';
+import type { Config } from '../config/load.ts';
+import { type RetentionPeriods, retentionPeriods } from '../model/retention.ts';
+import { DAY, type Duration, type Time } from '../model/time.ts';
+import { type Clock, wallTimeOf } from '../ports/clock.ts';
+import { type Retention, StorageError } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Store } from '../ports/store.ts';
 import type { SettingsService } from './settings-service.ts';
 
 interface RetentionParts {

@@ -3,17 +3,17 @@ import { constants, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { identityHash, keyHash } from './adapters/encoding/hashes.ts';
-import { openSharedProfiles } from './adapters/postgres/store.ts';
-import { openLogReader } from './adapters/sqlite/log/log-reader.ts';
-import { clearProfiles, openProfileStore } from './adapters/sqlite/users/profile-store.ts';
-import { createSystemClock } from './adapters/system/clock.ts';
-import type { Duration } from './model/time.ts';
-import type { LogFields, Logger, LogLevel } from './ports/logger.ts';
-import { Computations } from './users/computation/computations.ts';
-import { createProcessor } from './users/processor.ts';
-import { reasonOf, UsersService } from './users/service.ts';
-import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from './users/thread-protocol.ts';
+import { identityHash, keyHash } from '../adapters/encoding/hashes.ts';
+import { openSharedProfiles } from '../adapters/postgres/store.ts';
+import { openLogReader } from '../adapters/sqlite/log/log-reader.ts';
+import { clearProfiles, openProfileStore } from '../adapters/sqlite/users/profile-store.ts';
+import { createSystemClock } from '../adapters/system/clock.ts';
+import type { Duration } from '../model/time.ts';
+import type { LogFields, Logger, LogLevel } from '../ports/logger.ts';
+import { Computations } from '../users/computation/computations.ts';
+import { createProcessor } from '../users/processor.ts';
+import { reasonOf, UsersService } from '../users/service.ts';
+import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from '../users/thread-protocol.ts';
 
 /**
  * The users thread: the second place that puts parts together, because adapters cannot cross threads. The file runs on import, so

@@ -1,9 +1,9 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
-import type { Config } from './config/load.ts';
-import { DESTINATION_TYPES } from './destinations/list.ts';
-import { distrustOf } from './model/file-rights.ts';
-import { parseSecretKey, SECRET_KEY_RULE, type SecretKeys } from './model/secret-keys.ts';
-import { StorageError } from './ports/event-log.ts';
+import type { Config } from '../config/load.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
+import { distrustOf } from '../model/file-rights.ts';
+import { parseSecretKey, SECRET_KEY_RULE, type SecretKeys } from '../model/secret-keys.ts';
+import { StorageError } from '../ports/event-log.ts';
 
 type WrittenKey = NonNullable<Config['secrets']['key']>;
 

@@ -12,7 +12,10 @@ const LEAVE_AS_FOUND = 'server/test/support/leave-as-found.ts';
 /** Bundles the program once for a run whose tests start it often. */
 const BUNDLE = 'server/test/support/program-bundle.ts';
 
-/** Tests that start the whole program, or a browser. A start costs as much as hundreds of other tests; `unit` keeps a few that start one. */
+/**
+ * Tests that start the whole program, or a browser. A start costs as much as hundreds of other tests; `unit`
+ * keeps a few that start one.
+ */
 const END_TO_END = [
   'server/test/e2e/**/*.test.ts',
   'server/test/control-api/{agreement,viewer}.test.ts',
@@ -23,15 +26,17 @@ const END_TO_END = [
 ];
 
 /**
- * Tests of the whole program that the long run alone does. In the gate their promises are held by smaller tests: audiences by
- * clients/e2e/sentences and profiles-kill.faults.ts, threads that send by adapters/http-client.test.ts.
+ * Tests of the whole program that the long run alone does. In the gate their promises are held by smaller
+ * tests: audiences by clients/e2e/sentences and profiles-kill.faults.ts, threads that send by
+ * adapters/http-client.test.ts.
  */
 const LONG_ALONE = ['audiences', 'sender-threads'].map((name) => `server/test/e2e/${name}.test.ts`);
 
 /**
- * Tests of the whole program that the gate runs on the embedded engine alone, and the long run on PostgreSQL too. Most are about what stands
- * beside the store. What the others ask of the store, the conformance suites ask of PostgreSQL in the gate: of its log and queue, its
- * profiles, its deletions (also killed at each step, server/test/faults/deletion.postgres.ts).
+ * Tests of the whole program that the gate runs on the embedded engine alone, and the long run on PostgreSQL
+ * too. Most are about what stands beside the store. What the others ask of the store, the conformance suites
+ * ask of PostgreSQL in the gate: of its log and queue, its profiles, its deletions (also killed at each step,
+ * server/test/faults/deletion.postgres.ts).
  */
 const LONG_ON_POSTGRES = [
   'alerts',
@@ -66,25 +71,33 @@ const LONG_ON_POSTGRES = [
   'url-secrets',
 ];
 
-/** A suite: `npx vitest run --project NAME`. CONTRIBUTING.md says what each is for, and package.json has a script for each. */
+/**
+ * A suite: `npx vitest run --project NAME`. CONTRIBUTING.md says what each is for, and package.json has a
+ * script for each.
+ */
 function project(name: string, options: TestOptions): TestProjectInlineConfiguration {
   return {
     test: {
       name,
-      // Both end a test that hangs, and measure nothing: whatever waits gives up before, with its reason (support/until.ts).
+      // Both end a test that hangs, and measure nothing: whatever waits gives up before, with its reason
+      // (support/until.ts).
       testTimeout: 300_000,
       hookTimeout: 300_000,
       pool: 'forks',
       setupFiles: [SEEDS],
-      // Threads that tests start find their sources compiled and stripped of types. Hundreds of threads that each strip types in
-      // WebAssembly have made V8 end the process besides: "Check failed: end > addr", in ThreadIsolation::UnregisterWasmAllocation.
+      // Threads that tests start find their sources compiled and stripped of types. Hundreds of threads that
+      // each strip types in WebAssembly have made V8 end the process besides: "Check failed: end > addr", in
+      // ThreadIsolation::UnregisterWasmAllocation.
       env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
       ...options,
     },
   };
 }
 
-/** `npm run test:clients -- --update` writes the table of docs/reference/compatibility.md instead of comparing with it. */
+/**
+ * `npm run test:clients -- --update` writes the table of docs/reference/compatibility.md instead of comparing
+ * with it.
+ */
 const updatesTable = process.argv.some((argument) => argument === '--update' || argument === '-u');
 
 /** Where tools/ci.ts wants the results of a suite. */
@@ -106,15 +119,17 @@ export default defineConfig({
           'tools/**/*.test.ts',
         ],
         exclude: [...configDefaults.exclude, ...END_TO_END],
-        // Files share processes and loaded modules: a process for each of 200 files took a third of all the time.
+        // Files share processes and loaded modules: a process for each of 200 files took a third of all the
+        // time.
         isolate: false,
         globalSetup: BUNDLE,
         setupFiles: [SEEDS, LEAVE_AS_FOUND],
         // One more than the cores: most tests wait for sockets and disks most of the time.
         maxWorkers: availableParallelism() + 1,
       }),
-      // The program as people run it: started from its command line, asked over HTTP, killed and started again. And the TypeScript client
-      // as it is published, in a browser and under every Node of the machine.
+      // The program as people run it: started from its command line, asked over HTTP, killed and started
+      // again. And the TypeScript client as it is published, in a browser and under every Node of the
+      // machine.
       project('e2e', {
         include: END_TO_END,
         exclude: [...configDefaults.exclude, ...(IS_LONG ? [] : LONG_ALONE)],
@@ -123,8 +138,9 @@ export default defineConfig({
         setupFiles: [SEEDS, LEAVE_AS_FOUND],
         maxWorkers: availableParallelism(),
       }),
-      // The whole program on PostgreSQL, by the tests that it passes on the embedded engine. Six are about that engine: they damage its
-      // files, take them away or make them impossible, look for its lock, give them to an earlier version, or watch how it syncs.
+      // The whole program on PostgreSQL, by the tests that it passes on the embedded engine. Six are about
+      // that engine: they damage its files, take them away or make them impossible, look for its lock, give
+      // them to an earlier version, or watch how it syncs.
       project('e2e-postgres', {
         include: ['server/test/e2e/**/*.test.ts'],
         exclude: [
@@ -148,7 +164,8 @@ export default defineConfig({
       // The store on PostgreSQL, alone and with several processes.
       project('postgres', {
         include: ['server/test/**/*.postgres.ts'],
-        // The first of them ends last. It fails where tests have left databases behind, and then nothing else would end.
+        // The first of them ends last. It fails where tests have left databases behind, and then nothing else
+        // would end.
         globalSetup: ['server/test/support/postgres-server.ts', BUNDLE],
         isolate: false,
         fileParallelism: false,
@@ -167,7 +184,8 @@ export default defineConfig({
           'server/test/{clients,docs,packaging}/**/*.clients.ts',
           'clients/e2e/**/*.{clients,test}.ts',
         ],
-        // It installs everything twice; in the gate the package is installed and started, and compose.yaml and the charts are read.
+        // It installs everything twice; in the gate the package is installed and started, and compose.yaml
+        // and the charts are read.
         exclude: IS_LONG ? [] : ['server/test/packaging/image.clients.ts'],
         env: {
           ...(updatesTable ? { MILLRACE_UPDATE_TABLE: '1' } : {}),
@@ -190,7 +208,8 @@ export default defineConfig({
         // Seeds and sums are the output of this suite, printed as they come.
         disableConsoleIntercept: true,
       }),
-      // What takes how long, beside a reference measured in the same run: reported, and never a reason to refuse a change.
+      // What takes how long, beside a reference measured in the same run: reported, and never a reason to
+      // refuse a change.
       project('timing', {
         include: ['{server,cli,clients/typescript}/**/*.timing.ts'],
         globalSetup: [

@@ -6,16 +6,16 @@ import { startMillrace } from './millrace.ts';
 import { result, run } from './processes.ts';
 
 /**
- * The cost of accepting: `node bench/accept.ts`, with SECONDS (4) and ROUNDS (3). Single calls and batches of 100, with the
- * store on a disk in memory (where there is one) and with the store on disk. Both are measured by turns with the parts that no
- * server could do without: a `node:http` server that collects and parses the body, and SQLite writing the same bytes durably,
- * a row a request.
+ * The cost of accepting: `node bench/accept.ts`, with SECONDS (4) and ROUNDS (3). Single calls and batches of
+ * 100, with the store on a disk in memory (where there is one) and with the store on disk. Both are measured
+ * by turns with the parts that no server could do without: a `node:http` server that collects and parses the
+ * body, and SQLite writing the same bytes durably, a row a request.
  *
- * Load generator and servers share the machine, so the rates per second of processor time, and their ratios, say more than
- * the rates. The bare parts are added up as time: one event costs what both cost.
+ * Load generator and servers share the machine, so the rates per second of processor time, and their ratios,
+ * say more than the rates. The bare parts are added up as time: one event costs what both cost.
  *
- * Every connection waits for its answer, so there are never more calls to share a commit than there are connections: single calls
- * are measured with few and with many.
+ * Every connection waits for its answer, so there are never more calls to share a commit than there are
+ * connections: single calls are measured with few and with many.
  */
 const OFFERED = [
   { events: 1, connections: CONNECTIONS },

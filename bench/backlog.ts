@@ -6,10 +6,11 @@ import type { DeliveryResult } from '../server/src/ports/delivery-queue.ts';
 import { events, take } from './events.ts';
 
 /**
- * A large backlog: `node bench/backlog.ts`, with EVENTS (10,000,000) parked for one destination. How long appends take
- * beside it and without it, how fast it is read and settled, what it takes on disk, and what claims of another
- * destination cost meanwhile. Time in the store runs as if RATE (10,000) events arrived a second: `EVENTS=144000000` is an
- * outage of four hours. Keys have as much memory as an operator with so many events a day would allow (`limits.dedupeMemory`).
+ * A large backlog: `node bench/backlog.ts`, with EVENTS (10,000,000) parked for one destination. How long
+ * appends take beside it and without it, how fast it is read and settled, what it takes on disk, and what
+ * claims of another destination cost meanwhile. Time in the store runs as if RATE (10,000) events arrived a
+ * second: `EVENTS=144000000` is an outage of four hours. Keys have as much memory as an operator with so many
+ * events a day would allow (`limits.dedupeMemory`).
  */
 const EVENTS = Number(process.env['EVENTS'] ?? 10_000_000);
 const RATE = Number(process.env['RATE'] ?? 10_000);

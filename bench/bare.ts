@@ -4,11 +4,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'undici';
 
 /**
- * The reference of our rates: the least code that does the work. Run as `node bench/bare.ts echo`, a `node:http` server
- * that collects and parses the body and answers; as `node bench/bare.ts insert FILE EVENTS SECONDS`, SQLite writing a row of
- * so many events of 600 bytes for each request, synced, as many requests to a transaction as wait for it under load; or as
- * `node bench/bare.ts sender PORT CONNECTIONS SIGNED SECONDS`, a loop of undici clients over `dispatch` that sends 600
- * bytes, signed or not, and prints requests a second. relay.ts does all of it in one program.
+ * The reference of our rates: the least code that does the work. Run as `node bench/bare.ts echo`, a
+ * `node:http` server that collects and parses the body and answers; as `node bench/bare.ts insert FILE EVENTS
+ * SECONDS`, SQLite writing a row of so many events of 600 bytes for each request, synced, as many requests to
+ * a transaction as wait for it under load; or as `node bench/bare.ts sender PORT CONNECTIONS SIGNED SECONDS`,
+ * a loop of undici clients over `dispatch` that sends 600 bytes, signed or not, and prints requests a second.
+ * relay.ts does all of it in one program.
  */
 const [mode, ...args] = process.argv.slice(2);
 

@@ -102,8 +102,8 @@ export class Connections {
   }
 
   /**
-   * Waits for the connection that was idle for longest, so that none is idle until the server closes it. Resolves when the call is
-   * granted. Rejects with any other answer.
+   * Waits for the connection that was idle for longest, so that none is idle until the server closes it.
+   * Resolves when the call is granted. Rejects with any other answer.
    */
   async call(request: Buffer): Promise<void> {
     const socket =

@@ -12,17 +12,23 @@ import { type Bench, median, run } from './processes.ts';
 /**
  * The console: `node bench/console.ts [cost] [frames] [load] [lists]`, all without a name.
  *
- * - `cost`: deliveries a second and processor time of the server for each, with readers who ask for what the live page asks for, beside
- *   the same without them. The readers are no browsers, whose own work would weigh on the same cores.
- * - `frames`: frames a second of the live page while calls arrive as fast as they are taken, beside an empty page at the same time.
+ * - `cost`: deliveries a second and processor time of the server for each, with readers who ask for what the
+ *   live page asks for, beside the same without them. The readers are no browsers, whose own work would weigh
+ *   on the same cores.
+ * - `frames`: frames a second of the live page while calls arrive as fast as they are taken, beside an empty
+ *   page at the same time.
  * - `load`: bytes of the first load, and the time until the overview can be used.
- * - `lists`: the first page of each list over EVENTS (10,000,000) events. DATA names a folder that is filled if it is new, and kept.
+ * - `lists`: the first page of each list over EVENTS (10,000,000) events. DATA names a folder that is filled
+ *   if it is new, and kept.
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 10);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
 const EVENTS = Number(process.env['EVENTS'] ?? 10_000_000);
 const DATA = process.env['DATA'];
-/** Consoles that are open at once while their cost is measured: one alone costs less than rates differ from window to window. */
+/**
+ * Consoles that are open at once while their cost is measured: one alone costs less than rates differ from
+ * window to window.
+ */
 const READERS = 10;
 /** Seconds in which the cost is measured, and milliseconds after readers came or went that do not count. */
 const WINDOW = 2;
@@ -91,7 +97,10 @@ async function offer({ url }: Server, connections: number, seconds: number): Pro
   return (JSON.parse(line!) as { perSecond: number }).perSecond;
 }
 
-/** One load all the time, and windows of two seconds by turns, so that warming up and other work weigh on both alike. */
+/**
+ * One load all the time, and windows of two seconds by turns, so that warming up and other work weigh on both
+ * alike.
+ */
 async function cost(): Promise<void> {
   const { server, receiver } = await startServer();
   const pairs = ROUNDS * 10;
@@ -100,7 +109,8 @@ async function cost(): Promise<void> {
   running.push(load);
   const ratios = { rate: [] as number[], cpu: [] as number[] };
   for (let pair = 0; pair < pairs; pair++) {
-    // The one that was second is first in the next pair: what slows down or speeds up meanwhile adds to neither.
+    // The one that was second is first in the next pair: what slows down or speeds up meanwhile adds to
+    // neither.
     const isReadFirst = pair % 2 === 1;
     const first = await costOf(server, receiver, isReadFirst);
     const second = await costOf(server, receiver, !isReadFirst);

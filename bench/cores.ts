@@ -1,10 +1,12 @@
 /**
- * Computes the gain of more cores from measured costs: `node bench/cores.ts ACCEPT DELIVER STORE`, the microseconds of processor
- * time for one event on the main thread until its commit, on the main thread for its delivery, and on the writer thread, as
- * `node bench/stages.ts` prints them. CROSS (2) is what handing one event to another thread costs on each side, EFFICIENCY (0.92) what is
- * left of a core with each doubling of busy cores (shared memory and caches).
+ * Computes the gain of more cores from measured costs: `node bench/cores.ts ACCEPT DELIVER STORE`, the
+ * microseconds of processor time for one event on the main thread until its commit, on the main thread for
+ * its delivery, and on the writer thread, as `node bench/stages.ts` prints them. CROSS (2) is what handing
+ * one event to another thread costs on each side, EFFICIENCY (0.92) what is left of a core with each doubling
+ * of busy cores (shared memory and caches).
  *
- * A layout is as fast as its busiest thread, and no faster than all cores together. Clients and endpoints are on other machines.
+ * A layout is as fast as its busiest thread, and no faster than all cores together. Clients and endpoints are
+ * on other machines.
  */
 const [accept = 25, deliver = 25, store = 8] = process.argv.slice(2).map(Number);
 const CROSS = Number(process.env['CROSS'] ?? 2);

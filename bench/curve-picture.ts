@@ -13,7 +13,10 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [56, 20, 40, 44];
 /** Readable on light and on dark pages. */
 const [INK, LINE] = ['#7d8590', '#2f81f7'];
 
-/** The picture of a curve: the medians as a line, the rounds as dots. The values stand on a logarithmic scale, the cost begins at zero. */
+/**
+ * The picture of a curve: the medians as a line, the rounds as dots. The values stand on a logarithmic scale,
+ * the cost begins at zero.
+ */
 export function drawCurve({ title, unit, points }: Curve): string {
   const values = points.map(({ value }) => Math.log(value));
   const [low, high] = [Math.min(...values), Math.max(...values)];

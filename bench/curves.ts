@@ -9,10 +9,11 @@ import { destination, startMillrace } from './millrace.ts';
 import { type Bench, result } from './processes.ts';
 
 /**
- * How the cost of an event grows with what there is more of: `node bench/curves.ts`, with SECONDS (4) and ROUNDS (3); `WANTED` names some of
- * the curves. Each point is the processor time of the program from the call to the end of its deliveries, for one delivery. The values of
- * a curve are measured by turns. Writes `curves.json` and a picture of each curve into FOLDER (docs/operations/performance).
- * `node bench/curves.ts draw` only draws the pictures anew.
+ * How the cost of an event grows with what there is more of: `node bench/curves.ts`, with SECONDS (4) and
+ * ROUNDS (3); `WANTED` names some of the curves. Each point is the processor time of the program from the
+ * call to the end of its deliveries, for one delivery. The values of a curve are measured by turns. Writes
+ * `curves.json` and a picture of each curve into FOLDER (docs/operations/performance). `node bench/curves.ts
+ * draw` only draws the pictures anew.
  */
 const FOLDER = process.env['FOLDER'] ?? 'docs/operations/performance';
 const RAW = join(FOLDER, 'curves.json');
@@ -28,7 +29,10 @@ interface Offered {
   readonly bytes: number;
   readonly destinations: number;
   readonly sources: number;
-  /** Events that are stored before: all wait for a destination that is paused, or only their messageIds are remembered. */
+  /**
+   * Events that are stored before: all wait for a destination that is paused, or only their messageIds are
+   * remembered.
+   */
   readonly waiting: number;
   readonly remembered: number;
 }

@@ -4,7 +4,10 @@ import type { DestinationRecord } from '../server/src/model/settings.ts';
 import { type Figure, SECONDS } from './figures.ts';
 import { type Bench, run } from './processes.ts';
 
-/** A data folder with this many events of about 600 bytes, each owed to one of the destinations, by turns, or to nobody if there is none. */
+/**
+ * A data folder with this many events of about 600 bytes, each owed to one of the destinations, by turns, or
+ * to nobody if there is none.
+ */
 export async function writeBacklog(
   data: string,
   events: number,

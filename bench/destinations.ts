@@ -3,9 +3,9 @@ import { createServer, type Socket } from 'node:net';
 import { compare, listen } from './offered.ts';
 
 /**
- * Whether ten dead destinations slow ninety healthy ones: `node bench/destinations.ts`, with SECONDS (20), ROUNDS (5) and
- * RATE (2,000 events a second altogether, each for one destination). Each of the ten is dead in a way of its own; in the
- * run to compare with, all that is theirs is owed to nobody.
+ * Whether ten dead destinations slow ninety healthy ones: `node bench/destinations.ts`, with SECONDS (20),
+ * ROUNDS (5) and RATE (2,000 events a second altogether, each for one destination). Each of the ten is dead
+ * in a way of its own; in the run to compare with, all that is theirs is owed to nobody.
  */
 const HEALTHY = 90;
 

@@ -7,7 +7,10 @@ export const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
 /** Connections of the load generator, each with one request at a time. */
 export const CONNECTIONS = 64;
 
-/** Seconds of load before anything is measured: for some ten V8 compiles what runs often, which a server does once. */
+/**
+ * Seconds of load before anything is measured: for some ten V8 compiles what runs often, which a server does
+ * once.
+ */
 export const WARM_UP = 10;
 
 export interface Figure {

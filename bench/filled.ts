@@ -22,8 +22,9 @@ export interface Filled {
 }
 
 /**
- * Fills a data folder with events of 600 bytes that arrived during the last day, all owed to one destination: most of them
- * delivered, one in ten thousand pending. The user `few` has 5 of them, `many` 20,000, and every other one 20.
+ * Fills a data folder with events of 600 bytes that arrived during the last day, all owed to one destination:
+ * most of them delivered, one in ten thousand pending. The user `few` has 5 of them, `many` 20,000, and every
+ * other one 20.
  */
 export async function fill(folder: string, events: number): Promise<Filled> {
   const store = await openSqliteStore({ folder });

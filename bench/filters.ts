@@ -7,10 +7,11 @@ import { startReceiver } from './delivering.ts';
 import { type Bench, median, run } from './processes.ts';
 
 /**
- * Measures what an event costs with 1, 10, 100 and 1,000 destinations, of which one takes it: `node bench/filters.ts`, with `ROUNDS` (10)
- * windows for each and `EVENTS` (1,000) single calls in a window. They differ by filter, on one source, or by source. All programs
- * run side by side and are called by turns; a window ends when everything is delivered. `BY` (`filter` or `source`) measures one way,
- * `COUNTS` other numbers of destinations, `TAKERS` lets the events go to only so many of them.
+ * Measures what an event costs with 1, 10, 100 and 1,000 destinations, of which one takes it: `node
+ * bench/filters.ts`, with `ROUNDS` (10) windows for each and `EVENTS` (1,000) single calls in a window. They
+ * differ by filter, on one source, or by source. All programs run side by side and are called by turns; a
+ * window ends when everything is delivered. `BY` (`filter` or `source`) measures one way, `COUNTS` other
+ * numbers of destinations, `TAKERS` lets the events go to only so many of them.
  */
 const ROUNDS = Number(process.env['ROUNDS'] ?? 10);
 const EVENTS = Number(process.env['EVENTS'] ?? 1000);

@@ -8,12 +8,14 @@ import { Connections, writeRequest } from './calls.ts';
 import { median, run } from './processes.ts';
 
 /**
- * A public write key in the wrong hands: `node bench/flood.ts`, with IDS (1,000,000) users that nobody has, each in a call of its own, and
- * every thousandth with 30 KB of traits. RATES (2000, 5000, 10000) are the calls a second, by turns; 0 is as fast as they are answered.
- * Beside them a server source tells of users of an audience, one every 200 ms. Shown are how long the webhook of the audience takes,
- * quiet and in the flood, and what the flood leaves in the data folder (DISK, 200 MB) and in memory.
+ * A public write key in the wrong hands: `node bench/flood.ts`, with IDS (1,000,000) users that nobody has,
+ * each in a call of its own, and every thousandth with 30 KB of traits. RATES (2000, 5000, 10000) are the
+ * calls a second, by turns; 0 is as fast as they are answered. Beside them a server source tells of users of
+ * an audience, one every 200 ms. Shown are how long the webhook of the audience takes, quiet and in the
+ * flood, and what the flood leaves in the data folder (DISK, 200 MB) and in memory.
  *
- * The calls come from loopback, whose address has no rate limit; from another address a client source gets 200 a second by default.
+ * The calls come from loopback, whose address has no rate limit; from another address a client source gets
+ * 200 a second by default.
  */
 const IDS = Number(process.env['IDS'] ?? 1_000_000);
 const DISK = Number(process.env['DISK'] ?? 200);
@@ -115,7 +117,10 @@ async function measure(rate: number): Promise<void> {
   await server.stop();
 }
 
-/** Milliseconds from the call of a user to the webhook that says it is a member: of so many users, or until `goesOn` says no. */
+/**
+ * Milliseconds from the call of a user to the webhook that says it is a member: of so many users, or until
+ * `goesOn` says no.
+ */
 async function lagsOf(
   url: string,
   many: number | (() => boolean),

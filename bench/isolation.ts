@@ -2,9 +2,9 @@ import { createServer } from 'node:net';
 import { compare, listen } from './offered.ts';
 
 /**
- * Whether one dead destination slows a healthy one: `node bench/isolation.ts`, with SECONDS (60) and ROUNDS (5). The same
- * load is offered to a program with one healthy destination, and to one that also owes everything to an endpoint that
- * takes requests and never answers, by turns.
+ * Whether one dead destination slows a healthy one: `node bench/isolation.ts`, with SECONDS (60) and ROUNDS
+ * (5). The same load is offered to a program with one healthy destination, and to one that also owes
+ * everything to an endpoint that takes requests and never answers, by turns.
  */
 const blackHole = createServer((socket) => {
   socket.on('error', () => {});

@@ -3,10 +3,11 @@ import { CallTemplate, isGranted, orderOf } from './calls.ts';
 import { sourceNames } from './millrace.ts';
 
 /**
- * A client that only sends: prepared requests over keep-alive connections, one at a time on each, every event with a
- * messageId of its own. Run as `node bench/load.ts URL CONNECTIONS SECONDS EVENTS_PER_REQUEST`, with BYTES for larger events, RATE for so
- * many requests a second instead of as many as it can, and SOURCES for so many sources by turns; prints one line of JSON, with the processor time that each request took here. With
- * RATE a request's latency counts from when it was due, also if no connection was free then.
+ * A client that only sends: prepared requests over keep-alive connections, one at a time on each, every event
+ * with a messageId of its own. Run as `node bench/load.ts URL CONNECTIONS SECONDS EVENTS_PER_REQUEST`, with
+ * BYTES for larger events, RATE for so many requests a second instead of as many as it can, and SOURCES for
+ * so many sources by turns; prints one line of JSON, with the processor time that each request took here.
+ * With RATE a request's latency counts from when it was due, also if no connection was free then.
  */
 const [url, connections, seconds, eventsPerRequest] = process.argv.slice(2);
 const PAD = Math.max(0, Number(process.env['BYTES'] ?? 600) - 600);

@@ -7,14 +7,15 @@ import { startMillrace } from './millrace.ts';
 import { type Bench, run } from './processes.ts';
 
 /**
- * Measures what one event costs at a low rate: `node bench/low-rate.ts`, with SECONDS (30) of single calls at RATE (200) a second
- * to one destination. Prints the bytes that the program wrote to its disk, the processor time by thread, and how long
- * a call took. Beside it runs the least that does such work (relay.ts: `node:http`, a synced row of SQLite for each call, undici);
- * and with BASE=/path/to/another/checkout that version. All run by turns, a second or two each, and those that wait
- * are stopped, so that other load on the machine weighs on all alike.
+ * Measures what one event costs at a low rate: `node bench/low-rate.ts`, with SECONDS (30) of single calls at
+ * RATE (200) a second to one destination. Prints the bytes that the program wrote to its disk, the processor
+ * time by thread, and how long a call took. Beside it runs the least that does such work (relay.ts:
+ * `node:http`, a synced row of SQLite for each call, undici); and with BASE=/path/to/another/checkout that
+ * version. All run by turns, a second or two each, and those that wait are stopped, so that other load on the
+ * machine weighs on all alike.
  *
- * Bytes are those of the pages that were dirtied (`write_bytes`), so a commit of 100 bytes counts as 4 kB. They need a data
- * folder on a real disk: FOLDER (/var/tmp).
+ * Bytes are those of the pages that were dirtied (`write_bytes`), so a commit of 100 bytes counts as 4 kB.
+ * They need a data folder on a real disk: FOLDER (/var/tmp).
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 30);
 const RATE = Number(process.env['RATE'] ?? 200);
@@ -25,7 +26,10 @@ const WINDOW = 2000;
 /** Milliseconds after a window until results and pages of its calls are written. */
 const REST = 500;
 const WARM_UP_WINDOWS = 2;
-/** Calls before that, as fast as they are taken: a program that has run for some minutes at this rate is compiled. */
+/**
+ * Calls before that, as fast as they are taken: a program that has run for some minutes at this rate is
+ * compiled.
+ */
 const WARM_UP_CALLS = 20_000;
 /** Milliseconds until their chunks are merged. */
 const UPKEEP = 5000;
@@ -121,7 +125,10 @@ async function warmUp({ connections, receiver }: Contender): Promise<void> {
   await sleep(UPKEEP);
 }
 
-/** Sends single calls at the rate for a window; resolves to the milliseconds that each took, once all are answered. */
+/**
+ * Sends single calls at the rate for a window; resolves to the milliseconds that each took, once all are
+ * answered.
+ */
 async function send(connections: Connections): Promise<number[]> {
   const latencies: number[] = [];
   const total = Math.round((RATE * WINDOW) / 1000);

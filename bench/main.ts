@@ -21,14 +21,16 @@ import { type Bench, result, run } from './processes.ts';
 import { compareProfiles } from './users-load.ts';
 
 /**
- * `npm run bench`: rates of the real program over real sockets and a real disk, each beside a bare reference of the same
- * run. Load generator, receiver and program share the machine, so compare ratios, not machines. `SECONDS` and `ROUNDS`
- * set how long each figure is measured and how often; `node bench/main.ts accept` measures only one of `accept`,
- * `deliver`, `through`, `overload` and `users`.
+ * `npm run bench`: rates of the real program over real sockets and a real disk, each beside a bare reference
+ * of the same run. Load generator, receiver and program share the machine, so compare ratios, not machines.
+ * `SECONDS` and `ROUNDS` set how long each figure is measured and how often; `node bench/main.ts accept`
+ * measures only one of `accept`, `deliver`, `through`, `overload` and `users`.
  */
 const WANTED = process.argv.slice(2);
 
-/** A commit is shared by the calls that have arrived, so a call alone costs less the more clients there are. */
+/**
+ * A commit is shared by the calls that have arrived, so a call alone costs less the more clients there are.
+ */
 const OFFERED: readonly Offered[] = [
   { events: 1, connections: CONNECTIONS },
   { events: 1, connections: 4 * CONNECTIONS },
@@ -38,7 +40,10 @@ const OFFERED: readonly Offered[] = [
 
 const RELAY = 'parse, insert and undici, one program';
 const UNDICI = 'a loop of undici clients, signed';
-/** The least that is possible on this machine: sockets of Node, prepared bytes, nothing parsed and nothing signed. */
+/**
+ * The least that is possible on this machine: sockets of Node, prepared bytes, nothing parsed and nothing
+ * signed.
+ */
 const TAKING = 'bare sockets, answered unread';
 const SENDING = 'bare sockets, prepared requests';
 
@@ -126,7 +131,10 @@ async function deliverBacklog(): Promise<Figure> {
   return figure;
 }
 
-/** From the first call until the last of them has arrived: what is accepted faster than it is delivered counts as well. */
+/**
+ * From the first call until the last of them has arrived: what is accepted faster than it is delivered counts
+ * as well.
+ */
 async function endToEnd(start: (port: string) => Bench, { events, connections }: Offered): Promise<Figure> {
   const [receiver, port] = await startReceiver();
   const server = start(port);

@@ -7,9 +7,10 @@ import { startMillrace } from './millrace.ts';
 import { result } from './processes.ts';
 
 /**
- * Measures the memory that a busy period leaves behind: `node bench/memory.ts`, with SECONDS (60) of batches of 100 to one destination, then REST
- * (60) seconds without a call after everything is delivered. Prints the resident memory before, at the end of the load, and after the
- * rest; with BASE=/path/to/another/checkout for both versions.
+ * Measures the memory that a busy period leaves behind: `node bench/memory.ts`, with SECONDS (60) of batches
+ * of 100 to one destination, then REST (60) seconds without a call after everything is delivered. Prints the
+ * resident memory before, at the end of the load, and after the rest; with BASE=/path/to/another/checkout for
+ * both versions.
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 60);
 const REST = Number(process.env['REST'] ?? 60);

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import type { DestinationRecord } from '../server/src/model/settings.ts';
 import { type Bench, run } from './processes.ts';
 
-/** The real program in `folder`: with data of its own unless given, and with one destination when there is a port. */
+/**
+ * The real program in `folder`: with data of its own unless given, and with one destination when there is a
+ * port.
+ */
 export function startMillrace(
   folder: string,
   { data, port, root, env = {}, destinations = 1, sources = 1, paused = [], threads }: Started = {},
@@ -46,7 +49,9 @@ interface Started {
   readonly env?: Record<string, string>;
   /** How many destinations get every event. */
   readonly destinations?: number;
-  /** How many sources there are; all destinations take from all of them. Each has its name as its write key. */
+  /**
+   * How many sources there are; all destinations take from all of them. Each has its name as its write key.
+   */
   readonly sources?: number;
   /** Destinations that send nothing. */
   readonly paused?: readonly DestinationRecord[];

@@ -10,10 +10,11 @@ import { destination } from './millrace.ts';
 import { run } from './processes.ts';
 
 /**
- * The cost of an old open transaction on PostgreSQL: `node bench/old-transaction.ts`, with MINUTES (10), RATE (1000) events a second, and
- * windows of SECONDS (60). While it is open, nothing that was deleted since can be removed from the tables, and a claim may have to pass over it. One
- * destination takes everything at once; another takes a little less than comes, so that its deliveries are parked and claimed all
- * the time. Each line is a window; the first has no such transaction, in the last it has ended.
+ * The cost of an old open transaction on PostgreSQL: `node bench/old-transaction.ts`, with MINUTES (10), RATE
+ * (1000) events a second, and windows of SECONDS (60). While it is open, nothing that was deleted since can
+ * be removed from the tables, and a claim may have to pass over it. One destination takes everything at once;
+ * another takes a little less than comes, so that its deliveries are parked and claimed all the time. Each
+ * line is a window; the first has no such transaction, in the last it has ended.
  */
 const MINUTES = Number(process.env['MINUTES'] ?? 10);
 const RATE = Number(process.env['RATE'] ?? 1000);

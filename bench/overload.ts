@@ -19,8 +19,9 @@ const LOADS = [
 const TARGET = 0.7;
 
 /**
- * Whether delivery starves when clients send all they can: what is accepted and what is delivered in the same seconds, beside what
- * is delivered from a backlog when nobody sends. A rate that is no lower than the accepted one needs no more: nothing is owed.
+ * Whether delivery starves when clients send all they can: what is accepted and what is delivered in the same
+ * seconds, beside what is delivered from a backlog when nobody sends. A rate that is no lower than the
+ * accepted one needs no more: nothing is owed.
  */
 export async function compareOverload(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-overload-'));

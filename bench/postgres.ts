@@ -11,15 +11,18 @@ import { destination } from './millrace.ts';
 import { type Bench, cpuOf, median, result, run } from './processes.ts';
 
 /**
- * The store on PostgreSQL beside the embedded one: `node bench/postgres.ts`, with SECONDS (4), ROUNDS (3) and PARTS
- * (`accept,deliver`). Both programs run all the time and are loaded by turns, in windows of SECONDS. The load generator, the
- * programs and a PostgreSQL of the benchmark's own share the machine, so that costs per event and ratios say more than rates.
+ * The store on PostgreSQL beside the embedded one: `node bench/postgres.ts`, with SECONDS (4), ROUNDS (3) and
+ * PARTS (`accept,deliver`). Both programs run all the time and are loaded by turns, in windows of SECONDS.
+ * The load generator, the programs and a PostgreSQL of the benchmark's own share the machine, so that costs
+ * per event and ratios say more than rates.
  *
- * NODES (1) programs share the database, each with a load of its own. So many programs also share the machine, which has its cost, so the
- * same number with a database each is measured beside them. OFFERED events a second come to all nodes together, instead of as many as they
- * take; or each program may use at most SHARE of a core (on Linux, as root), so that there is something left for the next node. WAITING deliveries wait for an endpoint that is down
- * before anything is measured; keys have as much memory as an operator with so many events a day would allow. EVENTS (`1,100`) are
- * the events of a request. STATEMENTS (0) prints as many of the statements on which the server spent most of its time.
+ * NODES (1) programs share the database, each with a load of its own. So many programs also share the
+ * machine, which has its cost, so the same number with a database each is measured beside them. OFFERED
+ * events a second come to all nodes together, instead of as many as they take; or each program may use at
+ * most SHARE of a core (on Linux, as root), so that there is something left for the next node. WAITING
+ * deliveries wait for an endpoint that is down before anything is measured; keys have as much memory as an
+ * operator with so many events a day would allow. EVENTS (`1,100`) are the events of a request. STATEMENTS
+ * (0) prints as many of the statements on which the server spent most of its time.
  */
 const NODES = Number(process.env['NODES'] ?? 1);
 const OFFERED = Number(process.env['OFFERED'] ?? Number.POSITIVE_INFINITY);
@@ -163,7 +166,10 @@ function start(node: string, url: string | undefined, port: string | undefined):
   ]);
 }
 
-/** Deliveries to the destination that is down, in a row for each five hundred of them, or for more: all arrive within the span of a slot. */
+/**
+ * Deliveries to the destination that is down, in a row for each five hundred of them, or for more: all arrive
+ * within the span of a slot.
+ */
 async function writeWaiting(url: string): Promise<void> {
   const store = await openPostgresStore({ url, node: 'filler' });
   const { destinations } = await store.settings.load();

@@ -85,7 +85,10 @@ export async function result<Value>(
   return JSON.parse(text) as Value;
 }
 
-/** Seconds of processor time of a process, or of a thread (`1234/task/1240`); on request with those of children that have ended. */
+/**
+ * Seconds of processor time of a process, or of a thread (`1234/task/1240`); on request with those of
+ * children that have ended.
+ */
 export function cpuOf(pid: number | string, withEnded = false): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');

@@ -51,8 +51,8 @@ function stateOf(user: number, { at, isInCohort }: { at: number; isInCohort: boo
 }
 
 /**
- * As many definitions as wanted, two of three audiences and the first quarter of these with a window, the rest computed traits.
- * `names` is how many event names they are spread over.
+ * As many definitions as wanted, two of three audiences and the first quarter of these with a window, the
+ * rest computed traits. `names` is how many event names they are spread over.
  */
 export function definitions(count = 30, names = 10): Computation[] {
   const audiences = Math.round((count * 2) / 3);

@@ -2,16 +2,20 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 
 /**
- * An endpoint that only counts: reads requests by their Content-Length and answers 200, at once or after so many
- * milliseconds (`node bench/receiver.ts 50`). Prints `listening PORT`, then the number of requests so far for every line
- * it reads. As a server of `ready on URL` it is the least that taking a request over sockets costs. Everything measured against it, ours and the bare sender alike,
- * sends to this same program, and its cost weighs on both.
+ * An endpoint that only counts: reads requests by their Content-Length and answers 200, at once or after so
+ * many milliseconds (`node bench/receiver.ts 50`). Prints `listening PORT`, then the number of requests so
+ * far for every line it reads. As a server of `ready on URL` it is the least that taking a request over
+ * sockets costs. Everything measured against it, ours and the bare sender alike, sends to this same program,
+ * and its cost weighs on both.
  */
 const delay = Number(process.argv[2] ?? 0);
 let count = 0;
 const ANSWER = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 
-/** In the order they are due, because all wait as long: one timer for thousands, which would weigh on what is measured. */
+/**
+ * In the order they are due, because all wait as long: one timer for thousands, which would weigh on what is
+ * measured.
+ */
 const answersDue: { socket: Socket; at: number }[] = [];
 if (delay > 0) setInterval(answer, 1);
 

@@ -4,10 +4,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'undici';
 
 /**
- * The least program that does all of the work: `node bench/relay.ts FILE PORT CONNECTIONS`. A `node:http` server parses each body and writes it
- * into a row, synced, all that wait in one transaction; then it answers, sends each event, signed, with as many undici clients to
- * the port, and deletes the row when the last of its events is answered. What it does not do: look for duplicates, retry, or tell
- * where an event is.
+ * The least program that does all of the work: `node bench/relay.ts FILE PORT CONNECTIONS`. A `node:http`
+ * server parses each body and writes it into a row, synced, all that wait in one transaction; then it
+ * answers, sends each event, signed, with as many undici clients to the port, and deletes the row when the
+ * last of its events is answered. What it does not do: look for duplicates, retry, or tell where an event is.
  */
 const [file, port, connections] = process.argv.slice(2);
 const ANSWER = '{"success":true}';

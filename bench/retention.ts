@@ -8,9 +8,9 @@ import { DAY, MINUTE, SECOND } from '../server/src/model/time.ts';
 import { events, take } from './events.ts';
 
 /**
- * Space given back: `node bench/retention.ts`. EVENTS (2,000,000) arrived in the past; then their retention passes at once,
- * while new ones arrive, RATE (2,000) a second in commits of 100. Prints how long it takes until the data folder is small
- * again, and how long commits take before and meanwhile.
+ * Space given back: `node bench/retention.ts`. EVENTS (2,000,000) arrived in the past; then their retention
+ * passes at once, while new ones arrive, RATE (2,000) a second in commits of 100. Prints how long it takes
+ * until the data folder is small again, and how long commits take before and meanwhile.
  */
 const EVENTS = Number(process.env['EVENTS'] ?? 2_000_000);
 const RATE = Number(process.env['RATE'] ?? 2000);

@@ -7,8 +7,9 @@ import { destination } from './millrace.ts';
 import { type Bench, run } from './processes.ts';
 
 /**
- * Where is my event, among many: `node bench/search.ts`. Fills a data folder with EVENTS (10,000,000) events through the
- * store, starts the program on it, and asks the control API. DATA names a folder that is filled if it is new, and kept.
+ * Where is my event, among many: `node bench/search.ts`. Fills a data folder with EVENTS (10,000,000) events
+ * through the store, starts the program on it, and asks the control API. DATA names a folder that is filled
+ * if it is new, and kept.
  */
 const EVENTS = Number(process.env['EVENTS'] ?? 10_000_000);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 50);

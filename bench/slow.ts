@@ -7,9 +7,10 @@ import { destination } from './millrace.ts';
 import { result, run } from './processes.ts';
 
 /**
- * Delivering to endpoints that take 50 ms to answer: `node bench/slow.ts`, with SECONDS (4), ROUNDS (3). Eight
- * destinations of 250 requests at once each are 2,000 connections; the same number of connections of a bare undici loop
- * is what it is measured against. The latency of ours is that of the attempts as `trace` shows them, of 400 events.
+ * Delivering to endpoints that take 50 ms to answer: `node bench/slow.ts`, with SECONDS (4), ROUNDS (3).
+ * Eight destinations of 250 requests at once each are 2,000 connections; the same number of connections of a
+ * bare undici loop is what it is measured against. The latency of ours is that of the attempts as `trace`
+ * shows them, of 400 events.
  */
 const ANSWERS_AFTER = 50;
 const DESTINATIONS = 8;

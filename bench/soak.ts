@@ -7,10 +7,11 @@ import { startMillrace } from './millrace.ts';
 import { median, result } from './processes.ts';
 
 /**
- * A long time at a part of the full load: `node bench/soak.ts`, with MINUTES (30) of single calls at SHARE (0.6) of the rate that the
- * program takes and delivers at most, measured first. Prints for each minute what was sent, how long calls took, what waited to be
- * delivered at the end of it, memory and open files; then the last third beside the first, and what the ledger says. FOLDER
- * (/var/tmp) is to be on a real disk: half an hour writes some gigabytes.
+ * A long time at a part of the full load: `node bench/soak.ts`, with MINUTES (30) of single calls at SHARE
+ * (0.6) of the rate that the program takes and delivers at most, measured first. Prints for each minute what
+ * was sent, how long calls took, what waited to be delivered at the end of it, memory and open files; then
+ * the last third beside the first, and what the ledger says. FOLDER (/var/tmp) is to be on a real disk: half
+ * an hour writes some gigabytes.
  */
 const MINUTES = Number(process.env['MINUTES'] ?? 30);
 const SHARE = Number(process.env['SHARE'] ?? 0.6);

@@ -8,13 +8,15 @@ import { startMillrace } from './millrace.ts';
 import { cpuOf, cpuOfThreads, result } from './processes.ts';
 
 /**
- * The budget of one event: `node bench/stages.ts`, with SECONDS (15) of single calls, then of batches of 100, to one destination.
- * Prints the microseconds of processor time that each stage takes for an event, as sampled by V8's profiler in every thread, beside the
- * least that the same work takes: taking a request and sending one over bare sockets, and inserting a row.
+ * The budget of one event: `node bench/stages.ts`, with SECONDS (15) of single calls, then of batches of 100,
+ * to one destination. Prints the microseconds of processor time that each stage takes for an event, as
+ * sampled by V8's profiler in every thread, beside the least that the same work takes: taking a request and
+ * sending one over bare sockets, and inserting a row.
  *
- * A sample belongs to the nearest function of ours on its stack, so a stage includes what it calls of Node, V8 and the system. The
- * profiler looks at each thread at regular times, also while it waits for the disk. So the shares of a thread are scaled to its own
- * processor time: a wait makes the other stages of that thread look a little smaller, and nothing else.
+ * A sample belongs to the nearest function of ours on its stack, so a stage includes what it calls of Node,
+ * V8 and the system. The profiler looks at each thread at regular times, also while it waits for the disk. So
+ * the shares of a thread are scaled to its own processor time: a wait makes the other stages of that thread
+ * look a little smaller, and nothing else.
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 15);
 
@@ -87,7 +89,10 @@ async function measure(events: number): Promise<void> {
     console.log(`  ${stage.padEnd(36)} ${((cpu * 1e6) / sent.events).toFixed(2).padStart(6)} µs`);
 }
 
-/** Adds the processor time of the profiled thread to the stages, by their samples. A thread that did next to nothing has none of these files. */
+/**
+ * Adds the processor time of the profiled thread to the stages, by their samples. A thread that did next to
+ * nothing has none of these files.
+ */
 function addUp(
   { nodes, samples, timeDeltas }: Profile,
   threads: ReadonlyMap<string, number>,

@@ -8,9 +8,9 @@ import { events, POOL, take } from './events.ts';
 import { median } from './processes.ts';
 
 /**
- * The store alone: `node bench/store.ts`. Commits of 100 events of 600 bytes with exact dedupe, everything owed to one
- * destination and settled, beside the least SQLite could do with the same bytes: one row per batch, synced.
- * `KEYS=10000000` first stores this many events; every new one is looked up among them.
+ * The store alone: `node bench/store.ts`. Commits of 100 events of 600 bytes with exact dedupe, everything
+ * owed to one destination and settled, beside the least SQLite could do with the same bytes: one row per
+ * batch, synced. `KEYS=10000000` first stores this many events; every new one is looked up among them.
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 4);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 3);

@@ -4,7 +4,9 @@ import { idHash, keyHash } from '../server/src/adapters/encoding/hashes.ts';
 import { lineOf } from '../server/src/model/serialized-event.ts';
 import { SuppressionFilter } from '../server/src/regulations/suppression-filter.ts';
 
-/** Measures the cost of a million suppressed users beside none: memory, time to suppress, and time for a call. */
+/**
+ * Measures the cost of a million suppressed users beside none: memory, time to suppress, and time for a call.
+ */
 
 const SUPPRESSED = 1_000_000;
 const CALLS = 1_000_000;

@@ -8,10 +8,12 @@ import { destinationsTo, startMillrace } from './millrace.ts';
 import { type Bench, cpuOfThreads, median, result } from './processes.ts';
 
 /**
- * How many cores the program can use: `node bench/threads.ts`, with SECONDS and ROUNDS, or one of `deliver` and `through`. Prints the processor time that one event takes on
- * each thread, without sender threads, with one and with two, by turns: of deliveries from a backlog of four destinations, and of batches
- * of 100 end to end. The rate beside it is that of this machine, whose cores clients and endpoints share; the busiest thread says what the
- * program does where cores are free: a thread cannot do more than a second of work in a second.
+ * How many cores the program can use: `node bench/threads.ts`, with SECONDS and ROUNDS, or one of `deliver`
+ * and `through`. Prints the processor time that one event takes on each thread, without sender threads, with
+ * one and with two, by turns: of deliveries from a backlog of four destinations, and of batches of 100 end to
+ * end. The rate beside it is that of this machine, whose cores clients and endpoints share; the busiest
+ * thread says what the program does where cores are free: a thread cannot do more than a second of work in a
+ * second.
  */
 const THREADS = [0, 1, 2];
 const WANTED = process.argv.slice(2);

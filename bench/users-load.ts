@@ -11,17 +11,21 @@ import { fillProfiles } from './profiles.ts';
 import { Traffic, type Turn } from './users-traffic.ts';
 
 /**
- * The whole program with profiles beside the same program without: `node bench/main.ts users`, with USERS profiles (20,000), a first
- * sync of SYNC members (20,000) and TURNS turns of a second (6). One server has profiles off, the other has 20 audiences, five
- * with windows, and 10 computed traits. Load goes to one and then to the other by turns, and the one that does not have the turn is
- * stopped (SIGSTOP), so that neither weighs on the other and other load on the machine weighs on both. Figures are medians of the
- * ratios of neighbouring turns.
+ * The whole program with profiles beside the same program without: `node bench/main.ts users`, with USERS
+ * profiles (20,000), a first sync of SYNC members (20,000) and TURNS turns of a second (6). One server has
+ * profiles off, the other has 20 audiences, five with windows, and 10 computed traits. Load goes to one and
+ * then to the other by turns, and the one that does not have the turn is stopped (SIGSTOP), so that neither
+ * weighs on the other and other load on the machine weighs on both. Figures are medians of the ratios of
+ * neighbouring turns.
  */
 const SYNC = Number(process.env['SYNC'] ?? 20_000);
 const USERS = Math.max(SYNC, Number(process.env['USERS'] ?? 20_000));
 const TURNS = Number(process.env['TURNS'] ?? 6);
 
-/** Milliseconds. A stopped program's clock goes on, and so do the rests of its profiles: short turns would measure mostly their ends. */
+/**
+ * Milliseconds. A stopped program's clock goes on, and so do the rests of its profiles: short turns would
+ * measure mostly their ends.
+ */
 const TURN = 4000;
 
 /** Calls a second during a first sync: latency under a load that the program carries easily. */
@@ -221,7 +225,10 @@ async function showCatchingUp(on: Side): Promise<void> {
   report('catching up afterwards', `${whole(behind)} events behind, ${seconds.toFixed(1)} s`);
 }
 
-/** The latency of live calls before and during the first sync of an audience, beside the server without profiles. */
+/**
+ * The latency of live calls before and during the first sync of an audience, beside the server without
+ * profiles.
+ */
 async function firstSync(sides: Sides): Promise<void> {
   const [, on] = sides;
   const traffic = trafficTo(sides, { events: 1, connections: LIVE_CONNECTIONS });

@@ -16,10 +16,11 @@ import { createProcessor } from '../server/src/users/processor.ts';
 import { definitions, eventName, fillProfiles, randomText, seeded, zipf } from './profiles.ts';
 
 /**
- * The cost of profiles: `node bench/users.ts`, with USERS (100,000), EVENTS (100,000) and ROUNDS (2). Events of 600 bytes of Zipf
- * users, one in five without a userId, one in thirty an identify, are applied from a real log to a real users.db in which every
- * user has a profile already: with profiles alone, with 20 audiences (five with windows) and 10 computed traits, and with 500
- * definitions, most of them of events that do not happen. All stand beside reading and parsing the same log, which no service could do without.
+ * The cost of profiles: `node bench/users.ts`, with USERS (100,000), EVENTS (100,000) and ROUNDS (2). Events
+ * of 600 bytes of Zipf users, one in five without a userId, one in thirty an identify, are applied from a
+ * real log to a real users.db in which every user has a profile already: with profiles alone, with 20
+ * audiences (five with windows) and 10 computed traits, and with 500 definitions, most of them of events that
+ * do not happen. All stand beside reading and parsing the same log, which no service could do without.
  *
  * Everything runs in this one thread, so a second of processor time is a second of the users thread.
  */
@@ -120,7 +121,8 @@ async function withProfiles(reader: LogReader, computations: readonly Computatio
   const place = mkdtempSync(join(folder, 'profiles-'));
   const store = openProfileStore({ folder: place, log: LOG });
   await fillProfiles(store, hash, { users: USERS, cohort: 0 });
-  // The definitions are told to every profile before the log begins, so that changes of members are part of the figure.
+  // The definitions are told to every profile before the log begins, so that changes of members are part of
+  // the figure.
   let isEmpty = true;
   const late: LogReader = {
     page: (from, max) =>

@@ -7,10 +7,11 @@ import { startMillrace } from './millrace.ts';
 import { type Bench, median, result } from './processes.ts';
 
 /**
- * Compares this checkout with another by turns: `BASE=/path/to/another/checkout node bench/versions.ts`. Both programs run side by
- * side, and each is loaded for SECONDS (1) while the other rests, ROUNDS (12) times, after WARM_UP (4) such turns. Prints the ratio of
- * this version to the other, medians and quartiles over the pairs of turns: events a second from the first call to the last
- * delivery, and events for a second of processor time. WAYS names the ways to measure (all).
+ * Compares this checkout with another by turns: `BASE=/path/to/another/checkout node bench/versions.ts`. Both
+ * programs run side by side, and each is loaded for SECONDS (1) while the other rests, ROUNDS (12) times,
+ * after WARM_UP (4) such turns. Prints the ratio of this version to the other, medians and quartiles over the
+ * pairs of turns: events a second from the first call to the last delivery, and events for a second of
+ * processor time. WAYS names the ways to measure (all).
  */
 const BASE = process.env['BASE'];
 const SECONDS = process.env['SECONDS'] ?? '1';

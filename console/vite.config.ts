@@ -4,7 +4,10 @@ import { defineConfig, type Plugin } from 'vite';
 /** Where `npm run dev` finds a running server. */
 const SERVER = process.env['MILLRACE_URL'] ?? 'http://127.0.0.1:8080';
 
-/** Makes the page ask for the font together with the scripts, and not once they have drawn a text: it is there when they do. */
+/**
+ * Makes the page ask for the font together with the scripts, and not once they have drawn a text: it is there
+ * when they do.
+ */
 const preloadFont: Plugin = {
   name: 'preload-font',
   transformIndexHtml: {

@@ -1,6 +1,6 @@
 /**
- * Budgets that neither the linter nor the compiler knows: the length and the name of a file, and whether the relative
- * links of the documents lead anywhere. Looks at every file git knows or would add.
+ * Budgets that neither the linter nor the compiler knows: the length and the name of a file, and whether the
+ * relative links of the documents lead anywhere. Looks at every file git knows or would add.
  *
  *   node tools/budgets.ts      prints one line per breach, exit code 1 if there is one
  */
@@ -45,8 +45,8 @@ export function nameless({ path }: TextFile): string[] {
 }
 
 /**
- * Relative links of a Markdown document that lead to no file or folder. Links within the page, to other sites, and
- * anything inside code are not looked at.
+ * Relative links of a Markdown document that lead to no file or folder. Links within the page, to other
+ * sites, and anything inside code are not looked at.
  */
 export function deadLinks({ path, text }: TextFile, exists: (path: string) => boolean): string[] {
   if (!path.endsWith('.md')) return [];

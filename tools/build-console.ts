@@ -1,6 +1,6 @@
 /**
- * Builds the web console after `npm ci`, so that a server of this checkout serves it at `/`. A failure here fails no
- * installation: the server works without the console, and says on its page how to build it.
+ * Builds the web console after `npm ci`, so that a server of this checkout serves it at `/`. A failure here
+ * fails no installation: the server works without the console, and says on its page how to build it.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,13 +1,14 @@
 /**
- * Makes the package that is published: the whole program compiled, because Node runs no TypeScript below node_modules,
- * with every dependency that is not ours named in one manifest.
+ * Makes the package that is published: the whole program compiled, because Node runs no TypeScript below
+ * node_modules, with every dependency that is not ours named in one manifest.
  *
  *   npm run build                 writes dist
  *   node tools/build.ts FOLDER    writes somewhere else
  *   npm pack ./dist               makes the file to install
  *
- * The folders keep their places, so that compiled files find each other, their threads and spec/ as the sources do. Types
- * are not looked at here: `npm run check` does that. Nothing in this repository needs what is made.
+ * The folders keep their places, so that compiled files find each other, their threads and spec/ as the
+ * sources do. Types are not looked at here: `npm run check` does that. Nothing in this repository needs what
+ * is made.
  */
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -44,7 +45,7 @@ const manifests = PARTS.map((part) => ({
   manifest: JSON.parse(readFileSync(join(ROOT, part, 'package.json'), 'utf8')) as Manifest,
 }));
 
-/** `@millrace/server/config` → `server/src/config/load.ts`: inside one package they are files like all others. */
+/** `@millrace/server/config` → `server/src/config/load.ts`: in one package they are files like all others. */
 const OURS = new Map(
   manifests.flatMap(({ part, manifest: { name, exports = {} } }) =>
     Object.entries(exports).map(([path, file]) => [join(name, path), join(part, file)]),
@@ -76,7 +77,10 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-/** The web console is made anew: what stands in its folder may be of another day. Returns the folders of the packages that went into it. */
+/**
+ * The web console is made anew: what stands in its folder may be of another day. Returns the folders of the
+ * packages that went into it.
+ */
 async function buildConsole(): Promise<string[]> {
   const result = await build({ root: join(ROOT, 'console'), logLevel: 'warn' });
   const { output } = [result].flat().find((one) => 'output' in one)!;

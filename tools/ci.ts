@@ -1,8 +1,8 @@
 /**
  * The two lists of tests, and what runs them.
  *
- * The gate is what must pass before a change is merged: the smallest of each kind that shows that it still works, with fixed seeds. The
- * long run does what must be many or random; nobody waits for it.
+ * The gate is what must pass before a change is merged: the smallest of each kind that shows that it still
+ * works, with fixed seeds. The long run does what must be many or random; nobody waits for it.
  *
  *   node tools/ci.ts gate                    what `.ci/run` calls when it has installed what is needed
  *   node tools/ci.ts long --seed 7           `npm run test:long`; without --seed it draws one, and prints it
@@ -10,9 +10,9 @@
  *   node tools/ci.ts … --summary FILE        keeps the summary as JSON
  *   node tools/ci.ts durations FILE…         writes tools/test-durations.json from such summaries
  *
- * Suites that wait for servers, disks and browsers run side by side, three more than the machine has cores. Each step has a temporary folder
- * of its own: what is left in it, and each process that still knows it, is a failure of that step's tests. The last line counts:
- * "9 passed, 0 failed".
+ * Suites that wait for servers, disks and browsers run side by side, three more than the machine has cores.
+ * Each step has a temporary folder of its own: what is left in it, and each process that still knows it, is a
+ * failure of that step's tests. The last line counts: "9 passed, 0 failed".
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,7 +36,10 @@ export interface Step {
   readonly isReportOnly?: boolean;
 }
 
-/** In the order in which they start: what fails soonest is first, and of the suites beside each other the longest. */
+/**
+ * In the order in which they start: what fails soonest is first, and of the suites beside each other the
+ * longest.
+ */
 export const GATE: readonly Step[] = [
   { name: 'check', command: 'npm run check', isAlone: true },
   {
@@ -46,7 +49,8 @@ export const GATE: readonly Step[] = [
     isAlone: true,
   },
   { name: 'test', command: 'npm test', isAlone: true },
-  // Suites that do one thing after the other are in two parts, so that they do not end last. They wait for a third of their time.
+  // Suites that do one thing after the other are in two parts, so that they do not end last. They wait for a
+  // third of their time.
   { name: 'faults', command: 'npm run test:faults' },
   {
     name: 'console-rest',
@@ -68,7 +72,10 @@ const PROPERTIES = `for nth in $(seq 10); do
   MILLRACE_TEST_SEED=$((MILLRACE_TEST_SEED + nth)) npx vitest run --project unit $(git grep -l fast-check -- '*.test.ts') || exit 1
 done`;
 
-/** The suites of the gate do more of each kind here: MILLRACE_TEST_LIST tells them (server/test/support/runs.ts). */
+/**
+ * The suites of the gate do more of each kind here: MILLRACE_TEST_LIST tells them
+ * (server/test/support/runs.ts).
+ */
 export const LONG: readonly Step[] = [
   ...GATE.filter(({ name }) => !['check', 'go'].includes(name)),
   { name: 'node-next', command: 'node tools/newest.ts node' },
@@ -257,7 +264,10 @@ const PROJECTS: Readonly<Record<string, string>> = {
 
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** The last lines of a failed step are printed again at the end: whoever reads a log of thousands of lines starts there. */
+/**
+ * The last lines of a failed step are printed again at the end: whoever reads a log of thousands of lines
+ * starts there.
+ */
 const REPEATED_LINES = 80;
 
 /** Tests that are named at the end of all, for each failed step. */

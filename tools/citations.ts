@@ -1,8 +1,8 @@
 /**
- * Checks the citations of documents in comments, tests and documents: the document is a file of this repository, and it has
- * the heading. A heading is cited by its name, `spec/specification.md, "Several endpoints"`, or by its anchor,
- * `docs/reference/delivery.md#retries`. Looks at every text file that git knows or would add. Checks also what tests quote
- * (quotations.ts).
+ * Checks the citations of documents in comments, tests and documents: the document is a file of this
+ * repository, and it has the heading. A heading is cited by its name, `spec/specification.md, "Several
+ * endpoints"`, or by its anchor, `docs/reference/delivery.md#retries`. Looks at every text file that git
+ * knows or would add. Checks also what tests quote (quotations.ts).
  *
  *   node tools/citations.ts      prints one line per wrong citation, exit code 1 if there is one
  */
@@ -30,7 +30,10 @@ const NOT_LOOKED_AT = /^tools\/.*\.test\.ts$|(^|\/)(package-lock\.json|go\.sum|L
 /** A line break, with the mark of the comment that goes on behind it. */
 const WRAP = /[ \t\r]*\n[ \t]*(?:\*(?!\/)|\/\/+|#+(?= )|--|>)?[ \t]*/g;
 
-/** A space below may be a line break: a sentence may be wrapped. An empty line is two of them, so no citation crosses it. */
+/**
+ * A space below may be a line break: a sentence may be wrapped. An empty line is two of them, so no citation
+ * crosses it.
+ */
 const NAME = String.raw`\\?"[^"\\]+\\?"`;
 const CITATION = pattern(
   String.raw`(?<document>[\w.@~:/%-]*[\w-]\.md)(?![\w-])(?!\.\w)`,
@@ -50,7 +53,8 @@ function citationsIn({ path, text }: TextFile): Citation[] {
   const lineAt = (index: number): number => prose.slice(0, index).split('\n').length;
   const found = [...prose.matchAll(CITATION)].flatMap(({ 0: whole, index, groups }): Citation[] => {
     const { document = '', anchor, names, section } = groups ?? {};
-    // The text of a link cites nothing. In code a link belongs to a page that is made from it, and that page is looked at.
+    // The text of a link cites nothing. In code a link belongs to a page that is made from it, and that page
+    // is looked at.
     const isOfLink = isPage
       ? /^`?\]\(/.test(prose.slice(index + whole.length))
       : prose.slice(0, index).endsWith('](');

@@ -1,7 +1,8 @@
 /**
- * Holds the style sheets of the console against its components: each class of a sheet is used by some component, each class of a
- * component stands in some sheet, and the module that puts a class on imports its sheet, itself or through another module. Otherwise a
- * page would look right only after another one was opened.
+ * Holds the style sheets of the console against its components: each class of a sheet is used by some
+ * component, each class of a component stands in some sheet, and the module that puts a class on imports its
+ * sheet, itself or through another module. Otherwise a page would look right only after another one was
+ * opened.
  *
  *   node tools/console-styles.ts      prints one line per fault, exit code 1 if there is one
  */

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { unclearBeginnings } from './doc-comments.ts';
+import { unclearBeginnings, wideComments } from './doc-comments.ts';
 
 const found = (text: string): string[] => unclearBeginnings([{ path: 'a.ts', text }]);
 
@@ -31,6 +31,22 @@ describe('unclearBeginnings', () => {
   it('leaves alone an ordinary comment, a text and a pattern of files', () => {
     const text = "// What it is.\n/* What it is. */\nconst a = '/** What */';\nconst b = 'src/** What';";
     expect(found(text)).toEqual([]);
+  });
+});
+
+describe('wideComments', () => {
+  const wide = (line: string) => wideComments([{ path: 'a.ts', text: `const a = 1;\n${line}\n` }]);
+  const words = 'word '.repeat(24).trim();
+
+  it.each([`// ${words}`, `/** ${words} */`, ` * ${words}`])('finds %s', (line) => {
+    expect(wide(line)).toEqual([`a.ts:2 is ${line.length} columns wide: wrap it at 110`]);
+    expect(wide(line.slice(0, 110))).toEqual([]);
+  });
+
+  it('leaves alone code, drawings and directives', () => {
+    const drawn = ` *   one ──▶ ${words}`;
+    for (const line of [`const b = '${words}';`, drawn, `// biome-ignore lint/a: ${words}`])
+      expect(wide(line)).toEqual([]);
   });
 });
 

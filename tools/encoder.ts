@@ -13,7 +13,10 @@ const ROOT = resolve(import.meta.dirname, '..');
 const SOURCES = 'server/src/ingest/fast-path/assembly';
 const WORD_BYTES = 4;
 
-/** `assembly/layout.ts`: the tables of `layout.ts` as constants of AssemblyScript, with offsets in bytes instead of words. */
+/**
+ * `assembly/layout.ts`: the tables of `layout.ts` as constants of AssemblyScript, with offsets in bytes
+ * instead of words.
+ */
 export function encoderLayout(): string {
   const constants = (type: string, table: Readonly<Record<string, number>>, unit = 1) =>
     Object.entries(table).map(([name, value]) => `export const ${name}: ${type} = ${value * unit};\n`);
@@ -38,8 +41,8 @@ export function encoderLayout(): string {
 }
 
 /**
- * The compiled module. It has no runtime, as it allocates nothing, and no `abort`, as it asserts nothing. A module with static
- * memory only comes out of the same sources with the same bytes on every machine.
+ * The compiled module. It has no runtime, as it allocates nothing, and no `abort`, as it asserts nothing. A
+ * module with static memory only comes out of the same sources with the same bytes on every machine.
  */
 export async function encoder(): Promise<Uint8Array> {
   let code: Uint8Array | undefined;

@@ -1,6 +1,6 @@
 /**
- * Writes the files that are made from code: `node tools/generate.ts`. With `--check` it writes nothing and exits with
- * 1, naming the files that are out of date.
+ * Writes the files that are made from code: `node tools/generate.ts`. With `--check` it writes nothing and
+ * exits with 1, naming the files that are out of date.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -23,7 +23,9 @@ import { errorsReference } from './errors-reference.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** The formatter's line width. A list that fits into it stands on one line, and the formatter changes nothing. */
+/**
+ * The formatter's line width. A list that fits into it stands on one line, and the formatter changes nothing.
+ */
 const WIDTH = 110;
 
 /** Pattern of the reference that a text of the configuration file may hold in place of a value. */
@@ -97,8 +99,8 @@ function jsonSchema(
 }
 
 /**
- * The file is checked by editors before references are replaced: wherever a text has a rule, a reference will do too.
- * Names of keys are never replaced.
+ * The file is checked by editors before references are replaced: wherever a text has a rule, a reference will
+ * do too. Names of keys are never replaced.
  */
 function withReferences(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withReferences);
@@ -113,7 +115,10 @@ function withReferences(schema: unknown): unknown {
   return typeof pattern === 'string' ? { ...rest, pattern: `(${pattern})|${REFERENCE}` } : inner;
 }
 
-/** JSON as the formatter of this repository writes it. `indent` is where the value's first line starts; `beside`: characters of that line before and after. */
+/**
+ * JSON as the formatter of this repository writes it. `indent` is where the value's first line starts;
+ * `beside`: characters of that line before and after.
+ */
 function print(value: unknown, indent = '', beside = 1): string {
   const deeper = `${indent}  `;
   if (Array.isArray(value)) {

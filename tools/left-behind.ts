@@ -5,7 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Milliseconds in which processes that were told to end may do so. */
 const ENDING = 60_000;
 
-/** Names in a temporary folder that belong to tools and not to a test. Go leaves what it was building when it is killed. */
+/**
+ * Names in a temporary folder that belong to tools and not to a test. Go leaves what it was building when it
+ * is killed.
+ */
 const OF_TOOLS = /^(node-compile-cache|v8-compile-cache-\d+|go-build\d+)$/;
 
 /**

@@ -5,8 +5,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const DURATIONS = join(import.meta.dirname, 'test-durations.json');
 
 /**
- * Starts the test files that took longest first, so that none of them runs alone at the end. `tools/test-durations.json` has the
- * milliseconds of each file of a second and more, by a run of the gate (`node tools/ci.ts durations`); of all others the largest are first.
+ * Starts the test files that took longest first, so that none of them runs alone at the end.
+ * `tools/test-durations.json` has the milliseconds of each file of a second and more, by a run of the gate
+ * (`node tools/ci.ts durations`); of all others the largest are first.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,7 +1,7 @@
 /**
- * Checks the sentences of the specification that tests quote (`quoted` in clients/e2e/sentences/quoted.ts): each stands in
- * spec/specification.md word for word, and each sentence of the chapters below has a test that quotes it. So neither the page nor the
- * tests change alone. `node tools/citations.ts` runs it.
+ * Checks the sentences of the specification that tests quote (`quoted` in clients/e2e/sentences/quoted.ts):
+ * each stands in spec/specification.md word for word, and each sentence of the chapters below has a test that
+ * quotes it. So neither the page nor the tests change alone. `node tools/citations.ts` runs it.
  */
 
 export interface TextFile {
@@ -34,7 +34,9 @@ const TESTED: readonly { readonly heading: string; readonly about?: RegExp }[] =
 const CALL = /\bquoted\(((?:\s*(?:'[^'\n]*'|"[^"\n]*"),?)+)\s*\)/g;
 const LITERAL = /'([^'\n]*)'|"([^"\n]*)"/g;
 
-/** One line for each quotation that the specification does not have, and for each sentence that nobody quotes. */
+/**
+ * One line for each quotation that the specification does not have, and for each sentence that nobody quotes.
+ */
 export function wrongQuotations(files: readonly TextFile[]): string[] {
   const page = files.find(({ path }) => path === SPECIFICATION);
   if (page === undefined) return [];
@@ -70,7 +72,10 @@ function quotationsIn({ path, text }: TextFile): Quotation[] {
   });
 }
 
-/** The sentences of the chapters whose heading line matches, up to the next heading; without tables, and without the marks of lists and links. */
+/**
+ * The sentences of the chapters whose heading line matches, up to the next heading; without tables, and
+ * without the marks of lists and links.
+ */
 export function sentencesOf(page: string, heading: RegExp): string[] {
   const chapters = page.split(/^(?=#+ )/m).filter((chapter) => heading.test(chapter.split('\n', 1)[0]!));
   return chapters.flatMap((chapter) =>
@@ -84,7 +89,10 @@ export function sentencesOf(page: string, heading: RegExp): string[] {
   );
 }
 
-/** A sentence ends at a full stop before a capital letter or code. One that only names another page says nothing to test. */
+/**
+ * A sentence ends at a full stop before a capital letter or code. One that only names another page says
+ * nothing to test.
+ */
 function sentencesIn(paragraph: string): string[] {
   return paragraph
     .replace(/^\d+\. /, '')

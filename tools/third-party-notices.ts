@@ -1,6 +1,6 @@
 /**
- * The names and licences of what others wrote and Millrace ships: the packages that a program of it loads, and those whose code or files
- * are part of what a build made. Licences ask for that wherever a copy goes.
+ * The names and licences of what others wrote and Millrace ships: the packages that a program of it loads,
+ * and those whose code or files are part of what a build made. Licences ask for that wherever a copy goes.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,7 +20,10 @@ const LICENCE_FILES = '{LICENSE,LICENCE,COPYING,NOTICE,license,licence}{,.*,-*}'
 const manifestOf = (folder: string) =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
-/** The folders of these packages and of all that they need, as Node finds them from `folder`. Optional ones may be missing. */
+/**
+ * The folders of these packages and of all that they need, as Node finds them from `folder`. Optional ones
+ * may be missing.
+ */
 export function closureOf(names: readonly string[], folder: string): Set<string> {
   const found = new Set<string>();
   const open = names.map((name) => foundFrom(folder, name));
@@ -57,8 +60,8 @@ export function packageAround(file: string): string | undefined {
 }
 
 /**
- * The text of the notices, by the names of the packages. Of MIT the words are known where a package has left them out; one without the words
- * of another licence is an error, because nobody may ship it like that.
+ * The text of the notices, by the names of the packages. Of MIT the words are known where a package has left
+ * them out; one without the words of another licence is an error, because nobody may ship it like that.
  */
 export function noticesOf(folders: Iterable<string>): string {
   const notices = [...new Set(folders)].map(noticeOf).sort((one, other) => (one < other ? -1 : 1));

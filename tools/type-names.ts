@@ -1,6 +1,7 @@
 /**
- * Checks that no two files of the server export a type of one name: a reader who searches for it finds one definition.
- * Looks at `server/src` without its tests. A type that is exported again from another file counts once.
+ * Checks that no two files of the server export a type of one name: a reader who searches for it finds one
+ * definition. Looks at `server/src` without its tests. A type that is exported again from another file counts
+ * once.
  *
  *   node tools/type-names.ts            prints one line per name, exit code 1 if there is one
  *   node tools/type-names.ts FOLDER     looks at another folder

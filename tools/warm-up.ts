@@ -1,7 +1,7 @@
 /**
- * Starts the program once with either verb and stops it, so that the compile cache holds every file with its types stripped: the first
- * start of a fresh checkout is then as quick and as small as any other (140 MB instead of 160). Runs after `npm ci`.
- * Its result is only a cache, and a failure here fails no installation.
+ * Starts the program once with either verb and stops it, so that the compile cache holds every file with its
+ * types stripped: the first start of a fresh checkout is then as quick and as small as any other (140 MB
+ * instead of 160). Runs after `npm ci`. Its result is only a cache, and a failure here fails no installation.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

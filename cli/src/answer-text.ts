@@ -12,7 +12,10 @@ const BACKSLASH = '\\'.charCodeAt(0);
 /** Thrown for an answer that would fill the memory of this program. */
 export class LongAnswerError extends Error {}
 
-/** Reads an answer to its end. Rejects with a `LongAnswerError` for one that is too long, and reads no more of it. */
+/**
+ * Reads an answer to its end. Rejects with a `LongAnswerError` for one that is too long, and reads no more of
+ * it.
+ */
 export async function answerText({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -10,7 +10,10 @@ import type { ExitCode, RunContext } from './run-context.ts';
 /** A request to the control API. */
 export type AskedFor = { readonly path: string } & Parameters<typeof askControl>[2];
 
-/** Asks the server that the flags name. Without an answer, writes the reason to stderr and returns the exit code. */
+/**
+ * Asks the server that the flags name. Without an answer, writes the reason to stderr and returns the exit
+ * code.
+ */
 export async function answered(
   flags: ControlFlags,
   context: RunContext,

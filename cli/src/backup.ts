@@ -38,8 +38,8 @@ interface Progress {
 const EVERY = 250;
 
 /**
- * `millrace backup DIR`: the running server writes a copy of its data at this moment into a folder on its own machine.
- * Ends when the copy is complete and on stable storage. spec/contract.md, "Verbs that change".
+ * `millrace backup DIR`: the running server writes a copy of its data at this moment into a folder on its own
+ * machine. Ends when the copy is complete and on stable storage. spec/contract.md, "Verbs that change".
  */
 export async function backup({ dir, ...options }: BackupOptions, context: RunContext): Promise<ExitCode> {
   const address = controlAddress(options, context.env);

@@ -1,4 +1,6 @@
-/** The only source of time for the display. It has the shape of the server's clock, and tests move it by hand. */
+/**
+ * The only source of time for the display. It has the shape of the server's clock, and tests move it by hand.
+ */
 export interface Clock {
   /** Wall-clock time in milliseconds since 1970-01-01T00:00:00Z. It may jump when the clock is set. */
   now(): number;
@@ -6,7 +8,10 @@ export interface Clock {
   /** Milliseconds of a clock that never jumps. Only differences have a meaning. */
   monotonic(): number;
 
-  /** Calls `wake` once, `delay` ms later or soon after. The result cancels it. Does not keep the process alive. */
+  /**
+   * Calls `wake` once, `delay` ms later or soon after. The result cancels it. Does not keep the process
+   * alive.
+   */
   after(delay: number, wake: () => void): () => void;
 }
 

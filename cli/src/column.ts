@@ -6,8 +6,8 @@ export { printable } from '@millrace/server/visible-text';
 /**
  * Pieces of a line on a terminal, as pure text without colour.
  *
- * Text from clients and receivers is dangerous for a terminal: an event name may hold escape sequences that move the
- * cursor or rewrite the title. All text from the network goes through `printable`.
+ * Text from clients and receivers is dangerous for a terminal: an event name may hold escape sequences that
+ * move the cursor or rewrite the title. All text from the network goes through `printable`.
  */
 
 /** Matches text in which every character takes one column, as in nearly every text. */

@@ -8,7 +8,9 @@ interface CompletionOptions {
   readonly program: Command;
 }
 
-/** `millrace completion bash`: prints a script generated from the grammar, with every verb of this version. */
+/**
+ * `millrace completion bash`: prints a script generated from the grammar, with every verb of this version.
+ */
 export async function completion(
   { shell, program }: CompletionOptions,
   context: RunContext,
@@ -25,8 +27,8 @@ type Script = (verbs: readonly OutlinedVerb[]) => string;
 export const SHELLS: Readonly<Record<string, Script>> = { bash, zsh, fish };
 
 /**
- * The key of a verb, as the shells build it from the words before the cursor: a space before each verb, such as
- * ` egress explain`. The program itself has the empty key.
+ * The key of a verb, as the shells build it from the words before the cursor: a space before each verb, such
+ * as ` egress explain`. The program itself has the empty key.
  */
 function placeOf(path: readonly string[]): string {
   return path.map((name) => ` ${name}`).join('');
@@ -175,7 +177,9 @@ function fishOption({ flags, description, value }: OutlinedOption): string {
   return `${names.join(' ')}${takes} -d '${quotable(description)}'`;
 }
 
-/** A description for single quotes in all three shells. Colons may stay: zsh ends the name at the first one. */
+/**
+ * A description for single quotes in all three shells. Colons may stay: zsh ends the name at the first one.
+ */
 function quotable(text: string): string {
   return text.replaceAll("'", '’').replaceAll('\\', '/');
 }

@@ -125,7 +125,10 @@ function stateText({ state, progress }: Pick<ShownComputation, 'state' | 'progre
   return state === 'computing' ? `computing ${Math.floor(progress * 100)} %` : state;
 }
 
-/** `millrace audience sync NAME --destination D`, `millrace trait sync …`: a destination is told every member again. */
+/**
+ * `millrace audience sync NAME --destination D`, `millrace trait sync …`: a destination is told every member
+ * again.
+ */
 export async function syncComputation(options: SyncOptions, context: RunContext): Promise<ExitCode> {
   const { list, name, destination, dryRun = false, json = false } = options;
   const path = `${list}/${encodeURIComponent(name)}/sync`;

@@ -24,7 +24,10 @@ export interface ControlAddress {
 
 export type ControlReply =
   | { readonly kind: 'answered'; readonly value: unknown; readonly text: string }
-  /** `message` is one line for the person at the terminal, with what to do. `problem` is the server's own answer. */
+  /**
+   * `message` is one line for the person at the terminal, with what to do. `problem` is the server's own
+   * answer.
+   */
   | { readonly kind: 'failed'; readonly message: string; readonly problem?: ControlProblem };
 
 /** `place`: in the text of a definition. */
@@ -62,8 +65,8 @@ const ADVICE: ControlAddress['advice'] = {
 };
 
 /**
- * Resolves the address and the token: flags before environment before defaults. Returns a message for unusable values.
- * spec/contract.md, "Environment".
+ * Resolves the address and the token: flags before environment before defaults. Returns a message for
+ * unusable values. spec/contract.md, "Environment".
  */
 export function controlAddress(flags: ControlFlags, env: NodeJS.ProcessEnv): ControlAddress | string {
   const [written, namedBy] =
@@ -72,7 +75,8 @@ export function controlAddress(flags: ControlFlags, env: NodeJS.ProcessEnv): Con
   if (url === null || !/^https?:$/.test(url.protocol)) {
     return `${namedBy} is no URL of a server, such as ${DEFAULT_URL}`;
   }
-  // As the pages about the API write it. Its paths would be looked for below it, and a server that is up be said to have none.
+  // As the pages about the API write it. Its paths would be looked for below it, and a server that is up be
+  // said to have none.
   url.pathname = url.pathname.replace(/\/api(\/v1)?\/?$/, '/');
   const given = givenToken(flags, env);
   if (given.token !== undefined && !/^[!-~]+$/.test(given.token)) {
@@ -101,7 +105,10 @@ function distrustOfToken(file: string): string | undefined {
   return distrustOf({ uid: user === 0 ? 0 : uid, mode }, user);
 }
 
-/** Reads the token file. A missing file is no error here: the server may not run, and that message should come first. */
+/**
+ * Reads the token file. A missing file is no error here: the server may not run, and that message should come
+ * first.
+ */
 function tokenIn(file: string): Pick<ControlAddress, 'token' | 'tokenFrom'> {
   try {
     const problem = distrustOfToken(file);
@@ -115,8 +122,8 @@ function tokenIn(file: string): Pick<ControlAddress, 'token' | 'tokenFrom'> {
 }
 
 /**
- * Reads one resource of the control API. `path` follows `/api/v1/` and is already encoded. Absent `query` values are
- * left out. Never rejects.
+ * Reads one resource of the control API. `path` follows `/api/v1/` and is already encoded. Absent `query`
+ * values are left out. Never rejects.
  */
 export async function readControl(
   address: ControlAddress,
@@ -126,7 +133,9 @@ export async function readControl(
   return await askControl(address, path, { method: 'GET', query });
 }
 
-/** Sends a request with any method. `body` is sent as JSON; absent `query` values are left out. Never rejects. */
+/**
+ * Sends a request with any method. `body` is sent as JSON; absent `query` values are left out. Never rejects.
+ */
 export async function askControl(
   address: ControlAddress,
   path: string,

@@ -27,7 +27,10 @@ export interface RedeliverOptions extends DestinationOptions, TimeRange {
   readonly dryRun?: boolean;
 }
 
-/** `millrace redeliver DESTINATION`: sends its dead letters again, or the deliveries that the flags name in any state. */
+/**
+ * `millrace redeliver DESTINATION`: sends its dead letters again, or the deliveries that the flags name in
+ * any state.
+ */
 export async function redeliver(options: RedeliverOptions, context: RunContext): Promise<ExitCode> {
   const { destination, id: ids, messageId: messageIds, state, reason, source, type, to, rate } = options;
   const { dryRun = false } = options;

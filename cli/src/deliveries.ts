@@ -30,8 +30,8 @@ const HEADINGS = [
 ] as const;
 
 /**
- * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead and dropped ones by the time they were given up.
- * spec/contract.md, "Verbs that ask".
+ * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead and dropped ones
+ * by the time they were given up. spec/contract.md, "Verbs that ask".
  */
 export async function deliveries(options: DeliveryOptions, context: RunContext): Promise<ExitCode> {
   return await find(options, context, soughtDeliveries(options, context));

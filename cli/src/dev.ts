@@ -29,8 +29,8 @@ interface DevOptions extends ServerFlags {
 }
 
 /**
- * `millrace dev`: runs server and receiver on this machine, and prints each event and delivery as a line on stdout.
- * spec/contract.md, "Verbs that run a server".
+ * `millrace dev`: runs server and receiver on this machine, and prints each event and delivery as a line on
+ * stdout. spec/contract.md, "Verbs that run a server".
  */
 export async function dev(options: DevOptions, context: RunContext): Promise<ExitCode> {
   const loaded = readConfiguration({ flags: quiet(options, context.env), defaultHost: '127.0.0.1' }, context);

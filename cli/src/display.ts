@@ -31,9 +31,9 @@ export interface Display<Item> {
 }
 
 /**
- * Shows items as lines, live, up to a limit of lines per second. Items beyond the limit are counted, and one line reports
- * the count when the second is over. They are not even drawn: under heavy traffic, each costs the server, which runs on
- * the same thread, one comparison and one addition.
+ * Shows items as lines, live, up to a limit of lines per second. Items beyond the limit are counted, and one
+ * line reports the count when the second is over. They are not even drawn: under heavy traffic, each costs
+ * the server, which runs on the same thread, one comparison and one addition.
  */
 export function createDisplay<Item>(options: DisplayOptions<Item>): Display<Item> {
   const { output, clock } = options;

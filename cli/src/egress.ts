@@ -13,9 +13,9 @@ export interface EgressOptions {
 }
 
 /**
- * `millrace egress explain URL`: shows the rule that allows or refuses a target, and the address that would be used. Needs
- * no server: it reads the configuration that `start` would read, and this machine resolves the names.
- * Ends with 1 when no request would be sent.
+ * `millrace egress explain URL`: shows the rule that allows or refuses a target, and the address that would
+ * be used. Needs no server: it reads the configuration that `start` would read, and this machine resolves the
+ * names. Ends with 1 when no request would be sent.
  */
 export async function explain(options: EgressOptions, context: RunContext): Promise<ExitCode> {
   const file = fileOf(options.config, context.env);
@@ -32,7 +32,10 @@ export async function explain(options: EgressOptions, context: RunContext): Prom
   return explained.verdict === 'allowed' ? 0 : 1;
 }
 
-/** The output of `millrace egress explain`: each address with its rule, the address that is used, and the verdict last. */
+/**
+ * The output of `millrace egress explain`: each address with its rule, the address that is used, and the
+ * verdict last.
+ */
 export function egressReport(explained: EgressExplanation, paint: Paint): string {
   const { url, host, port, addresses, used, proxy, verdict, message } = explained;
   const lines = [`${paint.bold(url)}  ${host}, port ${port}`];

@@ -5,8 +5,8 @@ export interface StreamEvent {
 }
 
 /**
- * Parses server-sent events from bytes cut at any place (HTML standard, "Server-sent events"). It ignores ids, retry times
- * and comments, which only keep the connection alive.
+ * Parses server-sent events from bytes cut at any place (HTML standard, "Server-sent events"). It ignores
+ * ids, retry times and comments, which only keep the connection alive.
  */
 export class EventStream {
   readonly #decoder = new TextDecoder();

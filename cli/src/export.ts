@@ -11,8 +11,8 @@ export interface ExportOptions extends ControlFlags {
 }
 
 /**
- * `millrace export`: writes the sources and destinations of a running server as a configuration file, with names of
- * variables in place of secrets. spec/contract.md, "Configuration file".
+ * `millrace export`: writes the sources and destinations of a running server as a configuration file, with
+ * names of variables in place of secrets. spec/contract.md, "Configuration file".
  */
 export async function exportRecords(options: ExportOptions, context: RunContext): Promise<ExitCode> {
   const reply = await answered(options, context, { path: 'config', method: 'GET' });

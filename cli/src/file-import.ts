@@ -13,7 +13,10 @@ const LEAST_WEIGHT = 200;
 
 const SAVE_EVERY_MS = 1000;
 
-/** Statuses that concern the calls of a request. Any other refusal concerns the request, and every call would get it. */
+/**
+ * Statuses that concern the calls of a request. Any other refusal concerns the request, and every call would
+ * get it.
+ */
 const ABOUT_CALLS = [400, 413, 422];
 
 export interface FileImportTools {
@@ -28,8 +31,9 @@ export interface FileImportTools {
 }
 
 /**
- * Sends the calls of a file with the client library and saves the position up to which all lines are settled. After a crash,
- * it continues there: later calls may be sent twice, with the same messageIds, and the server drops the duplicates.
+ * Sends the calls of a file with the client library and saves the position up to which all lines are settled.
+ * After a crash, it continues there: later calls may be sent twice, with the same messageIds, and the server
+ * drops the duplicates.
  */
 export class FileImport {
   readonly #tools: FileImportTools;
@@ -60,7 +64,9 @@ export class FileImport {
     return { ...this.#window.passed, rejects: this.#tools.rejects.bytes };
   }
 
-  /** Stops reading; `run` resolves to this reason. Returns false when the import is already halted or over. */
+  /**
+   * Stops reading; `run` resolves to this reason. Returns false when the import is already halted or over.
+   */
   halt(why: string): boolean {
     if (this.#whyHalted !== undefined || this.#isOver) return false;
     this.#whyHalted = why;
@@ -68,7 +74,10 @@ export class FileImport {
     return true;
   }
 
-  /** Resolves to undefined when the whole file is settled, else to the reason. All settled lines are then saved. */
+  /**
+   * Resolves to undefined when the whole file is settled, else to the reason. All settled lines are then
+   * saved.
+   */
   async run(): Promise<string | undefined> {
     const { client } = this.#tools;
     let isRead = false;

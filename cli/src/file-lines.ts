@@ -18,7 +18,9 @@ export interface FileLine {
   readonly end: number;
 }
 
-/** Maximum bytes of a line. A call has at most 32 KB in compact JSON; a longer line must not fill the memory. */
+/**
+ * Maximum bytes of a line. A call has at most 32 KB in compact JSON; a longer line must not fill the memory.
+ */
 export const MOST_BYTES = 1024 * 1024;
 
 const PIECE = 256 * 1024;
@@ -31,8 +33,8 @@ export interface Place {
 }
 
 /**
- * Reads the lines of a file from a position on, chunk by chunk. Memory does not depend on the size of the file or of a
- * line. The last line needs no line feed.
+ * Reads the lines of a file from a position on, chunk by chunk. Memory does not depend on the size of the
+ * file or of a line. The last line needs no line feed.
  */
 export async function* fileLines(file: Readable, from: Place): AsyncGenerator<readonly FileLine[]> {
   let { offset, line } = from;

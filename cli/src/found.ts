@@ -37,8 +37,8 @@ export interface Sought<Entry> {
 const PAGE = 500;
 
 /**
- * Requests pages until it has enough entries, or all. The server searches about a second at a time: an empty page need not
- * be the last. JSON entries are printed as they arrive; a table waits for its widest cell.
+ * Requests pages until it has enough entries, or all. The server searches about a second at a time: an empty
+ * page need not be the last. JSON entries are printed as they arrive; a table waits for its widest cell.
  */
 export async function find<Entry>(
   options: SearchOptions,

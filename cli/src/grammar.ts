@@ -16,8 +16,8 @@ import { addEndpointVerbs, addServers } from './grammar-server.ts';
 import { addTail } from './grammar-tail.ts';
 
 /**
- * The whole command line. A verb loads its code when it runs: `--help` must not wait for a server to load. `output`: where help and
- * mistakes in the command line go; absent, to the process's own streams.
+ * The whole command line. A verb loads its code when it runs: `--help` must not wait for a server to load.
+ * `output`: where help and mistakes in the command line go; absent, to the process's own streams.
  */
 export function grammar(run: Run, programVersion: string, output: OutputConfiguration = {}): Command {
   const program = new Command('millrace')

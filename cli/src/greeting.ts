@@ -15,7 +15,9 @@ export interface Greeting {
   readonly data: string;
 }
 
-/** The text that `dev` prints when it is ready: its addresses, and one line to paste into another terminal. */
+/**
+ * The text that `dev` prints when it is ready: its addresses, and one line to paste into another terminal.
+ */
 export function greeting(facts: Greeting, paint: Paint): string {
   const rows = [
     ['receiving API', facts.url, `write key ${facts.writeKey}`],
@@ -49,7 +51,10 @@ export function greeting(facts: Greeting, paint: Paint): string {
   ].join('\n');
 }
 
-/** A line to paste into sh, bash or zsh. The quotes matter: an address in brackets would else be a file pattern. */
+/**
+ * A line to paste into sh, bash or zsh. The quotes matter: an address in brackets would else be a file
+ * pattern.
+ */
 export function curlLine(url: string, writeKey: string): string {
   const target = url.includes('[') ? `'${url}/v1/track'` : `${url}/v1/track`;
   const body = '{"event":"Order Placed","userId":"u1","properties":{"total":9}}';
@@ -62,8 +67,8 @@ function browserLine(url: string, writeKey: string): string {
 }
 
 /**
- * The address to type on this machine. A server that listens on every address reports one that clients should not use,
- * such as `0.0.0.0`.
+ * The address to type on this machine. A server that listens on every address reports one that clients should
+ * not use, such as `0.0.0.0`.
  */
 export function localUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');

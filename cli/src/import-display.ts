@@ -17,7 +17,9 @@ const MEASURED_MS = 10_000;
 const ON_A_TERMINAL_MS = 200;
 const IN_A_LOG_MS = 5000;
 
-/** `[#####-----------]  37 %  12,345/s  accepted 450,000  refused 3  2 min left`, without the bar in a log. */
+/**
+ * `[#####-----------] 37 % 12,345/s accepted 450,000 refused 3 2 min left`, without the bar in a log.
+ */
 function advanceText(now: Advance, speed: Speed, isTerminal: boolean): string {
   const sums = `accepted ${count(now.accepted)}  refused ${count(now.refused)}`;
   const { size } = now;

@@ -9,12 +9,15 @@ export type ImportedLine =
 
 const IDS: readonly string[] = ['userId', 'anonymousId', 'previousId', 'groupId', 'messageId'];
 
-/** Fields that a server sets anew: one server's export is another's import. A write key is a credential and no data. */
+/**
+ * Fields that a server sets anew: one server's export is another's import. A write key is a credential and no
+ * data.
+ */
 const OF_THE_SERVER = ['channel', 'originalTimestamp', 'receivedAt', 'sentAt', 'version', 'writeKey'];
 
 /**
- * Parses one line of a file of calls into a call for the client library. Pure: file name, position and line determine the
- * call and its messageId.
+ * Parses one line of a file of calls into a call for the client library. Pure: file name, position and line
+ * determine the call and its messageId.
  */
 export function callIn(bytes: Buffer, at: { readonly file: string; readonly line: number }): ImportedLine {
   if (!isUtf8(bytes)) return bad('not_utf8', 'the line is not UTF-8');
@@ -41,9 +44,10 @@ export function callIn(bytes: Buffer, at: { readonly file: string; readonly line
 }
 
 /**
- * The id of a call without one. It depends on the content and the position only: after a crash, the line is sent with the
- * same id, and the server drops the duplicate. The line number is a part of it, because two equal lines are two calls. The
- * file name is one too, because the files of two days may begin with the same line.
+ * The id of a call without one. It depends on the content and the position only: after a crash, the line is
+ * sent with the same id, and the server drops the duplicate. The line number is a part of it, because two
+ * equal lines are two calls. The file name is one too, because the files of two days may begin with the same
+ * line.
  */
 function messageIdOf(
   bytes: Buffer,
@@ -53,7 +57,10 @@ function messageIdOf(
   return `import-${hash.digest('hex').slice(0, 32)}`;
 }
 
-/** Parses JSON and keeps all digits of ids. A number beyond 2^53 would be rounded, and two users would become one. */
+/**
+ * Parses JSON and keeps all digits of ids. A number beyond 2^53 would be rounded, and two users would become
+ * one.
+ */
 function parsed(text: string): unknown {
   if (!/\d{16}/.test(text)) return JSON.parse(text);
   const written = new Map<unknown, Map<string, string>>();

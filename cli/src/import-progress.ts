@@ -24,8 +24,8 @@ export const NOTHING_DONE: Progress = { offset: 0, line: 0, accepted: 0, refused
 const KNOWN_BY = 4096;
 
 /**
- * Reads a progress file. A missing file means a new import. Returns a message when the import cannot continue: the progress
- * belongs to another import, or the file was replaced.
+ * Reads a progress file. A missing file means a new import. Returns a message when the import cannot
+ * continue: the progress belongs to another import, or the file was replaced.
  */
 export async function readProgress(
   progressPath: string,
@@ -52,7 +52,10 @@ export async function readProgress(
   return { offset, line, accepted, refused, rejects };
 }
 
-/** Writes the progress atomically: a power cut leaves the old or the new one. Rejects when it cannot be written. */
+/**
+ * Writes the progress atomically: a power cut leaves the old or the new one. Rejects when it cannot be
+ * written.
+ */
 export async function writeProgress(
   progressPath: string,
   progress: Progress,

@@ -13,7 +13,10 @@ async function started(): Promise<LocalReceiver> {
   return receiver;
 }
 
-/** Opens a new connection for each request: a kept one could lead to an earlier test's receiver on the same port. */
+/**
+ * Opens a new connection for each request: a kept one could lead to an earlier test's receiver on the same
+ * port.
+ */
 function post(
   receiver: LocalReceiver,
   webhookId: string,

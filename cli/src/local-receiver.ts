@@ -51,7 +51,8 @@ function remember(verdicts: Map<string, SignatureVerdict>, received: Received): 
 }
 
 /**
- * `Webhook-Id` is the messageId, percent-encoded (spec/specification.md, "Request headers"). Other senders may differ.
+ * `Webhook-Id` is the messageId, percent-encoded (spec/specification.md, "Request headers"). Other senders
+ * may differ.
  */
 function messageIdOf(webhookId: string): string {
   try {

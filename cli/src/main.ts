@@ -11,8 +11,8 @@ import { stopOnSignals } from './stopping.ts';
 const LINGER_MS = 1000;
 
 /**
- * The program `millrace`: runs the command line and sets the exit code. Call it once: it handles signals and uncaught errors of
- * the whole process.
+ * The program `millrace`: runs the command line and sets the exit code. Call it once: it handles signals and
+ * uncaught errors of the whole process.
  */
 export async function main(argv: readonly string[]): Promise<void> {
   const notices = (argv[2] === 'start' ? noticesOf : sentences)(guarded(process.stderr));
@@ -46,15 +46,16 @@ export async function main(argv: readonly string[]): Promise<void> {
       `millrace: the output could not be written, and is not complete: ${failure.message}\n`,
     );
   process.exitCode = failure === undefined ? code : Math.max(1, code);
-  // By default, Node restores the system's signal handlers while it tears its heap down. A second SIGINT of the same key
-  // press would then end the process with the signal instead of the code. `exit` keeps our handlers to the end.
+  // By default, Node restores the system's signal handlers while it tears its heap down. A second SIGINT of
+  // the same key press would then end the process with the signal instead of the code. `exit` keeps our
+  // handlers to the end.
   process.on('beforeExit', () => process.exit());
   setTimeout(() => process.exit(), LINGER_MS).unref();
 }
 
 /**
- * Runs one verb as `typed`. Results go to `context.out`, all other text to `context.err`, both with control characters made visible.
- * Resolves to the exit code.
+ * Runs one verb as `typed`. Results go to `context.out`, all other text to `context.err`, both with control
+ * characters made visible. Resolves to the exit code.
  */
 export async function runCommandLine(typed: readonly string[], context: RunContext): Promise<ExitCode> {
   const out = guarded(context.out);
@@ -116,8 +117,8 @@ function reportBug(error: unknown, notices: Notices): void {
 }
 
 /**
- * Turns `help VERB` into `VERB --help`, also for nested verbs. When the words name no verb, prints the error and throws a
- * `CommanderError`.
+ * Turns `help VERB` into `VERB --help`, also for nested verbs. When the words name no verb, prints the error
+ * and throws a `CommanderError`.
  */
 async function helpFor(program: Command, words: readonly string[]): Promise<readonly string[]> {
   let command = program;
@@ -125,7 +126,8 @@ async function helpFor(program: Command, words: readonly string[]): Promise<read
   for (const word of words.filter((word) => !word.startsWith('-') && word !== 'help')) {
     const below = command.commands.find((one) => one.name() === word);
     if (below === undefined) {
-      // The parser reports this with a suggestion. A verb with an argument would take the word for its argument.
+      // The parser reports this with a suggestion. A verb with an argument would take the word for its
+      // argument.
       if (command.registeredArguments.length === 0)
         await program.parseAsync([...path, word], { from: 'user' });
       command.error(`millrace: '${command.name()}' has no verb '${word}'`);

@@ -7,8 +7,8 @@ import type { Plan } from './plan-report.ts';
 const MAX_PREVIEWS = 20;
 
 /**
- * Tells how a plan changes the members of audiences and the users with a computed trait, a line for each. An effect that is unknown, such as
- * that of an audience made of another new one, is left out.
+ * Tells how a plan changes the members of audiences and the users with a computed trait, a line for each. An
+ * effect that is unknown, such as that of an audience made of another new one, is left out.
  */
 export async function memberEffects({ changes }: Plan, address: ControlAddress): Promise<readonly string[]> {
   const lines: string[] = [];
@@ -37,7 +37,9 @@ export async function memberEffects({ changes }: Plan, address: ControlAddress):
   return lines;
 }
 
-/** Says what destinations hear of the members of an audience, or of the values of a trait, when it is removed. */
+/**
+ * Says what destinations hear of the members of an audience, or of the values of a trait, when it is removed.
+ */
 async function removalEffect(
   kind: 'audience' | 'trait',
   name: string,

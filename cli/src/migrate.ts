@@ -16,7 +16,10 @@ export interface MigrateOptions {
   readonly json?: boolean;
 }
 
-/** Events and profiles that are copied and compared in a second, on two cores that both places share: for the first guess. */
+/**
+ * Events and profiles that are copied and compared in a second, on two cores that both places share: for the
+ * first guess.
+ */
 const EVENTS_PER_SECOND = 12_000;
 const PROFILES_PER_SECOND = 5000;
 
@@ -25,8 +28,8 @@ const ON_A_TERMINAL = 200;
 const IN_A_LOG = 10_000;
 
 /**
- * `millrace migrate --from … --to …`: moves everything of an installation from a data folder into a database. Needs no server.
- * spec/contract.md, "Verbs that change".
+ * `millrace migrate --from … --to …`: moves everything of an installation from a data folder into a database.
+ * Needs no server. spec/contract.md, "Verbs that change".
  */
 export async function migrate(options: MigrateOptions, context: RunContext): Promise<ExitCode> {
   const { from, to, dryRun = false } = options;

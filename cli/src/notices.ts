@@ -1,4 +1,7 @@
-/** Notices tell an operator how a start went, and why a server cannot start. The log begins when it has started. */
+/**
+ * Notices tell an operator how a start went, and why a server cannot start. The log begins when it has
+ * started.
+ */
 export interface Notices {
   info(notice: Notice): void;
   warn(notice: Notice): void;
@@ -26,8 +29,8 @@ export function sentences(err: Stream): Notices {
 }
 
 /**
- * Notices of `millrace start`: sentences on a terminal, and where nobody watches lines of the log that follows them, so that every line
- * of it is JSON.
+ * Notices of `millrace start`: sentences on a terminal, and where nobody watches lines of the log that
+ * follows them, so that every line of it is JSON.
  */
 export function noticesOf(err: Stream): Notices {
   if (err.isTTY === true) return sentences(err);

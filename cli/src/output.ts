@@ -43,8 +43,8 @@ export function watchOutput(stream: NodeJS.WriteStream & { fd: number }, stop: (
 }
 
 /**
- * Makes control characters in all output visible. It is the last defence, and the only one for JSON and messages. Cells of
- * tables and lines have passed `printable` before, which keeps their columns aligned.
+ * Makes control characters in all output visible. It is the last defence, and the only one for JSON and
+ * messages. Cells of tables and lines have passed `printable` before, which keeps their columns aligned.
  */
 export function guarded(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   return withWrite(stream, (text) => stream.write(visibleOnScreen(text)));

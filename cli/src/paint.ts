@@ -13,8 +13,8 @@ export interface Paint {
 }
 
 /**
- * Uses colour and width on a terminal only. NO_COLOR (set and not empty) and a `dumb` terminal turn colour off.
- * The library's own check is not used: it also colours pipes when `CI` is set.
+ * Uses colour and width on a terminal only. NO_COLOR (set and not empty) and a `dumb` terminal turn colour
+ * off. The library's own check is not used: it also colours pipes when `CI` is set.
  */
 export function paintFor(
   output: { readonly isTTY?: boolean; readonly columns?: number },

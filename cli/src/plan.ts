@@ -48,8 +48,8 @@ async function tellEffects(
 }
 
 /**
- * `millrace apply -f FILE`: changes the sources and destinations of a running server to those of a file, all or none.
- * spec/contract.md, "Verbs that change".
+ * `millrace apply -f FILE`: changes the sources and destinations of a running server to those of a file, all
+ * or none. spec/contract.md, "Verbs that change".
  */
 export async function apply(options: ApplyOptions, context: RunContext): Promise<ExitCode> {
   if (options.dryRun) return await plan(options, context);

@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 
 /**
- * Parsers for numbers of the command line. Each throws an `InvalidArgumentError` that names the error and the right form;
- * the command line turns it into one line and exit code 2.
+ * Parsers for numbers of the command line. Each throws an `InvalidArgumentError` that names the error and the
+ * right form; the command line turns it into one line and exit code 2.
  */
 
 const LONGEST = 60 * 60 * 1000;

@@ -44,7 +44,10 @@ export function isIncomplete({ overallStatus }: ShownRegulation): boolean {
   return ['PARTIAL_SUCCESS', 'FAILED'].includes(overallStatus);
 }
 
-/** The receipt as an auditor reads it: who asked for what and when, what is gone, and who has confirmed it when. */
+/**
+ * The receipt as an auditor reads it: who asked for what and when, what is gone, and who has confirmed it
+ * when.
+ */
 export function receiptLines(shown: ShownRegulation): string[] {
   const { id, type, overallStatus, createdAt, finishedAt, by } = shown;
   const { subjects, streamStatus, reason } = shown;

@@ -10,7 +10,9 @@ const { createServer } = process.getBuiltinModule('node:http');
 /** Maximum bytes of a body: 1 MB, thirty times the limit of an event. Longer ones are not kept. */
 const MAX_BODY = 1_048_576;
 
-/** Milliseconds, longer than a steady sender's pause between two deliveries: its connection must stay open. */
+/**
+ * Milliseconds, longer than a steady sender's pause between two deliveries: its connection must stay open.
+ */
 const KEEP_ALIVE_MS = 65_000;
 
 export interface ReceiverOptions {
@@ -55,8 +57,8 @@ export interface RunningReceiver {
 }
 
 /**
- * Receives webhooks on this machine: reads each request, verifies its signature, and answers as the options say.
- * Rejects with the network error when it cannot listen (`EADDRINUSE`, `EADDRNOTAVAIL`, …).
+ * Receives webhooks on this machine: reads each request, verifies its signature, and answers as the options
+ * say. Rejects with the network error when it cannot listen (`EADDRINUSE`, `EADDRNOTAVAIL`, …).
  */
 export async function startReceiver(options: ReceiverOptions): Promise<RunningReceiver> {
   const server = createServer((request, response) => receive(options, request, response));

@@ -6,7 +6,9 @@ export interface Difference {
   readonly after: unknown;
 }
 
-/** Lists differences down to single values. A list without mappings is one value: a moved entry is one change. */
+/**
+ * Lists differences down to single values. A list without mappings is one value: a moved entry is one change.
+ */
 export function differencesOf(before: unknown, after: unknown, path = ''): Difference[] {
   if (JSON.stringify(before) === JSON.stringify(after)) return [];
   const keys = [...new Set([...keysOf(before), ...keysOf(after)])];

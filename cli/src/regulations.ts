@@ -54,7 +54,9 @@ export async function regulate(options: RegulateOptions, context: RunContext): P
   return await shown(made, options, context);
 }
 
-/** The request that makes a regulation. Undefined, with the reason on stderr, where the options name no users. */
+/**
+ * The request that makes a regulation. Undefined, with the reason on stderr, where the options name no users.
+ */
 async function regulationRequest(
   options: Pick<RegulateOptions, 'type' | 'confirm'> & UserIdOptions,
   context: RunContext,

@@ -6,7 +6,10 @@ import { printable } from './column.ts';
 export interface Reject {
   /** Line number, from 1. */
   readonly line: number;
-  /** A code of the client library or of the file reader: `not_json`, `not_utf8`, `not_an_object`, `line_too_long`. */
+  /**
+   * A code of the client library or of the file reader: `not_json`, `not_utf8`, `not_an_object`,
+   * `line_too_long`.
+   */
   readonly reason: string;
   readonly message: string;
   /** The line, or the call as it was sent. */
@@ -40,7 +43,10 @@ export function shownRejects(say: (line: string) => void): Rejects {
   };
 }
 
-/** Appends rejects to a file, one JSON object a line. Content after `bytes` is cut off first. Throws if it cannot write. */
+/**
+ * Appends rejects to a file, one JSON object a line. Content after `bytes` is cut off first. Throws if it
+ * cannot write.
+ */
 export function keptRejects(path: string, bytes: number): Rejects {
   const file = openSync(path, bytes === 0 ? 'w' : 'a');
   let written = bytes;

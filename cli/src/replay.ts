@@ -32,8 +32,8 @@ export interface OneReplayOptions extends ControlFlags {
 const EVERY = 250;
 
 /**
- * `millrace replay DESTINATION --from T`: sends stored events to one destination again. Shows their number and the expected
- * time, and waits for the end. The server continues when this program is stopped.
+ * `millrace replay DESTINATION --from T`: sends stored events to one destination again. Shows their number
+ * and the expected time, and waits for the end. The server continues when this program is stopped.
  */
 export async function replay(options: ReplayOptions, context: RunContext): Promise<ExitCode> {
   const { destination, to = new Date().toISOString(), source, types, rate, dryRun } = options;

@@ -17,8 +17,8 @@ export interface RequestLineOptions {
 }
 
 /**
- * A received request as one line: time, method and path, type, name, user, Webhook-Id, signature, and the answer where it
- * is not a 2xx.
+ * A received request as one line: time, method and path, type, name, user, Webhook-Id, signature, and the
+ * answer where it is not a 2xx.
  *
  * ```
  * 10:23:45.131  POST /hook          track     Order Placed            u1              01930b1c-…  verified ✓

@@ -16,8 +16,8 @@ export interface RestoreOptions {
 }
 
 /**
- * `millrace restore DIR`: copies a backup into an empty data folder and verifies the copy. It needs no server; start the
- * server for this folder afterwards. spec/contract.md, "Verbs that change".
+ * `millrace restore DIR`: copies a backup into an empty data folder and verifies the copy. It needs no
+ * server; start the server for this folder afterwards. spec/contract.md, "Verbs that change".
  */
 export async function restore(
   { dir, data, acceptDamage = false, regulations, secretsKeyFile, json }: RestoreOptions,

@@ -15,7 +15,9 @@ export interface Searched {
 /** Milliseconds between two progress lines in a log. */
 const IN_A_LOG_MS = 5000;
 
-/** Shows the progress of a search on stderr: one changing line on a terminal, else a line every few seconds. */
+/**
+ * Shows the progress of a search on stderr: one changing line on a terminal, else a line every few seconds.
+ */
 export class SearchProgress {
   readonly #err: RunContext['err'];
   readonly #clock: Clock;

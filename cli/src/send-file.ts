@@ -38,8 +38,9 @@ const MOST_CALLS = 4 * UPLOADS * BATCH;
 const PATIENCE_MS = 10_000;
 
 /**
- * `millrace send --file events.ndjson`: sends the calls of a file, one JSON object a line. Continues where an earlier run
- * ended. Ends with 1 when a line was refused or some calls are not settled. spec/contract.md, "Verbs that send".
+ * `millrace send --file events.ndjson`: sends the calls of a file, one JSON object a line. Continues where an
+ * earlier run ended. Ends with 1 when a line was refused or some calls are not settled. spec/contract.md,
+ * "Verbs that send".
  */
 export async function sendFile(options: SendFileOptions, context: RunContext): Promise<ExitCode> {
   if (options.file === STANDARD_INPUT) return await sendStream(options, context);
@@ -81,7 +82,10 @@ async function importFrom(
   return await importAll(source, options, context);
 }
 
-/** Sends calls from standard input. A stream cannot be resumed: no progress is saved, and each run makes new ids. */
+/**
+ * Sends calls from standard input. A stream cannot be resumed: no progress is saved, and each run makes new
+ * ids.
+ */
 async function sendStream(options: SendFileOptions, context: RunContext): Promise<ExitCode> {
   if (options.progress !== undefined)
     return wrong(context, 'standard input cannot be gone on with, so --progress needs a file');
@@ -153,10 +157,16 @@ function clientFor({ endpoint, writeKey }: Pick<ImportIdentity, 'endpoint' | 'wr
   });
 }
 
-/** Where the client library would send batches to: to the server, or to its path for them, also behind a prefix. */
+/**
+ * Where the client library would send batches to: to the server, or to its path for them, also behind a
+ * prefix.
+ */
 const BATCH_PATH = /(?:^\/|\/v1\/(?:batch|b|import)\/?)$/;
 
-/** The path where the address of this machine is taken for that of no call: the calls of a file come from elsewhere. */
+/**
+ * The path where the address of this machine is taken for that of no call: the calls of a file come from
+ * elsewhere.
+ */
 function importEndpoint(endpoint: string): string {
   if (!URL.canParse(endpoint)) return endpoint;
   const url = new URL(endpoint);

@@ -30,12 +30,14 @@ export interface SendOptions {
 
 const DEFAULT_ENDPOINT = 'http://127.0.0.1:8080';
 
-/** Milliseconds that a person at a terminal waits. A call without an answer by then is reported as a failure. */
+/**
+ * Milliseconds that a person at a terminal waits. A call without an answer by then is reported as a failure.
+ */
 const PATIENCE_MS = 10_000;
 
 /**
- * `millrace send track --write-key K …`: sends one call with the client library, as any program would. Prints its messageId
- * once the server has stored it. Ends with 1 when the call was refused or could not be sent.
+ * `millrace send track --write-key K …`: sends one call with the client library, as any program would. Prints
+ * its messageId once the server has stored it. Ends with 1 when the call was refused or could not be sent.
  * spec/contract.md, "Verbs that send".
  */
 export async function send(options: SendOptions, context: RunContext): Promise<ExitCode> {

@@ -15,7 +15,10 @@ export interface Serving {
 /** Milliseconds that an interrupted start may take to end. */
 const START_GRACE = 5000;
 
-/** Runs the server until a stop is requested or it cannot go on, then stops it in order. Says why, also why a start fails. */
+/**
+ * Runs the server until a stop is requested or it cannot go on, then stops it in order. Says why, also why a
+ * start fails.
+ */
 export async function serve(serving: Serving, context: RunContext): Promise<ExitCode> {
   const starting = started(serving);
   if ((await Promise.race([starting, context.stopping.then(() => STOPPING)])) === STOPPING) {
@@ -38,8 +41,8 @@ const STOPPING = Symbol('stopping');
 
 /**
  * Lets V8 make all objects in the space for new ones. It guesses which will live long, and guesses wrong here
- * (docs/decisions/0040-request-memory.md). It is said when the threads have started: from then on V8 compiles what else is loaded of Node's
- * own modules, instead of taking the code that Node brings along.
+ * (docs/decisions/0040-request-memory.md). It is said when the threads have started: from then on V8 compiles
+ * what else is loaded of Node's own modules, instead of taking the code that Node brings along.
  */
 function keepNewObjectsTogether(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');

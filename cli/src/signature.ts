@@ -1,14 +1,15 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * A receiver's verdict on a signature. `verified` and `wrong` need a secret to check against; `unchecked` means that the
- * request is signed and the receiver has no secret.
+ * A receiver's verdict on a signature. `verified` and `wrong` need a secret to check against; `unchecked`
+ * means that the request is signed and the receiver has no secret.
  */
 export type SignatureVerdict = 'verified' | 'wrong' | 'unsigned' | 'unchecked';
 
 /**
- * Compares `X-Signature` with the SHA-1 HMAC of the body, in hexadecimal (spec/specification.md, "Signature").
- * The digest covers the received bytes, never a parsed and printed copy. The comparison takes constant time.
+ * Compares `X-Signature` with the SHA-1 HMAC of the body, in hexadecimal (spec/specification.md,
+ * "Signature"). The digest covers the received bytes, never a parsed and printed copy. The comparison takes
+ * constant time.
  */
 export function verify(
   body: Buffer,

@@ -36,7 +36,10 @@ export interface ShownSplit {
   readonly poorer: boolean;
 }
 
-/** `millrace profiles split USER OTHER`: keeps two ids apart. Shows what comes of it, and asks before it does it. */
+/**
+ * `millrace profiles split USER OTHER`: keeps two ids apart. Shows what comes of it, and asks before it does
+ * it.
+ */
 export async function splitProfile(options: SplitOptions, context: RunContext): Promise<ExitCode> {
   const { dryRun = false, yes = false, json = false } = options;
   const ask = (more: object) => answered(options, context, requestOf(options, more));

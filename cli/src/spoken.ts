@@ -11,7 +11,10 @@ const WORDS: readonly (readonly [api: RegExp, spoken: string])[] = [
   [/send it again with confirm(?:=|: )true/g, 'repeat it with --yes'],
 ];
 
-/** A sentence of the control API in the words of the command line: verbs and options instead of requests and parameters. */
+/**
+ * A sentence of the control API in the words of the command line: verbs and options instead of requests and
+ * parameters.
+ */
 export function spoken(detail: string): string {
   return WORDS.reduce((text, [api, word]) => text.replace(api, word), detail);
 }

@@ -12,7 +12,9 @@ export interface StartOptions extends ServerFlags {
   readonly delivery: boolean;
 }
 
-/** `millrace start`: runs the server, configured by file, environment and flags; later ones take precedence. */
+/**
+ * `millrace start`: runs the server, configured by file, environment and flags; later ones take precedence.
+ */
 export async function start(options: StartOptions, context: RunContext): Promise<ExitCode> {
   const { config: path, delivery: isSending, ...flags } = options;
   const notices = noticesOf(context.err);
@@ -85,7 +87,10 @@ function announce(
   });
 }
 
-/** The configuration file and who named it. An empty variable counts as unset: container setups unset variables so. */
+/**
+ * The configuration file and who named it. An empty variable counts as unset: container setups unset
+ * variables so.
+ */
 export function fileOf(path: string | undefined, env: NodeJS.ProcessEnv): Wanted['file'] {
   if (path !== undefined) return { path, namedBy: '--config' };
   const named = env['MILLRACE_CONFIG'];

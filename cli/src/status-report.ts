@@ -126,7 +126,10 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
   );
 }
 
-/** Failing endpoints that their destination may hide: with `success: any`, a destination stays healthy without them. */
+/**
+ * Failing endpoints that their destination may hide: with `success: any`, a destination stays healthy without
+ * them.
+ */
 function endpointLines({ lanes }: Overview, now: number, paint: Paint): string[] {
   const rows = Object.entries(lanes).flatMap(([name, { endpoints }]) =>
     endpoints.flatMap(({ endpoint, state, since, lastError }): Cell[][] => {
@@ -224,7 +227,10 @@ const DISK_PARTS = {
   other: 'other files',
 } as const satisfies Record<keyof DiskParts, string>;
 
-/** `31 GB free of 40 GB; the data folder takes 14.3 MB: store 12.3 MB, …`; nothing where the disk cannot be asked. */
+/**
+ * `31 GB free of 40 GB; the data folder takes 14.3 MB: store 12.3 MB, …`; nothing where the disk cannot be
+ * asked.
+ */
 function diskFacts({ disk }: Overview): [string, string][] {
   if (disk === undefined) return [];
   const { free, used, parts, limit } = disk;
@@ -391,7 +397,10 @@ function sinceText(time: string, now: number): string {
   return age < DAY ? secondOfDay(since).slice(0, 5) : span(age);
 }
 
-/** Deliveries of a paused or disabled destination, and their expiry: `1,234 wait, kept until 2026-03-11 05:06`. */
+/**
+ * Deliveries of a paused or disabled destination, and their expiry: `1,234 wait, kept until 2026-03-11
+ * 05:06`.
+ */
 function heldOf(lane: Lane | undefined, pending: number): string {
   if (lane === undefined || pending === 0) return '';
   if (lane.state !== 'paused' && lane.state !== 'disabled') return '';

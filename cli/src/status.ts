@@ -10,8 +10,9 @@ export interface StatusOptions extends ControlFlags {
 }
 
 /**
- * `millrace status`: shows the state of a running server to an operator on call. Ends with 1 when calls are turned away or
- * the ledger does not balance: a script needs only the exit code. spec/contract.md, "Verbs that ask".
+ * `millrace status`: shows the state of a running server to an operator on call. Ends with 1 when calls are
+ * turned away or the ledger does not balance: a script needs only the exit code. spec/contract.md, "Verbs
+ * that ask".
  */
 export async function status(options: StatusOptions, context: RunContext): Promise<ExitCode> {
   const address = controlAddress(options, context.env);

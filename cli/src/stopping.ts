@@ -18,8 +18,8 @@ export interface Stopping {
 /**
  * The first SIGINT or SIGTERM requests an orderly stop; a second one ends the process at once.
  *
- * Under `npm start`, Ctrl-C arrives twice: from the terminal, which signals every program in it, and from npm, which
- * forwards its own signal. A second signal this early is therefore the same key press.
+ * Under `npm start`, Ctrl-C arrives twice: from the terminal, which signals every program in it, and from
+ * npm, which forwards its own signal. A second signal this early is therefore the same key press.
  */
 export function stopOnSignals(options: StoppingOptions): Stopping {
   let request: () => void = () => {};

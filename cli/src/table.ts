@@ -11,7 +11,10 @@ export interface Heading {
   readonly title: string;
   /** Numbers are aligned right. */
   readonly align: 'left' | 'right';
-  /** Maximum width. Wider cells are cut on a terminal, and shift the rest of the line elsewhere. Default: widest cell. */
+  /**
+   * Maximum width. Wider cells are cut on a terminal, and shift the rest of the line elsewhere. Default:
+   * widest cell.
+   */
   readonly most?: number;
   /** Minimum width on a narrow terminal. Columns without it are never cut: numbers, and ids to copy. */
   readonly least?: number;
@@ -21,10 +24,11 @@ const BETWEEN = '  ';
 const INDENT = '    ';
 
 /**
- * Formats a table, headings first: each column as wide as its widest cell, two spaces between, no trailing spaces.
+ * Formats a table, headings first: each column as wide as its widest cell, two spaces between, no trailing
+ * spaces.
  *
- * On a terminal, lines never exceed its width. Columns with `least` are cut, the widest first; last columns without room
- * stand below their row, each with its title. Elsewhere nothing is cut.
+ * On a terminal, lines never exceed its width. Columns with `least` are cut, the widest first; last columns
+ * without room stand below their row, each with its title. Elsewhere nothing is cut.
  */
 export function table(
   headings: readonly Heading[],

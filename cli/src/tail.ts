@@ -29,8 +29,9 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
 /**
- * `millrace tail`: prints the activity of a running server line by line until Ctrl-C. It reconnects after a restart, but
- * never shows the activity in between (`trace` and `status` know it). spec/contract.md, "Verbs that ask".
+ * `millrace tail`: prints the activity of a running server line by line until Ctrl-C. It reconnects after a
+ * restart, but never shows the activity in between (`trace` and `status` know it). spec/contract.md, "Verbs
+ * that ask".
  */
 export async function tail(options: TailOptions, context: RunContext): Promise<ExitCode> {
   const address = controlAddress(options, context.env);
@@ -92,7 +93,8 @@ async function showAll(
     if (next === undefined || next.done) return;
     const text = events.take(next.value).reduce((before, event) => before + textOf(event, shown), '');
     if (text === '' || context.out.write(text)) continue;
-    // This wait tells the server that the reader is slow. The server then counts the activity that it leaves out.
+    // This wait tells the server that the reader is slow. The server then counts the activity that it leaves
+    // out.
     await once(context.out, 'drain', { signal }).catch(() => undefined);
   }
 }
@@ -118,7 +120,10 @@ function indented(event: object): string {
   return lines.map((line) => `    ${printable(line)}\n`).join('');
 }
 
-/** Waits before it reconnects, twice as long after each failure. Jitter keeps many programs from reconnecting at once. */
+/**
+ * Waits before it reconnects, twice as long after each failure. Jitter keeps many programs from reconnecting
+ * at once.
+ */
 async function pause(failures: number, signal: AbortSignal): Promise<void> {
   const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
   try {
@@ -130,13 +135,17 @@ async function pause(failures: number, signal: AbortSignal): Promise<void> {
 
 type StreamReply =
   | { readonly kind: 'open'; readonly chunks: AsyncIterable<Uint8Array> }
-  /** `message` is one line for the person at the terminal. `passing`: the request may succeed a little later. */
+  /**
+   * `message` is one line for the person at the terminal. `passing`: the request may succeed a little later.
+   */
   | { readonly kind: 'failed'; readonly message: string; readonly passing: boolean };
 
 /** Milliseconds to wait for the head of the answer. The body has no limit. */
 const HEAD_PATIENCE_MS = 10_000;
 
-/** Opens a streamed answer of the control API. It lasts until `signal` or the server ends it. Never rejects. */
+/**
+ * Opens a streamed answer of the control API. It lasts until `signal` or the server ends it. Never rejects.
+ */
 async function openControlStream(
   address: ControlAddress,
   path: string,

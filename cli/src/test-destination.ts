@@ -27,8 +27,8 @@ interface Trial {
 }
 
 /**
- * `millrace test DESTINATION`: sends an example event through the usual delivery path without storing a delivery. Shows the
- * request to each endpoint and its answer. Ends with 1 when no endpoint accepted it.
+ * `millrace test DESTINATION`: sends an example event through the usual delivery path without storing a
+ * delivery. Shows the request to each endpoint and its answer. Ends with 1 when no endpoint accepted it.
  * spec/contract.md, "Verbs that change".
  */
 export async function testDestination(options: TestOptions, context: RunContext): Promise<ExitCode> {

@@ -100,7 +100,8 @@ function stateOf(
 function whatIsNext(nextAttemptAt: string | undefined, now: number): string {
   if (nextAttemptAt === undefined) return 'about to be sent, or under way';
   const at = Date.parse(nextAttemptAt);
-  // A due delivery that is not sent: its worker is busy, or an open circuit breaker lets one probe through at a time.
+  // A due delivery that is not sent: its worker is busy, or an open circuit breaker lets one probe through at
+  // a time.
   if (at <= now) return `due since ${secondOfDay(at)}, waits for its lane (millrace status says how that is)`;
   return `next attempt at ${secondOfDay(at)}, ${remaining(at - now)}`;
 }

@@ -13,8 +13,8 @@ export interface TraceOptions extends ControlFlags {
 }
 
 /**
- * `millrace trace MESSAGE_ID`: shows the whole history of an event. Ends with 1 when the server does not know it.
- * spec/contract.md, "Verbs that ask".
+ * `millrace trace MESSAGE_ID`: shows the whole history of an event. Ends with 1 when the server does not know
+ * it. spec/contract.md, "Verbs that ask".
  */
 export async function trace(options: TraceOptions, context: RunContext): Promise<ExitCode> {
   const { messageId, source } = options;
@@ -48,7 +48,10 @@ export async function trace(options: TraceOptions, context: RunContext): Promise
   return 1;
 }
 
-/** The request for the history of an event. A path cannot carry an id of dots: stored events are searched for it. */
+/**
+ * The request for the history of an event. A path cannot carry an id of dots: stored events are searched for
+ * it.
+ */
 function eventRequest(messageId: string, source: string | undefined) {
   if (/^\.\.?$/.test(messageId)) return { path: 'events', query: { messageId, source } };
   return { path: `events/${encodeURIComponent(messageId)}`, query: { source } };

@@ -4,8 +4,9 @@ import { connect } from 'node:net';
 const PATIENCE_MS = 5000;
 
 /**
- * The reason why no call can reach a server, such as `server unreachable at http://… (ECONNREFUSED)`. Undefined when the
- * port is open. Checked before and after sending: the library retries for minutes and then reports the end, not the cause.
+ * The reason why no call can reach a server, such as `server unreachable at http://… (ECONNREFUSED)`.
+ * Undefined when the port is open. Checked before and after sending: the library retries for minutes and then
+ * reports the end, not the cause.
  */
 export async function whyUnreachable(endpoint: string): Promise<string | undefined> {
   const url = URL.parse(endpoint);

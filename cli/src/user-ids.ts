@@ -8,7 +8,10 @@ export interface UserIdOptions {
   readonly ids: readonly string[];
   /** A file with more ids, one a line. */
   readonly file?: string;
-  /** Each id is written as JSON text, in its quotes: the way for characters that a shell or an editor cannot hold. */
+  /**
+   * Each id is written as JSON text, in its quotes: the way for characters that a shell or an editor cannot
+   * hold.
+   */
   readonly jsonIds?: boolean;
   /** True for anonymous ids of visitors. */
   readonly anonymous?: boolean;

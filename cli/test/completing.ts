@@ -59,8 +59,8 @@ async function offeredByFish(script: string, lines: readonly (readonly string[])
 }
 
 /**
- * zsh completes only in the editor of an interactive shell, in a terminal that another zsh creates. Tab lists the choices
- * and reports the end. Each mark is written in two parts, because the terminal echoes typed text.
+ * zsh completes only in the editor of an interactive shell, in a terminal that another zsh creates. Tab lists
+ * the choices and reports the end. Each mark is written in two parts, because the terminal echoes typed text.
  */
 const IN_A_TERMINAL = `
 zmodload zsh/zpty

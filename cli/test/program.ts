@@ -49,7 +49,8 @@ class Said {
 }
 
 /**
- * `input` is the content of its standard input, empty by default. For what is not about the process `runVerb` and `startVerb` are cheaper.
+ * `input` is the content of its standard input, empty by default. For what is not about the process `runVerb`
+ * and `startVerb` are cheaper.
  */
 export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Program {
   const child = spawn(process.execPath, [MILLRACE, ...args], {
@@ -73,8 +74,8 @@ export interface Verb extends Pick<Program, 'ended' | 'says'> {
 }
 
 /**
- * Starts a verb in this process, which spares the start of one. The verb gets streams and an environment of its own. Signals and the end of
- * a process are those of `millrace`.
+ * Starts a verb in this process, which spares the start of one. The verb gets streams and an environment of
+ * its own. Signals and the end of a process are those of `millrace`.
  */
 export function startVerb(args: readonly string[], env: NodeJS.ProcessEnv = {}, input = ''): Verb {
   const said = new Said();

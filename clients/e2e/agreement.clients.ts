@@ -66,8 +66,8 @@ const OWN: Readonly<Record<string, readonly string[]>> = {
 const SHARED = ['userId', 'context', 'integrations', 'timestamp', 'sentAt'];
 
 /**
- * A server that discards a call inside a batch still answers 200, so what a client accepts must be what the server
- * accepts: calls of every shape, and each accepted one is at the webhook.
+ * A server that discards a call inside a batch still answers 200, so what a client accepts must be what the
+ * server accepts: calls of every shape, and each accepted one is at the webhook.
  */
 describe.each(found)('the $name client agrees with the server', (library) => {
   const trial = new Trial(library);

@@ -37,8 +37,8 @@ export function libraries(): { readonly found: readonly Library[]; readonly miss
 }
 
 /**
- * The libraries that try a rule of the server: all of them in the long run, and in the gate one, by turns from file to file. What a
- * library does itself is tried with each of them in both.
+ * The libraries that try a rule of the server: all of them in the long run, and in the gate one, by turns
+ * from file to file. What a library does itself is tried with each of them in both.
  */
 export function librariesBesideTheServer(turn: number): readonly Library[] {
   const { found } = libraries();

@@ -9,7 +9,9 @@ import { expectSum, startWorld, type World } from './world.ts';
 
 const { found } = libraries();
 
-/** With a spool an accepted call survives its process: nothing is lost by outages and SIGKILLs of the client. */
+/**
+ * With a spool an accepted call survives its process: nothing is lost by outages and SIGKILLs of the client.
+ */
 describe.each(found)('the $name client with a spool', (library) => {
   let world: World;
   let folder: string;

@@ -10,7 +10,8 @@ const { found, missing } = libraries();
 for (const line of missing) console.log(line);
 
 /**
- * Calls accepted by the client = events at the webhook + failures reported to the callback, whatever happens in between.
+ * Calls accepted by the client = events at the webhook + failures reported to the callback, whatever happens
+ * in between.
  */
 describe.each(found)('the $name client', (library) => {
   const trial = new Trial(library);

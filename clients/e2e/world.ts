@@ -10,7 +10,10 @@ import {
 import { freePort, startReceiver, type TestReceiver } from '../../server/test/support/receiver.ts';
 import type { Driver } from './library.ts';
 
-/** The real server with one source and one destination, the destination's endpoint, and a faulty network before it. */
+/**
+ * The real server with one source and one destination, the destination's endpoint, and a faulty network
+ * before it.
+ */
 export interface World {
   readonly receiver: TestReceiver;
   /** Straight to the server. */
@@ -83,9 +86,9 @@ export interface Sum {
 }
 
 /**
- * The sum that is the point of all this. Every accepted call was reported exactly once, each reported success is at the
- * webhook exactly once, and nothing is at the webhook that was not accepted. `repeats` is for a server that was killed: it
- * may deliver its last events once more.
+ * The sum that is the point of all this. Every accepted call was reported exactly once, each reported success
+ * is at the webhook exactly once, and nothing is at the webhook that was not accepted. `repeats` is for a
+ * server that was killed: it may deliver its last events once more.
  */
 export async function expectSum(
   world: World,

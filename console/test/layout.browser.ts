@@ -49,7 +49,10 @@ async function open(path: string): Promise<void> {
   await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
 }
 
-/** Parts of the page that are cut: words behind an edge that does not scroll, and chosen tabs behind the edge of their list. */
+/**
+ * Parts of the page that are cut: words behind an edge that does not scroll, and chosen tabs behind the edge
+ * of their list.
+ */
 const cutParts = () =>
   page.evaluate(() => {
     const isCut = (element: Element) =>

@@ -144,7 +144,10 @@ async function open({ path, shows, act }: Visit): Promise<void> {
   await act?.();
 }
 
-/** Words that cannot be read, by width. The page is the same for all widths: nothing but style sheets depends on them. */
+/**
+ * Words that cannot be read, by width. The page is the same for all widths: nothing but style sheets depends
+ * on them.
+ */
 async function faultsOf(one: Page): Promise<Record<string, readonly string[]>> {
   const faults: Record<string, readonly string[]> = {};
   for (const width of WIDTHS) {

@@ -4,7 +4,10 @@ import { until } from '../../server/test/support/until.ts';
 import { DESK, launchBrowser, openPage, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
-/** The console tells the truth with a browser clock that is wrong, and while somebody else edits the same record. */
+/**
+ * The console tells the truth with a browser clock that is wrong, and while somebody else edits the same
+ * record.
+ */
 
 const CONFIG = `
 profiles: on

@@ -1,10 +1,12 @@
 /**
- * Pictures of every screen in both themes and three widths, over a server with some traffic: for the person who changes them.
+ * Pictures of every screen in both themes and three widths, over a server with some traffic: for the person
+ * who changes them.
  *
  *   npm run console:shots -- [FOLDER] [NAME …]     default: every screen of a shop, in a folder below the temporary one
  *
- * A name is that of a screen, or of all screens of a server: `shop`, `viewer` (the same shop, with a token that only reads), `empty`,
- * `strange` (long names, texts from right to left, ten thousand dead letters). Quickly prepared screens have fewer points in their charts.
+ * A name is that of a screen, or of all screens of a server: `shop`, `viewer` (the same shop, with a token
+ * that only reads), `empty`, `strange` (long names, texts from right to left, ten thousand dead letters).
+ * Quickly prepared screens have fewer points in their charts.
  */
 import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -104,7 +106,10 @@ const SIZES = [
   { width: 390, height: Math.max(844, HEIGHT - 56) },
 ];
 const THEMES = ['light', 'dark'] as const;
-/** Until profiles have followed, charts have points and numbers were read twice; `WARM_UP` in seconds makes longer lines. */
+/**
+ * Until profiles have followed, charts have points and numbers were read twice; `WARM_UP` in seconds makes
+ * longer lines.
+ */
 const WARM_UP = Number(process.env['WARM_UP'] ?? 40) * 1000;
 const SETTLED = 1_500;
 

@@ -1,6 +1,6 @@
 /**
- * A shop that sends to eight destinations, of which some fail: the data behind the pictures of the console. Everything of it happens on
- * a real server, so that each screen shows what it would show anywhere.
+ * A shop that sends to eight destinations, of which some fail: the data behind the pictures of the console.
+ * Everything of it happens on a real server, so that each screen shows what it would show anywhere.
  */
 import type { RunningServer } from '../test/support/running-server.ts';
 

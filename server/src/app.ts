@@ -92,7 +92,9 @@ export interface App {
   readonly storeFormat: number;
   /** A URL that signs a browser in to the console as the admin, once and within an hour. */
   createSignInLink(): string;
-  /** Resolves to why the process has to end, for the operator; absent where nothing of the kind can happen. */
+  /**
+   * Resolves to why the process has to end, for the operator; absent where nothing of the kind can happen.
+   */
   readonly failed?: Promise<string> | undefined;
   /** Answers received calls, settles the deliveries in flight and closes the store. Idempotent. */
   stop(): Promise<void>;
@@ -121,8 +123,8 @@ export class StartError extends Error {
 }
 
 /**
- * Starts the application from the store outwards, so that the first call finds everything ready, and stops it in the opposite
- * order. Rejects with a `StartError`; every part that had started is stopped then.
+ * Starts the application from the store outwards, so that the first call finds everything ready, and stops it
+ * in the opposite order. Rejects with a `StartError`; every part that had started is stopped then.
  */
 export async function startApp(config: Config, options: AppOptions): Promise<App> {
   const started = new StartedParts();

@@ -31,8 +31,8 @@ export interface DoctorOptions extends ControlFlags {
 }
 
 /**
- * `millrace doctor`: checks the machine, the server if it runs, and the route to each endpoint without sending a request.
- * Ends with 1 when a check fails. spec/contract.md, "Verbs that ask".
+ * `millrace doctor`: checks the machine, the server if it runs, and the route to each endpoint without
+ * sending a request. Ends with 1 when a check fails. spec/contract.md, "Verbs that ask".
  */
 export async function doctor(options: DoctorOptions, context: RunContext): Promise<ExitCode> {
   const { config, finding } = configurationOf(options, context);
@@ -77,7 +77,9 @@ async function databaseOf({ database }: Pick<Config, 'database'>): Promise<Findi
     : [{ check, verdict: 'fail', found: problem }];
 }
 
-/** Reads all stored data if no server uses it. A large store takes a while, so a terminal shows the progress. */
+/**
+ * Reads all stored data if no server uses it. A large store takes a while, so a terminal shows the progress.
+ */
 function storedIn(folder: string, { err }: RunContext): Finding[] {
   let shown = -1;
   const progress = (looked: number, of: number) => {
@@ -174,7 +176,10 @@ function localUrl({ host: ofCalls, port, admin, tls }: Config): string {
   return `${tls === undefined ? 'http' : 'https'}://${bracketed}:${admin.port ?? port}`;
 }
 
-/** Checks each endpoint once, although file and server may both name it. All run at once: each waits for the network. */
+/**
+ * Checks each endpoint once, although file and server may both name it. All run at once: each waits for the
+ * network.
+ */
 async function endpointsOf(destinations: readonly Shown[], { egress }: Config) {
   const all = destinations.flatMap((one) =>
     destinationUrls(one).map((url, index) => ({

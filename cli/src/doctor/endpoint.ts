@@ -30,7 +30,10 @@ const ADVICE: Readonly<Record<string, string>> = {
     'let the receiver renew its certificate or send its whole chain; for a private authority set egress.ca',
 };
 
-/** Judges whether requests could reach an endpoint. A disabled destination gets no requests, so it never fails. */
+/**
+ * Judges whether requests could reach an endpoint. A disabled destination gets no requests, so it never
+ * fails.
+ */
 export function endpoint(
   { destination, nth, url, isEnabled, reached, knowsRules }: EndpointFacts,
   now: number,

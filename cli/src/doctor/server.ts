@@ -7,7 +7,9 @@ export interface ServerFacts {
   /** The answer of `/readyz`. Absent when no server answers; `error` then has the reason. */
   readonly ready?: { readonly status: number; readonly reasons: readonly string[] };
   readonly error?: string;
-  /** The answer of the control API, or a text with the reason why it has none. Absent when no server answers. */
+  /**
+   * The answer of the control API, or a text with the reason why it has none. Absent when no server answers.
+   */
   readonly overview?: Overview | string;
   /** Tells whether a process has the data folder open, and which. */
   readonly folder: { readonly isInUse: boolean; readonly pid?: number };
@@ -15,7 +17,10 @@ export interface ServerFacts {
   readonly askedAt: number;
 }
 
-/** Milliseconds of clock difference worth a warning. Receivers refuse signed requests that are five minutes off. */
+/**
+ * Milliseconds of clock difference worth a warning. Receivers refuse signed requests that are five minutes
+ * off.
+ */
 const MAX_CLOCK_SKEW = 5000;
 const CLOCK_FAR_OFF = 5 * 60 * 1000;
 
@@ -164,7 +169,10 @@ function database({ database: at }: Overview): Finding[] {
   return problems.length > 0 ? problems : [all];
 }
 
-/** Damage of stored events: what a running server has found so far, or a full read of a folder that no server uses. */
+/**
+ * Damage of stored events: what a running server has found so far, or a full read of a folder that no server
+ * uses.
+ */
 export function storedEvents(
   damage: { events: number; deliveries: number; others?: readonly string[] } | undefined,
 ): Finding {

@@ -370,7 +370,8 @@ describe.each(tried)('the $name client', (library) => {
       expect(deletionsAt(scene.crm, 'hal')).toEqual([form, form]);
       // It has the canonical format, and takes tracks only.
       expect(deletionsAt(scene.archive, 'hal')).toEqual([form]);
-      // It was told of the user by the source `audiences`. Who is deleted hears no `false`: receivers hear the notification.
+      // It was told of the user by the source `audiences`. Who is deleted hears no `false`: receivers hear
+      // the notification.
       expect(deletionsAt(scene.marketing, 'hal')).toEqual([form]);
       expect(scene.told('pros', 'hal')).toEqual([[true]]);
       for (const receiver of [scene.crm, scene.archive, scene.marketing]) expectSigned(receiver);

@@ -14,9 +14,10 @@ export type Body = Record<string, unknown>;
 export type Call = readonly [type: string, fields: Body];
 
 /**
- * A server with receivers on real sockets. `crm` gets the calls of the sources `website` (key `wk`), `app` (`wk_app`) and `unseen`;
- * `archive` those of `website` in the canonical format, and only tracks; `marketing` nothing but audiences and computed traits; `off` is
- * disabled and is all that `quiet` (`wk_quiet`) feeds. `strict` (`wk_strict`) feeds no one.
+ * A server with receivers on real sockets. `crm` gets the calls of the sources `website` (key `wk`), `app`
+ * (`wk_app`) and `unseen`; `archive` those of `website` in the canonical format, and only tracks; `marketing`
+ * nothing but audiences and computed traits; `off` is disabled and is all that `quiet` (`wk_quiet`) feeds.
+ * `strict` (`wk_strict`) feeds no one.
  */
 export class Scene {
   readonly crm: TestReceiver;
@@ -107,7 +108,10 @@ export class Scene {
     return client;
   }
 
-  /** Makes these calls, and resolves when the server has answered them. A call without a messageId gets a new one. */
+  /**
+   * Makes these calls, and resolves when the server has answered them. A call without a messageId gets a new
+   * one.
+   */
   async send(client: Driver, ...calls: readonly Call[]): Promise<void> {
     for (const [type, fields] of calls) {
       const messageId = `${this.#library.name}-${++this.#calls}`;
@@ -179,7 +183,10 @@ export class Scene {
     return keys.find((key) => this.told(key, userId)[0]!.includes(true));
   }
 
-  /** The values of this trait that `marketing` was told of each of these users, in the order in which it was told. */
+  /**
+   * The values of this trait that `marketing` was told of each of these users, in the order in which it was
+   * told.
+   */
   told(key: string, ...userIds: readonly string[]): unknown[][] {
     const bodies = bodiesAt(this.marketing);
     return userIds.map((userId) =>

@@ -25,7 +25,8 @@ export interface BacklogEvents {
 }
 
 /**
- * Where accepted calls wait. Three keep this promise: memory, the storage of a browser, and a folder on a disk.
+ * Where accepted calls wait. Three keep this promise: memory, the storage of a browser, and a folder on a
+ * disk.
  *
  * - Calls come out in the order they went in, those of an earlier life first.
  * - `add` keeps a call or says why not; it never blocks and never throws.
@@ -33,15 +34,18 @@ export interface BacklogEvents {
  * - Calls that `take` gave out are kept (on the disk, in the storage) until `settle`.
  */
 export interface Backlog {
-  /** Survives the process or the page: calls are tried until they are answered, and closing leaves the rest in it. */
+  /**
+   * Survives the process or the page: calls are tried until they are answered, and closing leaves the rest in
+   * it.
+   */
   readonly durable: boolean;
   /** Whether another call of usual size finds room in memory. */
   readonly roomy: boolean;
   start(events: BacklogEvents): void;
   add(entry: Entry): FailureCode | undefined;
   /**
-   * The first that fit into a request of so many calls and bytes, separators included: at least one if any waits, unless
-   * the first has been reported as lost meanwhile.
+   * The first that fit into a request of so many calls and bytes, separators included: at least one if any
+   * waits, unless the first has been reported as lost meanwhile.
    */
   take(count: number, bytes: number): Entry[];
   settle(entries: readonly Entry[]): void;

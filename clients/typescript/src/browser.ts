@@ -1,4 +1,7 @@
-/** The client of Millrace for pages: it knows the visitor and the page, and keeps calls in the storage of the site. */
+/**
+ * The client of Millrace for pages: it knows the visitor and the page, and keeps calls in the storage of the
+ * site.
+ */
 export type { Callback, WhenFull } from './backlog.ts';
 export { BrowserClient, type BrowserOptions } from './browser/browser-client.ts';
 export type { KeyValueStorage } from './browser/page.ts';

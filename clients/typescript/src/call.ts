@@ -50,7 +50,10 @@ export type ScreenCall<Id = Who> = Shared &
     readonly properties?: Fields | undefined;
   };
 
-/** `url`, `title`, `referrer` and `path` of the properties are recognised specially; `traits` is another name of them. */
+/**
+ * `url`, `title`, `referrer` and `path` of the properties are recognised specially; `traits` is another name
+ * of them.
+ */
 export type PageCall<Id = Who> =
   | ScreenCall<Id>
   | (Omit<ScreenCall<Id>, 'properties'> & {

@@ -29,11 +29,12 @@ export interface Patience {
  *   client.track({ userId: 'u1', event: 'Order Placed', properties: { total: 9 } });
  *   await client.close();
  *
- * A call that cannot be sent returns the reason at once, and never throws. Every other call is accepted, and each
- * accepted call is reported exactly once: to the callback given with it, and to `onSuccess` or `onFailure`.
+ * A call that cannot be sent returns the reason at once, and never throws. Every other call is accepted, and
+ * each accepted call is reported exactly once: to the callback given with it, and to `onSuccess` or
+ * `onFailure`.
  *
- * A Node program ends when its calls have been answered for. `process.exit()` and signals end it before that: await
- * `close()` first, or use a spool.
+ * A Node program ends when its calls have been answered for. `process.exit()` and signals end it before that:
+ * await `close()` first, or use a spool.
  */
 export class Client<Events = AnyEvents, Traits = Fields> {
   readonly #settings: Settings;
@@ -42,7 +43,10 @@ export class Client<Events = AnyEvents, Traits = Fields> {
   readonly #sender: Sender;
   #closing: Promise<Counts> | undefined;
 
-  /** Throws a `TypeError` with the code `invalid_option` if an option is wrong. `edition`: what the client of a page adds to its name. */
+  /**
+   * Throws a `TypeError` with the code `invalid_option` if an option is wrong. `edition`: what the client of
+   * a page adds to its name.
+   */
   constructor(writeKey: string, options: Options = {}, edition?: Edition) {
     this.#settings = settingsOf(writeKey, options, edition);
     const { clock, correctClock } = this.#settings;
@@ -93,8 +97,9 @@ export class Client<Events = AnyEvents, Traits = Fields> {
   }
 
   /**
-   * Sends what waits, without waiting for more of it. Resolves when every call accepted before has been answered for:
-   * `pending` is then 0, unless calls came in meanwhile or the time was over. Waits between tries are kept.
+   * Sends what waits, without waiting for more of it. Resolves when every call accepted before has been
+   * answered for: `pending` is then 0, unless calls came in meanwhile or the time was over. Waits between
+   * tries are kept.
    */
   async flush({ timeout }: Patience = {}): Promise<Counts> {
     await this.#sender.flush(timeout);
@@ -102,23 +107,25 @@ export class Client<Events = AnyEvents, Traits = Fields> {
   }
 
   /**
-   * Resolves when at least half of the memory is free, so that a program that makes calls faster than they can be sent
-   * can wait; to `false` when the time is over.
+   * Resolves when at least half of the memory is free, so that a program that makes calls faster than they
+   * can be sent can wait; to `false` when the time is over.
    */
   room({ timeout }: Patience = {}): Promise<boolean> {
     return this.#sender.room(timeout);
   }
 
   /**
-   * Accepts nothing more and flushes, in `closeTimeout` at most. What is not answered for then is reported as `closed`,
-   * or stays in the spool and is counted as `pending`. May be called more than once; never rejects.
+   * Accepts nothing more and flushes, in `closeTimeout` at most. What is not answered for then is reported as
+   * `closed`, or stays in the spool and is counted as `pending`. May be called more than once; never rejects.
    */
   close({ timeout = this.#settings.closeTimeout }: Patience = {}): Promise<Counts> {
     this.#closing ??= this.#sender.close(timeout).then(() => this.counts);
     return this.#closing;
   }
 
-  /** Sends what is unanswered, up to so many bytes, in a request that survives the page; returns what it sent. */
+  /**
+   * Sends what is unanswered, up to so many bytes, in a request that survives the page; returns what it sent.
+   */
   depart(bytes: number): readonly Entry[] {
     return this.#sender.depart(bytes);
   }

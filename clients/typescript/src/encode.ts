@@ -24,7 +24,10 @@ export interface Encoded {
 
 type Draft = Record<string, unknown>;
 
-/** Fields every call may have; `type` and `sentAt` are the library's, and what a caller says there means nothing. */
+/**
+ * Fields every call may have; `type` and `sentAt` are the library's, and what a caller says there means
+ * nothing.
+ */
 const SHARED = 'type sentAt messageId timestamp context integrations userId ';
 const names = (own: string) => new Set(`${SHARED}${own}`.split(' '));
 const FIELDS: Readonly<Record<CallType, ReadonlySet<string>>> = {
@@ -37,10 +40,12 @@ const FIELDS: Readonly<Record<CallType, ReadonlySet<string>>> = {
 };
 
 /**
- * One call as the program gave it → its JSON, or why not. The rules are the server's own, because a call that breaks one
- * inside a batch is discarded there while the batch is answered with 200: nobody would ever hear of it.
+ * One call as the program gave it → its JSON, or why not. The rules are the server's own, because a call that
+ * breaks one inside a batch is discarded there while the batch is answered with 200: nobody would ever hear
+ * of it.
  *
- * Nothing of the caller's is changed or kept: the JSON is made now, so later changes to its objects do not matter.
+ * Nothing of the caller's is changed or kept: the JSON is made now, so later changes to its objects do not
+ * matter.
  */
 export function encode(type: unknown, call: unknown, tools: Encoding): Encoded | Failure {
   let messageId: string | undefined;
@@ -104,8 +109,8 @@ function takeWords(draft: Draft, call: Draft): FailureCode | undefined {
 
 function whatIsMissing({ type, userId, anonymousId, ...draft }: Draft): FailureCode | undefined {
   if (type === 'alias') {
-    // spec/specification.md, "Calls of a client": a client needs both ids of an alias; the server would take an anonymousId
-    // for the new one.
+    // spec/specification.md, "Calls of a client": a client needs both ids of an alias; the server would take
+    // an anonymousId for the new one.
     if (userId === undefined) return 'user_id_missing';
     return draft['previousId'] === undefined ? 'previous_id_missing' : undefined;
   }
@@ -119,7 +124,8 @@ function takeObjects(draft: Draft, call: Draft): FailureCode | undefined {
   for (const field of ['traits', 'properties', 'context', 'integrations'] as const) {
     let value = call[field] ?? undefined;
     if (value === undefined) continue;
-    // A model of a database library is an object whose JSON is another object; a Date is one whose JSON is a text.
+    // A model of a database library is an object whose JSON is another object; a Date is one whose JSON is a
+    // text.
     if (isObject(value) && typeof value['toJSON'] === 'function') value = value['toJSON'](field);
     if (!isObject(value)) return `${field}_not_object`;
     draft[field === 'traits' && draft['type'] === 'page' ? 'properties' : field] = value;

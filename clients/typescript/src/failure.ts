@@ -1,4 +1,6 @@
-/** Codes whose name says it all: their sentences are made from them, because pages load every byte of this. */
+/**
+ * Codes whose name says it all: their sentences are made from them, because pages load every byte of this.
+ */
 type PlainCode =
   // Found out at the call: nothing was queued, and the call itself returns the failure.
   | 'unknown_type'
@@ -43,8 +45,8 @@ const SENTENCES = {
 
 /**
  * Why a call was not delivered: the names and their meaning are shared by all client libraries
- * (`spec/fixtures/client/README.md`), and by the server where it has the same rule (`spec/errors.json`). Programs may rely
- * on them.
+ * (`spec/fixtures/client/README.md`), and by the server where it has the same rule (`spec/errors.json`).
+ * Programs may rely on them.
  */
 export type FailureCode = keyof typeof SENTENCES | PlainCode;
 
@@ -56,8 +58,8 @@ export interface Failure {
   /** `false`: found out at the call, nothing was queued. `true`: the call had been accepted. */
   readonly accepted: boolean;
   /**
-   * Whether the server may have stored it all the same, because an answer was lost on the way. The same messageId sent
-   * again within 24 hours is recognised there and not delivered twice.
+   * Whether the server may have stored it all the same, because an answer was lost on the way. The same
+   * messageId sent again within 24 hours is recognised there and not delivered twice.
    */
   readonly uncertain: boolean;
   readonly messageId?: string;
@@ -76,7 +78,9 @@ export interface Failure {
 /** Facts beyond the code. */
 export type Circumstances = Partial<Omit<Failure, 'code' | 'message'>> & { readonly said?: string };
 
-/** `said` is what the server answered, cut short, or why it did not; the rest stands in the failure as it is. */
+/**
+ * `said` is what the server answered, cut short, or why it did not; the rest stands in the failure as it is.
+ */
 export function failure(code: FailureCode, { said, ...known }: Circumstances = {}): Failure {
   const why = said ? `: ${said}` : '';
   const status = known.status === undefined ? why : ` (${known.status}${why})`;

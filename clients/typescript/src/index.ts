@@ -1,6 +1,6 @@
 /**
- * The client of Millrace for Node and everything else that has `fetch`. Pages have one of their own that knows the
- * visitor: `@millrace/client/browser`.
+ * The client of Millrace for Node and everything else that has `fetch`. Pages have one of their own that
+ * knows the visitor: `@millrace/client/browser`.
  */
 export type { Backlog, BacklogEvents, Callback, Entry, WhenFull } from './backlog.ts';
 export type {

@@ -5,11 +5,12 @@ const NEEDED = 10;
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
 /**
- * Makes message ids: UUIDs of version 7. Their first 48 bits are the time, and ids made together sort together.
+ * Makes message ids: UUIDs of version 7. Their first 48 bits are the time, and ids made together sort
+ * together.
  *
- * `crypto.randomUUID` is missing on pages without https and in Node 18, where `crypto` is no global at all. There
- * `Math.random` fills the 74 random bits: it has 128 bits of state seeded by the system, and an id has to be unique, not
- * secret.
+ * `crypto.randomUUID` is missing on pages without https and in Node 18, where `crypto` is no global at all.
+ * There `Math.random` fills the 74 random bits: it has 128 bits of state seeded by the system, and an id has
+ * to be unique, not secret.
  */
 export function messageIds(now: () => number): () => string {
   const stock = new Uint8Array(STOCK);

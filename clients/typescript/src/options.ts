@@ -40,9 +40,13 @@ export interface Clock {
 }
 
 export interface Options {
-  /** Where the server is. `/v1/batch` is appended where the path is empty. Default `http://localhost:8080`. */
+  /**
+   * Where the server is. `/v1/batch` is appended where the path is empty. Default `http://localhost:8080`.
+   */
   readonly endpoint?: string | undefined;
-  /** Calls in a request, and calls queued before one is sent: 1 to 2,500, default 20. 1 switches batching off. */
+  /**
+   * Calls in a request, and calls queued before one is sent: 1 to 2,500, default 20. 1 switches batching off.
+   */
   readonly flushAt?: number | undefined;
   /** Another name of `flushAt`; the smaller of the two wins. */
   readonly size?: number | undefined;
@@ -57,14 +61,14 @@ export interface Options {
   /** Bytes of their JSON. Default 32 MB (1 MB in a browser). */
   readonly maxBytes?: number | undefined;
   /**
-   * Policy for a call that finds no room: it is refused with the code `full` (default), or the oldest waiting calls
-   * are dropped for it and reported. A program that can wait awaits `client.room()` instead.
+   * Policy for a call that finds no room: it is refused with the code `full` (default), or the oldest waiting
+   * calls are dropped for it and reported. A program that can wait awaits `client.room()` instead.
    */
   readonly whenFull?: WhenFull | undefined;
   /**
-   * Whether every request says when it is sent, so that the server can correct the times of its calls by how wrong the clock
-   * of this machine is. Default true. With false each `timestamp` is delivered as it was given, and a call without one has the
-   * time at which it arrives: for an import of the past.
+   * Whether every request says when it is sent, so that the server can correct the times of its calls by how
+   * wrong the clock of this machine is. Default true. With false each `timestamp` is delivered as it was
+   * given, and a call without one has the time at which it arrives: for an import of the past.
    */
   readonly correctClock?: boolean | undefined;
   /** Requests at the same time. Default 8. While the server fails there is only one. */
@@ -80,7 +84,9 @@ export interface Options {
    * (`failure.accepted` tells). Without it a line goes to the log.
    */
   readonly onFailure?: ((failure: Failure) => void) | undefined;
-  /** Where log lines go; `console.warn` by default. They contain neither the write key nor anything of a call. */
+  /**
+   * Where log lines go; `console.warn` by default. They contain neither the write key nor anything of a call.
+   */
   readonly logger?: ((line: string) => void) | undefined;
   /** Logs successes too, not only failures. `DEBUG=analytics` in the environment also switches it on. */
   readonly verbose?: boolean | undefined;
@@ -94,7 +100,10 @@ export type Edition = '' | '/browser';
 export interface Settings {
   readonly url: string;
   readonly writeKey: string;
-  /** The end of the name in `context.library`. The server sees by it whether calls come straight from a browser. */
+  /**
+   * The end of the name in `context.library`. The server sees by it whether calls come straight from a
+   * browser.
+   */
   readonly edition: Edition;
   readonly flushAt: number;
   readonly flushAfter: number;
@@ -114,7 +123,10 @@ export interface Settings {
 /** A batch of more calls would be refused (spec/specification.md, "Size limits"). */
 const MOST_CALLS = 2_500;
 
-/** The options that are numbers: default, least, most. Below its least, `maxBytes` has no room for a call of the allowed size. */
+/**
+ * The options that are numbers: default, least, most. Below its least, `maxBytes` has no room for a call of
+ * the allowed size.
+ */
 const NUMBERS = {
   size: [MOST_CALLS, 1, MOST_CALLS],
   flushAt: [20, 1, MOST_CALLS],
@@ -133,7 +145,10 @@ const OTHERS = 'endpoint whenFull correctClock spool fetch onSuccess onFailure l
   ' ',
 );
 
-/** Throws a `TypeError` with the code `invalid_option`: a wrong option is a mistake of the program, found at its start. */
+/**
+ * Throws a `TypeError` with the code `invalid_option`: a wrong option is a mistake of the program, found at
+ * its start.
+ */
 export function settingsOf(writeKey: string, options: Options, edition: Edition = ''): Settings {
   if (typeof writeKey !== 'string' || writeKey === '') throw invalid('the write key is missing');
   refuseUnknown(options, [...Object.keys(NUMBERS), ...OTHERS]);

@@ -31,7 +31,10 @@ interface Waiter {
   readonly done: () => void;
 }
 
-/** Counts the calls of one client, and tells the program how each one ended, and wakes those who wait for them. */
+/**
+ * Counts the calls of one client, and tells the program how each one ended, and wakes those who wait for
+ * them.
+ */
 export class Reports {
   readonly #settings: Settings;
   readonly #waiters = new Set<Waiter>();

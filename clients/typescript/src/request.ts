@@ -3,7 +3,10 @@ import type { FetchAnswer, Settings } from './options.ts';
 import { readRetryAfter } from './retry.ts';
 import { VERSION } from './version.ts';
 
-/** Bytes of one request (spec/specification.md, "Batches of a client"): 500 KB, the envelope around the calls included. */
+/**
+ * Bytes of one request (spec/specification.md, "Batches of a client"): 500 KB, the envelope around the calls
+ * included.
+ */
 const LARGEST_BATCH = 512_000;
 /** Bytes of a request without its calls and its key (`bodyOf`), and some to spare. */
 const ENVELOPE = 150;
@@ -60,8 +63,9 @@ interface Body {
 }
 
 /**
- * The write key travels as the user of Basic authentication. From a page that is being left it travels in the body: a
- * request without headers of its own needs no permission of the server first, for which there would be no time.
+ * The write key travels as the user of Basic authentication. From a page that is being left it travels in the
+ * body: a request without headers of its own needs no permission of the server first, for which there would
+ * be no time.
  */
 function bodyOf(
   { writeKey, edition, clock, correctClock }: Settings,
@@ -97,7 +101,9 @@ async function exchange(settings: Settings, body: Body, signal: AbortSignal): Pr
   return { status, retryAfter: asked, said: status < 300 ? '' : said(text), uncertain };
 }
 
-/** A good status is good whatever happens to the rest of the answer; of a bad one the reason may be missing. */
+/**
+ * A good status is good whatever happens to the rest of the answer; of a bad one the reason may be missing.
+ */
 async function read(answer: FetchAnswer, status: number): Promise<string> {
   try {
     return await answer.text();

@@ -10,8 +10,8 @@ const LONGEST_DELAY = 60_000;
 const LONGEST_RETRY_AFTER = 300_000;
 
 /**
- * The retry contract (spec/specification.md, "Retries of a client"). Redirects are never followed: one answer to a `POST`
- * would otherwise be the start page of another site with status 200.
+ * The retry contract (spec/specification.md, "Retries of a client"). Redirects are never followed: one answer
+ * to a `POST` would otherwise be the start page of another site with status 200.
  */
 export function verdictOf(status: number): Verdict {
   if (status >= 200 && status < 300) return 'delivered';
@@ -20,8 +20,8 @@ export function verdictOf(status: number): Verdict {
 }
 
 /**
- * Milliseconds until the next try after `failures` of them: 0.5 s × 2ⁿ up to 60 s, of which a random half is taken off
- * so that the clients of a server that comes back do not all come at once.
+ * Milliseconds until the next try after `failures` of them: 0.5 s × 2ⁿ up to 60 s, of which a random half is
+ * taken off so that the clients of a server that comes back do not all come at once.
  */
 export function backoff(failures: number, random: () => number): number {
   const delay = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** (failures - 1));
@@ -29,8 +29,9 @@ export function backoff(failures: number, random: () => number): number {
 }
 
 /**
- * The delay of a `Retry-After` header in milliseconds, up to 300 s: whole seconds, or a date. A date is compared with
- * the server's own clock, which is the `Date` header of the same answer: the client's may be wrong.
+ * The delay of a `Retry-After` header in milliseconds, up to 300 s: whole seconds, or a date. A date is
+ * compared with the server's own clock, which is the `Date` header of the same answer: the client's may be
+ * wrong.
  */
 export function readRetryAfter(header: string | null, serverDate: string | null, now: number): number {
   if (header === null) return 0;

@@ -11,15 +11,16 @@ import { Room } from './room.ts';
 type Timer = ReturnType<typeof setTimeout> | undefined;
 
 /**
- * Takes accepted calls to the server. Each of them ends in exactly one of `delivered`, `failed`, or still `pending` in a
- * spool when the client is closed.
+ * Takes accepted calls to the server. Each of them ends in exactly one of `delivered`, `failed`, or still
+ * `pending` in a spool when the client is closed.
  *
  *   accepted ─▶ waiting (backlog) ─▶ batch ─▶ request ─▶ delivered
  *                                      ▲         │ ├────▶ failed: refused
  *                                      └─ wait ◀─┘ └────▶ failed: gave_up, after ten tries without a spool
  *
- * After a failure there is one request at a time, with growing pauses, until one is answered well. The batch that failed
- * waits twice as long as the others, so that one batch the server cannot digest does not hold up the rest.
+ * After a failure there is one request at a time, with growing pauses, until one is answered well. The batch
+ * that failed waits twice as long as the others, so that one batch the server cannot digest does not hold up
+ * the rest.
  */
 export class Sender {
   readonly #settings: Settings;
@@ -110,9 +111,9 @@ export class Sender {
   }
 
   /**
-   * The page may be going away: sends up to so many bytes of what is unanswered in a request that survives the page.
-   * Calls in requests are among them, because requests end with the page; the server knows repetitions by their
-   * message ids. Returns what was sent.
+   * The page may be going away: sends up to so many bytes of what is unanswered in a request that survives
+   * the page. Calls in requests are among them, because requests end with the page; the server knows
+   * repetitions by their message ids. Returns what was sent.
    */
   depart(bytes: number): readonly Entry[] {
     const entries = endangered([...this.#postings.values(), ...this.#retrying], bytes);
@@ -189,8 +190,8 @@ export class Sender {
   }
 
   /**
-   * A wait for the server keeps a program running that would otherwise be finished, unless its calls are safe in a spool:
-   * then they wait for the next start.
+   * A wait for the server keeps a program running that would otherwise be finished, unless its calls are safe
+   * in a spool: then they wait for the next start.
    */
   #wake(ms: number): void {
     if (ms === Infinity) return;

@@ -38,7 +38,9 @@ function fixtures(file: string): readonly Fixture[] {
 const SENT = '2026-01-02T03:04:05.678Z';
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** The shared fixtures of the client libraries; `spec/fixtures/client/README.md` says what each of them means. */
+/**
+ * The shared fixtures of the client libraries; `spec/fixtures/client/README.md` says what each of them means.
+ */
 describe('the shared fixtures', () => {
   let collector: Collector;
 

@@ -1,6 +1,6 @@
 /**
- * Makes the folder that is published: compiled modules with their types, the same as CommonJS in `cjs`, the browser client as
- * one file, the manifest with its entry points turned to them.
+ * Makes the folder that is published: compiled modules with their types, the same as CommonJS in `cjs`, the
+ * browser client as one file, the manifest with its entry points turned to them.
  *
  *   npm run build -w clients/typescript        writes clients/typescript/dist
  *   node tools/build.ts FOLDER                 writes somewhere else

@@ -8,8 +8,8 @@ export interface StreamEvent {
 }
 
 /**
- * Takes the text of an event stream in pieces of any size and gives the events that are complete. Comments and ids are
- * skipped; a piece may end inside a line.
+ * Takes the text of an event stream in pieces of any size and gives the events that are complete. Comments
+ * and ids are skipped; a piece may end inside a line.
  */
 export function eventStreamParser(): (piece: string) => StreamEvent[] {
   let rest = '';
@@ -40,7 +40,10 @@ export interface StreamListener {
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 10_000;
 
-/** Reads an event stream until `signal` aborts, and connects again whenever it ends. A refusal (4xx) ends it for good. */
+/**
+ * Reads an event stream until `signal` aborts, and connects again whenever it ends. A refusal (4xx) ends it
+ * for good.
+ */
 export async function followStream(
   url: string,
   listener: StreamListener,

@@ -1,6 +1,7 @@
 /**
- * Ids of users in addresses and fields. An id is taken as it is; where an address or a field cannot carry it (halves of surrogate pairs, line
- * ends) it is written as JSON text, and read so only where that was asked for: quotes alone mean nothing.
+ * Ids of users in addresses and fields. An id is taken as it is; where an address or a field cannot carry it
+ * (halves of surrogate pairs, line ends) it is written as JSON text, and read so only where that was asked
+ * for: quotes alone mean nothing.
  */
 
 export type IdKind = 'userId' | 'anonymousId';

@@ -2,8 +2,8 @@ import { queryOptions } from '@tanstack/react-query';
 import { type Answer, answer, api } from './client.ts';
 
 /**
- * Queries that several pages share. A query key begins with the operation's path below `/api/v1`, so that `invalidateQueries({
- * queryKey: ['destinations'] })` reaches every list and every record of it.
+ * Queries that several pages share. A query key begins with the operation's path below `/api/v1`, so that
+ * `invalidateQueries({ queryKey: ['destinations'] })` reaches every list and every record of it.
  */
 
 export type Status = Answer<'/api/v1/status', 'get'>;
@@ -76,7 +76,10 @@ export const configQuery = queryOptions({
   queryFn: async ({ signal }) => await answer(api.GET('/api/v1/config', { signal })),
 });
 
-/** Names of the records that the configuration file of the last start has. It stays what it is until the server is started again. */
+/**
+ * Names of the records that the configuration file of the last start has. It stays what it is until the
+ * server is started again.
+ */
 export const fileQuery = queryOptions({
   queryKey: ['config', 'file'],
   queryFn: async ({ signal }) => await answer(api.GET('/api/v1/config/file', { signal })),

@@ -44,7 +44,9 @@ export function useRefresh(...lists: readonly string[]): () => Promise<void> {
   };
 }
 
-/** The changed fields only, as a JSON merge patch. The server checks it, and names each mistake with its path. */
+/**
+ * The changed fields only, as a JSON merge patch. The server checks it, and names each mistake with its path.
+ */
 export type RecordPatch = Readonly<Record<string, unknown>>;
 
 export interface RecordChanges<Stored> {
@@ -60,8 +62,8 @@ export interface RecordChanges<Stored> {
 }
 
 /**
- * Changes of one record, each with the tag that it was read with. `change` and `remove` reject with status 412 where somebody else has
- * changed it meanwhile; the record is read again then.
+ * Changes of one record, each with the tag that it was read with. `change` and `remove` reject with status
+ * 412 where somebody else has changed it meanwhile; the record is read again then.
  */
 export function useRecordChanges<List extends RecordList>(
   list: List,
@@ -101,7 +103,8 @@ export function useRecordChanges<List extends RecordList>(
     },
     remove: async (tag) => {
       const params = { path: { name }, header: { 'If-Match': tag } };
-      // The dialog has said how much the destination is owed, and its name was typed, so nothing more is asked.
+      // The dialog has said how much the destination is owed, and its name was typed, so nothing more is
+      // asked.
       const query = list === 'destinations' ? { confirm: 'true' as const } : {};
       await refreshed(answer(api.DELETE(addressOf(list), { params: { ...params, query } })));
       void refresh();

@@ -1,8 +1,10 @@
 /**
- * The server's clock, as the answers tell it. Ages and ranges go by it: the clock of a browser may be an hour off.
+ * The server's clock, as the answers tell it. Ages and ranges go by it: the clock of a browser may be an hour
+ * off.
  *
- * Each answer says in `Date` in which second it was made, between the request and its arrival. That bounds the difference of the clocks,
- * and the first difference within the bounds is kept until an answer contradicts it.
+ * Each answer says in `Date` in which second it was made, between the request and its arrival. That bounds
+ * the difference of the clocks, and the first difference within the bounds is kept until an answer
+ * contradicts it.
  */
 export class ServerTime {
   /** Milliseconds by which the server's clock is ahead of this one. */

@@ -1,6 +1,7 @@
 /**
- * The second value of a session. Browsers send a cookie to every port of its host, and keep storage apart for each: a program on another port
- * that gets the cookie has not this, and the server takes neither without the other.
+ * The second value of a session. Browsers send a cookie to every port of its host, and keep storage apart for
+ * each: a program on another port that gets the cookie has not this, and the server takes neither without the
+ * other.
  */
 const KEY = 'millrace.session-key';
 

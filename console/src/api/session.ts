@@ -21,7 +21,10 @@ export function endingOfSession(): string | undefined {
   return ending;
 }
 
-/** The server has refused the session of somebody who was signed in. The cookie itself lasts no longer than the session. */
+/**
+ * The server has refused the session of somebody who was signed in. The cookie itself lasts no longer than
+ * the session.
+ */
 export function noteEnding(refusal: ApiError): void {
   ending =
     refusal.code === 'session_over'
@@ -33,7 +36,8 @@ export function noteEnding(refusal: ApiError): void {
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async (): Promise<Session | null> => {
-    // The cookie may be here without it, from a page on another port: nothing but this question would be answered.
+    // The cookie may be here without it, from a page on another port: nothing but this question would be
+    // answered.
     if (!hasSessionKey()) return null;
     const response = await request('GET');
     try {
@@ -47,7 +51,10 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Signs in with a token, or with the code of a sign-in link that works once. Throws an `ApiError` when it is refused. */
+/**
+ * Signs in with a token, or with the code of a sign-in link that works once. Throws an `ApiError` when it is
+ * refused.
+ */
 export async function signIn(proof: { token: string } | { code: string }): Promise<Session> {
   const { key, ...session } = (await answered(await request('POST', proof))) as Session & {
     readonly key: string;

@@ -1,6 +1,6 @@
 /**
- * The query of an address as plain texts: `?userId=42` is the user "42". The router would read it as JSON, and make a number of
- * an id. Routes say in `validateSearch` which parameters they know.
+ * The query of an address as plain texts: `?userId=42` is the user "42". The router would read it as JSON,
+ * and make a number of an id. Routes say in `validateSearch` which parameters they know.
  */
 export function parseSearch(query: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(query));

@@ -12,7 +12,9 @@ interface SessionMenuProps {
   readonly trigger: ReactElement;
 }
 
-/** The menu of the signed-in person: name and role, the zone of times, and signing out. It is mounted open. */
+/**
+ * The menu of the signed-in person: name and role, the zone of times, and signing out. It is mounted open.
+ */
 export function SessionMenu({ session, trigger }: SessionMenuProps) {
   const { zone } = usePreferences();
   const queryClient = useQueryClient();

@@ -15,7 +15,10 @@ import './sign-in-page.css';
 
 const route = getRouteApi('/sign-in');
 
-/** Asks for a token of the control API. A link that `millrace dev` prints carries a code that works once instead. */
+/**
+ * Asks for a token of the control API. A link that `millrace dev` prints carries a code that works once
+ * instead.
+ */
 export function SignInPage() {
   const { next = '/' } = route.useSearch();
   const [failure, setFailure] = useState<string>();
@@ -121,7 +124,9 @@ const EXAMPLE_RATES: RaceRates = {
   ...{ discarded: 0, duplicates: 0, skipped: 0, retrying: 0, dead: 0 },
 };
 
-/** Exchanges `#code=…` of the address for a session, once, and takes it out of the address and the history. */
+/**
+ * Exchanges `#code=…` of the address for a session, once, and takes it out of the address and the history.
+ */
 function useSignInLink(enter: (proof: { code: string }) => Promise<void>): void {
   const isUsed = useRef(false);
   useEffect(() => {

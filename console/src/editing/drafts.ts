@@ -1,6 +1,7 @@
 /**
- * Forms that are not finished, as this tab of the browser keeps them: over a sign-in, a restart of the server and a look at another page.
- * Secrets are taken out before. A sign-out forgets all forms, and so does the sign-in of somebody else.
+ * Forms that are not finished, as this tab of the browser keeps them: over a sign-in, a restart of the server
+ * and a look at another page. Secrets are taken out before. A sign-out forgets all forms, and so does the
+ * sign-in of somebody else.
  */
 
 const PREFIX = 'millrace.draft:';

@@ -18,7 +18,10 @@ export interface RecordForm<List extends RecordList, Draft extends Fields> {
   readonly list: List;
   /** The fields of a record that the form edits. */
   readonly draftOf: (record: RecordOf<List>) => Draft;
-  /** The merge patch with what was changed: the rest of the record stays as it is, whoever changes it meanwhile. */
+  /**
+   * The merge patch with what was changed: the rest of the record stays as it is, whoever changes it
+   * meanwhile.
+   */
   readonly patchOf: (base: Draft, draft: Draft) => RecordPatch;
   /** The draft with the stored value in place of each typed secret. Default: the draft, without secrets. */
   readonly withoutSecrets?: (draft: Draft, base: Draft) => Draft;

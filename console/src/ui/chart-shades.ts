@@ -13,7 +13,9 @@ export interface ShadeColours {
   readonly font: string;
 }
 
-/** Pixels of the screen: the narrowest shade that can be seen, the bar above it, the room around its words. */
+/**
+ * Pixels of the screen: the narrowest shade that can be seen, the bar above it, the room around its words.
+ */
 const NARROWEST = 3;
 const BAR = 2;
 const MARGIN = 6;

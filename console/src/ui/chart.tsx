@@ -95,7 +95,10 @@ function Values({ times, series, format, index }: ChartProps & { readonly index:
   );
 }
 
-/** Keeps a plot of the data in `place`; it is made anew when the theme changes, because a canvas knows no variables. */
+/**
+ * Keeps a plot of the data in `place`; it is made anew when the theme changes, because a canvas knows no
+ * variables.
+ */
 function usePlot(
   place: React.RefObject<HTMLDivElement | null>,
   props: ChartProps,

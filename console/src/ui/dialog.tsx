@@ -14,8 +14,8 @@ interface DialogProps {
 }
 
 /**
- * A modal dialog: the browser's own, which keeps the focus inside, closes at Esc and needs no styles that a strict content
- * security policy refuses. Mount it to open it.
+ * A modal dialog: the browser's own, which keeps the focus inside, closes at Esc and needs no styles that a
+ * strict content security policy refuses. Mount it to open it.
  */
 export function Dialog({ title, onClose, children, foot, className = 'dlg' }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);

@@ -20,8 +20,8 @@ export interface JsonLimits {
 const USUAL: JsonLimits = { lines: 1500, text: 2000, depth: 40 };
 
 /**
- * A JSON value as lines of coloured tokens. What is larger than the limits is cut, and the cut says how much is missing:
- * an event of 500 kB must not stop the page.
+ * A JSON value as lines of coloured tokens. What is larger than the limits is cut, and the cut says how much
+ * is missing: an event of 500 kB must not stop the page.
  */
 export function jsonLines(value: unknown, limits: JsonLimits = USUAL): JsonLine[] {
   const lines: JsonLine[] = [];

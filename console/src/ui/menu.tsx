@@ -10,7 +10,10 @@ interface MenuProps {
   readonly isOpenAtFirst?: boolean;
 }
 
-/** Actions behind a button. Not modal: Radix locks scrolling with a style element, which the security policy refuses. */
+/**
+ * Actions behind a button. Not modal: Radix locks scrolling with a style element, which the security policy
+ * refuses.
+ */
 export function Menu({ trigger, children, isOpenAtFirst = false }: MenuProps) {
   return (
     <DropdownMenu.Root modal={false} defaultOpen={isOpenAtFirst}>

@@ -45,7 +45,10 @@ export function wordOf(state: State): string {
 
 interface StateMarkProps {
   readonly state: State;
-  /** In place of the state's own word: "failing for 14 min". `null` shows the mark alone, with the word for screen readers. */
+  /**
+   * In place of the state's own word: "failing for 14 min". `null` shows the mark alone, with the word for
+   * screen readers.
+   */
   readonly label?: string | null;
   /** True when the count is zero: the mark has no colour. */
   readonly isNone?: boolean;

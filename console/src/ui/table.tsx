@@ -6,7 +6,10 @@ export interface Column<Entry> {
   readonly id: string;
   readonly header: string;
   readonly cell: (entry: Entry) => ReactNode;
-  /** `w` takes the width that is left, `cut` is as wide as a name at most, `r` stands right, `c-lo` is left out on a phone, `c-md` on anything narrow. */
+  /**
+   * `w` takes the width that is left, `cut` is as wide as a name at most, `r` stands right, `c-lo` is left
+   * out on a phone, `c-md` on anything narrow.
+   */
   readonly className?: string;
   /** Sort key, if the column can be sorted. */
   readonly sort?: (entry: Entry) => string | number;
@@ -126,7 +129,10 @@ interface CellsProps {
   readonly entry: object;
 }
 
-/** The cells of a row. They are drawn anew only for another entry: a live list moves its rows five times a second. */
+/**
+ * The cells of a row. They are drawn anew only for another entry: a live list moves its rows five times a
+ * second.
+ */
 const Cells = memo(function Cells({ columns, entry }: CellsProps) {
   return columns.map((column) => (
     <td key={column.id} className={column.className}>

@@ -4,8 +4,9 @@
  */
 
 /**
- * Control characters other than tab and line feed, all that Unicode calls format characters (bidi controls, zero-width ones,
- * tags), lone surrogates. Left alone is the joiner after a pictograph: many of them are made of several.
+ * Control characters other than tab and line feed, all that Unicode calls format characters (bidi controls,
+ * zero-width ones, tags), lone surrogates. Left alone is the joiner after a pictograph: many of them are made
+ * of several.
  */
 const HIDDEN = /(?![\t\n])(?!(?<=\p{Extended_Pictographic}|\ufe0f)\u200d)[\p{Cc}\p{Cf}\p{Cs}]/gu;
 /** More combining marks than this on one character would paint over neighbouring lines. */

@@ -1,6 +1,6 @@
 /**
- * A text that ends in an ellipsis shows the whole of it on hover, wherever it stands: what is cut depends on the width of the window, so
- * it is looked at when the pointer comes.
+ * A text that ends in an ellipsis shows the whole of it on hover, wherever it stands: what is cut depends on
+ * the width of the window, so it is looked at when the pointer comes.
  */
 export function listenForCutTexts(): void {
   let shown: HTMLElement | undefined;

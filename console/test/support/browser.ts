@@ -2,7 +2,10 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { GIVE_UP_AFTER } from '../../../server/test/support/until.ts';
 import type { RunningServer } from './running-server.ts';
 
-/** Milliseconds after which a wait for a page is given up; below the limit of a test, whose message would not say what was waited for. */
+/**
+ * Milliseconds after which a wait for a page is given up; below the limit of a test, whose message would not
+ * say what was waited for.
+ */
 export const LONGEST = GIVE_UP_AFTER;
 
 /** Debian's Chromium, or the one of `CHROMIUM_PATH`. */
@@ -16,7 +19,10 @@ export function launchBrowser(): Promise<Browser> {
 
 type Admission = Pick<RunningServer, 'url' | 'token'>;
 
-/** Signs a page in by the request that the form makes. The form, which costs a load of the page, has tests of its own in frame.browser.ts. */
+/**
+ * Signs a page in by the request that the form makes. The form, which costs a load of the page, has tests of
+ * its own in frame.browser.ts.
+ */
 export async function startSession(page: Page, { url, token }: Admission): Promise<void> {
   const context = page.context();
   const answer = await context.request.post(`${url}/api/v1/session`, { data: { token } });
@@ -31,7 +37,10 @@ interface PageGlobals {
   readonly localStorage: { getItem(key: string): string | null; setItem(key: string, value: string): void };
 }
 
-/** Runs in the page, before its own scripts: keeps the value of the sign-in once, so that a later one is not undone. */
+/**
+ * Runs in the page, before its own scripts: keeps the value of the sign-in once, so that a later one is not
+ * undone.
+ */
 function keepKey({ key, origin }: { readonly key: string; readonly origin: string }): void {
   const isKept = `kept ${key}`;
   const { location, localStorage } = globalThis as unknown as PageGlobals;
@@ -49,7 +58,10 @@ export async function signIn(page: Page, server: Admission, path = '/'): Promise
 
 export interface WatchedPage {
   readonly page: Page;
-  /** Errors of scripts, what the content security policy refused, and what the server has forbidden or could not do. */
+  /**
+   * Errors of scripts, what the content security policy refused, and what the server has forbidden or could
+   * not do.
+   */
   readonly complaints: readonly string[];
 }
 
@@ -73,7 +85,10 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   return { page, complaints };
 }
 
-/** The screen of a desk, on which nothing moves: for tests that are about what is said, and not about how it looks. */
+/**
+ * The screen of a desk, on which nothing moves: for tests that are about what is said, and not about how it
+ * looks.
+ */
 export const DESK: BrowserContextOptions = {
   viewport: { width: 1440, height: 900 },
   reducedMotion: 'reduce',

@@ -127,7 +127,10 @@ function layerOf(frames: readonly Frame[]): Element {
   return moving?.element ?? document.body;
 }
 
-/** The part of a rectangle that its surroundings leave, and what is wrong with the rest. Neither, where it is meant to be out of sight. */
+/**
+ * The part of a rectangle that its surroundings leave, and what is wrong with the rest. Neither, where it is
+ * meant to be out of sight.
+ */
 function seenPart(rect: Box, around: readonly Frame[]): { box?: Box; fault?: string } {
   let box = rect;
   let isFree = false;
@@ -204,7 +207,10 @@ function brokenWords(node: Node): string[] {
   return faults;
 }
 
-/** Fields do not say that their words are cut: what they show is measured. A long name may be cut where most of it is seen. */
+/**
+ * Fields do not say that their words are cut: what they show is measured. A long name may be cut where most
+ * of it is seen.
+ */
 function cutFields(root: Element): string[] {
   const pen = document.createElement('canvas').getContext('2d');
   const fields = [...root.querySelectorAll<HTMLInputElement | HTMLSelectElement>('input, select')];
@@ -224,7 +230,10 @@ function cutFields(root: Element): string[] {
   });
 }
 
-/** Headers of tables without a word, and what is called otherwise than it shows: nobody who speaks to the page can press that. */
+/**
+ * Headers of tables without a word, and what is called otherwise than it shows: nobody who speaks to the page
+ * can press that.
+ */
 function otherNames(root: Element): string[] {
   const plain = (text: string | null) =>
     (text ?? '')

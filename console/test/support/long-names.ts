@@ -1,5 +1,6 @@
 /**
- * A server with everything that the console can show, under names as long as they may be: what the tests of its layout look at.
+ * A server with everything that the console can show, under names as long as they may be: what the tests of
+ * its layout look at.
  */
 import type { RunningServer } from './running-server.ts';
 

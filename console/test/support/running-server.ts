@@ -1,6 +1,6 @@
 /**
- * A real server with the console, and a receiver whose answers a test chooses. Everything is on loopback and in a folder of
- * its own.
+ * A real server with the console, and a receiver whose answers a test chooses. Everything is on loopback and
+ * in a folder of its own.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -39,7 +39,10 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** `config` is the configuration, in which RECEIVER stands for the receiver's address. Default: a source and no destination. */
+/**
+ * `config` is the configuration, in which RECEIVER stands for the receiver's address. Default: a source and
+ * no destination.
+ */
 export async function startServer(
   config = 'sources: [{ name: website, writeKeys: [wk] }]',
 ): Promise<RunningServer> {

@@ -61,8 +61,9 @@ function failingDestination(name: string, lane: LaneOverview, { at, explain }: F
 }
 
 /**
- * After a start a destination counts as healthy until its next request fails, which may take as long as the pause before a retry. The
- * state of its endpoints is kept over restarts: while every last request to them failed, nothing has recovered.
+ * After a start a destination counts as healthy until its next request fails, which may take as long as the
+ * pause before a retry. The state of its endpoints is kept over restarts: while every last request to them
+ * failed, nothing has recovered.
  */
 function isFailing({ state, endpoints }: LaneOverview): boolean {
   if (state === 'disabled' || state === 'paused') return false;

@@ -1,7 +1,10 @@
 import type { AlertChange, AlertMemory, AlertRecord, TroubleKey } from '../model/alert.ts';
 import { type Duration, MINUTE, type Monotonic, type Time } from '../model/time.ts';
 
-/** The pause between two messages of one alert. What changes meanwhile comes in one message, or in none if it changes back. */
+/**
+ * The pause between two messages of one alert. What changes meanwhile comes in one message, or in none if it
+ * changes back.
+ */
 const MESSAGE_PAUSE: Duration = MINUTE;
 
 /** Something that is not as it should be. */
@@ -31,7 +34,10 @@ export interface Look {
   readonly ending: (trouble: TroubleKey) => string;
 }
 
-/** Since when each trouble has been there, or not been there any more. Kept in memory: after a restart it begins anew. */
+/**
+ * Since when each trouble has been there, or not been there any more. Kept in memory: after a restart it
+ * begins anew.
+ */
 export class Steadiness {
   readonly #since = new Map<string, { readonly isThere: boolean; readonly since: Monotonic }>();
 
@@ -52,7 +58,10 @@ export class Steadiness {
   }
 }
 
-/** The changes that an alert tells after a look, and its memory then. The same memory comes back when nothing is to be kept. */
+/**
+ * The changes that an alert tells after a look, and its memory then. The same memory comes back when nothing
+ * is to be kept.
+ */
 export interface AlertDecision {
   readonly changes: readonly AlertChange[];
   readonly memory: AlertMemory;

@@ -9,7 +9,10 @@ export interface Speaker {
   readonly version: string;
 }
 
-/** The body of an alert of type `webhook`, by the form that Standard Webhooks suggests. docs/operations/alerting.md. */
+/**
+ * The body of an alert of type `webhook`, by the form that Standard Webhooks suggests.
+ * docs/operations/alerting.md.
+ */
 export function webhookBody(alert: string, message: AlertMessage, { node, version }: Speaker): Buffer {
   const { at, changes } = message;
   const body = {

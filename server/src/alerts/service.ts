@@ -48,9 +48,9 @@ interface Sending {
 }
 
 /**
- * Looks at the state of the server every five seconds and sends alerts about what has changed. A message is stored with what it tells
- * before it is sent, and removed when it was taken: no restart repeats or loses one, and a crash in between sends it again under the
- * same id.
+ * Looks at the state of the server every five seconds and sends alerts about what has changed. A message is
+ * stored with what it tells before it is sent, and removed when it was taken: no restart repeats or loses
+ * one, and a crash in between sends it again under the same id.
  *
  * ```
  *   look ──▶ decideAlert ──message──▶ stored as `outgoing` ──sent──▶ taken: removed

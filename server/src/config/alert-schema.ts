@@ -26,7 +26,8 @@ const mailbox = z
   .strictObject(
     {
       server: textMatching(/^smtps?:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?$/, SERVER_RULE)
-        // Colons and digits that are no address, and ports beyond the last one. Only with the scheme http are numbers of IPv4 looked at.
+        // Colons and digits that are no address, and ports beyond the last one. Only with the scheme http are
+        // numbers of IPv4 looked at.
         .refine((server) => URL.canParse(server.replace(/^smtp/, 'http')), { error: SERVER_RULE })
         .meta({
           description:

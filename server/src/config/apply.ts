@@ -45,11 +45,12 @@ interface ApplyDependencies {
 }
 
 /**
- * Applies the file at every start: records that the file names are overwritten, other records stay. A warning names each
- * record that was changed since the last start, because that change is lost. spec/contract.md, "Configuration file".
- * Rejects with a `SettingsError`, and changes nothing, when the address of an endpoint is refused, when a destination names a
- * source that neither the file nor the store has, when a stored source that the file does not name has one of its write keys, or when an audience or
- * computed trait does not suit what is stored.
+ * Applies the file at every start: records that the file names are overwritten, other records stay. A warning
+ * names each record that was changed since the last start, because that change is lost. spec/contract.md,
+ * "Configuration file". Rejects with a `SettingsError`, and changes nothing, when the address of an endpoint
+ * is refused, when a destination names a source that neither the file nor the store has, when a stored source
+ * that the file does not name has one of its write keys, or when an audience or computed trait does not suit
+ * what is stored.
  */
 export async function applyConfigFile(
   config: Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits' | 'alerts'>,
@@ -94,8 +95,8 @@ export async function applyConfigFile(
 }
 
 /**
- * Digest of what a file brings into force for all nodes of a database; undefined where it declares nothing. With a key, as secrets are
- * part of it and those in the database are encrypted then.
+ * Digest of what a file brings into force for all nodes of a database; undefined where it declares nothing.
+ * With a key, as secrets are part of it and those in the database are encrypted then.
  */
 export function fileDigest(
   { sources, destinations, audiences, traits, alerts, retention }: Config,
@@ -111,8 +112,9 @@ export function fileDigest(
 }
 
 /**
- * Sources of before there was a choice go on as they were: an operator who has never been asked must not find the addresses of visitors in
- * events, nor users apart that were one. Writes that down, so that the warnings are given once.
+ * Sources of before there was a choice go on as they were: an operator who has never been asked must not find
+ * the addresses of visitors in events, nor users apart that were one. Writes that down, so that the warnings
+ * are given once.
  */
 async function settleOlderSources(
   config: Pick<Config, 'sources'>,
@@ -156,7 +158,9 @@ const TRUSTED_HINT =
   'they get calls of browsers or phones, so everybody can read their write keys, and their calls may join users, as before; set trust to client, ' +
   'and give your servers a source of their own';
 
-/** Where several nodes share the settings, the file of the one that starts last is in force on all of them. */
+/**
+ * Where several nodes share the settings, the file of the one that starts last is in force on all of them.
+ */
 function tellOfChanges(audit: NonNullable<SettingsChanges['audit']>, logger: Logger): void {
   const changed = audit
     .filter(({ action }) => action !== 'created')

@@ -124,8 +124,8 @@ function definitionFrom<Of extends Condition | EventAggregate>(
 }
 
 /**
- * The key of an audience or of a computed trait: its name in snake case; empty when no ASCII letter and no digit is in it.
- * spec/specification.md, "Keys of audiences".
+ * The key of an audience or of a computed trait: its name in snake case; empty when no ASCII letter and no
+ * digit is in it. spec/specification.md, "Keys of audiences".
  */
 export function snakeCase(name: string): string {
   return name

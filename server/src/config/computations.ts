@@ -47,10 +47,12 @@ const LISTS = { audience: 'audiences', trait: 'traits' } as const;
 const NOUNS = { audience: 'audience', trait: 'computed trait' } as const;
 
 /**
- * Finds what is wrong with audiences and computed traits beside each other: names and keys that two of them have, names of records
- * that do not exist, circles, and comparisons that do not suit the type of a computed trait.
+ * Finds what is wrong with audiences and computed traits beside each other: names and keys that two of them
+ * have, names of records that do not exist, circles, and comparisons that do not suit the type of a computed
+ * trait.
  *
- * @param known The records that stay. Absent where they are not known yet: names that the document does not have are then accepted.
+ * @param known The records that stay. Absent where they are not known yet: names that the document does not
+ *   have are then accepted.
  */
 export function* computationIssues(
   wanted: WantedComputations,
@@ -187,7 +189,10 @@ function placesIn({ kind, text, definition }: ComputationRecord) {
   };
 }
 
-/** Computed traits have a type, which comparisons with them must suit, also those of stored definitions that stay. */
+/**
+ * Computed traits have a type, which comparisons with them must suit, also those of stored definitions that
+ * stay.
+ */
 function* typeIssues(
   entries: readonly Entry[],
   byName: ReadonlyMap<string, Entry>,

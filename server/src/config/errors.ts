@@ -32,8 +32,8 @@ function keyOf(place: string): string {
 }
 
 /**
- * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in file order,
- * and says when there are more.
+ * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in
+ * file order, and says when there are more.
  */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
@@ -50,8 +50,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Writes one line for the operator about a value by its path, or about a place in its text, with the place in the file where there
- * is one.
+ * Writes one line for the operator about a value by its path, or about a place in its text, with the place in
+ * the file where there is one.
  */
 export type ProblemFormatter = (path: string, message: string, inText?: LineColumn) => string;
 
@@ -71,8 +71,9 @@ export function inFileOrder(problems: readonly ConfigProblem[]): ConfigProblem[]
 }
 
 /**
- * Turns the schema's issues into problems with their places; values that could not be read are left out. Returns at most one
- * more than `MAX_PROBLEMS`, which shows that there are more; nothing is computed for the rest.
+ * Turns the schema's issues into problems with their places; values that could not be read are left out.
+ * Returns at most one more than `MAX_PROBLEMS`, which shows that there are more; nothing is computed for the
+ * rest.
  *
  * @param schema The schema of the whole file.
  */
@@ -111,7 +112,10 @@ interface IssueReport {
   readonly inText?: LineColumn | undefined;
 }
 
-/** The place in the file of a place in one of its texts; undefined where the file has the text in another form. */
+/**
+ * The place in the file of a place in one of its texts; undefined where the file has the text in another
+ * form.
+ */
 function spotInText(
   place: ValueLocation | undefined,
   inText: LineColumn | undefined,
@@ -204,7 +208,9 @@ function unknownKey(key: string, allowed: readonly string[]): string {
   return `is not a known key;${hint} allowed here: ${allowed.join(', ')}`;
 }
 
-/** Each is built once, and only when there is a problem: it costs as much as validating hundreds of records. */
+/**
+ * Each is built once, and only when there is a problem: it costs as much as validating hundreds of records.
+ */
 const jsonSchemas = new Map<z.ZodType, z.core.JSONSchema.BaseSchema>();
 
 /** The keys the schema allows at a path, read from its JSON Schema; needed only to describe problems. */
@@ -242,7 +248,8 @@ function valueAt(value: unknown, path: Path): unknown {
 }
 
 /**
- * One line for the operator about a path as `pathText` writes it, with the place of its innermost part in the file.
+ * One line for the operator about a path as `pathText` writes it, with the place of its innermost part in the
+ * file.
  *
  * @param inText The place within the text at the path.
  */

@@ -107,7 +107,8 @@ destinations:
     for (const variable of variables) expect(variable).toMatch(/^[A-Z_][A-Z0-9_]*$/);
     expect(variables).toContain('UND_SECRET');
     expect(variables).toContain('_1A_B_SIGNING_SECRET_1');
-    // An operator who set CRM_SECRET for one of three learns that it is not read; none gets the secret of another.
+    // An operator who set CRM_SECRET for one of three learns that it is not read; none gets the secret of
+    // another.
     expect(variables).not.toContain('CRM_SECRET');
     expect(variables.filter((name) => /^CRM_SECRET_[0-9A-F]{8}$/.test(name))).toHaveLength(3);
     const alone = formatConfig({ sources: [], destinations: [named('crm'), named('other')] });

@@ -10,9 +10,11 @@ export interface SecretLocation {
   /** Absent for a destination. */
   readonly kind?: 'alert';
   /**
-   * In a destination `settings.sharedSecret`, `settings.nextSharedSecret`, `settings.signingSecrets[0]` or `settings.endpoints[0].headers.Authorization`; in an alert
-   * `settings.password` or `settings.headers.Authorization`. For a value in a query string, the path of the URL is followed by the name
-   * of the value and its number among the values of that name; for one in the path of the URL by the number of its segment.
+   * In a destination `settings.sharedSecret`, `settings.nextSharedSecret`, `settings.signingSecrets[0]` or
+   * `settings.endpoints[0].headers.Authorization`; in an alert `settings.password` or
+   * `settings.headers.Authorization`. For a value in a query string, the path of the URL is followed by the
+   * name of the value and its number among the values of that name; for one in the path of the URL by the
+   * number of its segment.
    */
   readonly path: readonly (string | number)[];
 }
@@ -22,9 +24,10 @@ const MIN_DIGEST = 8;
 
 /**
  * The names of environment variables for secrets, in the order given: `CRM_SECRET`, `CRM_SIGNING_SECRET_1`,
- * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`, `CRM_PATH_1_3`. Names are unique. Each depends on its own place alone, except that
- * places with equal names all get a digest at the end. A number would be shorter, but a destination added later could then
- * take over the variable of another, and its secret with it.
+ * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`, `CRM_PATH_1_3`. Names are unique. Each depends on its
+ * own place alone, except that places with equal names all get a digest at the end. A number would be
+ * shorter, but a destination added later could then take over the variable of another, and its secret with
+ * it.
  */
 function variableNames(places: readonly SecretLocation[]): string[] {
   const plain = places.map(plainName);
@@ -101,8 +104,9 @@ const SPECIAL = /^(y|yes|n|no|on|off|true|false|null|nan|inf)$/i;
 const NONCHARACTERS = /[\ufdd0-\ufdef\ufffe\uffff]/g;
 
 /**
- * Writes a configuration file with these records, the same bytes for the same records: `readConfigFile` finds exactly
- * them in it when the variables that its beginning lists hold the secrets. spec/contract.md, "Configuration file".
+ * Writes a configuration file with these records, the same bytes for the same records: `readConfigFile` finds
+ * exactly them in it when the variables that its beginning lists hold the secrets. spec/contract.md,
+ * "Configuration file".
  */
 export function formatConfig({
   sources,

@@ -32,8 +32,8 @@ export { type FileRecords, readRecords } from './records.ts';
 export type { ConfigProblem } from './yaml-source.ts';
 
 /**
- * The settings of one start, with all defaults: durations in milliseconds, sizes in bytes, paths relative to the working
- * directory. `configFileSchema` describes each key. spec/contract.md, "Configuration file".
+ * The settings of one start, with all defaults: durations in milliseconds, sizes in bytes, paths relative to
+ * the working directory. `configFileSchema` describes each key. spec/contract.md, "Configuration file".
  */
 export type Config = Readonly<z.output<typeof configFileSchema>> & {
   readonly host: string;
@@ -80,8 +80,8 @@ const OTHER_VARIABLES = ['CONFIG', 'DATABASE_PASSWORD_FILE', 'URL'];
 type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
 
 /**
- * Merges file, environment and flags, the later over the earlier, and validates each of them whole: an invalid value is
- * refused even where another one overrides it. Throws a `ConfigError` with the problems.
+ * Merges file, environment and flags, the later over the earlier, and validates each of them whole: an
+ * invalid value is refused even where another one overrides it. Throws a `ConfigError` with the problems.
  */
 export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   const path = inputs.file?.path ?? '';
@@ -169,7 +169,10 @@ function rolesProblem({ database, roles }: Config, file: NamedFile): ConfigProbl
   return { file: file.path, ...file.places.get('roles')?.at, path: 'roles', message };
 }
 
-/** Shortest token, in characters, on an address that others can reach: a shorter one could be guessed by trial. */
+/**
+ * Shortest token, in characters, on an address that others can reach: a shorter one could be guessed by
+ * trial.
+ */
 const MIN_TOKEN_LENGTH = 16;
 
 function tokenProblem(config: Config, isOfEnvironment: boolean, file: NamedFile): ConfigProblem | undefined {
@@ -217,7 +220,10 @@ function readEnvironment(env: Environment): OverrideResult {
   return { values, problems };
 }
 
-/** A variable that is nearly one of ours. Others are left alone: systems set variables of this prefix for services of this name. */
+/**
+ * A variable that is nearly one of ours. Others are left alone: systems set variables of this prefix for
+ * services of this name.
+ */
 function misspelledVariables(env: Environment): string[] {
   const known = Object.keys(ENVIRONMENT_VARIABLES).map((name) => name.slice(PREFIX.length));
   const names = [...known, ...OTHER_VARIABLES];
@@ -317,7 +323,8 @@ export interface WrittenRecords {
 type CheckedRecords = Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits' | 'alerts'>;
 
 /**
- * Checks records by the rules of the configuration file, beside the records that a server has and keeps, if any.
+ * Checks records by the rules of the configuration file, beside the records that a server has and keeps, if
+ * any.
  */
 export function checkRecords(
   document: WrittenRecords,

@@ -1,7 +1,10 @@
 import * as z from 'zod';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 
-/** Control characters, for a character class. Ranges, because the JSON Schema must work where `\p{Cc}` does not. */
+/**
+ * Control characters, for a character class. Ranges, because the JSON Schema must work where `\p{Cc}` does
+ * not.
+ */
 export const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
 
 /** A text that one pattern describes, so that the JSON Schema says all of it. */

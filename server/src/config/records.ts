@@ -13,13 +13,16 @@ export interface FileRecords {
   readonly alerts: readonly JsonObject[];
   /** The file's other keys, such as `port`: they are read only at a start. */
   readonly otherKeys: readonly string[];
-  /** One line for the operator about a value, with its place in the file: `f.yaml:12:9  sources[0].name  …`. */
+  /**
+   * One line for the operator about a value, with its place in the file: `f.yaml:12:9 sources[0].name …`.
+   */
   readonly lineAt: ProblemFormatter;
 }
 
 /**
- * Reads the records of a configuration file and validates the whole file, except for references outside the records: their
- * variables belong to the machine where the server starts. Throws a `ConfigError` with the problems.
+ * Reads the records of a configuration file and validates the whole file, except for references outside the
+ * records: their variables belong to the machine where the server starts. Throws a `ConfigError` with the
+ * problems.
  */
 export function readRecords(
   file: { readonly path: string; readonly text: string },

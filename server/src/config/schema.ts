@@ -208,7 +208,9 @@ const LIMIT_RULE = `must be a whole number from 1 to ${MAX_IDENTITIES}`;
 const identityLimit = (most: number, description: string) =>
   z.int(LIMIT_RULE).min(1, LIMIT_RULE).max(MAX_IDENTITIES, LIMIT_RULE).default(most).meta({ description });
 
-/** `limit` is from the time before there were two: nine tenths of it were anonymous ids, as good as always. */
+/**
+ * `limit` is from the time before there were two: nine tenths of it were anonymous ids, as good as always.
+ */
 function limitsOf(limit: number): IdentityLimits {
   const externalIds = Math.max(1, Math.floor(limit / 10));
   return { anonymousIds: Math.max(1, limit - externalIds), externalIds };
@@ -307,7 +309,10 @@ const secretKey = () =>
     SECRET_KEY_OR_FILE_RULE,
   );
 
-/** Keys that secrets were encrypted with before: of a change at most one is needed, and of several restored backups some. */
+/**
+ * Keys that secrets were encrypted with before: of a change at most one is needed, and of several restored
+ * backups some.
+ */
 const MAX_PREVIOUS_KEYS = 10;
 
 const PREVIOUS_KEYS_RULE = `must be a list of at most ${MAX_PREVIOUS_KEYS} keys`;
@@ -364,8 +369,8 @@ const threads = () =>
 const PROXY_RULE = 'must be an absolute http or https URL';
 
 /**
- * The whole configuration file, strict: a key it does not know is refused. spec/contract.md, "Configuration file".
- * `validateDocument` uses it.
+ * The whole configuration file, strict: a key it does not know is refused. spec/contract.md, "Configuration
+ * file". `validateDocument` uses it.
  */
 export const configFileSchema = z.strictObject(
   {

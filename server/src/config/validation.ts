@@ -29,11 +29,11 @@ export interface InvalidDocument {
 }
 
 /**
- * Validates the content of a configuration file. The work is bounded for any document: collections are counted before their
- * entries are read, and records are checked one by one until there are problems enough.
+ * Validates the content of a configuration file. The work is bounded for any document: collections are
+ * counted before their entries are read, and records are checked one by one until there are problems enough.
  *
- * @param known The records that the document is applied to, without those it removes; source names are looked up there
- *   too. Absent where they are not known yet: any source name is then accepted.
+ * @param known The records that the document is applied to, without those it removes; source names are looked
+ *   up there too. Absent where they are not known yet: any source name is then accepted.
  */
 export function validateDocument(value: unknown, known?: KnownRecords): ValidDocument | InvalidDocument {
   const excess = findLimitViolation(value);
@@ -154,8 +154,9 @@ function customIssue(
 }
 
 /**
- * Finds names and write keys that occur twice, also those of stored sources that the document does not name: one that names both may move a key.
- * Values of the wrong type are left to the schema. `advice`: what to do about a key of a stored source.
+ * Finds names and write keys that occur twice, also those of stored sources that the document does not name:
+ * one that names both may move a key. Values of the wrong type are left to the schema. `advice`: what to do
+ * about a key of a stored source.
  */
 export function* duplicateIssues(
   document: { readonly [key: string]: unknown },
@@ -215,8 +216,8 @@ function* repeatedTexts(
 }
 
 /**
- * Finds sources that a destination names and that do not exist: no event would ever arrive from them. A name that the stored
- * destination already has is accepted: its source may have been removed since.
+ * Finds sources that a destination names and that do not exist: no event would ever arrive from them. A name
+ * that the stored destination already has is accepted: its source may have been removed since.
  */
 export function* unknownSources(
   document: { readonly sources?: unknown; readonly destinations?: unknown },

@@ -51,7 +51,10 @@ const PLACEHOLDER_RANGES: readonly (readonly [from: number, to: number])[] = [
   [0xe000, 0xf8ff],
 ];
 
-/** The first two candidates that the file contains neither literally nor as an escape. A file may contain any other text. */
+/**
+ * The first two candidates that the file contains neither literally nor as an escape. A file may contain any
+ * other text.
+ */
 function choosePlaceholders(text: string): BracePlaceholders {
   const written = new Set(
     Array.from(text.matchAll(PLACEHOLDERS_IN_TEXT), ([, as, digits]) => as ?? fromHex(digits!)),
@@ -76,9 +79,9 @@ function fromHex(digits: string): string {
 }
 
 /**
- * Replaces the braces of references with marks until the text is parsed: braces end a plain text inside `{…}` and `[…]`,
- * and YAML would refuse `{ token: ${NAME} }`. Lengths and positions stay the same, except after a byte order mark, which no
- * editor counts as a column.
+ * Replaces the braces of references with marks until the text is parsed: braces end a plain text inside `{…}`
+ * and `[…]`, and YAML would refuse `{ token: ${NAME} }`. Lengths and positions stay the same, except after a
+ * byte order mark, which no editor counts as a column.
  */
 function hideBraces(text: string, { open, close }: BracePlaceholders): string {
   return text.replace(/^\uFEFF/, '').replace(/\$\{([^\s{}]*)\}/g, `$$${open}$1${close}`);
@@ -94,8 +97,8 @@ export interface ConfigProblem {
   readonly line?: number;
   readonly column?: number;
   /**
-   * A path as `shownPath` writes it (`destinations[0].settings.endpoints[0].url`), a variable's name, or a flag; empty for
-   * the file as a whole.
+   * A path as `shownPath` writes it (`destinations[0].settings.endpoints[0].url`), a variable's name, or a
+   * flag; empty for the file as a whole.
    */
   readonly path: string;
   readonly message: string;
@@ -113,11 +116,16 @@ export interface ValueLocation {
   readonly at: LineColumn;
   /** Where its key stands, when it has one. */
   readonly key?: LineColumn;
-  /** The text before references were replaced; present only when it had some. Safe to print, unlike the value. */
+  /**
+   * The text before references were replaced; present only when it had some. Safe to print, unlike the value.
+   */
   readonly written?: string;
   /** The value itself, when it is not a collection; references replaced. */
   readonly value?: unknown;
-  /** The place of the first character of a text whose lines stand unchanged in the file: one line, or a literal block. */
+  /**
+   * The place of the first character of a text whose lines stand unchanged in the file: one line, or a
+   * literal block.
+   */
   readonly text?: LineColumn;
 }
 
@@ -131,7 +139,10 @@ export interface ConfigFile {
   readonly problems: readonly ConfigProblem[];
 }
 
-/** Limits the values of a file: anchors nested in anchors can expand to billions, and no real file needs more than this. */
+/**
+ * Limits the values of a file: anchors nested in anchors can expand to billions, and no real file needs more
+ * than this.
+ */
 const MAX_VALUES = 100_000;
 
 /** Length limit of a file, in characters. A thousand destinations with all their settings fit into it. */
@@ -155,9 +166,10 @@ interface ReaderState {
 }
 
 /**
- * Reads YAML 1.2 into plain values and remembers where each stands. `${NAME}` in a text reads the environment after
- * parsing, so that a variable's value is always one text and can never add keys; `$${` stands for a literal `${`.
- * spec/contract.md, "Configuration file". Never throws; lists the problems, one more than `MAX_PROBLEMS` at most.
+ * Reads YAML 1.2 into plain values and remembers where each stands. `${NAME}` in a text reads the environment
+ * after parsing, so that a variable's value is always one text and can never add keys; `$${` stands for a
+ * literal `${`. spec/contract.md, "Configuration file". Never throws; lists the problems, one more than
+ * `MAX_PROBLEMS` at most.
  */
 export function readConfigFile(file: { path: string; text: string }, env: Environment): ConfigFile {
   const places = new Map<string, ValueLocation>();
@@ -209,8 +221,8 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
 const KEY_LIKE = /^[A-Za-z_-]{1,40}$/;
 
 /**
- * A path as problems show it. A typing mistake may turn a secret into a key (`{ token S3CRET }`, `{ S3CRET }`): a key is
- * therefore shown only as far as it looks like one.
+ * A path as problems show it. A typing mistake may turn a secret into a key (`{ token S3CRET }`, `{ S3CRET
+ * }`): a key is therefore shown only as far as it looks like one.
  */
 export function shownPath(segments: readonly PropertyKey[]): string {
   return pathText(
@@ -236,7 +248,10 @@ function syntaxProblems(
   return [...problems.values()];
 }
 
-/** Resolves all aliases in one pass: the parser's own search walks everything before an alias, once for each alias. */
+/**
+ * Resolves all aliases in one pass: the parser's own search walks everything before an alias, once for each
+ * alias.
+ */
 function aliasTargets(contents: Node | null): Map<Alias, Node> {
   const anchors = new Map<string, Node>();
   const targets = new Map<Alias, Node>();

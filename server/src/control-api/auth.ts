@@ -16,14 +16,17 @@ export function bearerToken(header: string | undefined): string | undefined {
   return header === undefined ? undefined : BEARER.exec(header)?.[1];
 }
 
-/** The SHA-256 of a token in hexadecimal; nothing else of it is stored. Tokens are long and random, so a fast hash is safe. */
+/**
+ * The SHA-256 of a token in hexadecimal; nothing else of it is stored. Tokens are long and random, so a fast
+ * hash is safe.
+ */
 export function tokenDigest(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
 /**
- * Compares two tokens by their digests. Digests have one length, and the comparison takes constant time, so that its duration
- * tells nothing about the tokens.
+ * Compares two tokens by their digests. Digests have one length, and the comparison takes constant time, so
+ * that its duration tells nothing about the tokens.
  */
 export function digestsEqual(digest: string, other: string): boolean {
   const [one, another] = [Buffer.from(digest), Buffer.from(other)];
@@ -42,8 +45,8 @@ export interface AdminToken {
 }
 
 /**
- * The token of the control API: the configured one, or the one in the data folder. A token is made when there is none or
- * its file is empty. The folder must exist and belong to us. spec/contract.md, "Admin token".
+ * The token of the control API: the configured one, or the one in the data folder. A token is made when there
+ * is none or its file is empty. The folder must exist and belong to us. spec/contract.md, "Admin token".
  * Throws an error whose message is one line for the operator and never contains the token.
  */
 export function adminToken(configured: string | undefined, folder: string): AdminToken {
@@ -88,8 +91,8 @@ function readIfExists(file: string): string {
 }
 
 /**
- * Writes a new file and renames it, so that a crash leaves the whole token or none. A leftover of an earlier try is removed
- * first, because only a file that is created gets the right mode.
+ * Writes a new file and renames it, so that a crash leaves the whole token or none. A leftover of an earlier
+ * try is removed first, because only a file that is created gets the right mode.
  */
 function createToken(file: string): string {
   const token = randomBytes(32).toString('base64url');
@@ -128,7 +131,10 @@ export interface AuthenticatorDependencies {
 /** The name of the configured token. No other token may have it. */
 export const ADMIN_NAME = 'admin';
 
-/** Wrong tokens from one place before its wrong ones are told to wait. Whoever has a right one is never kept out by them. */
+/**
+ * Wrong tokens from one place before its wrong ones are told to wait. Whoever has a right one is never kept
+ * out by them.
+ */
 const MAX_FAILURES = 20;
 const PATIENCE = MINUTE;
 
@@ -147,7 +153,10 @@ export class Authenticator {
     this.admin = { name: ADMIN_NAME, role: 'admin', digest: tokenDigest(dependencies.adminToken) };
   }
 
-  /** Brings what is known of the session of a request up to date, where it has one. Comes before `authenticate`. */
+  /**
+   * Brings what is known of the session of a request up to date, where it has one. Comes before
+   * `authenticate`.
+   */
   async prepare({ headers }: BrowserRequest): Promise<void> {
     const { sessions } = this.#dependencies;
     const session = headers.authorization === undefined ? sessions.idIn(headers) : undefined;
@@ -155,8 +164,9 @@ export class Authenticator {
   }
 
   /**
-   * Throws a `Problem` for a missing token, a wrong one, and one whose role is below `least`. The token of an Authorization header
-   * goes before the cookie of a session, which counts beside its second value, or alone where the operation says so.
+   * Throws a `Problem` for a missing token, a wrong one, and one whose role is below `least`. The token of an
+   * Authorization header goes before the cookie of a session, which counts beside its second value, or alone
+   * where the operation says so.
    */
   authenticate(request: BrowserRequest, address: string, least: Role, takesCookieAlone = false): Caller {
     const { headers } = request;
@@ -172,8 +182,9 @@ export class Authenticator {
   }
 
   /**
-   * The owner of a token. Throws a `Problem` for a wrong one, and for one whose time is over. Many wrong ones from an address are answered with a time to wait, and
-   * never hinder a right one: they may come from another program, or from any page that a browser at this address has open.
+   * The owner of a token. Throws a `Problem` for a wrong one, and for one whose time is over. Many wrong ones
+   * from an address are answered with a time to wait, and never hinder a right one: they may come from
+   * another program, or from any page that a browser at this address has open.
    */
   signIn(token: string | undefined, address: string): Caller {
     if (token === undefined) throw new Problem('token_missing');
@@ -188,7 +199,10 @@ export class Authenticator {
     throw new Problem('token_invalid');
   }
 
-  /** Whether the token still exists, and the session too where there is one. The role may be another than before. */
+  /**
+   * Whether the token still exists, and the session too where there is one. The role may be another than
+   * before.
+   */
   isSignedIn({ digest, session }: Caller): boolean {
     const { sessions } = this.#dependencies;
     if (session !== undefined && sessions.find(session) === undefined) return false;
@@ -198,7 +212,10 @@ export class Authenticator {
     return owner !== undefined && !this.#isExpired(owner);
   }
 
-  /** An id of 256 bits cannot be guessed, so wrong ones are not counted: every page that is left open sends one for hours. */
+  /**
+   * An id of 256 bits cannot be guessed, so wrong ones are not counted: every page that is left open sends
+   * one for hours.
+   */
   #ownerOfSession(id: string, request: BrowserRequest, takesCookieAlone: boolean): Caller {
     const { sessions } = this.#dependencies;
     const session = sessions.find(id);

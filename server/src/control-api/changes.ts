@@ -40,7 +40,10 @@ import {
 export interface DesiredRecords {
   /** A record without `ip` or `trust` keeps what it has; a new one has the defaults. */
   readonly sources?: readonly SourceRecord[];
-  /** A record without `paused` stays as it is. Its `pauses` and its `signingKey` come from the stored record only. */
+  /**
+   * A record without `paused` stays as it is. Its `pauses` and its `signingKey` come from the stored record
+   * only.
+   */
   readonly destinations?: readonly DestinationRecord[];
   readonly audiences?: readonly AudienceRecord[];
   readonly traits?: readonly TraitRecord[];
@@ -60,8 +63,9 @@ export interface Author {
 }
 
 /**
- * The differences between the desired and the stored records, with an entry of the audit trail for each: of a changed record it has only the
- * fields that differ. The first audience or computed trait brings the source of their events with it.
+ * The differences between the desired and the stored records, with an entry of the audit trail for each: of a
+ * changed record it has only the fields that differ. The first audience or computed trait brings the source
+ * of their events with it.
  */
 export function diffRecords(wish: DesiredRecords, now: SettingsSnapshot, author: Author): SettingsChanges {
   const { sources, destinations, audiences, traits, alerts, tokens, removed } = compare(wish, now, author);
@@ -185,7 +189,10 @@ function withPauses(
   return pauses.length === 0 ? after : { ...after, pauses };
 }
 
-/** The key is made when the setting is switched on, stays as long as it is, and goes with it: switched on again it is another one. */
+/**
+ * The key is made when the setting is switched on, stays as long as it is, and goes with it: switched on
+ * again it is another one.
+ */
 function withSigningKey(
   { signingKey: _, ...record }: DestinationRecord,
   known: SigningKey | undefined,
@@ -223,7 +230,10 @@ function destinationsIn(types: DestinationTypes): RecordComparison<DestinationRe
   };
 }
 
-/** A definition that only its text tells from the stored one is none that changes anything, and the stored text stays. */
+/**
+ * A definition that only its text tells from the stored one is none that changes anything, and the stored
+ * text stays.
+ */
 function wholeComputation(record: AudienceRecord | TraitRecord): object {
   const { key, definition } = record;
   return { ...computationView(record), key, definition };
@@ -272,7 +282,10 @@ function changedRecords<Of extends { readonly name: string }>(
 /** An object with its secrets, and as it is shown. */
 type Secret = readonly [whole: object, shown: JsonObject];
 
-/** The fields of two objects that differ, as they are shown: those too whose secrets differ, which look the same. Lists are not taken apart. */
+/**
+ * The fields of two objects that differ, as they are shown: those too whose secrets differ, which look the
+ * same. Lists are not taken apart.
+ */
 function changedFields(
   [wholeBefore, shownBefore]: Secret,
   [wholeAfter, shownAfter]: Secret,

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
- * Answers a request for a path below `/api`, or for `/metrics`. The listener has read the body and decides how long the
- * connection lives; the handler writes the response. It throws for an error of ours only, which the client sees as 500.
+ * Answers a request for a path below `/api`, or for `/metrics`. The listener has read the body and decides
+ * how long the connection lives; the handler writes the response. It throws for an error of ours only, which
+ * the client sees as 500.
  */
 export type ControlHandler = (
   request: IncomingMessage,

@@ -2,8 +2,9 @@ import { Readable } from 'node:stream';
 import type { ResponseStream } from '../ports/control-api.ts';
 
 /**
- * A `ResponseStream` as the body of an ordinary reply. Backpressure is that of Node: the pipe pauses this stream while the
- * client reads nothing, so that `write` returns false, and reads on when the client has caught up.
+ * A `ResponseStream` as the body of an ordinary reply. Backpressure is that of Node: the pipe pauses this
+ * stream while the client reads nothing, so that `write` returns false, and reads on when the client has
+ * caught up.
  */
 export class EventStream extends Readable {
   readonly #body: ResponseStream;
@@ -37,7 +38,10 @@ export class EventStream extends Readable {
     return !this.#isBehind;
   }
 
-  /** Unread text would hold up a stop. A stream has no end that could be missing, so the connection is cut instead. */
+  /**
+   * Unread text would hold up a stop. A stream has no end that could be missing, so the connection is cut
+   * instead.
+   */
   #end(): void {
     if (this.isPaused() || this.readableLength > 0) this.destroy();
     else this.push(null);

@@ -4,7 +4,10 @@ import type { Clock } from '../ports/clock.ts';
 import type { IdempotencyStore } from '../ports/idempotency-store.ts';
 import { Problem } from './problem.ts';
 
-/** Keys that are remembered; the oldest is forgotten first. Of a body, which may be large, only the digest is kept. */
+/**
+ * Keys that are remembered; the oldest is forgotten first. Of a body, which may be large, only the digest is
+ * kept.
+ */
 const MAX_KEYS = 1000;
 const KEY_LIFETIME = DAY;
 
@@ -18,9 +21,10 @@ interface CachedAnswer<Answer> {
 }
 
 /**
- * Answers to requests with an Idempotency-Key. A request that is sent twice runs once and is answered twice. The cache is in
- * memory: after a restart a repeated request runs again and finds the effect of the first, such as a name that is taken, or the regulation
- * that it has made. Where several nodes answer, shared answers are kept in their store too.
+ * Answers to requests with an Idempotency-Key. A request that is sent twice runs once and is answered twice.
+ * The cache is in memory: after a restart a repeated request runs again and finds the effect of the first,
+ * such as a name that is taken, or the regulation that it has made. Where several nodes answer, shared
+ * answers are kept in their store too.
  */
 export class IdempotencyCache<Answer> {
   readonly #clock: Clock;
@@ -33,8 +37,8 @@ export class IdempotencyCache<Answer> {
   }
 
   /**
-   * `key` holds the caller, the target and the header. The second of two simultaneous requests waits for the first. A shared answer survives
-   * as JSON.
+   * `key` holds the caller, the target and the header. The second of two simultaneous requests waits for the
+   * first. A shared answer survives as JSON.
    */
   async runOnce(
     key: string,
@@ -68,7 +72,10 @@ export class IdempotencyCache<Answer> {
     }
   }
 
-  /** The same for all nodes. The store has digests alone: the header may be a secret to whoever reads the database. */
+  /**
+   * The same for all nodes. The store has digests alone: the header may be a secret to whoever reads the
+   * database.
+   */
   async #runOnceOfAll(
     store: IdempotencyStore,
     { key, digest }: { readonly key: string; readonly digest: string },

@@ -7,8 +7,9 @@ const MAX_STORED_LENGTH = 32_768;
 const EMPTY = 'must have at least one character';
 
 /**
- * An id in a body, as JSON carries it: a text, taken as it is, or an integer, which is its digits. Ids that receiving refuses today are let
- * through: earlier versions have stored such ones, and what is stored can be found and erased.
+ * An id in a body, as JSON carries it: a text, taken as it is, or an integer, which is its digits. Ids that
+ * receiving refuses today are let through: earlier versions have stored such ones, and what is stored can be
+ * found and erased.
  */
 export const idInBody = z
   .union([z.string().max(MAX_STORED_LENGTH), z.number()])
@@ -22,7 +23,10 @@ export const idInBody = z
 /** An id in a query, as it is: any characters but halves of surrogate pairs, which a URL cannot carry. */
 export const idInQuery = z.string().min(1, EMPTY);
 
-/** Any other text in a query: a name, a reason, a cursor. One with a control in it is a mistake, and PostgreSQL compares no text with U+0000. */
+/**
+ * Any other text in a query: a name, a reason, a cursor. One with a control in it is a mistake, and
+ * PostgreSQL compares no text with U+0000.
+ */
 export const textInQuery = z.string().superRefine((text, context) => {
   const control = CONTROL.exec(text)?.[0];
   if (control === undefined) return;

@@ -74,7 +74,10 @@ const document = JSON.parse(JSON.stringify(openApi(OPERATIONS, '1.2.3'))) as Who
 const things = document.paths['/api/v1/things']!;
 const thing = document.paths['/api/v1/things/{name}']!;
 
-/** The description of an operation's answer with a status; problems are shared by all that have the same codes. */
+/**
+ * The description of an operation's answer with a status; problems are shared by all that have the same
+ * codes.
+ */
 function answerOf(one: Described | undefined, status: string): Answer {
   const answer = one!.responses[status]!;
   return '$ref' in answer ? document.components.responses[answer.$ref.split('/').at(-1)!]! : answer;

@@ -23,8 +23,8 @@ const COMMON_PROBLEMS: readonly ProblemCode[] = [
 ];
 
 /**
- * Both APIs as an OpenAPI 3.1 document. The control API comes from its operations, whose schemas also validate; the receiving
- * API comes from `spec/receiving.openapi.json`. spec/contract.md, "Control API".
+ * Both APIs as an OpenAPI 3.1 document. The control API comes from its operations, whose schemas also
+ * validate; the receiving API comes from `spec/receiving.openapi.json`. spec/contract.md, "Control API".
  */
 export function openApi(operations: readonly ApiOperation[], version: string): JsonObject {
   const paths: Record<string, Record<string, Json>> = { ...(receiving.paths as Record<string, JsonObject>) };
@@ -217,7 +217,10 @@ function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation
   };
 }
 
-/** OpenAPI 3.1 cannot describe the single event of a stream (3.2 has `itemSchema`), so an extension holds its data. */
+/**
+ * OpenAPI 3.1 cannot describe the single event of a stream (3.2 has `itemSchema`), so an extension holds its
+ * data.
+ */
 function streamResponse(answer: z.ZodType): JsonObject {
   const description = 'Server-sent events. `x-event-data` is the data of each, which is JSON.';
   const content = { schema: { type: 'string' }, 'x-event-data': toJsonSchema(answer, 'output') };

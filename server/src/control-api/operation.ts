@@ -33,7 +33,10 @@ export interface ApiOperation {
   readonly described?: z.ZodType;
   /** Schema of the answer; absent where there is none (204). */
   readonly answer?: z.ZodType;
-  /** Schema of a `DryRunResult`, which is answered with 200 when the request only asks for the effect of the operation. */
+  /**
+   * Schema of a `DryRunResult`, which is answered with 200 when the request only asks for the effect of the
+   * operation.
+   */
   readonly dryRun?: z.ZodType;
   /** Status of the answer; 200 when absent, and 204 without an answer. */
   readonly status?: 200 | 201;
@@ -42,8 +45,8 @@ export interface ApiOperation {
   /** It answers with server-sent events; `answer` is the data of one event. */
   readonly isStream?: boolean;
   /**
-   * Its answer is kept for a repetition at another node, where it would otherwise be done twice, or be refused. Only for answers that name no
-   * users, who may be erased.
+   * Its answer is kept for a repetition at another node, where it would otherwise be done twice, or be
+   * refused. Only for answers that name no users, who may be erased.
    */
   readonly sharesAnswer?: boolean;
   /** It answers with an ETag, or heeds If-Match. */
@@ -54,17 +57,29 @@ export interface ApiOperation {
   readonly isSignIn?: boolean;
   /** Its answer has a secret that is shown once. It is not kept for a repeated `Idempotency-Key`. */
   readonly answersSecret?: boolean;
-  /** It shows what events hold, so it is not for tokens without bodies. An operation that leaves that out for them has no need of this. */
+  /**
+   * It shows what events hold, so it is not for tokens without bodies. An operation that leaves that out for
+   * them has no need of this.
+   */
   readonly showsBodies?: boolean;
-  /** Whether a token with limits may call it so. Absent: it may not, because the operation is about more than these. */
+  /**
+   * Whether a token with limits may call it so. Absent: it may not, because the operation is about more than
+   * these.
+   */
   readonly isWithin?: Reach;
-  /** It answers to the cookie of a session also where the value beside it is absent: it says whose session that is, and no more. */
+  /**
+   * It answers to the cookie of a session also where the value beside it is absent: it says whose session
+   * that is, and no more.
+   */
   readonly takesCookieAlone?: boolean;
   /** Its success is a `CookieResult`. */
   readonly setsCookie?: boolean;
   /** It neither reads nor writes the store, so it works while that is broken. */
   readonly isInMemory?: boolean;
-  /** Resolves to a value that is answered as JSON, to one of the results below, or to nothing. Throws a `Problem`. */
+  /**
+   * Resolves to a value that is answered as JSON, to one of the results below, or to nothing. Throws a
+   * `Problem`.
+   */
   readonly run: (input: OperationInput) => Promise<object | undefined>;
 }
 
@@ -134,8 +149,9 @@ export class TaggedResult<Value extends object = object> {
 }
 
 /**
- * A schema for every key of a type that another stage publishes. `satisfies Shape<Report>` does not compile when a key of the
- * report is renamed or missing, an optional one too. The types of the values are compared where an operation returns the report.
+ * A schema for every key of a type that another stage publishes. `satisfies Shape<Report>` does not compile
+ * when a key of the report is renamed or missing, an optional one too. The types of the values are compared
+ * where an operation returns the report.
  */
 export type Shape<Report> = { readonly [Key in keyof Report]-?: z.ZodType };
 
@@ -159,7 +175,10 @@ type OperationValue<Answer extends z.ZodType, DryRun extends z.ZodType> =
   | StreamResult
   | undefined;
 
-/** Whether an `Idempotency-Key` counts. A sign-in answers every repetition with another session, and a secret is answered once. */
+/**
+ * Whether an `Idempotency-Key` counts. A sign-in answers every repetition with another session, and a secret
+ * is answered once.
+ */
 export function isRepeatable({
   method,
   isSignIn,
@@ -210,8 +229,9 @@ export interface RawInput {
 }
 
 /**
- * Makes the function that checks the query and the body of an operation and parses them by their schemas. It throws one
- * `Problem` with the faults of both. An unknown key of the query is a fault: a mistyped `dryRun` must not run the operation.
+ * Makes the function that checks the query and the body of an operation and parses them by their schemas. It
+ * throws one `Problem` with the faults of both. An unknown key of the query is a fault: a mistyped `dryRun`
+ * must not run the operation.
  */
 export function inputParser({
   query,
@@ -257,8 +277,8 @@ interface PartOptions {
 }
 
 /**
- * Parses one part of a request by its schema. Faults are added up to the number that an answer tells. The size of the value is
- * checked first, because a schema spends far more on each entry.
+ * Parses one part of a request by its schema. Faults are added up to the number that an answer tells. The
+ * size of the value is checked first, because a schema spends far more on each entry.
  */
 function parsePart(schema: z.ZodType, value: unknown, { part, faults, maxEntries }: PartOptions): unknown {
   const excess = findLimitViolation(value, { maxEntries });
@@ -307,7 +327,9 @@ function pathText(part: string, path: readonly PropertyKey[]): string {
 
 const MAX_QUOTED = 80;
 
-/** A value for a message. Collections are only counted, because each of their issues would quote them again. */
+/**
+ * A value for a message. Collections are only counted, because each of their issues would quote them again.
+ */
 function abbreviate(found: unknown): string {
   if (Array.isArray(found)) return `a list of ${found.length}`;
   if (isObject(found)) return `a mapping of ${Object.keys(found).length}`;

@@ -5,8 +5,8 @@ import { textInQuery } from './ids.ts';
 import { Problem } from './problem.ts';
 
 /**
- * The cursor of a list with parameters. It is opaque and carries a checksum, because the cursor of another list, or of this list
- * with other parameters, would silently lead to a wrong place.
+ * The cursor of a list with parameters. It is opaque and carries a checksum, because the cursor of another
+ * list, or of this list with other parameters, would silently lead to a wrong place.
  */
 export function encodeCursor(place: string, asked: object): string {
   return Buffer.from(`${checksumOf(place, asked)}${place}`).toString('base64url');
@@ -69,8 +69,8 @@ export const timeParameter = z.iso
   .transform((text) => Date.parse(text));
 
 /**
- * A page of a list that is in memory as a whole. The cursor is the name of the last entry shown, in base64url: it survives
- * changes of the list and needs no escaping in a query.
+ * A page of a list that is in memory as a whole. The cursor is the name of the last entry shown, in
+ * base64url: it survives changes of the list and needs no escaping in a query.
  */
 export function pageByName<Entry extends { readonly name: string }>(
   entries: readonly Entry[],

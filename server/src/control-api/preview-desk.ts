@@ -30,8 +30,9 @@ interface Running extends PreviewAsker {
 }
 
 /**
- * One preview at a time: each reads all stored events, on the thread that keeps profiles up. Whoever asks meanwhile is told whose it is. The
- * answer to the same definition is given again for a minute where it took long.
+ * One preview at a time: each reads all stored events, on the thread that keeps profiles up. Whoever asks
+ * meanwhile is told whose it is. The answer to the same definition is given again for a minute where it took
+ * long.
  */
 export class PreviewDesk {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -42,7 +43,10 @@ export class PreviewDesk {
     this.#clock = clock;
   }
 
-  /** Resolves to the answer of `compute`, or an earlier one of the same key. Rejects with a `Problem` while another one runs. */
+  /**
+   * Resolves to the answer of `compute`, or an earlier one of the same key. Rejects with a `Problem` while
+   * another one runs.
+   */
   async preview(key: string, asker: PreviewAsker, compute: () => Promise<Preview>): Promise<DatedPreview> {
     const known = this.#answers.get(key);
     if (known !== undefined && this.#clock.monotonic() - known.at < KEPT) return known.preview;

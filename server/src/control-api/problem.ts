@@ -67,8 +67,8 @@ export class Problem extends Error {
 }
 
 /**
- * The document of RFC 9457. The type is `about:blank`, so the title is the status in words. `code` names the error, and
- * `detail` ends with what to do about it: `hint`, or else the hint of the catalogue.
+ * The document of RFC 9457. The type is `about:blank`, so the title is the status in words. `code` names the
+ * error, and `detail` ends with what to do about it: `hint`, or else the hint of the catalogue.
  */
 function problemBody({ code, hint, errors, isCut }: Problem): string {
   const { status, message, hint: usual } = PROBLEMS[code];

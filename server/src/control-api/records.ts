@@ -54,8 +54,8 @@ export interface RecordDependencies {
     audit: SettingsStore['audit'];
   };
   /**
-   * Checks records together, written as in the configuration file, beside those that the server has: no write key is of two
-   * sources, and what a destination, an audience or a computed trait names exists.
+   * Checks records together, written as in the configuration file, beside those that the server has: no write
+   * key is of two sources, and what a destination, an audience or a computed trait names exists.
    */
   readonly check: (document: RecordDocument, known: KnownRecords) => RecordCheck;
   /** The schemas of single records, for the description. */
@@ -96,8 +96,8 @@ export type RecordCheck =
   | { readonly faults: readonly Fault[]; readonly isCut: boolean };
 
 /**
- * Checks one record like a configuration file, together with all others. Call it inside a change: a rule such as "no write key
- * belongs to two sources" holds only for the records that are being changed.
+ * Checks one record like a configuration file, together with all others. Call it inside a change: a rule such
+ * as "no write key belongs to two sources" holds only for the records that are being changed.
  */
 export function checkRecord<Kind extends keyof CheckedRecords>(
   kind: Kind,
@@ -115,7 +115,10 @@ export function checkRecord<Kind extends keyof CheckedRecords>(
   throw new Problem('invalid_parameters', { errors, isCut: checked.isCut });
 }
 
-/** The ETag of a view. `version` tells records apart whose views are equal, such as after a change of a secret. */
+/**
+ * The ETag of a view. `version` tells records apart whose views are equal, such as after a change of a
+ * secret.
+ */
 export function etagOf(shown: object, version = 0): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([version, shown]))
@@ -128,7 +131,10 @@ export function matchesEtag(ifMatch: string, tag: string): boolean {
   return ifMatch.trim() === '*' || ifMatch.split(',').some((one) => one.trim() === tag);
 }
 
-/** Refuses a change of a record that has changed since it was read. The problem names the keys, the time and the author. */
+/**
+ * Refuses a change of a record that has changed since it was read. The problem names the keys, the time and
+ * the author.
+ */
 export async function refuseStale(
   { ifMatch, tag }: { readonly ifMatch: string | undefined; readonly tag: string },
   { kind, name }: { readonly kind: RecordKind; readonly name: string },
@@ -198,9 +204,9 @@ export const warningsSchema = z.array(z.object({ path: z.string(), message: z.st
 });
 
 /**
- * Asks the egress rules about every new URL of a destination before it is saved. A refused URL is a `Problem`, and a name that
- * does not resolve is a warning. Stored URLs are not checked again, so that a destination can be paused or repaired under
- * any rules.
+ * Asks the egress rules about every new URL of a destination before it is saved. A refused URL is a
+ * `Problem`, and a name that does not resolve is a warning. Stored URLs are not checked again, so that a
+ * destination can be paused or repaired under any rules.
  */
 export async function checkEndpoints(
   wanted: readonly DestinationAtPath[],

@@ -32,7 +32,10 @@ export function headerMaskOf(
   return (value) => (isSecret(value) ? maskSecret(value) : value);
 }
 
-/** A request without its secrets. The body is text, because the signature is over its exact bytes. Values in the URL are masked as well. */
+/**
+ * A request without its secrets. The body is text, because the signature is over its exact bytes. Values in
+ * the URL are masked as well.
+ */
 export function requestView(
   { url, headers, body }: Pick<PreviewedRequest, 'url' | 'headers' | 'body'>,
   mask: HeaderMask,

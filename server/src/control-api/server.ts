@@ -51,7 +51,10 @@ const METRICS_PATH = '/metrics';
 /** The listener limits the length of paths. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/** Operations check their input themselves. Without this the framework loads two schema compilers at each start. */
+/**
+ * Operations check their input themselves. Without this the framework loads two schema compilers at each
+ * start.
+ */
 const NO_SCHEMAS = { compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema } };
 
 function refuseSchema(): never {
@@ -71,8 +74,8 @@ interface OperationResult {
 }
 
 /**
- * The control API (spec/contract.md, "Control API") and the metrics page. It is complete before the first request: to load it
- * later would hold up every call for a tenth of a second.
+ * The control API (spec/contract.md, "Control API") and the metrics page. It is complete before the first
+ * request: to load it later would hold up every call for a tenth of a second.
  */
 export async function createControlApi(options: ControlApiOptions): Promise<ControlHandler> {
   const received: ReceivedRequests = new WeakMap();
@@ -162,8 +165,8 @@ function serveOperations(
 }
 
 /**
- * Refuses a body and a query whose bytes are no UTF-8. They would be read as other texts than were sent, and the id in them as that of
- * somebody else.
+ * Refuses a body and a query whose bytes are no UTF-8. They would be read as other texts than were sent, and
+ * the id in them as that of somebody else.
  */
 function refuseUnreadable(
   { body }: ApiOperation,
@@ -195,8 +198,8 @@ function browserRequest({ method, headers, raw }: FastifyRequest): BrowserReques
   return { method, headers, isEncrypted: 'encrypted' in raw.socket };
 }
 /**
- * A path that does not exist is 404 even without a token: the paths are public, and a mistake in one must not look like a
- * mistake in the token.
+ * A path that does not exist is 404 even without a token: the paths are public, and a mistake in one must not
+ * look like a mistake in the token.
  */
 function handleUnknownPaths({ api, refuseLargeBody }: Routes, operations: readonly ApiOperation[]): void {
   const paths = servedPaths(operations);
@@ -279,7 +282,10 @@ function sendResult(
   return reply.header('Content-Type', 'application/json').send(responseBody(text, reply));
 }
 
-/** Server-sent events. The response is the last of its connection, so that nothing is left open when the server stops. */
+/**
+ * Server-sent events. The response is the last of its connection, so that nothing is left open when the
+ * server stops.
+ */
 function sendEvents(stream: ResponseStream, reply: FastifyReply): FastifyReply {
   const events = new EventStream(stream);
   // The framework would read the stream to its end, which never comes.
@@ -295,7 +301,10 @@ function sendEvents(stream: ResponseStream, reply: FastifyReply): FastifyReply {
     .send(events);
 }
 
-/** A longer body is written piece by piece: only then does the listener see whether a slow client takes any of it. */
+/**
+ * A longer body is written piece by piece: only then does the listener see whether a slow client takes any of
+ * it.
+ */
 const PIECE_BYTES = 64 * 1024;
 
 /** A text as the framework sends it unchanged: to the type of a string it would add a charset. */

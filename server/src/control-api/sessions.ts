@@ -20,7 +20,10 @@ const MAX_CODES = 100;
 /** How long this node goes by what it knows of a session that other nodes may end. */
 const KNOWN_FOR: Duration = SECOND;
 
-/** The header with the second value of a session. A page of another site cannot add it to a request without our consent. */
+/**
+ * The header with the second value of a session. A page of another site cannot add it to a request without
+ * our consent.
+ */
 const CONSOLE_HEADER = 'x-millrace-console';
 
 /** Digits of the installation's id in the name of a cookie. */
@@ -29,7 +32,10 @@ const NAME_LENGTH = 8;
 export interface ConsoleSessionDependencies {
   readonly store: {
     readonly sessions: SessionStore;
-    /** Names the cookie: installations on different ports of a host take none from each other. The secret marks its value. */
+    /**
+     * Names the cookie: installations on different ports of a host take none from each other. The secret
+     * marks its value.
+     */
     readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
     /** Present where other nodes may end a session. */
     readonly nodes?: object | undefined;
@@ -56,8 +62,9 @@ export interface BegunSession {
 }
 
 /**
- * The sessions of the console. They are in the store, by which they survive a restart and are known to every node, and in memory, so
- * that a request need not wait for the store. Secrets are kept as digests alone. spec/contract.md, "Sessions".
+ * The sessions of the console. They are in the store, by which they survive a restart and are known to every
+ * node, and in memory, so that a request need not wait for the store. Secrets are kept as digests alone.
+ * spec/contract.md, "Sessions".
  */
 export class ConsoleSessions {
   readonly #dependencies: ConsoleSessionDependencies;
@@ -69,7 +76,10 @@ export class ConsoleSessions {
     this.#dependencies = dependencies;
   }
 
-  /** Begins a session for the owner of a token. While the store cannot keep it, it lasts as long as this process. */
+  /**
+   * Begins a session for the owner of a token. While the store cannot keep it, it lasts as long as this
+   * process.
+   */
   async begin(tokenDigest: string): Promise<BegunSession> {
     const { clock, store, logger } = this.#dependencies;
     const [random, key] = [newSecret(), newSecret()];
@@ -92,8 +102,8 @@ export class ConsoleSessions {
   }
 
   /**
-   * Brings what this node knows of a session up to date. A store that cannot be read changes nothing. For a value that this installation has
-   * not made nothing is read: anybody can send a cookie.
+   * Brings what this node knows of a session up to date. A store that cannot be read changes nothing. For a
+   * value that this installation has not made nothing is read: anybody can send a cookie.
    */
   async refresh(id: string): Promise<void> {
     const { clock, store } = this.#dependencies;
@@ -120,7 +130,10 @@ export class ConsoleSessions {
     return undefined;
   }
 
-  /** Ends a session, on this node also when the store cannot be written. Rejects with a `StorageError` then. Idempotent. */
+  /**
+   * Ends a session, on this node also when the store cannot be written. Rejects with a `StorageError` then.
+   * Idempotent.
+   */
   async end(id: string): Promise<void> {
     const digest = digestOf(id);
     this.#known.delete(digest);
@@ -136,7 +149,10 @@ export class ConsoleSessions {
     return undefined;
   }
 
-  /** The value of Set-Cookie; without an id they take the cookie away. Under https no other site can set one of this name. */
+  /**
+   * The value of Set-Cookie; without an id they take the cookie away. Under https no other site can set one
+   * of this name.
+   */
   cookie(id: string | undefined, request: BrowserRequest): string {
     const isSecure = isOverHttps(request);
     const lifetime = id === undefined ? 0 : SESSION_LIFETIME / SECOND;
@@ -210,8 +226,9 @@ export interface BrowserRequest {
 }
 
 /**
- * Refuses a request that is not one of the page that signed in. A browser sends a cookie to every port of its host, and to us also from
- * pages of other sites; the second value of the session is known to pages of our origin alone. Throws a `Problem`.
+ * Refuses a request that is not one of the page that signed in. A browser sends a cookie to every port of its
+ * host, and to us also from pages of other sites; the second value of the session is known to pages of our
+ * origin alone. Throws a `Problem`.
  */
 export function refuseOtherPages(
   request: BrowserRequest,
@@ -228,8 +245,8 @@ export function refuseOtherPages(
 }
 
 /**
- * `Sec-Fetch-Site` decides where the browser sends it, because a proxy may have changed `Host`. Plain http from another
- * machine has no such header; there the host of `Origin` has to be ours.
+ * `Sec-Fetch-Site` decides where the browser sends it, because a proxy may have changed `Host`. Plain http
+ * from another machine has no such header; there the host of `Origin` has to be ours.
  */
 export function refuseOtherOrigins({ headers }: BrowserRequest): void {
   const site = headers['sec-fetch-site'];
@@ -255,7 +272,10 @@ function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** As far as the request tells: a proxy in between may take the encryption off. A false header harms its sender only. */
+/**
+ * As far as the request tells: a proxy in between may take the encryption off. A false header harms its
+ * sender only.
+ */
 function isOverHttps({ headers, isEncrypted }: BrowserRequest): boolean {
   const { origin = '', 'x-forwarded-proto': forwarded = '' } = headers;
   return isEncrypted || origin.startsWith('https://') || String(forwarded).split(',')[0]!.trim() === 'https';

@@ -2,7 +2,10 @@ import type { Event } from '../model/event.ts';
 import type { DeliveryTrace, EventTrace, TraceEntry } from '../reporting/contract.ts';
 import type { Caller } from './auth.ts';
 
-/** The fields of an event that say which one it is. The others are its body: what was done, by whom with which traits, and where. */
+/**
+ * The fields of an event that say which one it is. The others are its body: what was done, by whom with which
+ * traits, and where.
+ */
 const IDENTIFYING = [
   ...(['messageId', 'type', 'channel', 'userId', 'anonymousId', 'previousId', 'groupId'] as const),
   ...(['event', 'name', 'timestamp', 'originalTimestamp', 'sentAt', 'receivedAt'] as const),
@@ -28,7 +31,10 @@ function isOf({ limits }: Viewer) {
     limits === undefined || limits.destinations.includes(destination);
 }
 
-/** The part of a trace that the owner of a token may see: deliveries to its destinations, and bodies where it may see any. */
+/**
+ * The part of a trace that the owner of a token may see: deliveries to its destinations, and bodies where it
+ * may see any.
+ */
 export function shownTrace(caller: Viewer = {}, entry: TraceEntry) {
   if (entry.verdict === 'accepted') return shownEvent(caller, entry);
   if (entry.verdict === 'damaged') return { ...entry, deliveries: entry.deliveries.filter(isOf(caller)) };

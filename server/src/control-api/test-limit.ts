@@ -2,7 +2,10 @@ import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts'
 import type { Clock } from '../ports/clock.ts';
 import { Problem } from './problem.ts';
 
-/** Tests of alerts that this node sends in any minute, whoever asks and whichever alert it is: each is a mail to somebody. */
+/**
+ * Tests of alerts that this node sends in any minute, whoever asks and whichever alert it is: each is a mail
+ * to somebody.
+ */
 const MAX_TESTS = 10;
 const WINDOW: Duration = MINUTE;
 

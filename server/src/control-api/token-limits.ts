@@ -25,8 +25,8 @@ function textAt(part: unknown, key: string): string {
 }
 
 /**
- * Refuses a call that the limits of a token do not allow. What no operation has thought of is refused. Throws a `Problem`.
- * spec/contract.md, "Roles".
+ * Refuses a call that the limits of a token do not allow. What no operation has thought of is refused. Throws
+ * a `Problem`. spec/contract.md, "Roles".
  */
 export function refuseOutside(
   { isWithin, showsBodies }: Pick<ApiOperation, 'isWithin' | 'showsBodies'>,

@@ -18,7 +18,10 @@ export interface TokenUseDependencies {
   readonly logger: Logger;
 }
 
-/** When each token was last used on this node. It is exact while the server runs, and up to a minute older after a crash. */
+/**
+ * When each token was last used on this node. It is exact while the server runs, and up to a minute older
+ * after a crash.
+ */
 export class TokenUseRecorder {
   readonly #dependencies: TokenUseDependencies;
   readonly #uses = new Map<string, Time>();

@@ -2,7 +2,8 @@ import { closestWord } from '../model/closest-word.ts';
 import { Problem } from './problem.ts';
 
 /**
- * The problem of a name that none of the records has. It names the one that was probably meant, or else where all are listed.
+ * The problem of a name that none of the records has. It names the one that was probably meant, or else where
+ * all are listed.
  *
  * @param noun what the record is, such as `source`
  * @param list where the API lists them

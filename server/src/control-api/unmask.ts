@@ -6,14 +6,17 @@ import { maskSecret, maskUrl, unmaskUrl } from '../model/secrets.ts';
 const MAX_ENTRIES = 20;
 
 /**
- * Settings from a request, with stored secrets in the place of their masks, so that an answer can be sent back. A mask without a stored
- * secret stays, and validation refuses it.
+ * Settings from a request, with stored secrets in the place of their masks, so that an answer can be sent
+ * back. A mask without a stored secret stays, and validation refuses it.
  */
 export function unmaskSettings(wanted: JsonObject, stored: object, places: HiddenPlaces): JsonObject {
   return unmaskObject(wanted, stored as JsonObject, hiddenTree(places), true);
 }
 
-/** A value that is sent to the addresses beside it, or above, comes back only where each of them has the host and path that it had. */
+/**
+ * A value that is sent to the addresses beside it, or above, comes back only where each of them has the host
+ * and path that it had.
+ */
 function unmaskObject(
   wanted: JsonObject,
   stored: JsonObject,
@@ -90,8 +93,9 @@ export function unmaskSecret(value: Json, kept: Json | undefined): Json {
 }
 
 /**
- * The secret of a list that a mask stands for. Secrets change places while one replaces another, so one with the hint of the mask comes
- * first, the one in the same place among several. A mask without a hint stands for the secret in its place.
+ * The secret of a list that a mask stands for. Secrets change places while one replaces another, so one with
+ * the hint of the mask comes first, the one in the same place among several. A mask without a hint stands for
+ * the secret in its place.
  */
 function unmaskByHint(value: Json, place: number, stored: readonly Json[]): Json {
   if (!isObject(value) || value['hint'] === undefined) return unmaskSecret(value, stored[place]);
@@ -107,9 +111,9 @@ function unmaskAddress(value: Json, stored: Json | undefined): Json {
 }
 
 /**
- * The stored entry that an address in a request stands for. Entries can change places, so one with the same URL comes first, then the one in
- * the same place. Host and path must be equal: a stored secret must never be sent to a foreign host, and behind another path of a
- * shared host somebody else may listen.
+ * The stored entry that an address in a request stands for. Entries can change places, so one with the same
+ * URL comes first, then the one in the same place. Host and path must be equal: a stored secret must never be
+ * sent to a foreign host, and behind another path of a shared host somebody else may listen.
  */
 function findSameTarget(
   url: Json | undefined,

@@ -28,7 +28,9 @@ const UNITS: readonly [name: string, length: Duration][] = [
   ['ms', 1],
 ];
 
-/** A duration as the configuration file writes it, in the largest unit that is exact: `7d`, `90m`, `250ms`. */
+/**
+ * A duration as the configuration file writes it, in the largest unit that is exact: `7d`, `90m`, `250ms`.
+ */
 export function formatDuration(duration: Duration): string {
   const [name, length] = UNITS.find(([, length]) => duration % length === 0) ?? ['ms', 1];
   return `${duration / length}${name}`;
@@ -62,7 +64,10 @@ export interface TokenView {
   readonly bodies?: false;
 }
 
-/** Lists the keys one by one, in the order of the file, so that a key added to the store does not show by itself. */
+/**
+ * Lists the keys one by one, in the order of the file, so that a key added to the store does not show by
+ * itself.
+ */
 export function sourceView(source: SourceRecord): SourceView {
   const {
     name,
@@ -91,8 +96,8 @@ export function sourceView(source: SourceRecord): SourceView {
 }
 
 /**
- * A source as the owner of a token may see it. Whoever has a write key sends events as the source, and that is more than to read: a viewer
- * gets a mask in its place.
+ * A source as the owner of a token may see it. Whoever has a write key sends events as the source, and that
+ * is more than to read: a viewer gets a mask in its place.
  */
 export function sourceViewFor(role: Role | undefined, source: SourceRecord): SourceView {
   const view = sourceView(source);
@@ -155,7 +160,10 @@ function destinationViewWith(
   };
 }
 
-/** Of a type that this program does not know nothing can be told apart, so nothing is taken for a secret that is none. */
+/**
+ * Of a type that this program does not know nothing can be told apart, so nothing is taken for a secret that
+ * is none.
+ */
 function hiddenPlacesOf(type: string, types: DestinationTypes): HiddenPlaces {
   return types.get(type)?.settings.hidden ?? { addresses: [], secrets: [] };
 }
@@ -231,7 +239,10 @@ function alertViewWith(alert: AlertRecord, change: HiddenChange): AlertView {
   };
 }
 
-/** An alert from a request, with stored secrets in the place of their masks, as `unmaskSecrets` does it for destinations. */
+/**
+ * An alert from a request, with stored secrets in the place of their masks, as `unmaskSecrets` does it for
+ * destinations.
+ */
 export function unmaskAlert(wanted: JsonObject, stored: AlertRecord | undefined): JsonObject {
   const { settings } = wanted;
   if (stored === undefined || !isObject(settings) || wanted['type'] !== stored.type) return wanted;
@@ -253,8 +264,8 @@ export function toJson(
 }
 
 /**
- * A destination from a request, with stored secrets in the place of their masks, so that an answer can be sent back. A mask
- * without a stored secret stays, and validation refuses it.
+ * A destination from a request, with stored secrets in the place of their masks, so that an answer can be
+ * sent back. A mask without a stored secret stays, and validation refuses it.
  */
 export function unmaskSecrets(
   wanted: JsonObject,

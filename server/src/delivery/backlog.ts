@@ -8,8 +8,8 @@ import type { CircuitBreaker } from './circuit-breaker.ts';
 import { datedFromOutage, isRetryWindowOver, type Outage } from './retry-policy.ts';
 
 /**
- * How a worker stands to its backlog, the deliveries that wait on disk. Only a worker that has caught up takes new
- * deliveries into memory; otherwise they go to disk, behind the older ones.
+ * How a worker stands to its backlog, the deliveries that wait on disk. Only a worker that has caught up
+ * takes new deliveries into memory; otherwise they go to disk, behind the older ones.
  *
  * ```
  *                no room in memory, or something due on disk
@@ -32,11 +32,14 @@ export interface BacklogState {
   /** When the first delivery on disk is due, or earlier; absent when none is on disk. */
   readonly nextDueAt: Monotonic | undefined;
   /**
-   * The first due time that was noted since the last claim was asked for. The store may have parked that delivery behind the claim, in the
-   * same transaction: the answer to the claim does not know of it, whichever of the two answers is heard first.
+   * The first due time that was noted since the last claim was asked for. The store may have parked that
+   * delivery behind the claim, in the same transaction: the answer to the claim does not know of it,
+   * whichever of the two answers is heard first.
    */
   readonly notedSinceClaim: Monotonic | undefined;
-  /** Present from the opening of the breaker until the deliveries parked during the outage have been claimed. */
+  /**
+   * Present from the opening of the breaker until the deliveries parked during the outage have been claimed.
+   */
   readonly outage: Outage | undefined;
   /** When the worker last gave up what the retry window had passed. */
   readonly expiryCheckedAt: Monotonic;
@@ -104,7 +107,9 @@ function withoutGap(backlog: BacklogState, now: Monotonic): BacklogState {
   return { ...backlog, phase: 'caught_up', outage: undefined };
 }
 
-/** The next thing a worker asks of the store. One at a time, because each answer changes what is wanted next. */
+/**
+ * The next thing a worker asks of the store. One at a time, because each answer changes what is wanted next.
+ */
 export type LoaderAction =
   /** The loader waits for the next event: a round that ends, an announcement, a change of the settings. */
   | { readonly kind: 'none' }
@@ -125,7 +130,10 @@ const EXPIRY_INTERVAL: Duration = MINUTE;
 const NONE: LoaderAction = { kind: 'none' };
 const FULL: LoaderAction = { kind: 'full' };
 
-/** Decides the next action of the loader. `room`: deliveries that may be claimed; 0 when a claim is not worth its commit. */
+/**
+ * Decides the next action of the loader. `room`: deliveries that may be claimed; 0 when a claim is not worth
+ * its commit.
+ */
 export function nextAction(
   { phase, nextDueAt, outage, expiryCheckedAt }: BacklogState,
   breaker: CircuitBreaker,
@@ -137,27 +145,34 @@ export function nextAction(
   const checkAt = outage === undefined ? Number.POSITIVE_INFINITY : expiryCheckedAt + EXPIRY_INTERVAL;
   if (checkAt <= now) return { kind: 'expire' };
   if (breaker.state === 'probing') return { kind: 'wait', until: checkAt };
-  // A probe takes the first delivery even before it is due: an outage may have put off everything for half an hour.
+  // A probe takes the first delivery even before it is due: an outage may have put off everything for half an
+  // hour.
   const at = breaker.state === 'open' ? breaker.nextProbeAt : nextDueAt;
   if (at > now) return { kind: 'wait', until: Math.min(at, checkAt) };
   if (breaker.state === 'open') return { kind: 'probe' };
   return room > 0 ? { kind: 'claim', max: room } : FULL;
 }
 
-/** Deliveries that a worker holds in memory: enough for a fast endpoint between two claims. The rest waits on disk. */
+/**
+ * Deliveries that a worker holds in memory: enough for a fast endpoint between two claims. The rest waits on
+ * disk.
+ */
 const PREFETCH_LIMIT = 2000;
 
 /** New deliveries that all workers hold in memory. A worker's own limit is a tenth of it. */
 const TOTAL_PREFETCH_LIMIT = 20_000;
 
-/** Each worker may claim this many even when the total is used up: ten workers that hang must not starve the others. */
+/**
+ * Each worker may claim this many even when the total is used up: ten workers that hang must not starve the
+ * others.
+ */
 const GUARANTEED_CLAIM = 200;
 
 const MAX_CLAIM = 1000;
 
 /**
- * A worker that is behind prefetches what it sends in 16 round trips. At a high concurrency two round trips and one claim
- * are enough. It never prefetches fewer than 32, because a claim costs a commit.
+ * A worker that is behind prefetches what it sends in 16 round trips. At a high concurrency two round trips
+ * and one claim are enough. It never prefetches fewer than 32, because a claim costs a commit.
  */
 const ROUNDS_AHEAD = 16;
 const MIN_ROUNDS_AHEAD = 2;
@@ -182,9 +197,9 @@ interface PrefetchState {
 }
 
 /**
- * How many deliveries may be claimed from disk; 0 when so few would fit that a claim is not worth its commit. The limit of
- * a worker that is behind goes by its concurrency: after an outage, or at an endpoint that hangs, it claims a few, not
- * hundreds that it could only return.
+ * How many deliveries may be claimed from disk; 0 when so few would fit that a claim is not worth its commit.
+ * The limit of a worker that is behind goes by its concurrency: after an outage, or at an endpoint that
+ * hangs, it claims a few, not hundreds that it could only return.
  */
 export function roomToClaim({ held, isBehind, limit }: PrefetchState, total: TotalInMemory): number {
   const ahead = Math.min(ROUNDS_AHEAD * limit, MIN_ROUNDS_AHEAD * limit + MAX_CLAIM);
@@ -206,7 +221,10 @@ export interface LoaderDependencies {
   readonly maySend?: (() => boolean) | undefined;
 }
 
-/** The event of a claimed delivery, or the reason of its dead letter when the event is gone or its bytes have changed. */
+/**
+ * The event of a claimed delivery, or the reason of its dead letter when the event is gone or its bytes have
+ * changed.
+ */
 export type LoadedEvent = StoredEvent | 'event_gone' | 'event_damaged';
 
 /** Claimed deliveries with their events. */
@@ -224,7 +242,10 @@ export interface ReleaseResult {
   readonly onDisk: number;
 }
 
-/** The calls of the store with which one worker loads its backlog. The worker decides what is asked for, and when. */
+/**
+ * The calls of the store with which one worker loads its backlog. The worker decides what is asked for, and
+ * when.
+ */
 export class BacklogLoader {
   readonly #dependencies: LoaderDependencies;
   /** Id of the destination, or of its endpoint where each is a delivery of its own. */
@@ -252,8 +273,8 @@ export class BacklogLoader {
   }
 
   /**
-   * Reads the events of claimed deliveries. It repeats failed reads until the worker stops, because the deliveries are
-   * held and no other process will send them.
+   * Reads the events of claimed deliveries. It repeats failed reads until the worker stops, because the
+   * deliveries are held and no other process will send them.
    *
    * @returns an event for each delivery; `undefined` after a stop, and when the lease is lost
    */
@@ -303,8 +324,8 @@ export class BacklogLoader {
   }
 
   /**
-   * Gives up what has had its retry window, in slices, so that commits of other workers come in between. Rejects with a
-   * `StorageError`.
+   * Gives up what has had its retry window, in slices, so that commits of other workers come in between.
+   * Rejects with a `StorageError`.
    *
    * @param before start of the retry window that ends now
    */
@@ -338,8 +359,8 @@ export class BacklogLoader {
 }
 
 /**
- * Combines claimed deliveries with their events. Only an outage ends a delivery here. One that is late for another reason
- * (the worker was slow, the program was down, the destination was paused) still gets its try.
+ * Combines claimed deliveries with their events. Only an outage ends a delivery here. One that is late for
+ * another reason (the worker was slow, the program was down, the destination was paused) still gets its try.
  *
  * @param outage at the time of the claim
  * @param windowStart start of the retry window that ends now

@@ -3,8 +3,8 @@ import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 
 /**
- * Decides whether a worker may send, and how often it probes a dead endpoint. The fate of a delivery is decided elsewhere
- * (`decide`).
+ * Decides whether a worker may send, and how often it probes a dead endpoint. The fate of a delivery is
+ * decided elsewhere (`decide`).
  *
  * ```
  *              20 deliveries in a row failed,
@@ -42,7 +42,10 @@ interface BreakerOutage {
   readonly openedAt: Monotonic;
   /** How often the back-off has doubled. */
   readonly failedProbes: number;
-  /** The endpoints have asked to be left alone until the probe. They are alive, so only the probe tells that they take events again. */
+  /**
+   * The endpoints have asked to be left alone until the probe. They are alive, so only the probe tells that
+   * they take events again.
+   */
   readonly isRest: boolean;
 }
 
@@ -75,25 +78,29 @@ export interface FailedRound {
 /**
  * Number of different deliveries that must fail in a row, each in a round that began after the first failure.
  *
- * Different deliveries, so that one poisonous event counts once with all its tries. Later rounds, because the requests that
- * were in flight at the first failure fail with it: that is one observation, and only halves the concurrency. 20, because
- * an endpoint that fails half of its requests by chance fails 10 in a row every thousand requests, 20 every million.
+ * Different deliveries, so that one poisonous event counts once with all its tries. Later rounds, because the
+ * requests that were in flight at the first failure fail with it: that is one observation, and only halves
+ * the concurrency. 20, because an endpoint that fails half of its requests by chance fails 10 in a row every
+ * thousand requests, 20 every million.
  */
 export const FAILURE_THRESHOLD = 20;
 
-/** Of a round with many deliveries so many count: three such rounds in a row are enough, and one or two are not. */
+/**
+ * Of a round with many deliveries so many count: three such rounds in a row are enough, and one or two are
+ * not.
+ */
 const COUNTED_OF_A_ROUND = Math.ceil(FAILURE_THRESHOLD / 3);
 
 /**
- * The failures must also lie within this time. With fewer of them the retry schedule costs the endpoint less than probes
- * would, and a few events that can never be delivered must not hold up a rare good one.
+ * The failures must also lie within this time. With fewer of them the retry schedule costs the endpoint less
+ * than probes would, and a few events that can never be delivered must not hold up a rare good one.
  */
 export const FAILURE_WINDOW: Duration = 5 * MINUTE;
 
 /**
- * Mean delay of the first probe, and the mean it doubles up to. Probes are a Poisson process, so that an endpoint that goes
- * up and down cannot fall into step with them. The healthy time that passes unnoticed is exponential with this mean: below
- * a minute in 99 of 100 cases, also where probes hang.
+ * Mean delay of the first probe, and the mean it doubles up to. Probes are a Poisson process, so that an
+ * endpoint that goes up and down cannot fall into step with them. The healthy time that passes unnoticed is
+ * exponential with this mean: below a minute in 99 of 100 cases, also where probes hang.
  */
 export const FIRST_PROBE_DELAY: Duration = 2 * SECOND;
 export const MAX_PROBE_DELAY: Duration = 7 * SECOND;
@@ -101,7 +108,10 @@ export const MAX_PROBE_DELAY: Duration = 7 * SECOND;
 /** Shortest time between two probes: an outage costs less than a request a second. */
 export const MIN_PROBE_DELAY: Duration = SECOND;
 
-/** Longest rest of an endpoint, and longest delay of a probe by `Retry-After`. The wish may be wrong, and everything waits for it. */
+/**
+ * Longest rest of an endpoint, and longest delay of a probe by `Retry-After`. The wish may be wrong, and
+ * everything waits for it.
+ */
 export const MAX_REST: Duration = 10 * MINUTE;
 
 /** An endpoint that fails this soon after a recovery has not recovered. */
@@ -109,7 +119,10 @@ export const RELAPSE_WINDOW: Duration = MINUTE;
 
 export const CLOSED_BREAKER: ClosedBreaker = { state: 'closed' };
 
-/** The endpoint has shown life. `CLOSED_BREAKER` stays as it is, so that callers can spare the call while all is well. */
+/**
+ * The endpoint has shown life. `CLOSED_BREAKER` stays as it is, so that callers can spare the call while all
+ * is well.
+ */
 export function afterSignOfLife(breaker: CircuitBreaker, now: Monotonic): ClosedBreaker {
   if (breaker.state !== 'closed') {
     return {
@@ -122,7 +135,10 @@ export function afterSignOfLife(breaker: CircuitBreaker, now: Monotonic): Closed
   return breaker.relapse === undefined ? CLOSED_BREAKER : { ...CLOSED_BREAKER, relapse: breaker.relapse };
 }
 
-/** A round has failed. While the breaker is not closed only the probe counts, because the other rounds began before. */
+/**
+ * A round has failed. While the breaker is not closed only the probe counts, because the other rounds began
+ * before.
+ */
 export function afterFailedRound(breaker: CircuitBreaker, round: FailedRound): CircuitBreaker {
   if (breaker.state === 'probing' && round.isProbe) {
     return openBreaker({ ...breaker, failedProbes: breaker.failedProbes + 1 }, round);
@@ -185,7 +201,10 @@ export function cancelProbe(breaker: ProbingBreaker, at: Monotonic): OpenBreaker
   return { ...breaker, state: 'open', nextProbeAt: at };
 }
 
-/** A change of the settings may have repaired the destination: it is probed at once, and the back-off begins again. */
+/**
+ * A change of the settings may have repaired the destination: it is probed at once, and the back-off begins
+ * again.
+ */
 export function afterSettingsChange(breaker: CircuitBreaker, now: Monotonic): CircuitBreaker {
   if (breaker.state === 'closed') return breaker;
   const reset = { ...breaker, failedProbes: 0 };
@@ -195,14 +214,17 @@ export function afterSettingsChange(breaker: CircuitBreaker, now: Monotonic): Ci
 /** The statuses by which an endpoint asks to be left alone, where `Retry-After` comes with them. */
 const REST_STATUSES: ReadonlySet<number | undefined> = new Set([429, 503]);
 
-/** When the endpoint may be asked again, by an answer that asks for a rest; undefined for every other answer. */
+/**
+ * When the endpoint may be asked again, by an answer that asks for a rest; undefined for every other answer.
+ */
 export function restOf({ kind, status, notBefore }: Outcome): Monotonic | undefined {
   return kind === 'retryable' && REST_STATUSES.has(status) ? notBefore : undefined;
 }
 
 /**
- * The rest of one endpoint that has answered 429 or 503 with `Retry-After`: nobody asks it before that time. Then one request is its trial,
- * and whatever answers it ends the rest or begins the next. Answers to earlier requests, which were under way when it began, end nothing.
+ * The rest of one endpoint that has answered 429 or 503 with `Retry-After`: nobody asks it before that time.
+ * Then one request is its trial, and whatever answers it ends the rest or begins the next. Answers to earlier
+ * requests, which were under way when it began, end nothing.
  */
 export class EndpointRest {
   #until: Monotonic | undefined;

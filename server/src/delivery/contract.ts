@@ -43,7 +43,10 @@ export interface DestinationState extends WorkerState {
 export interface EndpointState extends Omit<EndpointHealth, 'url' | 'state'> {
   /** The URL, masked by `maskUrl`. */
   readonly endpoint: string;
-  /** Its place in the settings, counted from 1, and its host: short, and stable while the settings stay the same. */
+  /**
+   * Its place in the settings, counted from 1, and its host: short, and stable while the settings stay the
+   * same.
+   */
   readonly label: string;
   /** By the last request that ended; `healthy` before the first. */
   readonly state: 'healthy' | 'failing';

@@ -31,13 +31,17 @@ const BUCKET = WINDOW / BUCKETS;
 const LEAST_DIED = 3;
 const LEAST_PART = 0.01;
 
-/** It also refuses when the last so many that ended have died, and no more when the last so many were accepted. */
+/**
+ * It also refuses when the last so many that ended have died, and no more when the last so many were
+ * accepted.
+ */
 const IN_A_ROW = 3;
 
 /**
- * Whether deliveries die for good, because endpoints refuse them. It begins with the third death in a row, however far apart, or with three
- * deaths and a hundredth of what ended in five minutes. Silence ends nothing: it ends with three acceptances in a row, and where acceptances
- * came in between, with five minutes below that hundredth besides. Recording an acceptance allocates nothing.
+ * Whether deliveries die for good, because endpoints refuse them. It begins with the third death in a row,
+ * however far apart, or with three deaths and a hundredth of what ended in five minutes. Silence ends
+ * nothing: it ends with three acceptances in a row, and where acceptances came in between, with five minutes
+ * below that hundredth besides. Recording an acceptance allocates nothing.
  */
 export class RefusalTracker {
   readonly #ended = new Uint32Array(BUCKETS);

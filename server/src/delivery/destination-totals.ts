@@ -4,8 +4,8 @@ import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { WorkerState } from './contract.ts';
 
 /**
- * The queue with its counts by destination. The store counts each endpoint by itself where each is a delivery of its own
- * (`success: each`); the counts of a destination are their sums (spec/contract.md, "Ledger").
+ * The queue with its counts by destination. The store counts each endpoint by itself where each is a delivery
+ * of its own (`success: each`); the counts of a destination are their sums (spec/contract.md, "Ledger").
  */
 export function byDestination(deliveryQueue: DeliveryQueue): Pick<DeliveryQueue, 'ledger' | 'stats'> {
   return {
@@ -83,7 +83,9 @@ function mergeStats(one: QueueStats, other: QueueStats): QueueStats {
   };
 }
 
-/** Joins the items of each destination, under its id and in the order in which the destinations first occur. */
+/**
+ * Joins the items of each destination, under its id and in the order in which the destinations first occur.
+ */
 function foldByDestination<Item extends { readonly destination: number }>(
   items: readonly Item[],
   fold: (one: Item, other: Item) => Item,

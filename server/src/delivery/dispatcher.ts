@@ -24,7 +24,7 @@ import type { DestinationState, WorkerState } from './contract.ts';
 import { destinationStateOf } from './destination-state.ts';
 import { statesByDestination } from './destination-totals.ts';
 import { EndpointRegistry } from './endpoint-health.ts';
-import { type NodeShare, WHOLE_SHARE } from './health.ts';
+import { type NodeShare, WHOLE_SHARE } from './rate-limiter.ts';
 import { DestinationWorker, type WorkerDependencies } from './worker.ts';
 
 export interface DispatcherDependencies
@@ -41,15 +41,17 @@ export interface DispatcherDependencies
     | 'unreadFor'
   > {
   readonly types: DestinationTypes;
-  /** By the names of types. A destination of any other type has no worker: what it is owed waits in the store. */
+  /**
+   * By the names of types. A destination of any other type has no worker: what it is owed waits in the store.
+   */
   readonly senders: ReadonlyMap<string, Sender>;
   readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
   readonly healths: EndpointHealthStore;
 }
 
 /**
- * Gives every delivery to its worker. There is one worker for each destination, or for each of its endpoints where each is
- * a delivery of its own (`lanesOf`).
+ * Gives every delivery to its worker. There is one worker for each destination, or for each of its endpoints
+ * where each is a delivery of its own (`lanesOf`).
  */
 export class Dispatcher implements LiveDelivery {
   readonly #dependencies: DispatcherDependencies;
@@ -110,7 +112,10 @@ export class Dispatcher implements LiveDelivery {
     for (const id of laneIdsOf(destination, targets)) this.#workerOf(id);
   }
 
-  /** The worker with this id, made if necessary; `undefined` when its destination is not known, or is not sent to. */
+  /**
+   * The worker with this id, made if necessary; `undefined` when its destination is not known, or is not sent
+   * to.
+   */
   #workerOf(id: number): DestinationWorker | undefined {
     const worker = this.#workers.get(id);
     if (worker !== undefined) return worker;
@@ -164,8 +169,8 @@ export class Dispatcher implements LiveDelivery {
   }
 
   /**
-   * Learns what waits on disk. Other processes park deliveries too, and die: where several share the store this is called every few
-   * seconds. Rejects with a `StorageError`.
+   * Learns what waits on disk. Other processes park deliveries too, and die: where several share the store
+   * this is called every few seconds. Rejects with a `StorageError`.
    */
   async lookAtDisk(): Promise<void> {
     for (const { destination, nextDueAt } of await this.#dependencies.deliveryQueue.nextDue())
@@ -178,14 +183,20 @@ export class Dispatcher implements LiveDelivery {
     await Promise.all([...this.#workers.values()].map((worker) => worker.forget()));
   }
 
-  /** Divides the limits of every destination by the nodes that deliver: this one keeps to its part from now on. */
+  /**
+   * Divides the limits of every destination by the nodes that deliver: this one keeps to its part from now
+   * on.
+   */
   shareWith(share: NodeShare): void {
     if (share.nodes === this.#share.nodes && share.place === this.#share.place) return;
     this.#share = share;
     for (const worker of this.#workers.values()) worker.shareChanged();
   }
 
-  /** Waits for the requests in flight, at most five seconds, and writes their results. The rest stays owed. Idempotent. */
+  /**
+   * Waits for the requests in flight, at most five seconds, and writes their results. The rest stays owed.
+   * Idempotent.
+   */
   async stop(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((worker) => worker.stop()));
     await Promise.all([this.#resultWriter.stop(), this.#endpoints.stop()]);
@@ -220,7 +231,10 @@ export class Dispatcher implements LiveDelivery {
     for (const worker of this.#workers.values()) worker.drop(gone);
   }
 
-  /** Resolves when the requests that were in flight have ended and their results are written, or when the time limit is over. */
+  /**
+   * Resolves when the requests that were in flight have ended and their results are written, or when the time
+   * limit is over.
+   */
   async requestsEnded(limit: Duration): Promise<void> {
     const { clock } = this.#dependencies;
     const end = clock.monotonic() + limit;
@@ -235,8 +249,8 @@ export class Dispatcher implements LiveDelivery {
   }
 
   /**
-   * Forgets answers of endpoints in which something stands that was erased. Resolves when the store has none of them. Rejects with a
-   * `StorageError`.
+   * Forgets answers of endpoints in which something stands that was erased. Resolves when the store has none
+   * of them. Rejects with a `StorageError`.
    */
   async redact(mentions: (text: string) => boolean): Promise<void> {
     for (const worker of this.#workers.values()) worker.redact(mentions);
@@ -281,8 +295,8 @@ const SENDS_NOTHING: Sender = {
 const IN_FLIGHT_INTERVAL: Duration = 20;
 
 /**
- * Knows how long an answer may have waited in its socket. Node reads all sockets once in a turn of the event loop, and a turn in which many
- * calls come takes milliseconds.
+ * Knows how long an answer may have waited in its socket. Node reads all sockets once in a turn of the event
+ * loop, and a turn in which many calls come takes milliseconds.
  */
 class SocketReading {
   readonly #clock: Clock;
@@ -309,7 +323,10 @@ class SocketReading {
   };
 }
 
-/** How long a result waits for others. After a crash, results that are not yet written are delivered once more. */
+/**
+ * How long a result waits for others. After a crash, results that are not yet written are delivered once
+ * more.
+ */
 const GROUP_DELAY: Duration = 20;
 /** A group of this size is written at once. */
 const GROUP_SIZE = 1000;
@@ -327,13 +344,17 @@ export interface ResultWriterDependencies {
 }
 
 /**
- * Writes the results of deliveries in groups: a success costs a few bytes of a shared transaction, not a commit. A group
- * that cannot be written is kept and written later. If the process dies before, its deliveries are made once more.
+ * Writes the results of deliveries in groups: a success costs a few bytes of a shared transaction, not a
+ * commit. A group that cannot be written is kept and written later. If the process dies before, its
+ * deliveries are made once more.
  */
 export class ResultWriter {
   readonly #dependencies: ResultWriterDependencies;
   #pending: DeliveryResult[] = [];
-  /** When the oldest result came that is not written, and the oldest of those that are not being written either. */
+  /**
+   * When the oldest result came that is not written, and the oldest of those that are not being written
+   * either.
+   */
   #oldestAt: Monotonic | undefined;
   #pendingSince: Monotonic | undefined;
   #writing: Promise<void> | undefined;
@@ -361,7 +382,10 @@ export class ResultWriter {
     else this.#cancelTimer ??= this.#dependencies.clock.after(GROUP_DELAY, () => this.#write());
   }
 
-  /** The lease is lost: the results added before are of deliveries that belong to others, or to a later claim of this process. */
+  /**
+   * The lease is lost: the results added before are of deliveries that belong to others, or to a later claim
+   * of this process.
+   */
   forget(): void {
     this.#lostLeases++;
     this.#written += this.#pending.length;
@@ -370,7 +394,10 @@ export class ResultWriter {
     if (this.#writing === undefined) this.#oldestAt = undefined;
   }
 
-  /** Resolves when the results added before are on stable storage. Rejects when a write fails, which is repeated later. */
+  /**
+   * Resolves when the results added before are on stable storage. Rejects when a write fails, which is
+   * repeated later.
+   */
   async flush(): Promise<void> {
     const added = this.#added;
     while (this.#written < added) {
@@ -392,8 +419,9 @@ export class ResultWriter {
   }
 
   /**
-   * Writes the results added before. Later ones are dropped, and their deliveries stay owed. A failed write is repeated
-   * once, because a store that has failed is opened anew for the next one. Never rejects. Idempotent.
+   * Writes the results added before. Later ones are dropped, and their deliveries stay owed. A failed write
+   * is repeated once, because a store that has failed is opened anew for the next one. Never rejects.
+   * Idempotent.
    */
   async stop(): Promise<void> {
     this.#stopped = true;

@@ -26,8 +26,8 @@ const MAX_CHANGES_A_MINUTE = 6;
 const ANSWER_EXCERPT = 200;
 
 /**
- * Health of one endpoint, by every request that was sent to it. Late answers count too, which come after a sibling has
- * accepted the event. Recording a request allocates nothing.
+ * Health of one endpoint, by every request that was sent to it. Late answers count too, which come after a
+ * sibling has accepted the event. Recording a request allocates nothing.
  */
 export class EndpointTracker {
   /** The URL, or the name of what has none (`nameOfTarget`). */
@@ -193,15 +193,17 @@ export interface EndpointRegistryDependencies {
   readonly logger: Logger;
 }
 
-/** The endpoints of one destination, in the order of its settings. A change of the settings replaces the list. */
+/**
+ * The endpoints of one destination, in the order of its settings. A change of the settings replaces the list.
+ */
 export interface DestinationEndpoints {
   trackers: readonly EndpointTracker[];
 }
 
 /**
- * Health of every endpoint of every destination. It is saved in the commits that write results of deliveries, at most once
- * a second, and by itself every ten seconds while it changes without such commits. Each destination is one row; a single
- * request never costs a write.
+ * Health of every endpoint of every destination. It is saved in the commits that write results of deliveries,
+ * at most once a second, and by itself every ten seconds while it changes without such commits. Each
+ * destination is one row; a single request never costs a write.
  */
 export class EndpointRegistry {
   readonly #dependencies: EndpointRegistryDependencies;
@@ -222,7 +224,9 @@ export class EndpointRegistry {
     this.#dependencies = dependencies;
   }
 
-  /** An endpoint keeps its health while its destination has its URL, also at another place of the settings. */
+  /**
+   * An endpoint keeps its health while its destination has its URL, also at another place of the settings.
+   */
   configure(id: number, targets: readonly Target[]): void {
     const endpoints = this.#of(id);
     const left = [...endpoints.trackers];
@@ -244,7 +248,10 @@ export class EndpointRegistry {
     return this.#of(destination).trackers.map((tracker, place) => tracker.view(place));
   }
 
-  /** Restores the health that an earlier process has saved. Call after `configure`. Rejects with a `StorageError`. */
+  /**
+   * Restores the health that an earlier process has saved. Call after `configure`. Rejects with a
+   * `StorageError`.
+   */
   async restore(): Promise<void> {
     for (const { destination, endpoints } of await this.#dependencies.healths.load()) {
       const left = [...this.#of(destination).trackers];

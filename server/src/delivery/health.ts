@@ -1,5 +1,4 @@
 import { type Attempt, type Decision, isFinal } from '../model/delivery.ts';
-import type { DeliveryPolicy } from '../model/delivery-policy.ts';
 import type { Position } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
@@ -29,7 +28,6 @@ import {
   signOfLife,
   wasResting,
 } from './retry-policy.ts';
-import type { OpenRequests } from './round.ts';
 
 /** A round under way. Its end is judged by the state at its beginning. */
 export interface RoundTicket {
@@ -98,7 +96,10 @@ export class HealthTracker {
     return { nth: ++this.#roundsBegun, limit: this.#concurrency.limit, isProbe };
   }
 
-  /** Whether the round began before the last outage was over: its failure says nothing of an endpoint that is back. */
+  /**
+   * Whether the round began before the last outage was over: its failure says nothing of an endpoint that is
+   * back.
+   */
   isOutdated({ nth }: RoundTicket): boolean {
     return this.isClosed && nth <= this.#roundsBeforeRecovery;
   }
@@ -165,8 +166,8 @@ const REPORT_INTERVAL: Duration = 60 * SECOND;
 type EndpointSummary = Pick<EndpointTracker, 'url' | 'state' | 'since' | 'lastError'>;
 
 /**
- * Logs the health of one destination in few lines: it fails (at most once a minute), its breaker has opened, it refuses, it has
- * recovered. While the breaker is open nothing is logged.
+ * Logs the health of one destination in few lines: it fails (at most once a minute), its breaker has opened,
+ * it refuses, it has recovered. While the breaker is open nothing is logged.
  */
 export class HealthReporter {
   readonly #destination: string;
@@ -188,7 +189,10 @@ export class HealthReporter {
     this.#clock = clock;
   }
 
-  /** Time of the first failure since the endpoint last showed life; absent while there is none. An endpoint that refuses is alive. */
+  /**
+   * Time of the first failure since the endpoint last showed life; absent while there is none. An endpoint
+   * that refuses is alive.
+   */
   get failingSince(): Time | undefined {
     return this.#failing?.since;
   }
@@ -204,8 +208,8 @@ export class HealthReporter {
   }
 
   /**
-   * Restores the state from the health of the endpoints: the destination fails, or refuses, when none of them has accepted its
-   * last request.
+   * Restores the state from the health of the endpoints: the destination fails, or refuses, when none of them
+   * has accepted its last request.
    */
   restore(endpoints: readonly EndpointSummary[]): void {
     for (const { url, lastError } of endpoints) {
@@ -322,9 +326,10 @@ export class HealthReporter {
 }
 
 /**
- * How many deliveries of a worker may be in flight. After as many successes as the limit it grows: it doubles up to
- * `doublesUntil`, then grows by one unless requests already wait for each other. A failure halves it. A fast endpoint soon
- * gets many connections, a struggling one is relieved quickly, and one that comes back gets one request first.
+ * How many deliveries of a worker may be in flight. After as many successes as the limit it grows: it doubles
+ * up to `doublesUntil`, then grows by one unless requests already wait for each other. A failure halves it. A
+ * fast endpoint soon gets many connections, a struggling one is relieved quickly, and one that comes back
+ * gets one request first.
  */
 interface ConcurrencyState {
   readonly limit: number;
@@ -366,7 +371,10 @@ export function afterFailure(now: ConcurrencyState, limitWhenSent: number): Conc
   return { limit, successes: 0, doublesUntil: limit };
 }
 
-/** How long the shortest latency counts as the baseline. An endpoint may become slower for good, after a move for example. */
+/**
+ * How long the shortest latency counts as the baseline. An endpoint may become slower for good, after a move
+ * for example.
+ */
 const BASELINE_WINDOW: Duration = 30 * SECOND;
 
 /** Answers twice as slow as the baseline mean that half of the requests wait for the others. */
@@ -376,12 +384,12 @@ const CONGESTION_FACTOR = 2;
 const CLOCK_NOISE = 0.5;
 
 /**
- * Detects that requests wait for each other at an endpoint. More of them would not be answered sooner, and would cost both
- * sides memory. It compares the shortest latency of a sample with the baseline: without a queue at the endpoint, one of
- * many requests is always as fast as ever, however much the others vary.
+ * Detects that requests wait for each other at an endpoint. More of them would not be answered sooner, and
+ * would cost both sides memory. It compares the shortest latency of a sample with the baseline: without a
+ * queue at the endpoint, one of many requests is always as fast as ever, however much the others vary.
  *
- * An answer may also have waited here: while this thread takes calls, nobody reads it. A busy server must not take that for a
- * queue at the endpoint and send less, so only what is certain counts as the endpoint's.
+ * An answer may also have waited here: while this thread takes calls, nobody reads it. A busy server must not
+ * take that for a queue at the endpoint and send less, so only what is certain counts as the endpoint's.
  */
 export class CongestionDetector {
   /** Shortest time since the sample began that an endpoint has certainly taken. */
@@ -417,170 +425,4 @@ export class CongestionDetector {
     this.#sampleMinimum = Number.POSITIVE_INFINITY;
     this.#shortestLatency = Number.POSITIVE_INFINITY;
   }
-}
-
-/**
- * An endpoint with so many open requests is left out of rounds while a sibling can take the event. The transport has as
- * many connections to one origin: more requests would wait for a connection, and most would never be sent.
- */
-const MAX_OPEN_PER_ENDPOINT = 512;
-
-/** Bounds the requests that stay open after a sibling's acceptance has ended their rounds. */
-const MAX_OPEN_REQUESTS = 16 * MAX_CONCURRENCY;
-
-/** The part of this node in what several nodes deliver together. */
-export interface NodeShare {
-  /** Number of nodes that deliver, this one included. */
-  readonly nodes: number;
-  /** The place of this node among them, from 0. */
-  readonly place: number;
-}
-
-export const WHOLE_SHARE: NodeShare = { nodes: 1, place: 0 };
-
-/** The share of this node in one destination: what cannot be divided falls to another node for each destination. */
-export function shareOf({ id }: { readonly id: number }, { nodes, place }: NodeShare): NodeShare {
-  return { nodes, place: (place + id) % nodes };
-}
-
-type RequestLimits = Pick<DeliveryPolicy, 'rateLimit' | 'concurrency'>;
-
-/**
- * The limits of one node, so that those of all nodes together are the limits of the settings. A concurrency below the number of
- * nodes leaves some without any: these have 0.
- */
-export function limitsOfShare(
-  { rateLimit, concurrency }: RequestLimits,
-  { nodes, place }: NodeShare,
-): RequestLimits {
-  const rest = concurrency === undefined ? 0 : concurrency % nodes;
-  return {
-    ...(rateLimit === undefined ? {} : { rateLimit: rateLimit / nodes }),
-    ...(concurrency === undefined
-      ? {}
-      : { concurrency: Math.floor(concurrency / nodes) + (place < rest ? 1 : 0) }),
-  };
-}
-
-/**
- * Enforces the limits of the settings, and bounds the open requests of rounds that have ended. With a limit of
- * `concurrency`, a round counts until its last request has ended, also after a sibling has accepted: no URL ever has more
- * than `concurrency` requests at once.
- */
-export class DestinationRateLimiter implements OpenRequests {
-  readonly #clock: Clock;
-  readonly #onAvailable: () => void;
-  #settings: RequestLimits = {};
-  /** By the place of the endpoint. */
-  readonly #openByPlace: number[] = [];
-  #openRequests = 0;
-  #openRounds = 0;
-  /** When the rate limit allows the next round. */
-  #nextRoundAt = 0;
-  /** When the endpoints came back from a rest, while their rate still grows. */
-  #restedAt: Monotonic | undefined;
-  /** A round waits for a request to end. */
-  #isWaiting = false;
-  #cancelTimer: (() => void) | undefined;
-
-  /** `onAvailable` is called when a round that had to wait may begin. */
-  constructor(clock: Clock, onAvailable: () => void) {
-    this.#clock = clock;
-    this.#onAvailable = onAvailable;
-  }
-
-  /** `share`: the part of this node in the limits. */
-  configure(settings: RequestLimits, share: NodeShare): void {
-    this.#settings = limitsOfShare(settings, share);
-    // The old rate must not delay the first rounds at the new one.
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    this.#nextRoundAt = Math.min(this.#nextRoundAt, this.#clock.monotonic());
-  }
-
-  /** Whether this node has any part of the limits. The others deliver when it has none. */
-  get hasShare(): boolean {
-    return this.#settings.concurrency !== 0;
-  }
-
-  /** The endpoints have asked for a rest, and it is over: what waited comes back at a rate that grows. */
-  restEnded(): void {
-    this.#restedAt = this.#clock.monotonic();
-  }
-
-  /** Whether another round may begin now. If not, `onAvailable` is called once it may. Runs for every delivery. */
-  canBeginRound(): boolean {
-    // Without a limit of the settings the worker's own concurrency counts. That does not wait for late answers.
-    const { concurrency = Number.POSITIVE_INFINITY } = this.#settings;
-    if (this.#openRequests >= MAX_OPEN_REQUESTS || this.#openRounds >= concurrency) {
-      this.#isWaiting = true;
-      return false;
-    }
-    if (this.#rate() === undefined) return true;
-    const now = this.#clock.monotonic();
-    if (this.#nextRoundAt <= now) return true;
-    this.#cancelTimer ??= this.#clock.after(Math.ceil(this.#nextRoundAt - now), () => {
-      this.#cancelTimer = undefined;
-      this.#onAvailable();
-    });
-    return false;
-  }
-
-  isBusy(place: number): boolean {
-    return (this.#openByPlace[place] ?? 0) >= MAX_OPEN_PER_ENDPOINT;
-  }
-
-  requestBegan(place: number, isFirst: boolean): void {
-    this.#openRequests++;
-    this.#openByPlace[place] = (this.#openByPlace[place] ?? 0) + 1;
-    if (!isFirst) return;
-    this.#openRounds++;
-    const rate = this.#rate();
-    if (rate !== undefined)
-      this.#nextRoundAt = nextRequestAt(this.#nextRoundAt, this.#clock.monotonic(), rate);
-  }
-
-  /** Rounds a second; undefined without a limit. */
-  #rate(): number | undefined {
-    const { rateLimit } = this.#settings;
-    if (this.#restedAt === undefined) return rateLimit;
-    const rate = rateAfterRest(this.#clock.monotonic() - this.#restedAt);
-    if (rate === undefined) this.#restedAt = undefined;
-    return rate === undefined ? rateLimit : Math.min(rate, rateLimit ?? rate);
-  }
-
-  requestEnded(place: number, isLast: boolean, isLate: boolean): void {
-    this.#openRequests--;
-    this.#openByPlace[place]!--;
-    if (isLast) this.#openRounds--;
-    // A request that is not late ends its round or is followed by one that does; the worker sends again at that end.
-    if (!this.#isWaiting || !isLate) return;
-    this.#isWaiting = false;
-    this.#onAvailable();
-  }
-}
-
-/** Rounds a second at the end of a rest. It doubles every second until it would bound nothing any more. */
-const RATE_AFTER_REST = 10;
-const UNBOUNDED_RATE = 10_000;
-
-/** The rate so long after a rest, in rounds a second; undefined when it is bounded no more. */
-function rateAfterRest(sinceEnd: Duration): number | undefined {
-  const rate = RATE_AFTER_REST * 2 ** (sinceEnd / SECOND);
-  return rate < UNBOUNDED_RATE ? rate : undefined;
-}
-
-/**
- * How far a rate that has fallen behind may catch up: a timer wakes a little late, and at a high rate several requests are
- * due at once. It also keeps the burst after a rest small: three requests at 100 a second.
- */
-const BURST_TOLERANCE: Duration = 25;
-
-/**
- * When the next request may go, at a rate of `perSecond`. Fractions of a millisecond count: rates above 1,000 need them.
- *
- * @param at when this request was allowed; not after `now`
- */
-export function nextRequestAt(at: number, now: Monotonic, perSecond: number): number {
-  return Math.max(at, now - BURST_TOLERANCE) + SECOND / perSecond;
 }

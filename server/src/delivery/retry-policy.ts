@@ -56,10 +56,10 @@ interface DecisionInput {
 /**
  * Decides what happens to a delivery after one round of attempts.
  *
- * One accepted request completes it; the other endpoints are not tried again (spec/specification.md, "Several endpoints").
- * Otherwise only the retryable endpoints are tried again. `Retry-After` lengthens a delay within the retry window, and
- * never shortens one. Where every one of these endpoints rested, nothing was tried and nothing has failed. What every endpoint that is left
- * would drop is dropped.
+ * One accepted request completes it; the other endpoints are not tried again (spec/specification.md, "Several
+ * endpoints"). Otherwise only the retryable endpoints are tried again. `Retry-After` lengthens a delay within
+ * the retry window, and never shortens one. Where every one of these endpoints rested, nothing was tried and
+ * nothing has failed. What every endpoint that is left would drop is dropped.
  */
 export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const { now, pauses = [] } = round;
@@ -74,8 +74,8 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const rounds = delivery.rounds + (isTried ? 1 : 0);
   // Of an endpoint that is back everything is due at once (spec/specification.md, "Endpoints that are down").
   const scheduled = round.isOutdated === true || !isTried ? now : now + backoff(rounds, round.random);
-  // A probe is made for the whole backlog. It ends its delivery only when the retry window is over now, not when the next try
-  // would be too late.
+  // A probe is made for the whole backlog. It ends its delivery only when the retry window is over now, not
+  // when the next try would be too late.
   if ((round.isProbe === true ? now : scheduled) > deadline)
     return { kind: 'dead', reason: 'retry_window_over' };
 
@@ -94,7 +94,10 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
   };
 }
 
-/** Nothing is to be tried again: the delivery is dead where an endpoint has refused it, or none was left, and otherwise dropped. */
+/**
+ * Nothing is to be tried again: the delivery is dead where an endpoint has refused it, or none was left, and
+ * otherwise dropped.
+ */
 function givenUp(asked: readonly EndpointOutcome[], { outcomes, now }: DecisionInput): Decision {
   const drop = outcomes.find(({ outcome }) => outcome.kind === 'dropped')?.outcome as Drop | undefined;
   if (asked.length > 0 || drop === undefined)
@@ -104,8 +107,8 @@ function givenUp(asked: readonly EndpointOutcome[], { outcomes, now }: DecisionI
 }
 
 /**
- * The delay after each failed round; the last one repeats. Short at first, because most failures are short. An endpoint
- * that stays down gets two requests an hour. spec/specification.md, "Retry schedule".
+ * The delay after each failed round; the last one repeats. Short at first, because most failures are short.
+ * An endpoint that stays down gets two requests an hour. spec/specification.md, "Retry schedule".
  */
 export const RETRY_DELAYS: readonly Duration[] = [
   1 * SECOND,
@@ -140,12 +143,14 @@ function withJitter(delay: Duration, random: number): Duration {
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 
-/** Deliveries that wait for an endpoint that rests come back within this time after the rest, and not at once. */
+/**
+ * Deliveries that wait for an endpoint that rests come back within this time after the rest, and not at once.
+ */
 const REST_SPREAD: Duration = 5 * SECOND;
 
 /**
- * When the endpoints wish the next round; 0 where they have no wish. A rest keeps nobody from asking the siblings, so it counts only where
- * all of them rest, and then that which ends first.
+ * When the endpoints wish the next round; 0 where they have no wish. A rest keeps nobody from asking the
+ * siblings, so it counts only where all of them rest, and then that which ends first.
  */
 function retryAfterOf(retryable: readonly EndpointOutcome[], random: number): Monotonic {
   const rests = retryable.map((one) => (wasResting(one) ? one.outcome.notBefore : restOf(one.outcome)));
@@ -164,33 +169,36 @@ export function latestRetryAfter(wishes: readonly (Monotonic | undefined)[]): Mo
 /**
  * An outage as far as the worker knows it. It decides from when the retry window counts.
  *
- * The window of a delivery counts from its first failure. A delivery that was parked behind an open breaker was never tried
- * and counts from its parking (spec/specification.md, "Retry window"). A delivery that was parked for another reason (the
- * worker was slow, the program was down) does not count before it fails. The last two look alike on disk, so nothing counts
- * from before the start of the outage.
+ * The window of a delivery counts from its first failure. A delivery that was parked behind an open breaker
+ * was never tried and counts from its parking (spec/specification.md, "Retry window"). A delivery that was
+ * parked for another reason (the worker was slow, the program was down) does not count before it fails. The
+ * last two look alike on disk, so nothing counts from before the start of the outage.
  */
 export interface Outage {
   readonly since: Monotonic;
 }
 
 /**
- * Time that an endpoint gets after a start before deliveries expire. A program that starts during an outage cannot know
- * when it began, and assumes that it is old. But after a night without power the network may come up later than the
- * program, and the events of the evening must not die for that.
+ * Time that an endpoint gets after a start before deliveries expire. A program that starts during an outage
+ * cannot know when it began, and assumes that it is old. But after a night without power the network may come
+ * up later than the program, and the events of the evening must not die for that.
  */
 const RESTART_GRACE: Duration = 10 * MINUTE;
 
 /** How late a try within the window may be: stores merge due times, and expiry is checked once a minute. */
 const LATENESS: Duration = MINUTE;
 
-/** `hasBeenAlive`: the endpoint has shown life since this program started, so the start of the outage is known. A wish to rest is life. */
+/**
+ * `hasBeenAlive`: the endpoint has shown life since this program started, so the start of the outage is
+ * known. A wish to rest is life.
+ */
 export function outageFrom(failingSince: Monotonic, hasBeenAlive: boolean): Outage {
   return { since: hasBeenAlive ? failingSince : failingSince - (RETRY_WINDOW - RESTART_GRACE) };
 }
 
 /**
- * The time before which deliveries on disk have had their window. Absent when that does not hold for all of them: an outage
- * that is younger than the window expires nothing that was parked before it.
+ * The time before which deliveries on disk have had their window. Absent when that does not hold for all of
+ * them: an outage that is younger than the window expires nothing that was parked before it.
  *
  * @param firstDueAt when the first delivery on disk is due
  * @param before start of the retry window that ends now (`retryWindowStart`)
@@ -209,8 +217,8 @@ export function isRetryWindowOver({ firstFailedAt }: Delivery, before: Monotonic
 }
 
 /**
- * Dates a delivery that was claimed during an outage and never tried. Its window counts from its parking: the arrival of
- * its event, or the start of the outage if that is later (a replayed event arrived long ago).
+ * Dates a delivery that was claimed during an outage and never tried. Its window counts from its parking: the
+ * arrival of its event, or the start of the outage if that is later (a replayed event arrived long ago).
  */
 export function datedFromOutage({ since }: Outage, delivery: Delivery, arrivedAt: Monotonic): Delivery {
   if (delivery.firstFailedAt !== undefined) return delivery;
@@ -218,9 +226,10 @@ export function datedFromOutage({ since }: Outage, delivery: Delivery, arrivedAt
 }
 
 /**
- * Judges the endpoints by one round. An answer that settles the delivery shows life, also a refusal. A refusal without a
- * request (by our own egress rules) says nothing, nor does an endpoint that rests. A round in which one endpoint is retryable and the others refuse is a
- * failure, because the retryable endpoint is the only one that can still accept.
+ * Judges the endpoints by one round. An answer that settles the delivery shows life, also a refusal. A
+ * refusal without a request (by our own egress rules) says nothing, nor does an endpoint that rests. A round
+ * in which one endpoint is retryable and the others refuse is a failure, because the retryable endpoint is
+ * the only one that can still accept.
  */
 export function signOfLife(outcomes: readonly RoundOutcome[]): 'alive' | 'failing' | 'none' {
   let sign: 'alive' | 'failing' | 'none' = 'none';

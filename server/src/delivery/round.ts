@@ -48,13 +48,14 @@ export function replayOf({ origin }: Pick<ReadyDelivery, 'origin'>): string | un
 }
 
 /**
- * Sends one round: the same events to every target that is still to be tried, to all at once. All deliveries of a round have the same
- * targets to try (`targetsToTry`).
+ * Sends one round: the same events to every target that is still to be tried, to all at once. All deliveries
+ * of a round have the same targets to try (`targetsToTry`).
  *
- * `onEnd` is called once, with a result for each delivery: when each was accepted somewhere, because that delivers, or when all targets have
- * answered. The round does not wait for later answers, so a hanging target does not delay its siblings. A late answer counts for the
- * health of its target. It is not recorded as an attempt: it changes nothing, and would cost a write of its own after the delivery is
- * settled. A round without a target ends at once: there is none to ask, or each of them rests.
+ * `onEnd` is called once, with a result for each delivery: when each was accepted somewhere, because that
+ * delivers, or when all targets have answered. The round does not wait for later answers, so a hanging target
+ * does not delay its siblings. A late answer counts for the health of its target. It is not recorded as an
+ * attempt: it changes nothing, and would cost a write of its own after the delivery is settled. A round
+ * without a target ends at once: there is none to ask, or each of them rests.
  */
 export function sendRound(
   deliveries: readonly ReadyDelivery[],
@@ -107,7 +108,10 @@ function beginRequests(asked: number, lane: Lane, { openRequests, endpointAt }: 
   return trials;
 }
 
-/** Adds the request to the health of its target. A send of which every event was dropped was no request, and tells nothing of it. */
+/**
+ * Adds the request to the health of its target. A send of which every event was dropped was no request, and
+ * tells nothing of it.
+ */
 function recordRequest(
   outcomes: readonly DeliveryOutcome[],
   isTrial: boolean,
@@ -147,8 +151,8 @@ function isAnswered(told: DeliveryOutcome): told is AnsweredOutcome {
 }
 
 /**
- * The outcome of a send for its target: well if it took anything, and another try if anything is to be tried again; undefined where
- * nothing was asked.
+ * The outcome of a send for its target: well if it took anything, and another try if anything is to be tried
+ * again; undefined where nothing was asked.
  */
 function summaryOf(outcomes: readonly DeliveryOutcome[]): AnsweredOutcome | undefined {
   if (outcomes.length === 1) return isAnswered(outcomes[0]!) ? outcomes[0] : undefined;
@@ -157,7 +161,10 @@ function summaryOf(outcomes: readonly DeliveryOutcome[]): AnsweredOutcome | unde
   return first('accepted') ?? first('retryable') ?? answered[0];
 }
 
-/** The targets that are asked, as bits by their place. Those left out get their outcome at once: a later round may ask them. */
+/**
+ * The targets that are asked, as bits by their place. Those left out get their outcome at once: a later round
+ * may ask them.
+ */
 function targetsToAsk(
   ready: ReadyDelivery,
   lane: Lane,
@@ -184,8 +191,8 @@ function targetsToAsk(
 }
 
 /**
- * Leaves out the busy targets, as long as another one is left: a target that does not answer must not hold up events that its siblings
- * accept. A busy target counts as retryable, so that a retry asks it too.
+ * Leaves out the busy targets, as long as another one is left: a target that does not answer must not hold up
+ * events that its siblings accept. A busy target counts as retryable, so that a retry asks it too.
  */
 function leaveOutBusy(
   awake: number,
@@ -203,8 +210,8 @@ function leaveOutBusy(
 }
 
 /**
- * The targets of the last decision, as bits by their place in the lane. All of them when the settings have changed since: a repaired URL gets
- * its try.
+ * The targets of the last decision, as bits by their place in the lane. All of them when the settings have
+ * changed since: a repaired URL gets its try.
  */
 function targetsToTry({ delivery }: ReadyDelivery, lane: Lane): number {
   const all = (1 << lane.targets.length) - 1;
@@ -213,7 +220,10 @@ function targetsToTry({ delivery }: ReadyDelivery, lane: Lane): number {
   return sameSettings && (endpoints & all) !== 0 ? endpoints & all : all;
 }
 
-/** Takes from the queue what is sent next: as many as the sender takes at once, from the first on, with the same targets to try. */
+/**
+ * Takes from the queue what is sent next: as many as the sender takes at once, from the first on, with the
+ * same targets to try.
+ */
 export function takeBatch(queue: Fifo<ReadyDelivery>, lane: Lane, sender: Sender): readonly ReadyDelivery[] {
   const first = queue.shift()!;
   const most = sender.most(lane);
@@ -243,7 +253,10 @@ export function attemptOf<Told extends Outcome | Drop>(
   return outcome.kind === 'accepted' ? attempt : { ...attempt, answer };
 }
 
-/** The rounds of a worker that are in flight, so that somebody can wait for those of a moment while later ones begin. */
+/**
+ * The rounds of a worker that are in flight, so that somebody can wait for those of a moment while later ones
+ * begin.
+ */
 export class RoundsInFlight {
   count = 0;
   /** The deliveries of these rounds. */

@@ -13,9 +13,10 @@ export interface TestDependencies {
 }
 
 /**
- * Sends an event to every target of a destination once, so that an operator sees what is sent and answered. It takes the way of every
- * delivery: the same bytes and signatures, the same checks of addresses and certificates, the same outcomes. It waits for every target,
- * whatever `success` says. It retries and stores nothing, and the health of the targets stays as it is.
+ * Sends an event to every target of a destination once, so that an operator sees what is sent and answered.
+ * It takes the way of every delivery: the same bytes and signatures, the same checks of addresses and
+ * certificates, the same outcomes. It waits for every target, whatever `success` says. It retries and stores
+ * nothing, and the health of the targets stays as it is.
  */
 export function sendTestDelivery(
   event: Event,

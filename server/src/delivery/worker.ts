@@ -31,15 +31,9 @@ import {
 import { type CircuitBreaker, MIN_PROBE_DELAY } from './circuit-breaker.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
-import {
-  DestinationRateLimiter,
-  HealthReporter,
-  HealthTracker,
-  type NodeShare,
-  type RoundTicket,
-  shareOf,
-} from './health.ts';
+import { HealthReporter, HealthTracker, type RoundTicket } from './health.ts';
 import { showResult } from './observers.ts';
+import { DestinationRateLimiter, type NodeShare, shareOf } from './rate-limiter.ts';
 import { decide, expiryCutoff, SETTINGS_VERSION_MODULUS } from './retry-policy.ts';
 import {
   type RoundDependencies,
@@ -78,21 +72,24 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly maySend?: (() => boolean) | undefined;
   /** Where other processes deliver to the same endpoints: who of them probes a failing one. */
   readonly probeTurns?: ProbeTurns | undefined;
-  /** Whether results are written soon: others repeat what is not written when this process loses its lease. */
+  /**
+   * Whether results are written soon: others repeat what is not written when this process loses its lease.
+   */
   readonly areResultsWritten?: (() => boolean) | undefined;
 }
 
 /**
- * Delivers to one destination, or to one of its endpoints where each is a delivery of its own. Workers share nothing that
- * could slow another down: each has its own prefetch limit, number of requests in flight, circuit breaker and backlog.
+ * Delivers to one destination, or to one of its endpoints where each is a delivery of its own. Workers share
+ * nothing that could slow another down: each has its own prefetch limit, number of requests in flight,
+ * circuit breaker and backlog.
  *
  * ```
  *   reserve ─▶ deliver ─▶ ready ─▶ in flight ─▶ settle
  *                           ▲ │
  *   parked, due ─▶ claim ───┘ └─▶ back to disk, when the breaker opens or the destination is paused
  * ```
- * While the breaker is open a worker holds its probe and nothing else, so an outage of any length costs no memory. How it
- * stands to its deliveries on disk is the state machine of backlog.ts (`BacklogPhase`).
+ * While the breaker is open a worker holds its probe and nothing else, so an outage of any length costs no
+ * memory. How it stands to its deliveries on disk is the state machine of backlog.ts (`BacklogPhase`).
  */
 export class DestinationWorker {
   readonly #dependencies: WorkerDependencies;
@@ -108,7 +105,10 @@ export class DestinationWorker {
   #backlog = EMPTY_BACKLOG;
   /** Deliveries in memory: reserved, ready or in flight. */
   #held = 0;
-  /** Leases that were lost. What began under one of them belongs to others, or to a later claim of this process. */
+  /**
+   * Leases that were lost. What began under one of them belongs to others, or to a later claim of this
+   * process.
+   */
   #lostLeases = 0;
   readonly rounds = new RoundsInFlight();
   /** The action under way. */
@@ -186,8 +186,8 @@ export class DestinationWorker {
   }
 
   /**
-   * Reserves memory for new deliveries. The others must wait on disk: there is no room, or older ones wait there and go
-   * first. Runs for each commit.
+   * Reserves memory for new deliveries. The others must wait on disk: there is no room, or older ones wait
+   * there and go first. Runs for each commit.
    *
    * @returns how many of them may be held
    */
@@ -218,8 +218,8 @@ export class DestinationWorker {
   }
 
   /**
-   * Forgets all deliveries that wait here, because the lease is lost: they belong to other processes. Resolves when no claim is under
-   * way. Requests in flight go on; their results change nothing.
+   * Forgets all deliveries that wait here, because the lease is lost: they belong to other processes.
+   * Resolves when no claim is under way. Requests in flight go on; their results change nothing.
    */
   async forget(): Promise<void> {
     this.#lostLeases++;
@@ -251,8 +251,8 @@ export class DestinationWorker {
   }
 
   /**
-   * Starts nothing new. Resolves when nothing is in flight, after five seconds at the latest. The store counts what is
-   * still in the queue as held by this process, and the next process recovers it. Idempotent.
+   * Starts nothing new. Resolves when nothing is in flight, after five seconds at the latest. The store
+   * counts what is still in the queue as held by this process, and the next process recovers it. Idempotent.
    */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
@@ -278,7 +278,9 @@ export class DestinationWorker {
     return this.#dependencies.endpoints.trackers[endpointIndexOfLane(this.#destination.id) + place];
   }
 
-  /** When the first endpoint may be asked again, where all of them rest; undefined where one may be asked now. */
+  /**
+   * When the first endpoint may be asked again, where all of them rest; undefined where one may be asked now.
+   */
   #restsUntil(now: Monotonic): Monotonic | undefined {
     const rests = this.#destination.targets.map((_, place) => this.#endpointAt(place)?.rest.until(now));
     const known = rests.filter((until) => until !== undefined);
@@ -317,8 +319,8 @@ export class DestinationWorker {
   }
 
   /**
-   * Parks the queue again, at its old place: before everything else on disk. During an outage a delivery is parked at the
-   * time at which it would have been parked, because its retry window counts from there.
+   * Parks the queue again, at its old place: before everything else on disk. During an outage a delivery is
+   * parked at the time at which it would have been parked, because its retry window counts from there.
    */
   #returnToDisk(): void {
     const deliveries = this.#queue.drain();
@@ -423,7 +425,9 @@ export class DestinationWorker {
 
   // Loading the backlog
 
-  /** Starts the next action on the backlog, or a timer for it. Called after every round, so it must be cheap. */
+  /**
+   * Starts the next action on the backlog, or a timer for it. Called after every round, so it must be cheap.
+   */
   #load(): void {
     if (this.#backlog.nextDueAt === undefined && this.#backlog.phase !== 'releasing') return;
     if (this.#loading !== undefined || !this.#isServing()) return;
@@ -510,7 +514,8 @@ export class DestinationWorker {
       await this.#expire();
       isSent = await this.#claim(1, Math.max(clock.monotonic(), this.#backlog.nextDueAt ?? 0));
     } finally {
-      // No round will end it: nothing was there to probe with, or the destination was paused or the lease lost meanwhile.
+      // No round will end it: nothing was there to probe with, or the destination was paused or the lease
+      // lost meanwhile.
       if (!isSent) this.#cancelProbe();
     }
   }
@@ -525,7 +530,9 @@ export class DestinationWorker {
     this.#dependencies.probeTurns?.giveBackProbe(this.#destination.id, pause).catch(() => undefined);
   }
 
-  /** Failures are written first: beside an endpoint that is up they would wait for their next delay otherwise. */
+  /**
+   * Failures are written first: beside an endpoint that is up they would wait for their next delay otherwise.
+   */
   async #release(): Promise<void> {
     await this.#dependencies.writeResults();
     await this.#expire();

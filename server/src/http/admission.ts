@@ -34,14 +34,15 @@ export interface InFlightRequest extends ListEntry<InFlightRequest> {
 }
 
 /**
- * An upload older than this may lose its slot to another request, but only when a bound is reached: a phone on a bad
- * network takes longer too. Until then the server's own time limit applies.
+ * An upload older than this may lose its slot to another request, but only when a bound is reached: a phone
+ * on a bad network takes longer too. Until then the server's own time limit applies.
  */
 const SLOW_UPLOAD: Duration = 5 * SECOND;
 
 /**
- * Bounds the requests in flight and the bytes of their bodies, and with them memory. When a bound is reached, slow uploads
- * are evicted, the oldest first. A thousand connections that send a byte now and then cannot keep others out.
+ * Bounds the requests in flight and the bytes of their bodies, and with them memory. When a bound is reached,
+ * slow uploads are evicted, the oldest first. A thousand connections that send a byte now and then cannot
+ * keep others out.
  */
 export class AdmissionController {
   readonly #bounds: AdmissionBounds;
@@ -80,7 +81,9 @@ export class AdmissionController {
     return true;
   }
 
-  /** The request's body is complete. From now on it waits for us, not for its client, and is never evicted. */
+  /**
+   * The request's body is complete. From now on it waits for us, not for its client, and is never evicted.
+   */
   bodyReceived(request: InFlightRequest): void {
     this.#uploads.remove(request);
   }
@@ -93,7 +96,10 @@ export class AdmissionController {
     request.bytes = 0;
   }
 
-  /** False when no upload is slow enough. `evict` ends in `release`, so each call that returns true frees something. */
+  /**
+   * False when no upload is slow enough. `evict` ends in `release`, so each call that returns true frees
+   * something.
+   */
   #evictOldest(newcomer: InFlightRequest): boolean {
     const oldest = this.#uploads.first;
     if (oldest === undefined || oldest === newcomer) return false;
@@ -103,22 +109,27 @@ export class AdmissionController {
   }
 }
 
-/** Acceptance may use this part of the time that deliveries have just used, and has its least slice in any case. */
+/**
+ * Acceptance may use this part of the time that deliveries have just used, and has its least slice in any
+ * case.
+ */
 const ACCEPTANCE_SHARE = 0.15;
 const LEAST_SLICE: Duration = 0.2;
 
 /**
- * Divides the main thread between calls and deliveries. In one turn of the event loop calls are handled and answered for a slice
- * of time; the rest waits, in its order, for the next turn, after the sockets of deliveries have been read. Without it a turn lasts
- * as long as there are calls, and each delivery waits for a turn: with thousands of clients deliveries starve.
+ * Divides the main thread between calls and deliveries. In one turn of the event loop calls are handled and
+ * answered for a slice of time; the rest waits, in its order, for the next turn, after the sockets of
+ * deliveries have been read. Without it a turn lasts as long as there are calls, and each delivery waits for
+ * a turn: with thousands of clients deliveries starve.
  *
  * ```
  *   sockets are read ─▶ calls, as far as the slice goes ─▶ results of deliveries, next requests ─▶ end of turn: waiting calls ─┐
  *          ▲                                                                                                                   │
  *          └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
  * ```
- * Nobody waits while there is time: a call alone runs at once, and without deliveries a slice has no end. Clients
- * that wait for answers send less by themselves; those that do not are turned away at the bounds of `AdmissionController`.
+ * Nobody waits while there is time: a call alone runs at once, and without deliveries a slice has no end.
+ * Clients that wait for answers send less by themselves; those that do not are turned away at the bounds of
+ * `AdmissionController`.
  */
 export class TurnScheduler {
   /** The tasks that wait for a later turn. */
@@ -203,15 +214,22 @@ export class OverloadLog {
 }
 
 /**
- * Requests of one connection that are handled in one turn of the event loop. Ordinary clients wait for an answer before
- * the next request. Hundreds of pipelined requests would all be handled before those of any other connection.
+ * Requests of one connection that are handled in one turn of the event loop. Ordinary clients wait for an
+ * answer before the next request. Hundreds of pipelined requests would all be handled before those of any
+ * other connection.
  */
 const MAX_PIPELINED = 150;
 
-/** Requests in a row after which the guard asks for the end of the turn. Asking at each request would cost too much. */
+/**
+ * Requests in a row after which the guard asks for the end of the turn. Asking at each request would cost too
+ * much.
+ */
 const CHECK_AFTER = 50;
 
-/** Finds connections that pipeline too many requests. Requests of one turn follow each other, with no other in between. */
+/**
+ * Finds connections that pipeline too many requests. Requests of one turn follow each other, with no other in
+ * between.
+ */
 export class PipeliningGuard {
   #last: Socket | undefined;
   #consecutive = 0;
@@ -220,7 +238,10 @@ export class PipeliningGuard {
     this.#last = undefined;
   };
 
-  /** `exceeded`: this request is the first too many. `ignored`: it comes behind that one. At least a hundred are ordinary. */
+  /**
+   * `exceeded`: this request is the first too many. `ignored`: it comes behind that one. At least a hundred
+   * are ordinary.
+   */
   observe(socket: Socket): 'ordinary' | 'exceeded' | 'ignored' {
     if (socket !== this.#last) {
       this.#last = socket;

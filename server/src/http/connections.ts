@@ -11,8 +11,9 @@ import {
 } from './exchange.ts';
 
 /**
- * Every open connection of a server, also those that Node's HTTP server does not count: TLS handshakes, and connections on
- * which nothing has been sent yet (browsers open some in advance). Any of them could hold up a stop until the grace is over.
+ * Every open connection of a server, also those that Node's HTTP server does not count: TLS handshakes, and
+ * connections on which nothing has been sent yet (browsers open some in advance). Any of them could hold up a
+ * stop until the grace is over.
  */
 export class ConnectionTracker {
   readonly #open = new Set<TrackedSocket>();
@@ -85,10 +86,10 @@ const ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
 const CLOSING_SOCKETS = new WeakSet<Socket>();
 
 /**
- * Answers a connection whose request could not be read or came too slowly; `code` is that of Node's error. Complete
- * requests before it are answered first, because the client would take the error for their answer. A request that was
- * refused by its head gets no second answer for an error in its body, because the client would take that for the answer
- * to its next request.
+ * Answers a connection whose request could not be read or came too slowly; `code` is that of Node's error.
+ * Complete requests before it are answered first, because the client would take the error for their answer. A
+ * request that was refused by its head gets no second answer for an error in its body, because the client
+ * would take that for the answer to its next request.
  */
 export function rejectUnreadable(
   code: string | undefined,
@@ -113,7 +114,9 @@ export function rejectUnreadable(
   afterPendingResponses(socket, () => lingering.close(socket, text));
 }
 
-/** Calls `then` when every pending answer is written. It is never called when the connection breaks before. */
+/**
+ * Calls `then` when every pending answer is written. It is never called when the connection breaks before.
+ */
 function afterPendingResponses(socket: Socket, then: () => void): void {
   const response = currentResponse(socket);
   if (response === undefined || !(response.req.complete || response.headersSent)) then();

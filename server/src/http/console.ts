@@ -29,8 +29,8 @@ const TYPES: Readonly<Record<string, string>> = {
 const NOT_COMPRESSED = ['.png', '.ico', '.woff2'];
 
 /**
- * The console shows texts of strangers, so nothing in a page may run that the build has not made, nothing is loaded from
- * elsewhere, and no other site may frame it.
+ * The console shows texts of strangers, so nothing in a page may run that the build has not made, nothing is
+ * loaded from elsewhere, and no other site may frame it.
  */
 const SECURITY_HEADERS = [
   'Content-Security-Policy',
@@ -73,8 +73,8 @@ interface ConsoleBuild {
 }
 
 /**
- * The files of the console, read and compressed when they are first asked for and kept in memory, about a megabyte. A new build
- * is found when a page is asked for.
+ * The files of the console, read and compressed when they are first asked for and kept in memory, about a
+ * megabyte. A new build is found when a page is asked for.
  */
 export class ConsoleFiles {
   readonly #folder: string;
@@ -85,8 +85,8 @@ export class ConsoleFiles {
   }
 
   /**
-   * The response for a path; undefined when there is nothing. Every path that can be no file is one of the console's own pages,
-   * which differ only in the browser, if a browser asks for a page.
+   * The response for a path; undefined when there is nothing. Every path that can be no file is one of the
+   * console's own pages, which differ only in the browser, if a browser asks for a page.
    */
   async respond(target: string, headers: IncomingHttpHeaders): Promise<PreparedResponse | undefined> {
     const path = decodePath(targetPath(target));
@@ -133,15 +133,18 @@ export class ConsoleFiles {
 }
 
 /**
- * Files of a build stand at its top, with an extension, or in `assets`. Below any other folder a dot belongs to a name:
- * `users/ada@example.com`.
+ * Files of a build stand at its top, with an extension, or in `assets`. Below any other folder a dot belongs
+ * to a name: `users/ada@example.com`.
  */
 function isPagePath(path: string): boolean {
   const [first = ''] = path.split('/', 1);
   return first !== 'assets' && !first.includes('.');
 }
 
-/** The path without its first slash. Names are looked up in a list of files, so none can lead out of the folder. */
+/**
+ * The path without its first slash. Names are looked up in a list of files, so none can lead out of the
+ * folder.
+ */
 function decodePath(path: string): string | undefined {
   try {
     return decodeURIComponent(path).slice(1);

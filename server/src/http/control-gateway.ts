@@ -15,12 +15,15 @@ import {
 } from './receiving-api.ts';
 import { targetPath } from './routes.ts';
 
-/** The largest body of the control API, in bytes. Of a larger one the handler is told `too_large` as soon as it shows. */
+/**
+ * The largest body of the control API, in bytes. Of a larger one the handler is told `too_large` as soon as
+ * it shows.
+ */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
- * Collects the body of a request to the control API within the bounds, and hands the request over. The sender is
- * not authenticated yet, so the request takes a slot like a call until its body is complete.
+ * Collects the body of a request to the control API within the bounds, and hands the request over. The sender
+ * is not authenticated yet, so the request takes a slot like a call until its body is complete.
  */
 export function handleControlRequest(
   exchange: NodeHttpExchange,

@@ -8,8 +8,8 @@ import { type LingeringConnections, MAX_LINGER_BYTES } from './lingering-close.t
 import { isReceivingPath, requestTarget } from './routes.ts';
 
 /**
- * A request of the receiving API and the way to answer it. `NodeHttpExchange` has its request from `node:http`;
- * `FastPathConnection` reads it itself.
+ * A request of the receiving API and the way to answer it. `NodeHttpExchange` has its request from
+ * `node:http`; `FastPathConnection` reads it itself.
  */
 export interface HttpExchange {
   /** Bytes of the body as announced; NaN when no length is. */
@@ -33,8 +33,9 @@ export interface HttpExchange {
 }
 
 /**
- * Bytes of a refused body that are read and dropped before the connection is closed. Many clients read the answer only after they have
- * sent everything, and a body within this limit does not cost them the connection.
+ * Bytes of a refused body that are read and dropped before the connection is closed. Many clients read the
+ * answer only after they have sent everything, and a body within this limit does not cost them the
+ * connection.
  */
 export const MAX_DRAINED_BYTES = 4 * 1024 * 1024;
 
@@ -75,7 +76,10 @@ export const INCOMING_BODY = Symbol('incomingBody');
 /** The last request on a connection whose head `node:http` has read. */
 export const CURRENT_REQUEST = Symbol('currentRequest');
 
-/** Both are properties of the socket: a listener for every request would cost as much as the rest of this folder. */
+/**
+ * Both are properties of the socket: a listener for every request would cost as much as the rest of this
+ * folder.
+ */
 export type TrackedSocket = Socket & {
   [INCOMING_BODY]?: { onDisconnect(): void } | undefined;
   [CURRENT_REQUEST]?: NodeHttpExchange | undefined;
@@ -156,7 +160,10 @@ export class NodeHttpExchange implements HttpExchange {
     else this.#closeWhileAnswering();
   }
 
-  /** Another part of the server makes the answer. Each piece that comes meanwhile leads here, and the bound is the same as behind it. */
+  /**
+   * Another part of the server makes the answer. Each piece that comes meanwhile leads here, and the bound is
+   * the same as behind it.
+   */
   #closeWhileAnswering(): void {
     const { bytesRead } = this.request.socket;
     if (Number.isNaN(this.#closesSince)) {
@@ -175,12 +182,18 @@ export class NodeHttpExchange implements HttpExchange {
     return this.#response.headersSent;
   }
 
-  /** Whether the answer was sent before the whole request had arrived. An error in the rest gets no second answer. */
+  /**
+   * Whether the answer was sent before the whole request had arrived. An error in the rest gets no second
+   * answer.
+   */
   get hasEarlyResponse(): boolean {
     return this.isResponseSent && !this.request.complete;
   }
 
-  /** Sends the answer. Requests of browsers to the receiving API get CORS headers, so that pages can read refusals too. */
+  /**
+   * Sends the answer. Requests of browsers to the receiving API get CORS headers, so that pages can read
+   * refusals too.
+   */
   reply(answer: PreparedResponse): void {
     const { shutdown, recorder } = this.#context;
     if (shutdown.isClosing || this.contentLength > MAX_DRAINED_BYTES) this.closeAfterResponse();
@@ -210,8 +223,9 @@ function closeAfterLastResponse(this: Socket): void {
 const BASIC_CREDENTIALS = /^basic +([\w+/-]+={0,2}) *$/i;
 
 /**
- * The write key in an Authorization header: the user name of Basic authorization, with or without a colon behind it. The
- * password is ignored. Other schemes carry no key; with `Bearer` it is in the body. spec/specification.md, "Write key".
+ * The write key in an Authorization header: the user name of Basic authorization, with or without a colon
+ * behind it. The password is ignored. Other schemes carry no key; with `Bearer` it is in the body.
+ * spec/specification.md, "Write key".
  */
 export function parseWriteKey(header: string): string | undefined {
   const encoded = BASIC_CREDENTIALS.exec(header)?.[1];
@@ -236,7 +250,10 @@ interface CatalogueRow {
   readonly message: string;
 }
 
-/** Status and message of every code. Discards that are never an answer have no status in the catalogue; they get 400. */
+/**
+ * Status and message of every code. Discards that are never an answer have no status in the catalogue; they
+ * get 400.
+ */
 export const ERRORS: ReadonlyMap<string, CatalogueEntry> = new Map(
   Object.entries<CatalogueRow>({ ...catalogue.request, ...catalogue.discard }).map(
     ([code, { status = 400, message }]) => [code, { status, message }],
@@ -271,8 +288,8 @@ const MAX_RETRY_AFTER_SECONDS = 300;
 export const NO_SNIFFING = ['X-Content-Type-Options', 'nosniff'] as const;
 
 /**
- * Every client takes these exact bytes with status 200, and only these, for success. spec/specification.md, "Facts about
- * unmodified clients", rule 1.
+ * Every client takes these exact bytes with status 200, and only these, for success. spec/specification.md,
+ * "Facts about unmodified clients", rule 1.
  */
 const SUCCESS_RESPONSE = plainJson(200, '{"success":true}');
 
@@ -310,8 +327,8 @@ function refusedResponse({ code, detail, invalid }: RefusedResult): PreparedResp
 }
 
 /**
- * An error answer. It always has `success`, `code` and `message`, because some clients read all three. `detail` is a
- * sentence that is added to the catalogue's message.
+ * An error answer. It always has `success`, `code` and `message`, because some clients read all three.
+ * `detail` is a sentence that is added to the catalogue's message.
  */
 export function errorResponse(code: ErrorCode, detail?: string): PreparedResponse {
   if (detail === undefined) return ERROR_RESPONSES.get(code)!;
@@ -351,7 +368,10 @@ export function writeResponse(response: ServerResponse, { status, headers, body 
 /** The header with which an answer is the last of its connection. */
 export const CONNECTION_CLOSE = 'Connection: close\r\n';
 
-/** An answer for a connection on which no request could be read, so that there is no `ServerResponse` to write it to. */
+/**
+ * An answer for a connection on which no request could be read, so that there is no `ServerResponse` to write
+ * it to.
+ */
 export function serializeClosingResponse(answer: PreparedResponse): string {
   return serializeResponse(answer, CONNECTION_CLOSE, '');
 }
@@ -372,12 +392,16 @@ export const VARY = ['Vary', 'Origin, Host, Access-Control-Request-Headers'];
 
 const TOKENS = /^[\w!#$%&'*+.^`|~-]+( *, *[\w!#$%&'*+.^`|~-]+)*$/;
 
-/** A preflight that asks for no headers, or in a way that no browser does, gets those that client libraries send. */
+/**
+ * A preflight that asks for no headers, or in a way that no browser does, gets those that client libraries
+ * send.
+ */
 const USUAL_HEADERS = 'Authorization, Content-Type, X-Retry-Count, traceparent';
 
 /**
- * The answer with the CORS headers that let a script of this origin read it. Any page may send events, also with credentials, which
- * `sendBeacon` cannot leave out: no cookie is read here that another site could abuse. spec/specification.md, "Browsers".
+ * The answer with the CORS headers that let a script of this origin read it. Any page may send events, also
+ * with credentials, which `sendBeacon` cannot leave out: no cookie is read here that another site could
+ * abuse. spec/specification.md, "Browsers".
  */
 export function withCorsHeaders(
   { status, headers, body }: PreparedResponse,
@@ -392,8 +416,9 @@ export function withCorsHeaders(
 }
 
 /**
- * The answer to OPTIONS: preflights of browsers, and any other client that asks for the methods. `wanted`: the headers that a preflight
- * asks for; undefined where no calls are taken. They are allowed by name, as a * covers neither Authorization nor requests with credentials.
+ * The answer to OPTIONS: preflights of browsers, and any other client that asks for the methods. `wanted`:
+ * the headers that a preflight asks for; undefined where no calls are taken. They are allowed by name, as a *
+ * covers neither Authorization nor requests with credentials.
  */
 export function optionsResponse(allow: string, wanted: string | undefined): PreparedResponse {
   if (wanted === undefined) return { status: 204, headers: ['Allow', allow], body: '' };

@@ -17,9 +17,10 @@ export interface HostGuardOptions {
 }
 
 /**
- * Keeps pages of other sites out of a server that only this machine reaches. A name of theirs may resolve to 127.0.0.1 (DNS
- * rebinding): the browser then takes the answer for one of that site and lets its scripts read it. Such a request names the site in
- * `Host`, which no script can change. spec/contract.md, "Paths of the server".
+ * Keeps pages of other sites out of a server that only this machine reaches. A name of theirs may resolve to
+ * 127.0.0.1 (DNS rebinding): the browser then takes the answer for one of that site and lets its scripts read
+ * it. Such a request names the site in `Host`, which no script can change. spec/contract.md, "Paths of the
+ * server".
  */
 export class HostGuard {
   readonly #names: ReadonlySet<string>;
@@ -62,7 +63,10 @@ function plainName(name: string): string {
   return name.toLowerCase().replace(/\.$/, '');
 }
 
-/** Every host that a request names: in a whole URL as its target, and in each `Host` header, of which Node keeps the first alone. */
+/**
+ * Every host that a request names: in a whole URL as its target, and in each `Host` header, of which Node
+ * keeps the first alone.
+ */
 function namedHosts({ url = '', rawHeaders }: IncomingMessage): string[] {
   const inTarget = /^https?:\/\/([^/?#]*)/i.exec(url)?.[1];
   const hosts = inTarget === undefined ? [] : [inTarget];

@@ -212,7 +212,10 @@ describe('a client of a server that is stopping', () => {
 const FOREVER = { linger: 1_000_000, lingerIdle: 1_000_000 };
 
 describe('a client that was refused and does not stop is cut off', () => {
-  /** Sends a byte every so many milliseconds until the server takes no more. The client ends nothing by itself. */
+  /**
+   * Sends a byte every so many milliseconds until the server takes no more. The client ends nothing by
+   * itself.
+   */
   async function dripUntilReset(socket: Socket, pause: number): Promise<void> {
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const drip = setInterval(() => socket.write('x'), pause);

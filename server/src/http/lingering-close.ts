@@ -8,7 +8,9 @@ export interface LingerLimits {
   readonly lingerIdle: Duration;
 }
 
-/** Bytes that are read and dropped after the last answer. Clients that read while they send stop long before. */
+/**
+ * Bytes that are read and dropped after the last answer. Clients that read while they send stop long before.
+ */
 export const MAX_LINGER_BYTES = 64 * 1024 * 1024;
 
 /** Connections that may linger at a time. The oldest makes room for the next. */
@@ -18,10 +20,11 @@ const MAX_LINGERING = 1000;
 const LINGER_WHILE_STOPPING: Duration = SECOND;
 
 /**
- * Closes connections whose client may still be sending: it sees its answer and then the end, also when it reads only after it has sent
- * everything. When a connection is closed with bytes unread, the system resets it, and a reset takes from the client the answer that
- * it has not read yet. So the server ends its own side alone, and reads and drops what still comes until the client ends its
- * side, within bounds of time and bytes. RFC 9112, section 9.6.
+ * Closes connections whose client may still be sending: it sees its answer and then the end, also when it
+ * reads only after it has sent everything. When a connection is closed with bytes unread, the system resets
+ * it, and a reset takes from the client the answer that it has not read yet. So the server ends its own side
+ * alone, and reads and drops what still comes until the client ends its side, within bounds of time and
+ * bytes. RFC 9112, section 9.6.
  */
 export class LingeringConnections {
   readonly #limits: LingerLimits;
@@ -37,7 +40,10 @@ export class LingeringConnections {
     return this.#open.has(socket);
   }
 
-  /** Ends our side of the connection, with `lastBytes` in front of the end. Nobody else is given what the client still sends. */
+  /**
+   * Ends our side of the connection, with `lastBytes` in front of the end. Nobody else is given what the
+   * client still sends.
+   */
   close(socket: Socket, lastBytes?: string): void {
     if (this.#open.has(socket)) return;
     if (!socket.writable) {

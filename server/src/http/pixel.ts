@@ -7,8 +7,8 @@ import { buildIngestRequest, type RequestDependencies } from './receiving-api.ts
 import { targetQuery } from './routes.ts';
 
 /**
- * A call as an image: `GET /v1/pixel/<type>`. Every answer is the image, also for a type that does not exist. It is sent
- * after the call is stored, so that a page can wait for it before it moves on.
+ * A call as an image: `GET /v1/pixel/<type>`. Every answer is the image, also for a type that does not exist.
+ * It is sent after the call is stored, so that a page can wait for it before it moves on.
  */
 export function handlePixel(
   exchange: NodeHttpExchange,
@@ -90,9 +90,9 @@ const PIXEL_RESPONSE: PreparedResponse = {
 const MAX_KEY_DEPTH = 20;
 
 /**
- * The call in the query of a pixel, as a body: `data` is JSON in base64 (also the URL-safe kind, also without padding);
- * without it every key is a path into the call, such as `properties.subject`. The result is not parsed or checked here;
- * errors show where bodies are parsed, those of bytes that are no UTF-8 too.
+ * The call in the query of a pixel, as a body: `data` is JSON in base64 (also the URL-safe kind, also without
+ * padding); without it every key is a path into the call, such as `properties.subject`. The result is not
+ * parsed or checked here; errors show where bodies are parsed, those of bytes that are no UTF-8 too.
  */
 export function bodyFromQuery(query: string): Buffer {
   const parameters = readParameters(query);
@@ -105,8 +105,8 @@ export function bodyFromQuery(query: string): Buffer {
 }
 
 /**
- * Keys and values of a query, as `URLSearchParams` reads them, but as bytes, each of which is a character here: `URLSearchParams` puts
- * U+FFFD in the place of what is no UTF-8, which would make one user of two.
+ * Keys and values of a query, as `URLSearchParams` reads them, but as bytes, each of which is a character
+ * here: `URLSearchParams` puts U+FFFD in the place of what is no UTF-8, which would make one user of two.
  */
 function readParameters(query: string): (readonly [key: string, text: string])[] {
   return query
@@ -135,7 +135,9 @@ function newQueryObject(): QueryObject {
   return Object.create(null) as QueryObject;
 }
 
-/** Sets the value at a path. Of two keys that contradict each other, such as `a` and `a.b`, the last one wins. */
+/**
+ * Sets the value at a path. Of two keys that contradict each other, such as `a` and `a.b`, the last one wins.
+ */
 function setPath(call: QueryObject, key: string, text: string): void {
   const names = key.split('.');
   const last = names.pop();
@@ -150,7 +152,10 @@ function setPath(call: QueryObject, key: string, text: string): void {
   group[last] = isBooleanKey(key) ? parseBoolean(text) : text;
 }
 
-/** Whether `true` and `false` are booleans at this key. As a text, `false` in the integrations object would mean "on". */
+/**
+ * Whether `true` and `false` are booleans at this key. As a text, `false` in the integrations object would
+ * mean "on".
+ */
 function isBooleanKey(key: string): boolean {
   return /^(context\.)?integrations\.|^context\.direct$/.test(key);
 }

@@ -25,8 +25,9 @@ export interface SettingsRequest {
 }
 
 /**
- * Where the settings tell clients to send to. Without a host a library sends every call to its maker, so one is always named: that of
- * `publicUrl` that was asked for, else the first of them, else simply the host that was asked for.
+ * Where the settings tell clients to send to. Without a host a library sends every call to its maker, so one
+ * is always named: that of `publicUrl` that was asked for, else the first of them, else simply the host that
+ * was asked for.
  */
 export class PublicAddress {
   readonly #known: readonly ApiAddress[];
@@ -80,9 +81,10 @@ const SHARED_CACHE = ['Cache-Control', 'public, max-age=300', ...VARY];
 const OWN_CACHE = ['Cache-Control', 'private, max-age=300', ...VARY];
 
 /**
- * The settings that browsers and mobile clients ask for before they send. There is exactly one integration: without it a
- * client accepts calls and sends none, and with a second one it loads code from elsewhere (spec/specification.md, "Project
- * settings"). Every key gets the same answer, so that keys cannot be guessed here; a wrong key is refused with its first call.
+ * The settings that browsers and mobile clients ask for before they send. There is exactly one integration:
+ * without it a client accepts calls and sends none, and with a second one it loads code from elsewhere
+ * (spec/specification.md, "Project settings"). Every key gets the same answer, so that keys cannot be guessed
+ * here; a wrong key is refused with its first call.
  */
 export function projectSettingsResponse(
   writeKey: string,

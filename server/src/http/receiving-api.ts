@@ -54,7 +54,9 @@ export function handleCall(
   (request.socket as TrackedSocket)[INCOMING_BODY] = call;
 }
 
-/** Admits a call. Undefined when it was refused: then it is answered already, and its body is to be drained. */
+/**
+ * Admits a call. Undefined when it was refused: then it is answered already, and its body is to be drained.
+ */
 export function admitCall(
   exchange: HttpExchange,
   action: CallAction,
@@ -83,7 +85,8 @@ export function admitCall(
  * uploading ──body complete──▶ waiting ──result of the receiver──▶ done
  *     └─── refused, evicted, client disconnected ──▶ done
  * ```
- * It keeps its slot until it is done, also when its client disconnects while it waits: the receiver still holds the body.
+ * It keeps its slot until it is done, also when its client disconnects while it waits: the receiver still
+ * holds the body.
  */
 export class IncomingCall implements InFlightRequest {
   bytes = 0;
@@ -281,8 +284,8 @@ const MAX_TRACEPARENT_LENGTH = 256;
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[!-~]*)?$/;
 
 /**
- * The value of a valid `traceparent` header. An invalid one must be ignored (W3C Trace Context, section 3.2). Later versions
- * begin in the same way and may add fields at the end; version ff is forbidden.
+ * The value of a valid `traceparent` header. An invalid one must be ignored (W3C Trace Context, section 3.2).
+ * Later versions begin in the same way and may add fields at the end; version ff is forbidden.
  */
 export function parseTraceparent(header: unknown): string | undefined {
   if (typeof header !== 'string' || header.length > MAX_TRACEPARENT_LENGTH) return undefined;
@@ -299,8 +302,8 @@ function isZero(id: string | undefined): boolean {
 type BodyError = 'too_large' | 'unsupported_encoding' | 'invalid_encoding';
 
 /**
- * The limit on tiny chunks. Each chunk costs time, and networks do not deliver chunks of less than some hundred bytes. After
- * so many chunks with so few bytes each, the client is taken for an attacker.
+ * The limit on tiny chunks. Each chunk costs time, and networks do not deliver chunks of less than some
+ * hundred bytes. After so many chunks with so few bytes each, the client is taken for an attacker.
  */
 const TINY_CHUNK_COUNT = 1000;
 const TINY_CHUNK_BYTES = 16;
@@ -309,7 +312,9 @@ function isTinyChunks(pieces: number, bytes: number): boolean {
   return pieces > TINY_CHUNK_COUNT && bytes < pieces * TINY_CHUNK_BYTES;
 }
 
-/** The bytes that gzip may add to incompressible text: a head, a tail, and 5 bytes for each block of 32 KB. */
+/**
+ * The bytes that gzip may add to incompressible text: a head, a tail, and 5 bytes for each block of 32 KB.
+ */
 const GZIP_OVERHEAD = 256;
 
 /** Names of clients for a body that is not compressed. */
@@ -329,8 +334,8 @@ function createRequestBody(head: BodyHeaders, limit: number): RequestBody | Body
 }
 
 /**
- * A body as announced, and the bytes received so far. It uses at most twice its bytes of memory: a client that sends half
- * a megabyte in chunks of one byte would otherwise make half a million buffers.
+ * A body as announced, and the bytes received so far. It uses at most twice its bytes of memory: a client
+ * that sends half a megabyte in chunks of one byte would otherwise make half a million buffers.
  */
 export class RequestBody {
   /** The most bytes as received, before they are inflated. */
@@ -339,7 +344,10 @@ export class RequestBody {
   /** NaN when no length is announced. */
   readonly #length: number;
   #bytes: Buffer = EMPTY;
-  /** Whether `#bytes` is our own buffer. A body of one chunk keeps the chunk itself, which must not be written to. */
+  /**
+   * Whether `#bytes` is our own buffer. A body of one chunk keeps the chunk itself, which must not be written
+   * to.
+   */
   #ownsBuffer = false;
   #size = 0;
   #chunks = 0;
@@ -378,7 +386,10 @@ export class RequestBody {
     return this.#isGzip && !looksLikeJson(body) ? 'invalid_encoding' : body;
   }
 
-  /** Grows to Content-Length only after a good part of the body has arrived, so that a false header reserves no memory. */
+  /**
+   * Grows to Content-Length only after a good part of the body has arrived, so that a false header reserves
+   * no memory.
+   */
   #grow(size: number): void {
     const length = this.#length;
     const room = length >= size && length <= size * 4 ? length : Math.min(size * 2, this.maxBytes);
@@ -422,7 +433,10 @@ function looksLikeGzip(body: Buffer): boolean {
   return body[0] === 0x1f && body[1] === 0x8b;
 }
 
-/** Inflating at once costs a third less than on zlib's threads, and the limit keeps it below a few milliseconds. */
+/**
+ * Inflating at once costs a third less than on zlib's threads, and the limit keeps it below a few
+ * milliseconds.
+ */
 function inflate(body: Buffer, limit: number): Buffer | BodyError {
   try {
     return gunzipSync(body, { maxOutputLength: limit });

@@ -43,7 +43,8 @@ const ROUTES: readonly Route[] = [
   ),
   ...['/v1/batch', '/v1/b', '/v1/import'].map((path) => callRoute(path, BATCH)),
   callRoute('/v1/imported', { ...BATCH, isImport: true }),
-  // Telemetry of browser and mobile clients about themselves. It is accepted, so that they see no error, and dropped.
+  // Telemetry of browser and mobile clients about themselves. It is accepted, so that they see no error, and
+  // dropped.
   { method: 'POST', path: '/v1/m', action: { kind: 'swallow' } },
   { method: 'GET', path: '/healthz', action: { kind: 'alive' } },
   { method: 'GET', path: '/readyz', action: { kind: 'ready' } },
@@ -122,8 +123,8 @@ function decodePath(text: string): string | undefined {
 }
 
 /**
- * The path and query of a request line. Proxies send a whole URL (RFC 9112 section 3.2.2), and clients that append `/v1/…`
- * to an address that ends in a slash send two slashes.
+ * The path and query of a request line. Proxies send a whole URL (RFC 9112 section 3.2.2), and clients that
+ * append `/v1/…` to an address that ends in a slash send two slashes.
  */
 export function requestTarget(url: string): string {
   if (url.startsWith('//v1/')) return url.slice(1);
@@ -156,7 +157,9 @@ export function isMetricsPath(target: string): boolean {
   return /^\/metrics\/?(?=\?|$)/.test(target);
 }
 
-/** Whether a path belongs to the receiving API. Unknown paths below it count too: browsers may read their 404. */
+/**
+ * Whether a path belongs to the receiving API. Unknown paths below it count too: browsers may read their 404.
+ */
 export function isReceivingPath(target: string): boolean {
   return target.startsWith('/v1/');
 }

@@ -45,8 +45,8 @@ export interface ServerTimeouts extends LingerLimits {
 }
 
 /**
- * `idle` is longer than common clients and load balancers wait (60 s). They close first, so that we never close a connection
- * just as a request is sent on it.
+ * `idle` is longer than common clients and load balancers wait (60 s). They close first, so that we never
+ * close a connection just as a request is sent on it.
  */
 const DEFAULT_TIMEOUTS: ServerTimeouts = {
   head: 15 * SECOND,
@@ -67,7 +67,10 @@ export interface HttpServerOptions {
   readonly receiver?: IngestHandler;
   /** Answers everything below `/api`, and `/metrics`. Without it these paths do not exist. */
   readonly control?: ControlHandler;
-  /** The console, at every path that is neither of a call nor of the control API. Without it these paths do not exist. */
+  /**
+   * The console, at every path that is neither of a call nor of the control API. Without it these paths do
+   * not exist.
+   */
   readonly console?: ConsoleFiles;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -84,9 +87,14 @@ export interface HttpServerOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** The port of control API and metrics, where this server takes calls only. A 404 for their paths names it. */
+  /**
+   * The port of control API and metrics, where this server takes calls only. A 404 for their paths names it.
+   */
   readonly adminPort?: () => number;
-  /** The settings of address and port, for messages that they cannot be had; `--host` and `--port` when absent. */
+  /**
+   * The settings of address and port, for messages that they cannot be had; `--host` and `--port` when
+   * absent.
+   */
   readonly hostKey?: string;
   readonly portKey?: string;
   /** Certificate and key. With them the server speaks only https. */
@@ -104,9 +112,15 @@ export interface HttpServerOptions {
 }
 
 export interface HttpServer {
-  /** Resolves to the address it listens on. Rejects with an error whose message is one line that says what to do. */
+  /**
+   * Resolves to the address it listens on. Rejects with an error whose message is one line that says what to
+   * do.
+   */
   start(): Promise<{ readonly host: string; readonly port: number }>;
-  /** Takes no more connections, lets requests in flight finish for some seconds, then closes the rest. Idempotent. */
+  /**
+   * Takes no more connections, lets requests in flight finish for some seconds, then closes the rest.
+   * Idempotent.
+   */
   stop(): Promise<void>;
 }
 
@@ -128,7 +142,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       const { connections, fastPath } = open;
       // Timers of Node, like the time limits of `node:http`, and not of the clock that tests stop.
       timers = [
-        // After what has arrived meanwhile: to a process that stood still every client would look stalled, or late.
+        // After what has arrived meanwhile: to a process that stood still every client would look stalled, or
+        // late.
         setInterval(() => setImmediate(() => connections.closeStalled()), limits.stalled).unref(),
         setInterval(() => {
           const now = performance.now();

@@ -20,7 +20,10 @@ export interface KeyPair {
   readonly validTo: Time;
 }
 
-/** Interval at which the files are read, in ms. Reading finds changes behind symbolic links, which watching misses. */
+/**
+ * Interval at which the files are read, in ms. Reading finds changes behind symbolic links, which watching
+ * misses.
+ */
 const CHECK_INTERVAL: Duration = MINUTE;
 
 /** Automatic renewal happens a month before the end. This late, it has failed for some time. */
@@ -28,15 +31,19 @@ const EXPIRY_WARNING: Duration = 14 * DAY;
 const WARNING_INTERVAL: Duration = DAY;
 
 /**
- * Ciphers whose keys are made for each connection (forward secrecy): whoever records a connection and gets hold of the key of the certificate
- * later reads nothing. Those of TLS 1.3 all are. Of TLS 1.2 the ones with CBC stay, for clients that know no better.
+ * Ciphers whose keys are made for each connection (forward secrecy): whoever records a connection and gets
+ * hold of the key of the certificate later reads nothing. Those of TLS 1.3 all are. Of TLS 1.2 the ones with
+ * CBC stay, for clients that know no better.
  */
 const CIPHERS = [
   ...['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256'],
   ...['ECDHE+AESGCM', 'ECDHE+CHACHA20', 'ECDHE+AES', '!aNULL'],
 ].join(':');
 
-/** The part of a TLS server's options that a new certificate replaces. Without ciphers Node would go back to its own. */
+/**
+ * The part of a TLS server's options that a new certificate replaces. Without ciphers Node would go back to
+ * its own.
+ */
 export function secureContext({ cert, key }: KeyPair): SecureContextOptions {
   return { cert, key, ciphers: CIPHERS };
 }
@@ -99,9 +106,9 @@ export interface CertificateReloaderOptions {
 }
 
 /**
- * Reads the files every minute, so that a renewed certificate is served without a restart. Files that do not match, as when
- * only one is written yet, are logged and read again later; until then the old pair is served. A certificate that is about
- * to expire is logged once a day.
+ * Reads the files every minute, so that a renewed certificate is served without a restart. Files that do not
+ * match, as when only one is written yet, are logged and read again later; until then the old pair is served.
+ * A certificate that is about to expire is logged once a day.
  */
 export class CertificateReloader {
   readonly #options: CertificateReloaderOptions;

@@ -1,19 +1,24 @@
 import { BlockList, isIP } from 'node:net';
 
-/** The connection of a request. The address is read only on demand, because reading it costs a system call. */
+/**
+ * The connection of a request. The address is read only on demand, because reading it costs a system call.
+ */
 export interface ClientPeer {
   readonly remoteAddress?: string | undefined;
 }
 
 /**
- * The proxies whose `X-Forwarded-For` is trusted. Each proxy appends the address of its caller; a client can invent
- * everything before that. The list is therefore read from its end, and only as long as each address is that of a trusted
- * proxy.
+ * The proxies whose `X-Forwarded-For` is trusted. Each proxy appends the address of its caller; a client can
+ * invent everything before that. The list is therefore read from its end, and only as long as each address is
+ * that of a trusted proxy.
  */
 export class TrustedProxies {
   readonly #ranges = new BlockList();
 
-  /** `ranges` in CIDR form, such as `10.20.0.0/16`; an IPv4 range also holds for connections to a listener on IPv6. */
+  /**
+   * `ranges` in CIDR form, such as `10.20.0.0/16`; an IPv4 range also holds for connections to a listener on
+   * IPv6.
+   */
   constructor(ranges: readonly string[]) {
     for (const range of ranges) {
       const [address = '', bits] = range.split('/');

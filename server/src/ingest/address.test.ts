@@ -8,7 +8,10 @@ import { parseRequest } from './parse.ts';
 
 const BROWSER = { library: { name: 'analytics.js', version: '2.1.0' } };
 
-/** The `context.ip` of the event, and what was counted. The blank makes the plain way read it, without one it is scanned. */
+/**
+ * The `context.ip` of the event, and what was counted. The blank makes the plain way read it, without one it
+ * is scanned.
+ */
 function addressOf(
   ip: AddressRule | undefined,
   context: object,

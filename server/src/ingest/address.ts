@@ -27,8 +27,9 @@ export function addressWishOf(source: Source): AddressWish {
 }
 
 /**
- * The context with the address that its event may have: the client's own, else that of the caller, where the call comes straight from a
- * browser or a phone. A change of the client's own is counted. spec/specification.md, "Address of the client".
+ * The context with the address that its event may have: the client's own, else that of the caller, where the
+ * call comes straight from a browser or a phone. A change of the client's own is counted.
+ * spec/specification.md, "Address of the client".
  */
 export function withAddress(context: JsonObject, envelope: Envelope, wish: AddressWish): JsonObject {
   const { ip } = context;
@@ -52,7 +53,10 @@ function withoutOwn(context: JsonObject, { changes }: Envelope, { shortens }: Ad
   return { ...context, ip: beginning };
 }
 
-/** The address that the call came from, as it may be stored; undefined where it is none that others could know the caller by. */
+/**
+ * The address that the call came from, as it may be stored; undefined where it is none that others could know
+ * the caller by.
+ */
 export function callerAddress(
   { peer }: Pick<Envelope, 'peer'>,
   { shortens }: AddressWish,
@@ -64,8 +68,9 @@ export function callerAddress(
 }
 
 /**
- * Addresses that mean something in one network alone. Requests may go to fewer still: adapters/http-client/egress.ts refuses everything that is
- * not public, such as what is reserved for documents.
+ * Addresses that mean something in one network alone. Requests may go to fewer still:
+ * adapters/http-client/egress.ts refuses everything that is not public, such as what is reserved for
+ * documents.
  */
 export const LOCAL_RANGES: readonly (readonly [address: string, bits: number, family: 'ipv4' | 'ipv6'])[] = [
   ['0.0.0.0', 8, 'ipv4'],
@@ -91,7 +96,10 @@ function isLocal(address: string): boolean {
 /** As a listener on IPv6 tells of its IPv4 callers, which is most of them. */
 const MAPPED = /^::ffff:(?=\d+\.)/i;
 
-/** An address as it is written shortest, IPv4 behind `::ffff:` as IPv4 and without the zone; undefined when the text is none. */
+/**
+ * An address as it is written shortest, IPv4 behind `::ffff:` as IPv4 and without the zone; undefined when
+ * the text is none.
+ */
 function plainAddress(text: string): string | undefined {
   const address = text.replace(MAPPED, '');
   const family = isIP(address);

@@ -14,7 +14,10 @@ const parse = (text: string) =>
     () => 'm',
   );
 
-/** Each is as large as a body may be. Work that grows with its square would not end within the limit of a test. */
+/**
+ * Each is as large as a body may be. Work that grows with its square would not end within the limit of a
+ * test.
+ */
 describe('a hostile body', () => {
   test('without the end of a text is refused, however many quotes are in it', () => {
     expect(() => parseJson(`[1234567890123456,"${'\\"'.repeat(MOST / 2)}`)).toThrow(SyntaxError);

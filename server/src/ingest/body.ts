@@ -15,7 +15,9 @@ export interface ReadBody {
   readonly shown: (part: Json) => Json;
 }
 
-/** Parses a body. Throws a `SyntaxError` where it is no JSON, and a `RangeError` where it is nested too deep. */
+/**
+ * Parses a body. Throws a `SyntaxError` where it is no JSON, and a `RangeError` where it is nested too deep.
+ */
 export function readBody(body: Buffer): ReadBody {
   if (isUtf8(body)) {
     const parsed = parseJson(withoutMark(body.toString()));
@@ -48,7 +50,9 @@ function withoutMark(text: string): string {
 
 const PRIVATE_USE = /[\ue000-\uf8ff]|\\u([ef][0-9a-f]{3})/gi;
 
-/** A character for private use that does not occur in a text, nor escaped as `\u…`, which would mean the same. */
+/**
+ * A character for private use that does not occur in a text, nor escaped as `\u…`, which would mean the same.
+ */
 function standIn(text: string): string {
   const used = new Set<number>();
   for (const [character, escaped] of text.matchAll(PRIVATE_USE))
@@ -85,12 +89,13 @@ const MAY_BE_LARGE = /\d{16}|[eE]\+?\d{2}/;
 const TEXT_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
- * Parses JSON without rounding what must not be rounded: an integer beyond ±(2^53 − 1) is most often an id, whose last digits tell two
- * people apart, and a number that overflows would be null. Both become texts as they are written; every other number is its double.
- * spec/specification.md, "Values".
+ * Parses JSON without rounding what must not be rounded: an integer beyond ±(2^53 − 1) is most often an id,
+ * whose last digits tell two people apart, and a number that overflows would be null. Both become texts as
+ * they are written; every other number is its double. spec/specification.md, "Values".
  */
 export function parseJson(text: string): { readonly value: Json; readonly numbersAsText: number } {
-  // First as it is: in a text that is no JSON the pattern below could begin again at each quote, and read to the end each time.
+  // First as it is: in a text that is no JSON the pattern below could begin again at each quote, and read to
+  // the end each time.
   const value: Json = JSON.parse(text);
   if (!MAY_BE_LARGE.test(text)) return { value, numbersAsText: 0 };
   let numbersAsText = 0;
@@ -102,7 +107,10 @@ export function parseJson(text: string): { readonly value: Json; readonly number
   return numbersAsText === 0 ? { value, numbersAsText } : { value: JSON.parse(quoted), numbersAsText };
 }
 
-/** Whether a number survives as a double, as it is meant: with a point or an exponent its size, without them each digit. */
+/**
+ * Whether a number survives as a double, as it is meant: with a point or an exponent its size, without them
+ * each digit.
+ */
 export function isHeldByDouble(literal: string): boolean {
   const number = Number(literal);
   return /^-?\d+$/.test(literal) ? Number.isSafeInteger(number) : Number.isFinite(number);

@@ -27,7 +27,10 @@ export interface EventLine extends JsonLine, IdRanges {
   readonly idTo: number;
   /** The userId is escaped or not ASCII. Its text must then be read with `JSON.parse`. */
   readonly isUserEscaped: boolean;
-  /** True when neither the call nor its batch has a key in `integrations`. False also when this was not checked. */
+  /**
+   * True when neither the call nor its batch has a key in `integrations`. False also when this was not
+   * checked.
+   */
   readonly hasNoIntegrations: boolean;
   /** Its timestamp is not corrected, because the client's clock is too far off. */
   readonly isSkewed: boolean;
@@ -45,8 +48,9 @@ const MAX_BUFFER_RATIO = 4;
 export const MESSAGE_ID_OFFSET = '{"messageId":"'.length;
 
 /**
- * A call that became an event, as the line that is stored. The object and the texts of its ids are made when first read:
- * parsing costs more than the rest of receiving, and an event that no destination takes is never read.
+ * A call that became an event, as the line that is stored. The object and the texts of its ids are made when
+ * first read: parsing costs more than the rest of receiving, and an event that no destination takes is never
+ * read.
  */
 export class AcceptedEvent implements NewEvent, SerializedEvent {
   /** The source that sent the call; `source` is its id. */
@@ -87,7 +91,10 @@ export class AcceptedEvent implements NewEvent, SerializedEvent {
     return line.idTo === 0 || line.isUserEscaped ? undefined : line;
   }
 
-  /** The same event for a delivery. Copies the line out of a much larger buffer, which a waiting event would keep in memory. */
+  /**
+   * The same event for a delivery. Copies the line out of a much larger buffer, which a waiting event would
+   * keep in memory.
+   */
   detached(arrivedAt: Monotonic): SerializedEvent {
     this.arrivedAt = arrivedAt;
     if (this.line.bytes.length <= MAX_BUFFER_RATIO * this.length) return this;
@@ -157,7 +164,10 @@ function copyOf(line: EventLine): EventLine {
   };
 }
 
-/** The calls of one request. `parseCalls` and `fast-path/parser.ts` read them in two ways with the same results. */
+/**
+ * The calls of one request. `parseCalls` and `fast-path/parser.ts` read them in two ways with the same
+ * results.
+ */
 export interface RequestCalls {
   readonly envelope: Envelope;
   readonly length: number;
@@ -274,13 +284,17 @@ export function acceptValue(call: Json, source: Source, envelope: Envelope): Acc
     if (envelope.type === 'batch' && isTooLarge(call, json)) return 'message_too_large';
     return isTooDeep(json) ? 'too_deeply_nested' : acceptEvent(source, event, json);
   } catch (error) {
-    // The call is nested so deep that writing it overflowed the stack. Nothing else fails on a value of `JSON.parse`.
+    // The call is nested so deep that writing it overflowed the stack. Nothing else fails on a value of
+    // `JSON.parse`.
     if (error instanceof RangeError) return 'too_deeply_nested';
     throw error;
   }
 }
 
-/** Gives the list of calls. `null` is an empty one: version 2.0.0 of Go's library sends it at each `Close` with an empty queue. */
+/**
+ * Gives the list of calls. `null` is an empty one: version 2.0.0 of Go's library sends it at each `Close`
+ * with an empty queue.
+ */
 function listIn({ batch }: JsonObject): readonly Json[] | undefined {
   if (batch === null) return [];
   return Array.isArray(batch) ? batch : undefined;
@@ -315,8 +329,8 @@ export function authorizeKey(key: string | undefined, keys: WriteKeyLookup): Key
 }
 
 /**
- * The write key that a call or a batch carries itself. `null` and an empty text are no key. Anything else that is no text is a
- * key that no source has.
+ * The write key that a call or a batch carries itself. `null` and an empty text are no key. Anything else
+ * that is no text is a key that no source has.
  */
 export function writeKeyOf(body: Json): string | undefined {
   if (!isObject(body)) return undefined;
@@ -329,7 +343,10 @@ export function writeKeyOf(body: Json): string | undefined {
 export interface WriteKeyLookup {
   /** The source the key belongs to, enabled or not. */
   find(writeKey: string): Source | undefined;
-  /** Answers a request with an unknown key with 401, or with 200 and counts it. spec/specification.md, "Write key". */
+  /**
+   * Answers a request with an unknown key with 401, or with 200 and counts it. spec/specification.md, "Write
+   * key".
+   */
   readonly unknown: 'refuse' | 'discard';
 }
 

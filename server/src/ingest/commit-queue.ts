@@ -16,8 +16,9 @@ import type { AcceptanceRecorder, TraceContexts } from '../ports/telemetry.ts';
 import type { AcceptedEvent } from './calls.ts';
 
 /**
- * A group is full with so many events or bytes of JSON, which keeps a commit short. Smaller groups would cost more: the fixed
- * cost of a commit is that of 70 events, and a disk whose sync takes 10 ms allows fewer than 100 commits a second.
+ * A group is full with so many events or bytes of JSON, which keeps a commit short. Smaller groups would cost
+ * more: the fixed cost of a commit is that of 70 events, and a disk whose sync takes 10 ms allows fewer than
+ * 100 commits a second.
  */
 const MAX_GROUP_EVENTS = 2000;
 const MAX_GROUP_BYTES = 2 * 1024 * 1024;
@@ -26,15 +27,18 @@ const MAX_GROUP_BYTES = 2 * 1024 * 1024;
 const MAX_CONCURRENT_COMMITS = 2;
 
 /**
- * With so many events waiting, a commit is worth its fixed cost. Fewer wait until what has arrived is read, and, where the log commits in
- * turn, until the commit under way has ended. docs/decisions/0036-groups.md
+ * With so many events waiting, a commit is worth its fixed cost. Fewer wait until what has arrived is read,
+ * and, where the log commits in turn, until the commit under way has ended. docs/decisions/0036-groups.md
  */
 const ENOUGH_EVENTS = 250;
 
 /** How long a commit may wait at most for calls that have arrived and are not read yet. */
 const MAX_READING: Duration = 1;
 
-/** Bytes of JSON that may wait for a commit. Beyond it requests are turned away: memory must not grow with a slow disk. */
+/**
+ * Bytes of JSON that may wait for a commit. Beyond it requests are turned away: memory must not grow with a
+ * slow disk.
+ */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
 /** The planner for the settings as they are now. The owner exchanges it when the settings change. */
@@ -48,7 +52,10 @@ export interface CommitQueueDependencies {
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps'>;
   readonly liveDelivery: LiveDelivery;
   readonly newBatchId: () => string;
-  /** The log runs one append after the other. A second one would wait for the first, and leave to a third what comes meanwhile. */
+  /**
+   * The log runs one append after the other. A second one would wait for the first, and leave to a third what
+   * comes meanwhile.
+   */
   readonly commitsInTurn?: boolean;
   readonly recorder?: AcceptanceRecorder;
   readonly traceContexts?: Pick<TraceContexts, 'set'>;
@@ -66,7 +73,10 @@ export interface QueuedRequest {
   readonly traceparent?: string | undefined;
   /** Called once: with the result of the commit, or with the error when nothing is stored. */
   readonly committed: (result: CommitResult | { readonly error: unknown }) => void;
-  /** Called when the store does not answer, in place of `committed`, or before it where its commit is under way. */
+  /**
+   * Called when the store does not answer, in place of `committed`, or before it where its commit is under
+   * way.
+   */
   readonly refused?: (error: unknown) => void;
 }
 
@@ -76,11 +86,13 @@ export interface CommitResult {
 }
 
 /**
- * Makes one commit of everything that arrived while the last commits ran. Groups adapt by themselves: a request that comes alone
- * is stored at once; under load or on a slow disk, hundreds of requests share one sync.
+ * Makes one commit of everything that arrived while the last commits ran. Groups adapt by themselves: a
+ * request that comes alone is stored at once; under load or on a slow disk, hundreds of requests share one
+ * sync.
  *
- * Clients that wait for their answers call again as soon as they have them. After a commit their calls come within some turns
- * of the event loop, and whoever took only those of the first turn would keep the others waiting for a commit of a few.
+ * Clients that wait for their answers call again as soon as they have them. After a commit their calls come
+ * within some turns of the event loop, and whoever took only those of the first turn would keep the others
+ * waiting for a commit of a few.
  */
 export class CommitQueue {
   readonly #dependencies: CommitQueueDependencies;
@@ -119,7 +131,10 @@ export class CommitQueue {
     return this.#waiting.length > 0 || this.#underWay.length > 0;
   }
 
-  /** The store does not answer: what waits is not stored, and what is under way is told that its answer may take long. */
+  /**
+   * The store does not answer: what waits is not stored, and what is under way is told that its answer may
+   * take long.
+   */
   refuse(error: unknown): void {
     const waiting = this.#waiting.splice(0);
     this.#waitingEvents = 0;
@@ -155,7 +170,10 @@ export class CommitQueue {
     setImmediate(this.#endTurn);
   }
 
-  /** Commits when a turn of the event loop has brought nothing more. Before, sockets are read between two turns. */
+  /**
+   * Commits when a turn of the event loop has brought nothing more. Before, sockets are read between two
+   * turns.
+   */
   readonly #endTurn = (): void => {
     const isMore = this.#waiting.length > this.#seen && this.#waitingEvents < ENOUGH_EVENTS;
     if (isMore && performance.now() - this.#scheduledAt < MAX_READING) {
@@ -209,7 +227,8 @@ export class CommitQueue {
       const appended = await appending;
       this.#rememberTraceContexts(requests, appended);
       this.#recordLatencies(requests);
-      // Clients come first: every outbound request would keep them waiting, and the events are stored already.
+      // Clients come first: every outbound request would keep them waiting, and the events are stored
+      // already.
       try {
         answerAll(requests, appended);
       } finally {
@@ -323,8 +342,9 @@ export class CommitQueue {
   }
 
   /**
-   * After a failed commit: gives back all room. The clients send their calls again, which are counted then. A log that failed
-   * may find out later that it did store the batch, and park it: every destination is therefore told to look.
+   * After a failed commit: gives back all room. The clients send their calls again, which are counted then. A
+   * log that failed may find out later that it did store the batch, and park it: every destination is
+   * therefore told to look.
    */
   #releaseRoom({ batch }: CommitGroup): void {
     const { liveDelivery } = this.#dependencies;
@@ -360,7 +380,9 @@ function bytesOf({ events }: QueuedRequest): number {
 
 export interface Planner {
   plan(event: Event, source: Source): Plan;
-  /** The plan of every event of this source without integrations; undefined when plans depend on the event. */
+  /**
+   * The plan of every event of this source without integrations; undefined when plans depend on the event.
+   */
   commonPlan?(source: Source): Plan | undefined;
   /** Whether any destination takes events of this source. When none does, its events are not planned. */
   hasDestinations?(source: Source): boolean;
@@ -416,7 +438,10 @@ export class CallCountSums {
 /** An arrival longer ago is not plausible: the wall clock was set. */
 const MAX_ARRIVAL_AGE: Duration = 10 * 60_000;
 
-/** The monotonic time of an arrival that was dated by the wall clock a moment ago. Never in the future, even after the clock was set. */
+/**
+ * The monotonic time of an arrival that was dated by the wall clock a moment ago. Never in the future, even
+ * after the clock was set.
+ */
 export function arrivalOf(receivedAt: Time, clock: Pick<Clock, 'monotonic' | 'steps'>): Monotonic {
   const now = clock.monotonic();
   const at = receivedAt - clock.steps().at(-1)!.ahead;

@@ -53,7 +53,10 @@ export function singleEnvelope({ request, newMessageId }: RequestContext): Envel
   };
 }
 
-/** The envelope of a batch, or why it is wrong. `timestamp` and `messageId` of a batch mean nothing and are not read. */
+/**
+ * The envelope of a batch, or why it is wrong. `timestamp` and `messageId` of a batch mean nothing and are
+ * not read.
+ */
 export function batchEnvelope(body: JsonObject, request: RequestContext): Envelope | DiscardReason {
   const { sentAt = null } = body;
   const context = readObject(body.context);
@@ -75,8 +78,8 @@ export function batchEnvelope(body: JsonObject, request: RequestContext): Envelo
 const EMPTY: JsonObject = Object.freeze({});
 
 /**
- * The object that a field holds; undefined where it is absent, false where it is no object. An empty list is an empty object: PHP writes
- * both alike.
+ * The object that a field holds; undefined where it is absent, false where it is no object. An empty list is
+ * an empty object: PHP writes both alike.
  */
 export function readObject(value: Json | undefined): JsonObject | undefined | false {
   if (value === undefined || value === null) return undefined;
@@ -87,7 +90,10 @@ export function readObject(value: Json | undefined): JsonObject | undefined | fa
 /** Characters of a sample of a changed value. */
 const MAX_SAMPLE_LENGTH = 64;
 
-/** Counts changes of values: those of a call until its source is known, and those of a source. Every call of a batch may have some. */
+/**
+ * Counts changes of values: those of a call until its source is known, and those of a source. Every call of a
+ * batch may have some.
+ */
 export class ChangeTally {
   /** Undefined while nothing is noted, which is the rule. */
   #counts: Partial<Record<ValueChange, number>> | undefined;

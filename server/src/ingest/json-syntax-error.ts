@@ -4,16 +4,19 @@ import { BACKSLASH, LINE_FEED, QUOTE } from '../model/json.ts';
 export interface JsonSyntaxError {
   /** A sentence for the client, with position, token and field and nothing else of the body. */
   readonly sentence: string;
-  /** The write key of the body, or of the first call that has one. Also found behind the fault when that can be read. */
+  /**
+   * The write key of the body, or of the first call that has one. Also found behind the fault when that can
+   * be read.
+   */
   readonly writeKey: string | undefined;
 }
 
 /**
- * Finds the first fault of a body that `JSON.parse` refuses; undefined when there is none. `JSON.parse` itself often gives no
- * position, and quotes the body, which may hold a write key.
+ * Finds the first fault of a body that `JSON.parse` refuses; undefined when there is none. `JSON.parse`
+ * itself often gives no position, and quotes the body, which may hold a write key.
  *
- * One pass over the bytes, without recursion. It goes on behind faults that leave the structure readable (`NaN`, single
- * quotes, a comma too many), because most libraries put their write key behind the calls.
+ * One pass over the bytes, without recursion. It goes on behind faults that leave the structure readable
+ * (`NaN`, single quotes, a comma too many), because most libraries put their write key behind the calls.
  */
 export function findSyntaxError(body: Buffer): JsonSyntaxError | undefined {
   return new SyntaxErrorFinder(body).run();

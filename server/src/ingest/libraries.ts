@@ -1,8 +1,8 @@
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 
 /**
- * The libraries that run in browsers and on phones, by what they call themselves in `context.library.name`. analytics-node, -python, -ruby,
- * -go, -php, -java and all unknown libraries run on servers.
+ * The libraries that run in browsers and on phones, by what they call themselves in `context.library.name`.
+ * analytics-node, -python, -ruby, -go, -php, -java and all unknown libraries run on servers.
  */
 const CLIENT_LIBRARIES: ReadonlyMap<Json | undefined, 'browser' | 'mobile'> = new Map([
   ['analytics.js', 'browser'],
@@ -27,7 +27,10 @@ export function channelOf(said: Json | undefined, context: JsonObject): string {
   return clientLibraryIn(context) ?? 'server';
 }
 
-/** Whether the library of a call runs in a browser or on a phone, so that whoever sends the request is the user. */
+/**
+ * Whether the library of a call runs in a browser or on a phone, so that whoever sends the request is the
+ * user.
+ */
 export function isClientLibrary(context: JsonObject): boolean {
   return clientLibraryIn(context) !== undefined;
 }

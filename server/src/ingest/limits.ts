@@ -10,18 +10,19 @@ export const MAX_BATCH_CALL_BYTES = 32_768;
 const SHORT_LENGTH = 100;
 
 /**
- * Bytes that a call may have more than its event: the 8 fields that `hasShortDroppedFields` checks, each up to 100 units of at
- * most 6 bytes (`\u0000`) with a name and punctuation of at most 24 bytes, and at most 18 known fields that are `null` or empty,
- * each at most 26 bytes with its name. That is 8 × 624 + 18 × 26 = 5,460.
+ * Bytes that a call may have more than its event: the 8 fields that `hasShortDroppedFields` checks, each up
+ * to 100 units of at most 6 bytes (`\u0000`) with a name and punctuation of at most 24 bytes, and at most 18
+ * known fields that are `null` or empty, each at most 26 bytes with its name. That is 8 × 624 + 18 × 26 =
+ * 5,460.
  */
 const SLACK = 5_500;
 
 /**
  * Whether a call of a batch is larger than allowed. `json` is the text of its event.
  *
- * Measuring the call means writing its JSON a second time, hence the cheaper bound first. The event has everything that the call
- * has, except what `SLACK` covers, and a UTF-16 unit has at most 3 bytes in UTF-8. Fields shared by the batch make an event
- * larger than its call, never smaller.
+ * Measuring the call means writing its JSON a second time, hence the cheaper bound first. The event has
+ * everything that the call has, except what `SLACK` covers, and a UTF-16 unit has at most 3 bytes in UTF-8.
+ * Fields shared by the batch make an event larger than its call, never smaller.
  */
 export function isTooLarge(call: JsonObject, json: string): boolean {
   if (json.length * 3 + SLACK <= MAX_BATCH_CALL_BYTES && hasShortDroppedFields(call)) return false;
@@ -49,12 +50,16 @@ function isShort(value: Json | undefined): boolean {
 }
 
 /**
- * Levels of objects and arrays that an event may have, itself included. `JSON.stringify` overflows the stack at some 4,000 levels,
- * fewer when the stack is in use already. The limit keeps every later use of an event far from that.
+ * Levels of objects and arrays that an event may have, itself included. `JSON.stringify` overflows the stack
+ * at some 4,000 levels, fewer when the stack is in use already. The limit keeps every later use of an event
+ * far from that.
  */
 export const MAX_NESTING = 500;
 
-/** Whether compact JSON is nested deeper than `MAX_NESTING`. Cheap for nearly every event, because few have that many brackets. */
+/**
+ * Whether compact JSON is nested deeper than `MAX_NESTING`. Cheap for nearly every event, because few have
+ * that many brackets.
+ */
 export function isTooDeep(json: string): boolean {
   // Every level takes two characters: an opening and a closing bracket.
   if (json.length <= 2 * MAX_NESTING) return false;

@@ -13,11 +13,11 @@ import { correctedTime, formatTime, readCanonical, readTime } from './times.ts';
 const EMPTY: JsonObject = Object.freeze({});
 
 /**
- * Turns one call as the client sent it into the canonical event, or says why there is none. It changes neither the call nor the
- * fields of its batch, but the event shares their values.
+ * Turns one call as the client sent it into the canonical event, or says why there is none. It changes
+ * neither the call nor the fields of its batch, but the event shares their values.
  *
- * Every event has its fields in the same order: first those that the protocol knows, then the client's others.
- * spec/specification.md, "Events" has every rule.
+ * Every event has its fields in the same order: first those that the protocol knows, then the client's
+ * others. spec/specification.md, "Events" has every rule.
  */
 export function normalize(call: JsonObject, envelope: Envelope, address: AddressWish): Event | DiscardReason {
   const type = envelope.type === 'batch' ? call.type : envelope.type;
@@ -98,9 +98,9 @@ function takeObjects(draft: EventDraft, call: JsonObject): DiscardReason | undef
 }
 
 /**
- * Writes the four times. A time that cannot be read is counted, and `timestamp` is then the time of arrival; as `originalTimestamp` it stays
- * as the client wrote it. A client's clock that is more than 24 hours off is counted and not corrected, because the client's own time is
- * then worth more.
+ * Writes the four times. A time that cannot be read is counted, and `timestamp` is then the time of arrival;
+ * as `originalTimestamp` it stays as the client wrote it. A client's clock that is more than 24 hours off is
+ * counted and not corrected, because the client's own time is then worth more.
  */
 function takeTimes(draft: EventDraft, call: JsonObject, envelope: Envelope): void {
   draft.timestamp = envelope.receivedAtText;
@@ -187,8 +187,8 @@ function isKnown(key: string): boolean {
 type EventDraft = { -readonly [Key in keyof Event]?: Event[Key] };
 
 /**
- * The code for a field that a call of this type lacks. Every call needs a userId or an anonymousId; an alias may have the latter
- * as its new id. spec/specification.md, "Required fields".
+ * The code for a field that a call of this type lacks. Every call needs a userId or an anonymousId; an alias
+ * may have the latter as its new id. spec/specification.md, "Required fields".
  */
 function missingField(draft: EventDraft): DiscardReason | undefined {
   const anonymous = draft.userId === undefined && draft.anonymousId === undefined;
@@ -211,9 +211,9 @@ function missingField(draft: EventDraft): DiscardReason | undefined {
 const OWN_ID = /^(?:aud|trt|del)_/;
 
 /**
- * The client's messageId as it is. One that is longer than allowed, has half of a surrogate pair, or looks like one of ours is replaced by a
- * hash of it, the same each time, so that the call is known when it comes again. One of another kind is replaced by a new one.
- * spec/specification.md, "Message ids".
+ * The client's messageId as it is. One that is longer than allowed, has half of a surrogate pair, or looks
+ * like one of ours is replaced by a hash of it, the same each time, so that the call is known when it comes
+ * again. One of another kind is replaced by a new one. spec/specification.md, "Message ids".
  */
 function readMessageId(value: Json | undefined, { changes, newMessageId }: Envelope): string {
   if (value === undefined || value === null || value === '') return newMessageId();

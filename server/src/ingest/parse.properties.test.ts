@@ -21,7 +21,10 @@ const KNOWN = [
   ...['sentAt', 'receivedAt', 'writeKey', 'batch'],
 ];
 
-/** Keys that break careless code: prototypes, integers (JavaScript moves them to the front), lone surrogates, nothing. */
+/**
+ * Keys that break careless code: prototypes, integers (JavaScript moves them to the front), lone surrogates,
+ * nothing.
+ */
 const nastyKey = fc.oneof(
   fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'toJSON', 'length'),
   fc.constantFrom('0', '1', '-1', '01', '4294967294', '4294967295', '9007199254740993', '', '\ud800', 'a'),

@@ -16,8 +16,8 @@ import { ChangeTally, type DiscardReason, type Envelope, type RefusalCode } from
 import { parseCallsFast } from './fast-path/parser.ts';
 
 /**
- * The context and integrations of a batch are stored with each of its calls. Without a limit, half a megabyte of context and two
- * thousand calls would become a gigabyte of events.
+ * The context and integrations of a batch are stored with each of its calls. Without a limit, half a megabyte
+ * of context and two thousand calls would become a gigabyte of events.
  */
 const MAX_REPEATED_BYTES = 16 * 1024 * 1024;
 
@@ -56,8 +56,8 @@ export interface Discard {
   /** Its place in the batch; 0 for a single call. */
   readonly index: number;
   /**
-   * Gives the call as it came; valid only until the next request is parsed. Of a request whose calls were not read, gives
-   * `refused` with the sentence that its client was told.
+   * Gives the call as it came; valid only until the next request is parsed. Of a request whose calls were not
+   * read, gives `refused` with the sentence that its client was told.
    */
   readonly call: () => Json;
 }
@@ -67,7 +67,10 @@ const NO_REASONS: Readonly<Record<string, number>> = Object.freeze({});
 const NO_DISCARDS: readonly Discard[] = Object.freeze([]);
 const NO_CHANGES: ReadonlyMap<number, ValueChanges> = new Map();
 
-/** Turns the bytes of one request into events to store and calls discarded with a reason. Pure but for `newMessageId`. */
+/**
+ * Turns the bytes of one request into events to store and calls discarded with a reason. Pure but for
+ * `newMessageId`.
+ */
 export function parseRequest(
   request: IngestRequest,
   keys: WriteKeyLookup,
@@ -156,8 +159,8 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
 }
 
 /**
- * Stores nothing of the batch and tells the client what is wrong with each invalid call. The valid calls were received too, and
- * count as discarded. spec/specification.md, "Strict sources".
+ * Stores nothing of the batch and tells the client what is wrong with each invalid call. The valid calls were
+ * received too, and count as discarded. spec/specification.md, "Strict sources".
  */
 function refuseStrict(events: readonly AcceptedEvent[], discards: readonly Discard[]): ParsedRequest {
   const counts = new RequestCounts();
@@ -168,8 +171,9 @@ function refuseStrict(events: readonly AcceptedEvent[], discards: readonly Disca
 }
 
 /**
- * The code with which a batch is refused as a whole for its keys. It is refused only when no call belongs to an enabled source and
- * the settings want at least one call refused: a browser with a wrong key is told, and one stray call does not cost the others.
+ * The code with which a batch is refused as a whole for its keys. It is refused only when no call belongs to
+ * an enabled source and the settings want at least one call refused: a browser with a wrong key is told, and
+ * one stray call does not cost the others.
  */
 function refusalOf(
   calls: RequestCalls,
@@ -210,8 +214,8 @@ function repeatsTooMuch({ context, integrations }: Envelope, calls: number): boo
 }
 
 /**
- * Refuses a request whose calls cannot be read. It counts under the source of its key, enabled or not: as many calls as were
- * counted, else as one.
+ * Refuses a request whose calls cannot be read. It counts under the source of its key, enabled or not: as
+ * many calls as were counted, else as one.
  */
 function refuseUnparsed(
   { code, detail, writeKey, calls = 1 }: ParseFailure,
@@ -275,7 +279,9 @@ class RequestCounts {
   }
 }
 
-/** Sums the changes of values in a batch by the sources of its calls. A discarded call has changed nothing. */
+/**
+ * Sums the changes of values in a batch by the sources of its calls. A discarded call has changed nothing.
+ */
 class RequestChanges {
   readonly #ofCall: ChangeTally;
   /** Changes in fields of the batch count for the source of the first call that is accepted. */

@@ -21,8 +21,9 @@ const HINT =
   'and give your servers a source of their own';
 
 /**
- * Notices calls of browsers and phones to sources with `trust: server`, whose write keys should be in programs of the operator alone. Requests
- * with an `Origin`, and images, count with all their calls; of the others one call in a second is looked at, by the library that it names.
+ * Notices calls of browsers and phones to sources with `trust: server`, whose write keys should be in
+ * programs of the operator alone. Requests with an `Origin`, and images, count with all their calls; of the
+ * others one call in a second is looked at, by the library that it names.
  */
 export class PublicCallWatch {
   readonly #dependencies: PublicCallWatchDependencies;
@@ -61,7 +62,9 @@ export class PublicCallWatch {
   }
 }
 
-/** Whether something was done long enough ago; then it is noted as done now. A clock may have been set back. */
+/**
+ * Whether something was done long enough ago; then it is noted as done now. A clock may have been set back.
+ */
 function isDue(
   done: Map<number, Time>,
   id: number,

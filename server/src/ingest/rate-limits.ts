@@ -12,7 +12,10 @@ import { publicNetworkOf } from './address.ts';
  */
 const SAVED_UP: Duration = 50 * SECOND;
 
-/** Addresses that are remembered, over all sources. Those heard of longest ago are forgotten, and have all they may have. */
+/**
+ * Addresses that are remembered, over all sources. Those heard of longest ago are forgotten, and have all
+ * they may have.
+ */
 const MAX_ADDRESSES = 100_000;
 
 /** Texts of addresses whose network is known, so that it is not asked for every request. */
@@ -25,7 +28,10 @@ interface SourceRateLimiterOptions {
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** One bucket for each source that has a limit, and one for each address that sends to a source which limits these. */
+/**
+ * One bucket for each source that has a limit, and one for each address that sends to a source which limits
+ * these.
+ */
 export class SourceRateLimiter {
   readonly #options: SourceRateLimiterOptions;
   readonly #perSecond = new Map<number, number>();
@@ -120,7 +126,10 @@ export class SourceRateLimiter {
     return network;
   }
 
-  /** One line a minute and source: a proxy that nobody has named looks like one caller, and its operator has to know. */
+  /**
+   * One line a minute and source: a proxy that nobody has named looks like one caller, and its operator has
+   * to know.
+   */
   #note(source: number): void {
     const { clock, logger } = this.#options;
     const now = clock.monotonic();
@@ -146,8 +155,8 @@ const PROXY_ADVICE =
   'one address sends more than it may; if it is that of a proxy, name it in trustedProxies, or raise rateLimitPerAddress of the source (0: no limit)';
 
 /**
- * The tokens left, and since when. `tokens` is negative after a batch larger than the bucket: the batch passes whole, and
- * the requests after it wait longer.
+ * The tokens left, and since when. `tokens` is negative after a batch larger than the bucket: the batch
+ * passes whole, and the requests after it wait longer.
  */
 export interface TokenBucket {
   readonly tokens: number;
@@ -165,8 +174,8 @@ export function fullBucket(capacity: number, now: Monotonic): TokenBucket {
 }
 
 /**
- * Takes `wanted` tokens from a bucket that fills with `perSecond` and holds `capacity`. A larger batch passes when
- * the bucket is full, so that no batch waits for ever; on average the rate is still kept.
+ * Takes `wanted` tokens from a bucket that fills with `perSecond` and holds `capacity`. A larger batch passes
+ * when the bucket is full, so that no batch waits for ever; on average the rate is still kept.
  */
 export function takeTokens(bucket: TokenBucket, wanted: number, rate: RefillRate): TakeResult {
   const { perSecond, capacity, now } = rate;

@@ -8,7 +8,10 @@ import type { Batch } from '../ports/event-log.ts';
 
 const NOW = 1_700_000_000_000;
 
-/** A service over a database that answers nothing between `hang` and `answer`, which its nodes know as soon as `know` is called. */
+/**
+ * A service over a database that answers nothing between `hang` and `answer`, which its nodes know as soon as
+ * `know` is called.
+ */
 function service() {
   const { log } = openMemoryStore();
   let problems: string[] = [];
@@ -70,7 +73,8 @@ test('a store that does not answer keeps no call waiting for its answer, and sto
   );
   call('at once');
   expect(answers.at(-1)).toBe('at once storage_unavailable');
-  // It says itself that it is not ready, and is ready again when it says so: nothing is remembered of calls that were not tried.
+  // It says itself that it is not ready, and is ready again when it says so: nothing is remembered of calls
+  // that were not tried.
   expect(ingest.problems()).toEqual([]);
   let isOver = false;
   const over = ingest.answered().then(() => {

@@ -71,7 +71,10 @@ const FAILURE_MEMORY: Duration = 10 * SECOND;
 /** How often calls that wait for a commit are looked after, where the store may be silent. */
 const LOOK_EVERY: Duration = SECOND;
 
-/** Receives requests: parses their bytes, stores their events, and answers when the events are on stable storage. */
+/**
+ * Receives requests: parses their bytes, stores their events, and answers when the events are on stable
+ * storage.
+ */
 export class IngestService {
   readonly #dependencies: IngestServiceDependencies;
   readonly #commits: CommitQueue;
@@ -111,7 +114,8 @@ export class IngestService {
     this.#sampleDiscards(parsed, request.receivedAt);
     this.#countDiscards(parsed);
     if (parsed.kind === 'refused' && logsCalls) this.#logRefused(parsed, request);
-    // A call of a suppressed user waits for a commit as any other: the time of its answer must not tell who is suppressed.
+    // A call of a suppressed user waits for a commit as any other: the time of its answer must not tell who
+    // is suppressed.
     if (parsed.kind === 'received') this.#publicCalls.look(parsed.events, request);
     const waits = parsed.kind === 'received' && (parsed.events.length > 0 || parsed !== read);
     if (waits) {
@@ -131,7 +135,10 @@ export class IngestService {
     return this.#dependencies.clock.monotonic() - at < FAILURE_MEMORY ? [reason] : [];
   };
 
-  /** Resolves when every request that was taken before has its answer: its events are stored then, or never will be. */
+  /**
+   * Resolves when every request that was taken before has its answer: its events are stored then, or never
+   * will be.
+   */
   answered(): Promise<void> {
     return this.#commits.answered();
   }
@@ -186,7 +193,10 @@ export class IngestService {
     });
   }
 
-  /** The answer while the store does not answer. It says itself whether it is ready, so this is not remembered as a failed commit is. */
+  /**
+   * The answer while the store does not answer. It says itself whether it is ready, so this is not remembered
+   * as a failed commit is.
+   */
   #silent(problem: string): IngestResult {
     if (!this.#isSilent) this.#dependencies.logger.error({ error: problem }, 'storage.unavailable');
     this.#isSilent = true;
@@ -280,8 +290,8 @@ export class IngestService {
 }
 
 /**
- * The request without the events of suppressed users, which count as discarded. It is answered as if they were stored.
- * spec/specification.md, "Suppressed users".
+ * The request without the events of suppressed users, which count as discarded. It is answered as if they
+ * were stored. spec/specification.md, "Suppressed users".
  */
 function withoutSuppressed(parsed: ParsedRequest, check: SuppressionCheck): ParsedRequest {
   if (parsed.kind === 'refused') return parsed;
@@ -345,8 +355,9 @@ interface LedgerCounterDependencies {
 }
 
 /**
- * Writes counts of calls that left no event to the ledger. Each batch of counts has an id of its own, apart from commits of
- * events: after a commit in doubt it is sent again under the same id, and is not counted twice.
+ * Writes counts of calls that left no event to the ledger. Each batch of counts has an id of its own, apart
+ * from commits of events: after a commit in doubt it is sent again under the same id, and is not counted
+ * twice.
  */
 export class LedgerCounter {
   readonly #dependencies: LedgerCounterDependencies;
@@ -401,7 +412,10 @@ export class LedgerCounter {
       });
   }
 
-  /** Counts that come meanwhile wait for the next batch: else a stream of discarded calls would be a stream of syncs. */
+  /**
+   * Counts that come meanwhile wait for the next batch: else a stream of discarded calls would be a stream of
+   * syncs.
+   */
   async #writeBatch(): Promise<void> {
     this.#batch ??= this.#newBatch();
     await this.#dependencies.log.append(this.#batch);
@@ -434,8 +448,9 @@ interface RefusalCountersDependencies {
 }
 
 /**
- * Counts requests that the HTTP layer refuses before their calls are read. Such a request counts as one discarded call of the
- * source that its key names. Without a known key it goes to `dependencies.ingestCounters`.
+ * Counts requests that the HTTP layer refuses before their calls are read. Such a request counts as one
+ * discarded call of the source that its key names. Without a known key it goes to
+ * `dependencies.ingestCounters`.
  */
 class RefusalCounters implements IngestCounters {
   readonly #dependencies: RefusalCountersDependencies;

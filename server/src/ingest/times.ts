@@ -15,9 +15,10 @@ const TIME_OF_DAY = String.raw`(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?`;
 const ZONE = String.raw`(Z|z|UTC|GMT|(?:UTC|GMT)?[+\u2212-]\d{2}(?::?\d{2})?)`;
 
 /**
- * ISO 8601 as clients and languages write it: months and days of one digit (`2015-2-02` stands in Segment's documentation), slashes for
- * dashes, any number of fractional digits, offsets with and without a colon, a blank instead of `T`, or a date alone. Java adds the name
- * of the zone in brackets, Go an abbreviation and its monotonic clock. spec/specification.md, "Timestamp formats".
+ * ISO 8601 as clients and languages write it: months and days of one digit (`2015-2-02` stands in Segment's
+ * documentation), slashes for dashes, any number of fractional digits, offsets with and without a colon, a
+ * blank instead of `T`, or a date alone. Java adds the name of the zone in brackets, Go an abbreviation and
+ * its monotonic clock. spec/specification.md, "Timestamp formats".
  */
 const WRITTEN = new RegExp(
   String.raw`^(\d{4})([-/])(\d{1,2})\2(\d{1,2})(?:[Tt ]${TIME_OF_DAY}(?: ?${ZONE}(?:\[[\w/+-]+\]| [A-Z]{1,5}| [+-]\d{2}(?:\d{2})?)?)?(?: m=[+-][\d.]+)?)?$`,
@@ -56,9 +57,9 @@ const UPPER_Z = 90;
 const NOT_DIGITS = 100_000;
 
 /**
- * Reads a client's time: a text, a number since 1970 (also as text), or the objects that Firestore and MongoDB write. A text without a
- * zone is UTC. `NaN` when it cannot be read, when its year does not have four digits, and up to the beginning of the year 1, which
- * languages write for "no time".
+ * Reads a client's time: a text, a number since 1970 (also as text), or the objects that Firestore and
+ * MongoDB write. A text without a zone is UTC. `NaN` when it cannot be read, when its year does not have four
+ * digits, and up to the beginning of the year 1, which languages write for "no time".
  */
 export function readTime(value: Json): Time {
   const time = readAny(value);
@@ -96,7 +97,10 @@ function readOf1970(text: string): Time {
   return /^-?\d{1,16}$/.test(text) ? withinRange(Number(text)) : Number.NaN;
 }
 
-/** Reads exactly `YYYY-MM-DDTHH:mm:ss.sssZ`, which most clients send and which we write; `NaN` for anything else. */
+/**
+ * Reads exactly `YYYY-MM-DDTHH:mm:ss.sssZ`, which most clients send and which we write; `NaN` for anything
+ * else.
+ */
 export function readCanonical(text: string): Time {
   if (text.length !== CANONICAL_LENGTH) return Number.NaN;
   for (let at = 0; at < CANONICAL_LENGTH; at++) {
@@ -171,7 +175,10 @@ interface WrittenTime {
   readonly zone: string | undefined;
 }
 
-/** Seconds may be 60, as in a leap second, which becomes the first second of the next minute. 24:00:00 is the end of its day. */
+/**
+ * Seconds may be 60, as in a leap second, which becomes the first second of the next minute. 24:00:00 is the
+ * end of its day.
+ */
 function timeOf(written: WrittenTime): Time {
   const { hour = '0', minute = '0', second = '0', fraction = '', zone } = written;
   const day = daysSinceEpoch(Number(written.year), written.month, Number(written.day));
@@ -204,8 +211,9 @@ function twoDigits(text: Uint8Array, at: number): number {
 }
 
 /**
- * Whole days since 1970-01-01 in the Gregorian calendar; `NaN` for a day that does not exist. Years are counted from March: the
- * leap day is then the last of its year, and the first day of a month follows from a linear formula.
+ * Whole days since 1970-01-01 in the Gregorian calendar; `NaN` for a day that does not exist. Years are
+ * counted from March: the leap day is then the last of its year, and the first day of a month follows from a
+ * linear formula.
  */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   if (year > 9999 || month < 1 || month > 12 || day < 1 || day > daysIn(month, year)) return Number.NaN;
@@ -221,8 +229,8 @@ function daysIn(month: number, year: number): number {
 }
 
 /**
- * Cached texts of the last day and the last second written: most events are of one second, and even a historical import goes
- * day by day. `toISOString` for every time would cost a fifth of receiving a call.
+ * Cached texts of the last day and the last second written: most events are of one second, and even a
+ * historical import goes day by day. `toISOString` for every time would cost a fifth of receiving a call.
  */
 let lastDay = Number.NaN;
 let lastDate = '';
@@ -250,11 +258,11 @@ export function formatTime(time: Time): string {
 }
 
 /**
- * When something happened by our clock: `original`, moved by how much the client's clock was off when it sent the call. A
- * difference below a second is the network and not the clock: correcting it would shift every historical time.
- * `NaN` when the two clocks are more than 24 hours apart, because the client's own time is then worth more than the corrected
- * one, and when the result would leave the years that four digits can write.
- * spec/specification.md, "Time".
+ * When something happened by our clock: `original`, moved by how much the client's clock was off when it sent
+ * the call. A difference below a second is the network and not the clock: correcting it would shift every
+ * historical time. `NaN` when the two clocks are more than 24 hours apart, because the client's own time is
+ * then worth more than the corrected one, and when the result would leave the years that four digits can
+ * write. spec/specification.md, "Time".
  */
 export function correctedTime(original: Time, sentAt: Time, receivedAt: Time): Time {
   const correction = receivedAt - sentAt;

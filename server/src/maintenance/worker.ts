@@ -6,7 +6,9 @@ import type { Logger } from '../ports/logger.ts';
 /** Milliseconds of one slice, for which a commit may have to wait. */
 const SLICE_BUDGET = 4;
 
-/** Pause between slices while there is more to do: maintenance takes at most a quarter of the writer's time. */
+/**
+ * Pause between slices while there is more to do: maintenance takes at most a quarter of the writer's time.
+ */
 const BUSY_PAUSE: Duration = 12;
 
 /** Pause while there is nothing to do. */
@@ -22,7 +24,10 @@ export interface MaintenanceDependencies {
   readonly mark?: () => ClockMark;
 }
 
-/** Runs the maintenance of the event log (retention, compaction, checks) in slices, as long as the program runs. */
+/**
+ * Runs the maintenance of the event log (retention, compaction, checks) in slices, as long as the program
+ * runs.
+ */
 export class MaintenanceWorker {
   readonly #dependencies: MaintenanceDependencies;
   #cancelTimer: (() => void) | undefined;
@@ -74,8 +79,8 @@ export class MaintenanceWorker {
   }
 
   /**
-   * Starts no further slice and waits for the one under way. It can be started again. What it found no longer counts: another node may have the
-   * job now, and finds more.
+   * Starts no further slice and waits for the one under way. It can be started again. What it found no longer
+   * counts: another node may have the job now, and finds more.
    */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -93,7 +98,10 @@ export class MaintenanceWorker {
     });
   }
 
-  /** Logs that the wall clock was set, because times in the log and in answers jump. Nothing else follows from it. */
+  /**
+   * Logs that the wall clock was set, because times in the log and in answers jump. Nothing else follows from
+   * it.
+   */
   #reportClockSteps(): void {
     const { clock, logger } = this.#dependencies;
     const last = clock.steps().at(-1)!;

@@ -11,8 +11,8 @@ import {
 export const EMPTY_CHECKSUM = '';
 
 /**
- * The checksum of a part, gone on with from that of the rows before: SHA-256 of the one before and of the row. It is the same for the
- * same rows from every engine, and can be gone on with by another process.
+ * The checksum of a part, gone on with from that of the rows before: SHA-256 of the one before and of the
+ * row. It is the same for the same rows from every engine, and can be gone on with by another process.
  */
 export function checksumOfRows<Part extends InstallationPart>(
   before: string,
@@ -39,8 +39,8 @@ function cellBytes(part: InstallationPart, row: InstallationRow): Uint8Array[] {
 }
 
 /**
- * Undefined for a stretch of the log without any event: engines differ in how they keep it. One that cannot be read has no bytes to
- * compare.
+ * Undefined for a stretch of the log without any event: engines differ in how they keep it. One that cannot
+ * be read has no bytes to compare.
  */
 function eventBytes(row: EventRow): Uint8Array[] | undefined {
   if (row.kind === 'unreadable' || !hasEvents(row)) return undefined;

@@ -2,7 +2,10 @@ import type { InstallationPart } from '../ports/installation.ts';
 
 /** Progress of a running migration. */
 export interface MigrationMoment {
-  /** `copying`: rows are written to the target. `comparing`: they are read again and compared with what was meant. */
+  /**
+   * `copying`: rows are written to the target. `comparing`: they are read again and compared with what was
+   * meant.
+   */
   readonly step: 'copying' | 'comparing';
   readonly part: InstallationPart;
   /** The part in words. */
@@ -26,7 +29,10 @@ export interface MigrationReport {
   readonly leftOut: number;
   /** Deliveries that wait. */
   readonly waiting: number;
-  /** owed − delivered − pending − dead − dropped − erased over all destinations: 0, unless it was not 0 before. */
+  /**
+   * owed − delivered − pending − dead − dropped − erased over all destinations: 0, unless it was not 0
+   * before.
+   */
   readonly balance: number;
   /** True when nothing was left to do: an earlier run had finished. */
   readonly wasComplete: boolean;

@@ -39,8 +39,9 @@ class MigrationStoppedError extends StorageError {}
  *      └──┴── killed: the next run goes on behind the last page ──────┘
  * ```
  *
- * Each page is written with the progress in one commit, so that a row is neither left out nor written twice. The source is marked
- * before the target can be started: at no moment could both deliver. Rejects with a `StorageError`.
+ * Each page is written with the progress in one commit, so that a row is neither left out nor written twice.
+ * The source is marked before the target can be started: at no moment could both deliver. Rejects with a
+ * `StorageError`.
  */
 export async function migrate(options: MigrationOptions): Promise<MigrationReport> {
   const { source, target, clock } = options;
@@ -121,7 +122,8 @@ async function copyPart(
       leftOut: leftOut + source.unreadableRows - unreadableBefore,
       ...(next === undefined ? {} : { after: next }),
     };
-    // The end of a part stands in the progress of the next one: a part that is read again from its last row on is empty.
+    // The end of a part stands in the progress of the next one: a part that is read again from its last row
+    // on is empty.
     if (rows.length > 0)
       await target.write(part, rows, next === undefined ? endOf(progress, part) : progress);
     watch?.({ step: 'copying', part, ...countsIn(progress, part), ofEvents });

@@ -12,7 +12,10 @@ export const ALERT_CONDITIONS = [
 
 export type AlertCondition = (typeof ALERT_CONDITIONS)[number];
 
-/** Sends messages to people when something changes for the worse or the better. spec/contract.md, "Operations on alerts". */
+/**
+ * Sends messages to people when something changes for the worse or the better. spec/contract.md, "Operations
+ * on alerts".
+ */
 export type AlertRecord = AlertOptions & AlertChannel;
 
 interface AlertOptions {
@@ -53,12 +56,17 @@ export interface AlertMailbox {
 export interface AlertMemory {
   /** Troubles that were told and not yet told to be over. */
   readonly told: readonly ToldTrouble[];
-  /** Dead letters of each destination that need no further message: those told, and those from before the alert was made. */
+  /**
+   * Dead letters of each destination that need no further message: those told, and those from before the
+   * alert was made.
+   */
   readonly dead: readonly { readonly destination: string; readonly count: number }[];
   /** Destinations whose dead letters were told, with the time of the last message about them. */
   readonly deathsToldAt: readonly { readonly destination: string; readonly at: Monotonic }[];
   readonly lastMessageAt?: Monotonic;
-  /** Stored before it is sent, and removed when it was taken: a crash in between repeats it under the same id. */
+  /**
+   * Stored before it is sent, and removed when it was taken: a crash in between repeats it under the same id.
+   */
   readonly outgoing?: AlertMessage;
 }
 

@@ -25,7 +25,10 @@ function normalizeWord(word: string): string {
   return word.toLowerCase().replace(/[_-]/g, '');
 }
 
-/** The number of letters inserted, left out, replaced, or swapped with their neighbour; undefined when above `most`. */
+/**
+ * The number of letters inserted, left out, replaced, or swapped with their neighbour; undefined when above
+ * `most`.
+ */
 function editDistance(from: string, to: string, most: number): number | undefined {
   if (Math.abs(from.length - to.length) > most) return undefined;
   let above: number[] = [];

@@ -1,7 +1,10 @@
 /** Taken items are removed from the array when there are so many, and at least as many as those left. */
 const MAX_TAKEN = 1024;
 
-/** A queue, first in, first out. Adding and taking an item take constant time on average, however long the queue is. */
+/**
+ * A queue, first in, first out. Adding and taking an item take constant time on average, however long the
+ * queue is.
+ */
 export class Fifo<Item> {
   /** Taken items leave undefined behind. */
   #items: (Item | undefined)[] = [];
@@ -54,12 +57,13 @@ export class Fifo<Item> {
 const KEYS_OF_PLACE = 1024;
 
 /**
- * Values that come and go all the time, each with a key that the slab chooses: a whole number below 2^31 for up to two million of them. A key
- * whose value was taken finds nothing, until its place has been used a thousand times more.
+ * Values that come and go all the time, each with a key that the slab chooses: a whole number below 2^31 for
+ * up to two million of them. A key whose value was taken finds nothing, until its place has been used a
+ * thousand times more.
  *
- * A `Map` or `Set` moves to a new table after as many additions as it has room for, and the old table points to the new one: once an
- * old one has outlived two collections of young objects, all later ones and what was in them live until the next full collection.
- * docs/decisions/0039-slabs.md
+ * A `Map` or `Set` moves to a new table after as many additions as it has room for, and the old table points
+ * to the new one: once an old one has outlived two collections of young objects, all later ones and what was
+ * in them live until the next full collection. docs/decisions/0039-slabs.md
  */
 export class Slab<Value> {
   readonly #values: (Value | undefined)[] = [];
@@ -97,7 +101,10 @@ export class Slab<Value> {
   }
 }
 
-/** An entry carries its own links, so that entering and leaving a list make no object. The fields belong to the list. */
+/**
+ * An entry carries its own links, so that entering and leaving a list make no object. The fields belong to
+ * the list.
+ */
 export interface ListEntry<T extends ListEntry<T>> {
   /** The list it is in. */
   list: LinkedList<T> | undefined;
@@ -105,7 +112,10 @@ export interface ListEntry<T extends ListEntry<T>> {
   next: T | undefined;
 }
 
-/** A doubly linked list. An entry is in one list at a time; adding it at the end and removing it take constant time. */
+/**
+ * A doubly linked list. An entry is in one list at a time; adding it at the end and removing it take constant
+ * time.
+ */
 export class LinkedList<T extends ListEntry<T>> {
   #first: T | undefined;
   #last: T | undefined;
@@ -138,8 +148,9 @@ export class LinkedList<T extends ListEntry<T>> {
 }
 
 /**
- * A cache whose entries weigh no more than `maxWeight` altogether. When there is too much it forgets everything, which costs nothing
- * while the limit is far above what is in use, and bounds the memory when clients choose the keys.
+ * A cache whose entries weigh no more than `maxWeight` altogether. When there is too much it forgets
+ * everything, which costs nothing while the limit is far above what is in use, and bounds the memory when
+ * clients choose the keys.
  */
 export class BoundedCache<Key, Value> {
   readonly #maxWeight: number;
@@ -168,8 +179,8 @@ export class BoundedCache<Key, Value> {
 }
 
 /**
- * A set of 64-bit hashes as an open-addressing table of two words each, at most half full. A `Set` of numbers or texts would take four
- * times the memory.
+ * A set of 64-bit hashes as an open-addressing table of two words each, at most half full. A `Set` of numbers
+ * or texts would take four times the memory.
  */
 export class HashSet {
   #slots: Uint32Array;
@@ -235,8 +246,8 @@ export class HashSet {
 }
 
 /**
- * Values by two keys, of which only some are remembered: when half of them are new, the older half is forgotten, in which are those that were
- * set longest ago.
+ * Values by two keys, of which only some are remembered: when half of them are new, the older half is
+ * forgotten, in which are those that were set longest ago.
  */
 export class RecentPairs<First, Second, Value> {
   readonly #half: number;

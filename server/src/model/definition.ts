@@ -2,8 +2,8 @@ import { isObject, type Json, type JsonObject } from './json.ts';
 import type { Duration } from './time.ts';
 
 /**
- * The JSON form of a condition on a user, as an audience has it. Every comparison with an absent value or null is false, `!=`
- * too. spec/contract.md, "Definitions of traits and audiences".
+ * The JSON form of a condition on a user, as an audience has it. Every comparison with an absent value or
+ * null is false, `!=` too. spec/contract.md, "Definitions of traits and audiences".
  */
 export type Condition =
   | { readonly op: 'and' | 'or'; readonly conditions: readonly Condition[] }
@@ -65,7 +65,10 @@ export const PROPERTY_REDUCERS = [
 
 export type PropertyReducer = (typeof PROPERTY_REDUCERS)[number];
 
-/** An audience or a computed trait as operators write it. spec/contract.md, "Operations on audiences and computed traits". */
+/**
+ * An audience or a computed trait as operators write it. spec/contract.md, "Operations on audiences and
+ * computed traits".
+ */
 export type Computation = AudienceDefinition | TraitDefinition;
 
 interface ComputationBase {

@@ -4,7 +4,10 @@ import type { CallType } from './event.ts';
 export interface DeliveryPolicy {
   /** Selects events; absent for all events of its sources. */
   readonly filter?: EventFilter;
-  /** `any`, as when absent: a delivery needs one accepted request. `each`: every endpoint is a delivery of its own. */
+  /**
+   * `any`, as when absent: a delivery needs one accepted request. `each`: every endpoint is a delivery of its
+   * own.
+   */
   readonly success?: 'any' | 'each';
   /** Requests per second that each endpoint gets at most. */
   readonly rateLimit?: number;
@@ -23,8 +26,9 @@ export interface EventFilter {
 const POLICY_KEYS = ['success', 'filter', 'rateLimit', 'concurrency'] as const;
 
 /**
- * Takes the policy out of the settings, where configuration files, the control API and stores have it: operators write what concerns a
- * destination in one place, and what is stored by an earlier version stays as it is.
+ * Takes the policy out of the settings, where configuration files, the control API and stores have it:
+ * operators write what concerns a destination in one place, and what is stored by an earlier version stays as
+ * it is.
  */
 export function liftPolicy<Of extends { readonly settings: object }>(
   written: Of,

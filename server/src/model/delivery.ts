@@ -2,8 +2,8 @@ import type { Position } from './event.ts';
 import { type Duration, HOUR, type Monotonic, type Time } from './time.ts';
 
 /**
- * How long after its first failure a delivery may still be tried. Time in which its destination was paused or disabled does not
- * count. spec/specification.md, "Retry window".
+ * How long after its first failure a delivery may still be tried. Time in which its destination was paused or
+ * disabled does not count. spec/specification.md, "Retry window".
  */
 export const RETRY_WINDOW: Duration = 4 * HOUR;
 
@@ -26,8 +26,8 @@ export interface Delivery {
   /** When the first round failed. The retry window begins here. */
   readonly firstFailedAt?: Monotonic;
   /**
-   * The endpoints of the next round, as bits by their place in the settings (bit 0 is the first). Valid only with the settings of
-   * `settingsVersion`; with any other version every endpoint is tried.
+   * The endpoints of the next round, as bits by their place in the settings (bit 0 is the first). Valid only
+   * with the settings of `settingsVersion`; with any other version every endpoint is tried.
    */
   readonly endpoints?: number;
   readonly settingsVersion?: number;
@@ -38,8 +38,9 @@ export interface Outcome {
   /** `accepted` ends the delivery well; `retryable` may be tried again; `refused` may not. */
   readonly kind: 'accepted' | 'retryable' | 'refused';
   /**
-   * `status_503`, `timeout`, `connection_refused`, `certificate_untrusted`, … as listed in `spec/errors.json`, or as the type of the destination
-   * calls it. Of what was accepted stores keep the status alone: it is `status_200`, or `accepted` where there is no status.
+   * `status_503`, `timeout`, `connection_refused`, `certificate_untrusted`, … as listed in
+   * `spec/errors.json`, or as the type of the destination calls it. Of what was accepted stores keep the
+   * status alone: it is `status_200`, or `accepted` where there is no status.
    */
   readonly reason: string;
   /** The HTTP status, when there was an answer. */
@@ -61,13 +62,19 @@ export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && status <= 599);
 }
 
-/** Why a delivery is dropped: keys of "drop" in `spec/errors.json`. They are labels of metrics, hence a closed list. */
+/**
+ * Why a delivery is dropped: keys of "drop" in `spec/errors.json`. They are labels of metrics, hence a closed
+ * list.
+ */
 export type DropReason = 'not_applicable';
 
 /** Characters of a note; the rest of a longer one is cut off. */
 const MAX_DROP_NOTE = 200;
 
-/** The type of a destination sends nothing for an event: no request is made, nothing has failed, and no later try is due. */
+/**
+ * The type of a destination sends nothing for an event: no request is made, nothing has failed, and no later
+ * try is due.
+ */
 export interface Drop {
   readonly kind: 'dropped';
   readonly reason: DropReason;
@@ -104,8 +111,8 @@ export function isFailure({ kind }: Decision): boolean {
 }
 
 /**
- * The result of a request to an endpoint: accepted, the class of a status, or why there was no answer. These are labels of
- * metrics, hence a closed list: nothing that an endpoint sends becomes a label.
+ * The result of a request to an endpoint: accepted, the class of a status, or why there was no answer. These
+ * are labels of metrics, hence a closed list: nothing that an endpoint sends becomes a label.
  */
 export const REQUEST_RESULTS = [
   'accepted',

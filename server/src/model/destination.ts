@@ -15,7 +15,10 @@ export interface Destination extends DeliveryPolicy {
   readonly enabled: boolean;
   /** While true, new and pending deliveries wait. Absent: false. */
   readonly paused?: boolean;
-  /** The latest periods in which it was paused or disabled, in order; retry windows leave them out. Absent: none. */
+  /**
+   * The latest periods in which it was paused or disabled, in order; retry windows leave them out. Absent:
+   * none.
+   */
   readonly pauses?: readonly Pause[];
   /** The settings of its type, which has checked them before they got here. */
   readonly settings: object;
@@ -25,12 +28,18 @@ export interface Destination extends DeliveryPolicy {
   readonly version: number;
 }
 
-/** Whether changes of audiences and computed traits, which are identify events, come to a destination that these name. */
+/**
+ * Whether changes of audiences and computed traits, which are identify events, come to a destination that
+ * these name.
+ */
 export function hearsOfComputations({ enabled, filter }: Pick<Destination, 'enabled' | 'filter'>): boolean {
   return enabled && filter?.types?.includes('identify') !== false;
 }
 
-/** The states of a destination. It is in the first that holds. spec/specification.md, "State of a destination". */
+/**
+ * The states of a destination. It is in the first that holds. spec/specification.md, "State of a
+ * destination".
+ */
 export const DESTINATION_STATES = [
   'disabled',
   'paused',

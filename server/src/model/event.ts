@@ -3,8 +3,9 @@ import type { Json, JsonObject } from './json.ts';
 /**
  * An accepted call, normalised. Events are stored, never change, and every outbound body is made from one.
  *
- * Absent fields are left out, never `null`. Times are `YYYY-MM-DDTHH:mm:ss.sssZ`. Fields that the protocol does not know are kept
- * as the client sent them, except `writeKey`, which is a credential. spec/specification.md, "Common fields".
+ * Absent fields are left out, never `null`. Times are `YYYY-MM-DDTHH:mm:ss.sssZ`. Fields that the protocol
+ * does not know are kept as the client sent them, except `writeKey`, which is a credential.
+ * spec/specification.md, "Common fields".
  */
 export interface Event {
   readonly messageId: string;
@@ -36,8 +37,9 @@ export interface Event {
 }
 
 /**
- * The place of an event in the event log. It is given once, never reused and never moved, not even by compaction and erasing.
- * Opaque outside the adapter that made it. Larger means later only among events of one writer.
+ * The place of an event in the event log. It is given once, never reused and never moved, not even by
+ * compaction and erasing. Opaque outside the adapter that made it. Larger means later only among events of
+ * one writer.
  */
 export type Position = number;
 
@@ -54,7 +56,10 @@ export type CallType = (typeof CALL_TYPES)[number];
  */
 export type EventType = CallType | 'delete';
 
-/** The one-letter paths of browsers and mobile clients: `/v1/t` is `/v1/track`. spec/specification.md, "Paths". */
+/**
+ * The one-letter paths of browsers and mobile clients: `/v1/t` is `/v1/track`. spec/specification.md,
+ * "Paths".
+ */
 export const SHORT_FORMS: Readonly<Record<string, CallType>> = {
   i: 'identify',
   t: 'track',

@@ -10,8 +10,9 @@ const ALL_MAY_WRITE = 0o002;
 const ROOT = 0;
 
 /**
- * Why a file is not to be relied on: another user of the machine has written it, or may. Undefined for a file that only this user and root
- * may have written. `user`: of this process; undefined on systems without such ids, where nothing is known.
+ * Why a file is not to be relied on: another user of the machine has written it, or may. Undefined for a file
+ * that only this user and root may have written. `user`: of this process; undefined on systems without such
+ * ids, where nothing is known.
  */
 export function distrustOf({ uid, mode }: FileRights, user: number | undefined): string | undefined {
   if (user === undefined) return undefined;

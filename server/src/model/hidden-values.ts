@@ -2,8 +2,8 @@ import { isObject, type JsonObject } from './json.ts';
 import { isSecretHeader } from './secrets.ts';
 
 /**
- * Where settings have what is not for everybody's eyes. A place is a path such as `endpoints[].url`, `[]` standing for every entry of a list,
- * or `signingSecrets[]`, which is every entry itself.
+ * Where settings have what is not for everybody's eyes. A place is a path such as `endpoints[].url`, `[]`
+ * standing for every entry of a list, or `signingSecrets[]`, which is every entry itself.
  */
 export interface HiddenPlaces {
   /** URLs that something is sent to. Values in them may be secrets, and the egress rules judge them. */
@@ -12,7 +12,10 @@ export interface HiddenPlaces {
   readonly secrets: readonly string[];
   /** Texts that are never shown, and are sent to the address beside them: they go to no other address. */
   readonly credentials?: readonly string[];
-  /** Mappings of header names to values, sent to the address beside them. Those whose names say so are credentials. */
+  /**
+   * Mappings of header names to values, sent to the address beside them. Those whose names say so are
+   * credentials.
+   */
   readonly headers?: readonly string[];
 }
 
@@ -28,8 +31,8 @@ export type HiddenChange = (
 ) => unknown;
 
 /**
- * A copy of settings in which something takes the place of every address, secret, credential, and value of a header that is a credential. Keys
- * keep their order, and what is no text stays.
+ * A copy of settings in which something takes the place of every address, secret, credential, and value of a
+ * header that is a credential. Keys keep their order, and what is no text stays.
  */
 export function mapHidden(settings: object, places: HiddenPlaces, change: HiddenChange): JsonObject {
   return mapValue(settings, hiddenTree(places), { path: [], change }) as JsonObject;

@@ -20,11 +20,13 @@ const TOO_LONG = new InvalidId('id_too_long');
 const NOT_UNICODE = new InvalidId('id_not_unicode');
 
 /**
- * Reads an id. Everybody who takes one calls this: receiving, regulations, profiles, search, redelivery, the command line and the console.
+ * Reads an id. Everybody who takes one calls this: receiving, regulations, profiles, search, redelivery, the
+ * command line and the console.
  *
- * A text is taken as it is: nothing is trimmed, and two ids are the same when their code units are. An integer that JavaScript knows
- * exactly, and a number with a fraction, is its decimal digits. `null` and an empty text are absent. Half of a surrogate pair is refused,
- * because neither a URL nor a shell can carry it. spec/specification.md, "Ids".
+ * A text is taken as it is: nothing is trimmed, and two ids are the same when their code units are. An
+ * integer that JavaScript knows exactly, and a number with a fraction, is its decimal digits. `null` and an
+ * empty text are absent. Half of a surrogate pair is refused, because neither a URL nor a shell can carry it.
+ * spec/specification.md, "Ids".
  */
 export function readId(value: Json | undefined): string | undefined | InvalidId {
   if (typeof value === 'string') {
@@ -36,7 +38,10 @@ export function readId(value: Json | undefined): string | undefined | InvalidId 
   return typeof value === 'number' && isExact(value) ? String(value) : NOT_STRING;
 }
 
-/** Whether the digits of a number are those that were written. An integer beyond 2^53 may be another one, rounded. */
+/**
+ * Whether the digits of a number are those that were written. An integer beyond 2^53 may be another one,
+ * rounded.
+ */
 function isExact(value: number): boolean {
   return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
 }
@@ -55,8 +60,8 @@ const ZEROS = /^[0-]*0[0-]*$/;
 const LONGEST_BLOCKED = 36;
 
 /**
- * Ids that stand for no one, such as `null`: they join nothing, and belong to nobody. In any case and with blanks around them, and always the empty
- * text and texts of zeros. spec/specification.md, "Identities".
+ * Ids that stand for no one, such as `null`: they join nothing, and belong to nobody. In any case and with
+ * blanks around them, and always the empty text and texts of zeros. spec/specification.md, "Identities".
  */
 export class BlockedIds {
   readonly #blocked: ReadonlySet<string>;

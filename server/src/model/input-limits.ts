@@ -25,8 +25,9 @@ export interface LimitOptions {
 }
 
 /**
- * Finds the first collection with more entries than `MAX_ENTRIES`, or nested deeper than `MAX_DEPTH`. Called before anything else
- * reads a value: validation costs far more for each entry, and recursive functions would run out of stack.
+ * Finds the first collection with more entries than `MAX_ENTRIES`, or nested deeper than `MAX_DEPTH`. Called
+ * before anything else reads a value: validation costs far more for each entry, and recursive functions would
+ * run out of stack.
  */
 export function findLimitViolation(
   value: unknown,
@@ -51,8 +52,8 @@ export function findLimitViolation(
 }
 
 /**
- * Whether a JSON text is nested deeper than `findLimitViolation` allows. A parser would make an object for each level first: half a million take
- * it 80 ms, and this none. Of a text that is no JSON it may say either.
+ * Whether a JSON text is nested deeper than `findLimitViolation` allows. A parser would make an object for
+ * each level first: half a million take it 80 ms, and this none. Of a text that is no JSON it may say either.
  */
 export function isTextTooDeep(text: string): boolean {
   let depth = 0;

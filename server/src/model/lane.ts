@@ -1,6 +1,9 @@
 import type { Destination } from './destination.ts';
 
-/** A place that a destination sends to: a URL, a file. What a type calls its targets follows from its settings. */
+/**
+ * A place that a destination sends to: a URL, a file. What a type calls its targets follows from its
+ * settings.
+ */
 export interface Target {
   /** Its place among the targets of the destination, from 0. */
   readonly place: number;
@@ -26,19 +29,22 @@ export interface Lane extends Destination {
   readonly targets: readonly Target[];
 }
 
-/** A destination has at most this many targets: the lanes of all destinations have ids in one room. spec/specification.md, "Settings". */
+/**
+ * A destination has at most this many targets: the lanes of all destinations have ids in one room.
+ * spec/specification.md, "Settings".
+ */
 export const MAX_TARGETS = 5;
 
 /**
- * Distance between the ids of two lanes of one destination. Ids of records stay below it, and ids of lanes fit in the 32 bits that
- * some stores have for them.
+ * Distance between the ids of two lanes of one destination. Ids of records stay below it, and ids of lanes
+ * fit in the 32 bits that some stores have for them.
  */
 const LANE_STEP = 2 ** 24;
 
 /**
- * The lanes of a destination. With `any` the only lane is the destination itself. With `each` every target has a lane
- * (spec/specification.md, "Several endpoints"): none waits for another or is tried again because of another. The id of the first lane is
- * that of the destination.
+ * The lanes of a destination. With `any` the only lane is the destination itself. With `each` every target
+ * has a lane (spec/specification.md, "Several endpoints"): none waits for another or is tried again because
+ * of another. The id of the first lane is that of the destination.
  */
 export function lanesOf(destination: Destination, targets: readonly Target[]): readonly Lane[] {
   if (destination.success !== 'each') return [{ ...destination, targets }];
@@ -53,8 +59,8 @@ export function laneIdsOf(destination: Destination, targets: readonly Target[]):
 }
 
 /**
- * The lane at a place. The settings may have lost its target while deliveries are still pending: the lane goes on with the target that
- * has the place now, and without one when there is none.
+ * The lane at a place. The settings may have lost its target while deliveries are still pending: the lane
+ * goes on with the target that has the place now, and without one when there is none.
  */
 export function laneAt(destination: Destination, targets: readonly Target[], place: number): Lane {
   if (place === 0 && destination.success !== 'each') return { ...destination, targets };
@@ -66,7 +72,9 @@ export function laneAt(destination: Destination, targets: readonly Target[], pla
   };
 }
 
-/** Ids of all lanes that the destination may ever have had. A lane without a target may still have deliveries. */
+/**
+ * Ids of all lanes that the destination may ever have had. A lane without a target may still have deliveries.
+ */
 export function everyLaneIdOf(destination: Pick<Destination, 'id'>): number[] {
   return Array.from({ length: MAX_TARGETS }, (_, place) => endpointIdOf(destination, place));
 }

@@ -9,7 +9,10 @@ const MAX_UNITS = 2 ** 31 - 1;
 /** Counts by bucket. Histograms of any times can be added up. */
 export type LatencyCounts = ReadonlyMap<number, number>;
 
-/** A histogram from 10 µs to five hours, in which a quantile is off by a sixteenth at most. Adding costs no allocation. */
+/**
+ * A histogram from 10 µs to five hours, in which a quantile is off by a sixteenth at most. Adding costs no
+ * allocation.
+ */
 export class LatencyHistogram {
   readonly #counts = new Float64Array(BUCKETS);
 

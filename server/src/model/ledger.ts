@@ -1,6 +1,7 @@
 /**
  * Counts of a source, and with `DestinationCounts` the sums by which anybody can check that nothing is lost:
- * per source `received = accepted + duplicates + discarded`, per destination `owed = delivered + pending + dead + dropped + erased`.
+ * per source `received = accepted + duplicates + discarded`, per destination `owed = delivered + pending +
+ * dead + dropped + erased`.
  *
  * `received` is counted by the parser and not derived from the others: a loss would show as a number.
  */
@@ -32,7 +33,10 @@ export interface Ledger {
   readonly destinations: ReadonlyMap<number, DestinationCounts>;
 }
 
-/** owed − delivered − pending − dead − dropped − erased: 0, or deliveries were lost (positive) or made twice (negative). */
+/**
+ * owed − delivered − pending − dead − dropped − erased: 0, or deliveries were lost (positive) or made twice
+ * (negative).
+ */
 export function balanceOf({ owed, delivered, pending, dead, dropped, erased }: DestinationCounts): number {
   return owed - delivered - pending - sumByReason(dead) - sumByReason(dropped) - erased;
 }

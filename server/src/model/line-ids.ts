@@ -13,9 +13,9 @@ const BACKSLASH = 0x5c;
 const [USER, ANONYMOUS, PREVIOUS, OTHER, END] = [0, 1, 2, 3, 4] as const;
 
 /**
- * Finds the ids of an event in its line without parsing it. Every line begins with `messageId`, `type`, `channel` and the ids, in
- * this order and all of them texts (`Event`), so the search ends at the first other field. One object serves many lines: each scan
- * overwrites the last.
+ * Finds the ids of an event in its line without parsing it. Every line begins with `messageId`, `type`,
+ * `channel` and the ids, in this order and all of them texts (`Event`), so the search ends at the first other
+ * field. One object serves many lines: each scan overwrites the last.
  *
  * Ranges are byte offsets without the quotes. An end of 0 means that the event has no such id.
  */

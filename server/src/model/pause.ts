@@ -11,8 +11,8 @@ export interface Pause {
 const MAX_PAUSES = 50;
 
 /**
- * The time since which `window` has passed at `now`, pauses left out. Deliveries that first failed before it have used up their
- * retry window.
+ * The time since which `window` has passed at `now`, pauses left out. Deliveries that first failed before it
+ * have used up their retry window.
  */
 export function retryWindowStart(pauses: readonly Pause[], window: Duration, now: Monotonic): Monotonic {
   let left = window;

@@ -6,12 +6,14 @@ export interface Skip {
   readonly reason: string;
 }
 
-/** Why destinations skip events, by id of the destination. Many plans share one object, which never changes. */
+/**
+ * Why destinations skip events, by id of the destination. Many plans share one object, which never changes.
+ */
 export type SkipSet = ReadonlyMap<number, string>;
 
 /**
- * The part of a plan that stores keep. Most of many filtered destinations skip every event for the same reason, so that plans
- * name them together, in a set that they share. See `skipsOf`.
+ * The part of a plan that stores keep. Most of many filtered destinations skip every event for the same
+ * reason, so that plans name them together, in a set that they share. See `skipsOf`.
  */
 export interface EventPlan {
   /** Lanes. */
@@ -22,8 +24,8 @@ export interface EventPlan {
 }
 
 /**
- * The destinations of an event. Every destination of its source is either owed or skipped. Events with the same destinations share
- * one object.
+ * The destinations of an event. Every destination of its source is either owed or skipped. Events with the
+ * same destinations share one object.
  */
 export interface Plan extends EventPlan {
   /** Lanes: a destination with `success: each` has one for each target. See `laneIdsOf`. */
@@ -36,7 +38,10 @@ export interface OwedLane {
   readonly name: string;
 }
 
-/** Every destination that skips the events of a plan, by id. The set does not count where the plan says something else. */
+/**
+ * Every destination that skips the events of a plan, by id. The set does not count where the plan says
+ * something else.
+ */
 export function skipsOf({ owed, skipped, skipSet }: EventPlan): Skip[] {
   const reasons = new Map(skipSet);
   for (const { id } of owed) reasons.delete(destinationOfLane(id));

@@ -28,8 +28,9 @@ export interface Regulation {
   readonly overallStatus: RegulationStatus;
   readonly createdAt: Time;
   /**
-   * When everything that was stored of the users was gone, from the files too. The notifications, which name them, are made afterwards and
-   * erased before `finishedAt`. Absent until then, where nothing is erased, and in regulations of earlier versions.
+   * When everything that was stored of the users was gone, from the files too. The notifications, which name
+   * them, are made afterwards and erased before `finishedAt`. Absent until then, where nothing is erased, and
+   * in regulations of earlier versions.
    */
   readonly erasedAt?: Time;
   readonly finishedAt?: Time;
@@ -38,17 +39,32 @@ export interface Regulation {
   /** Number of user ids, and of anonymous ids of visitors. */
   readonly subjects: number;
   readonly erased: ErasedCounts;
-  /** Ids among them that name nobody: nothing is stored of them, or, to end a suppression, they are not suppressed. Absent until it is known. */
+  /**
+   * Ids among them that name nobody: nothing is stored of them, or, to end a suppression, they are not
+   * suppressed. Absent until it is known.
+   */
   readonly unknown?: number;
-  /** Anonymous ids among them that belong to users, of whom nothing is erased. Absent until it is known, and where there are none. */
+  /**
+   * Anonymous ids among them that belong to users, of whom nothing is erased. Absent until it is known, and
+   * where there are none.
+   */
   readonly belongToUsers?: number;
-  /** Further ids that were found joined to those that it names, by what joined them. Absent until they are known, and in those of earlier versions. */
+  /**
+   * Further ids that were found joined to those that it names, by what joined them. Absent until they are
+   * known, and in those of earlier versions.
+   */
   readonly joined?: readonly JoinedCount[];
-  /** Further userIds that were left out, because client sources alone have joined them. Absent until that is known, and where there are none. */
+  /**
+   * Further userIds that were left out, because client sources alone have joined them. Absent until that is
+   * known, and where there are none.
+   */
   readonly leftOut?: number;
   /** Takes along userIds that client sources alone have joined. */
   readonly confirm?: true;
-  /** Tells a request that is sent again, by keyed hashes of its `Idempotency-Key` and of its body. Absent where it had none. */
+  /**
+   * Tells a request that is sent again, by keyed hashes of its `Idempotency-Key` and of its body. Absent
+   * where it had none.
+   */
   readonly repeat?: RequestHashes;
   /** Number of profiles that are erased; absent until they are counted. */
   readonly profiles?: number;
@@ -91,7 +107,10 @@ export interface NotificationStatus {
   readonly confirmed: number;
   /** When the last of them was confirmed. */
   readonly confirmedAt?: Time;
-  /** Status and body of the last answer, without user ids, or why there was none. The body of an accepted request is not kept. */
+  /**
+   * Status and body of the last answer, without user ids, or why there was none. The body of an accepted
+   * request is not kept.
+   */
   readonly answer?: { readonly status?: number; readonly reason?: string; readonly body?: string };
 }
 
@@ -115,8 +134,8 @@ export function isSuppressing(type: RegulationType): boolean {
 export type RegulationStep = 'survey' | 'erase' | 'notify' | 'await' | 'finish' | 'clean' | 'done';
 
 /**
- * One user of a regulation, or a visitor without a userId, with everything that the survey has found. Kept until the regulation is
- * done. It has either a `userId` or an `anonymousId`.
+ * One user of a regulation, or a visitor without a userId, with everything that the survey has found. Kept
+ * until the regulation is done. It has either a `userId` or an `anonymousId`.
  */
 export interface RegulationSubject {
   readonly userId?: string;
@@ -126,7 +145,10 @@ export interface RegulationSubject {
   readonly formerUserIds: readonly string[];
   /** Anonymous ids that belong to this user or visitor alone. */
   readonly anonymousIds: readonly string[];
-  /** Values of the external ids of its profile, such as e-mail addresses. Absent where there are none, and in those of earlier versions. */
+  /**
+   * Values of the external ids of its profile, such as e-mail addresses. Absent where there are none, and in
+   * those of earlier versions.
+   */
   readonly externalIds?: readonly string[];
   /** Ids of the sources that saw any of these ids. */
   readonly sources: readonly number[];
@@ -135,11 +157,17 @@ export interface RegulationSubject {
    * earlier versions.
    */
   readonly joins?: readonly IdJoin[];
-  /** Further userIds of the same profile that client sources alone have joined: nothing is done of them. Absent where there are none. */
+  /**
+   * Further userIds of the same profile that client sources alone have joined: nothing is done of them.
+   * Absent where there are none.
+   */
   readonly leftOut?: readonly IdJoin[];
   /** True when nothing has this id. Absent before the survey. */
   readonly isUnknown?: boolean;
-  /** The id of a visitor has become that of a user, whom the regulation is not about: nothing of it is erased or suppressed. */
+  /**
+   * The id of a visitor has become that of a user, whom the regulation is not about: nothing of it is erased
+   * or suppressed.
+   */
   readonly belongsToUser?: boolean;
 }
 

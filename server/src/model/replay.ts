@@ -2,8 +2,8 @@ import type { CallType } from './event.ts';
 import type { Monotonic, Time } from './time.ts';
 
 /**
- * Stored events of a range of time as new deliveries to one destination: the request of an operator, and how it ended. Its
- * progress is stored with its deliveries (`ReplayProgress` in ports/delivery-queue.ts).
+ * Stored events of a range of time as new deliveries to one destination: the request of an operator, and how
+ * it ended. Its progress is stored with its deliveries (`ReplayProgress` in ports/delivery-queue.ts).
  *
  * ```
  *   running ──▶ done        every event of the range was enqueued, or did not match
@@ -21,13 +21,17 @@ export interface Replay {
   /** Only events of these types. */
   readonly types?: readonly CallType[];
   /**
-   * Present for a redelivery: only deliveries in this state, and dead and dropped ones only with this reason if one is given. Delivered
-   * ones are enqueued again, dead and dropped ones are revived. For these, `from` and `to` are about the time at which they were given up.
+   * Present for a redelivery: only deliveries in this state, and dead and dropped ones only with this reason
+   * if one is given. Delivered ones are enqueued again, dead and dropped ones are revived. For these, `from`
+   * and `to` are about the time at which they were given up.
    */
   readonly redelivers?: {
     readonly state: 'delivered' | 'dead' | 'dropped';
     readonly reason?: string;
-    /** Only deliveries given up before this time, that of the request: those given up again are left to the next redelivery. */
+    /**
+     * Only deliveries given up before this time, that of the request: those given up again are left to the
+     * next redelivery.
+     */
     readonly before?: Monotonic;
   };
   /** Arrival of the events: from (inclusive) to (exclusive). */
@@ -74,7 +78,10 @@ export interface ReplayStatus {
   readonly events: number;
   /** Deliveries that are not settled for good yet. */
   readonly pending: number;
-  /** Estimate of events still to be enqueued, never more than are stored. Absent when the preview is the best estimate. */
+  /**
+   * Estimate of events still to be enqueued, never more than are stored. Absent when the preview is the best
+   * estimate.
+   */
   readonly left?: number;
   /** Events enqueued per second of late; absent when that is not known yet. */
   readonly speed?: number;

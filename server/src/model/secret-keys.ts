@@ -1,7 +1,8 @@
 import type { HiddenPlaces } from './hidden-values.ts';
 
 /**
- * The keys that secrets at rest are encrypted with, each of 32 bytes. spec/specification.md, "Secrets at rest".
+ * The keys that secrets at rest are encrypted with, each of 32 bytes. spec/specification.md, "Secrets at
+ * rest".
  *
  * - `current`: what is written is encrypted with it; absent where secrets are stored as they are
  * - `previous`: what they were encrypted with before, and is encrypted with `current` at the next start
@@ -20,7 +21,10 @@ export const SECRET_KEY_RULE =
 
 const BYTES = 32;
 
-/** The bytes of a key as it is written; undefined where it is none. A text that somebody made up has too little chance in it. */
+/**
+ * The bytes of a key as it is written; undefined where it is none. A text that somebody made up has too
+ * little chance in it.
+ */
 export function parseSecretKey(text: string): Uint8Array | undefined {
   if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, 'hex');
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined;

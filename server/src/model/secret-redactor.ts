@@ -17,8 +17,9 @@ const ELLIPSIS = '…';
 const MAY_BE_CUT = 4000;
 
 /**
- * Strikes secrets from texts that a receiver has written: as they are, with the escapes of JSON, HTML and URLs, and in base64, also where
- * more stands before and behind them in it. Endpoints that are being developed answer with the request that they got.
+ * Strikes secrets from texts that a receiver has written: as they are, with the escapes of JSON, HTML and
+ * URLs, and in base64, also where more stands before and behind them in it. Endpoints that are being
+ * developed answer with the request that they got.
  */
 export class SecretRedactor {
   /** The longest first: a secret goes with its scheme, where that stands there too. */
@@ -58,8 +59,8 @@ const HTML: Readonly<Record<string, string>> = {
 };
 
 /**
- * The characters of base64 that depend on nothing but the secret, for each of the three places at which it may begin in a longer text, in
- * both alphabets.
+ * The characters of base64 that depend on nothing but the secret, for each of the three places at which it
+ * may begin in a longer text, in both alphabets.
  */
 function base64Forms(secret: string): string[] {
   const bytes = Buffer.from(secret);
@@ -75,13 +76,22 @@ function base64Forms(secret: string): string[] {
 export interface SigningSecrets {
   /** Signs every request when set (`X-Signature`). */
   readonly sharedSecret?: string;
-  /** Takes the place of `sharedSecret` soon: a second signature (`X-Signature-Next`) while receivers change over. */
+  /**
+   * Takes the place of `sharedSecret` soon: a second signature (`X-Signature-Next`) while receivers change
+   * over.
+   */
   readonly nextSharedSecret?: string;
-  /** Standard Webhooks secrets, `whsec_…`; two while one replaces the other. Each adds a signature to every request. */
+  /**
+   * Standard Webhooks secrets, `whsec_…`; two while one replaces the other. Each adds a signature to every
+   * request.
+   */
   readonly signingSecrets?: readonly string[];
 }
 
-/** The secrets that an endpoint knows: credentials in its headers and URL, and the secrets that requests to it are signed with. */
+/**
+ * The secrets that an endpoint knows: credentials in its headers and URL, and the secrets that requests to it
+ * are signed with.
+ */
 export function secretsOfEndpoint(
   { url, headers }: Endpoint,
   { sharedSecret, nextSharedSecret, signingSecrets = [] }: SigningSecrets,

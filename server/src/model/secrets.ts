@@ -1,6 +1,6 @@
 /**
- * The visible part of a secret: that it is set, and the last four characters when it has at least twelve. spec/contract.md,
- * "Conventions".
+ * The visible part of a secret: that it is set, and the last four characters when it has at least twelve.
+ * spec/contract.md, "Conventions".
  */
 export interface SecretMask {
   readonly set: true;
@@ -37,7 +37,8 @@ export function isSecretHeader(name: string): boolean {
 const MASK = '…';
 
 /**
- * A write key as somebody may see it who may not send with it. It is a text, as the key is, and no key: the configuration refuses it.
+ * A write key as somebody may see it who may not send with it. It is a text, as the key is, and no key: the
+ * configuration refuses it.
  */
 export function maskKey(key: string): string {
   return `${MASK}${maskSecret(key).hint ?? ''}`;
@@ -64,28 +65,37 @@ export type UrlValuePlace =
 /** A shorter segment of a path is no credential. */
 const MIN_TOKEN_LENGTH = 16;
 
-/** Words of lower-case letters, such as `incoming-webhooks`. A word with more letters than this is none that somebody would read. */
+/**
+ * Words of lower-case letters, such as `incoming-webhooks`. A word with more letters than this is none that
+ * somebody would read.
+ */
 const WORDS = /^[a-z]{1,15}([-_.][a-z]{1,15})*$/;
 
 /** The mask, also as a program writes it that parses URLs. */
 const isMask = (value: string) => /^(…|%e2%80%a6)$/i.test(value);
 
-/** Whether a segment of a path may be a credential, as in the URLs of chat services: it is long, and not made of words. */
+/**
+ * Whether a segment of a path may be a credential, as in the URLs of chat services: it is long, and not made
+ * of words.
+ */
 function isToken(segment: string): boolean {
   return isMask(segment) || (segment.length >= MIN_TOKEN_LENGTH && !WORDS.test(segment));
 }
 
 /**
- * A URL that may be shown anywhere, with `…` for user name and password, for every value of the query, for each long segment of the path
- * that is not made of words, and for the fragment. Names in the query stay. It shows no value, because only the receiver knows which of
- * them are credentials.
+ * A URL that may be shown anywhere, with `…` for user name and password, for every value of the query, for
+ * each long segment of the path that is not made of words, and for the fragment. Names in the query stay. It
+ * shows no value, because only the receiver knows which of them are credentials.
  */
 export function maskUrl(url: string): string {
   const withoutUser = url.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i, `$1${MASK}@`);
   return mapUrlValues(withoutUser, () => MASK).replace(/#.*$/s, `#${MASK}`);
 }
 
-/** Replaces the values of a URL that may be secrets: those of its query, except empty ones, and tokens of its path. */
+/**
+ * Replaces the values of a URL that may be secrets: those of its query, except empty ones, and tokens of its
+ * path.
+ */
 export function mapUrlValues(url: string, instead: (value: string, place: UrlValuePlace) => string): string {
   const { before, query, after } = splitUrl(url);
   const start = mapTokens(before, instead);

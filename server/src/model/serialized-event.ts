@@ -3,8 +3,8 @@ import { LINE_FEED } from './json.ts';
 import type { Monotonic } from './time.ts';
 
 /**
- * An event with the bytes as which it is stored. Parsing costs more than anything else but sending, so code that can do with the
- * bytes does not read `event`.
+ * An event with the bytes as which it is stored. Parsing costs more than anything else but sending, so code
+ * that can do with the bytes does not read `event`.
  */
 export interface SerializedEvent {
   /** Parsed when first read. */
@@ -16,8 +16,8 @@ export interface SerializedEvent {
 }
 
 /**
- * `JSON.stringify(event)` in UTF-8, often in a larger buffer. It is a fixed point: parsing and writing it again, or any value in
- * it, gives the same bytes.
+ * `JSON.stringify(event)` in UTF-8, often in a larger buffer. It is a fixed point: parsing and writing it
+ * again, or any value in it, gives the same bytes.
  */
 export interface JsonLine {
   readonly bytes: Buffer;
@@ -31,7 +31,9 @@ export function lineOf(text: string): JsonLine {
   return { bytes, from: 0, to: bytes.length };
 }
 
-/** The offsets at which the lines of a body begin, and one more: that behind the last line and its line feed. */
+/**
+ * The offsets at which the lines of a body begin, and one more: that behind the last line and its line feed.
+ */
 export function findLineOffsets(body: Uint8Array, lines: number): Uint32Array {
   const starts = new Uint32Array(lines + 1);
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);

@@ -3,7 +3,8 @@ import type { Destination } from './destination.ts';
 import type { Duration, Time } from './time.ts';
 
 /**
- * A source of calls: one website, app or server, known by its write keys. spec/contract.md, "Configuration file".
+ * A source of calls: one website, app or server, known by its write keys. spec/contract.md, "Configuration
+ * file".
  */
 export interface Source {
   /** Given by the store when it first sees the name; never reused. */
@@ -19,7 +20,10 @@ export interface Source {
   readonly dedupeWindow?: Duration;
   /** Calls per second on average, beyond which clients are asked to wait. Absent: no limit. */
   readonly rateLimit?: number;
-  /** The same for each public address that calls come from; 0 for no limit. Absent: 200 for a client source, and none for a server's. */
+  /**
+   * The same for each public address that calls come from; 0 for no limit. Absent: 200 for a client source,
+   * and none for a server's.
+   */
   readonly rateLimitPerAddress?: number;
   /** Absent in records of before there was a choice, and of the server's own source: `direct`. */
   readonly ip?: AddressRule;
@@ -51,11 +55,12 @@ export function addressRuleOf({ ip = 'direct' }: Pick<Source, 'ip'>): AddressRul
 }
 
 /**
- * The trust in the calls of a source. It follows from who can have the write keys, and decides which ids the calls may join.
- * spec/specification.md, "Identities".
+ * The trust in the calls of a source. It follows from who can have the write keys, and decides which ids the
+ * calls may join. spec/specification.md, "Identities".
  *
  * - `server`: only programs of the operator have the keys; its calls may join two users into one
- * - `client`: the keys are in a website or an app, where everybody can read them; its calls join anonymous ids to a user, and nothing else
+ * - `client`: the keys are in a website or an app, where everybody can read them; its calls join anonymous
+ *   ids to a user, and nothing else
  */
 export const TRUSTS = ['server', 'client'] as const;
 
@@ -69,7 +74,10 @@ export function trustOf({ trust = 'server' }: Pick<Source, 'trust'>): Trust {
   return trust;
 }
 
-/** Calls a second from one public address; 0 for no limit. Nothing says so in most records: anybody may call a client source. */
+/**
+ * Calls a second from one public address; 0 for no limit. Nothing says so in most records: anybody may call a
+ * client source.
+ */
 export function rateLimitPerAddressOf(source: Pick<Source, 'trust' | 'rateLimitPerAddress'>): number {
   return source.rateLimitPerAddress ?? (trustOf(source) === 'client' ? CLIENT_RATE_PER_ADDRESS : 0);
 }
@@ -114,8 +122,8 @@ export type AudienceRecord = Omit<AudienceDefinition, 'id' | 'version'>;
 export type TraitRecord = Omit<TraitDefinition, 'id' | 'version'>;
 
 /**
- * Two ids that are never ids of one profile, because an operator has taken a wrong merge apart. They are known by their keyed hashes alone, so that
- * a deletion has nothing to erase here.
+ * Two ids that are never ids of one profile, because an operator has taken a wrong merge apart. They are
+ * known by their keyed hashes alone, so that a deletion has nothing to erase here.
  */
 export interface SplitRecord {
   readonly id: string;
@@ -150,8 +158,8 @@ export interface TokenLimits {
 }
 
 /**
- * Roles of tokens, each with the rights of those before it. `metrics` reads the page for Prometheus and nothing else.
- * spec/contract.md, "Roles".
+ * Roles of tokens, each with the rights of those before it. `metrics` reads the page for Prometheus and
+ * nothing else. spec/contract.md, "Roles".
  */
 export const ROLES = ['metrics', 'viewer', 'editor', 'admin'] as const;
 

@@ -1,4 +1,7 @@
-/** The key of one destination for signatures that anybody can verify. The server makes it, and no operator writes it. */
+/**
+ * The key of one destination for signatures that anybody can verify. The server makes it, and no operator
+ * writes it.
+ */
 export interface SigningKey {
   /** Random, so that nobody who knows the name of a destination finds its key. */
   readonly id: string;

@@ -1,4 +1,7 @@
-/** The first byte from `at` on that begins no character of UTF-8, or belongs to none; the length when there is none. */
+/**
+ * The first byte from `at` on that begins no character of UTF-8, or belongs to none; the length when there is
+ * none.
+ */
 export function firstInvalid(bytes: Uint8Array, at = 0): number {
   while (at < bytes.length) {
     const length = lengthOfCharacter(bytes, at);

@@ -1,10 +1,14 @@
 /**
- * Makes invisible characters in text of strangers visible, before the text reaches a terminal or a log. Event names, ids and answers
- * of endpoints may hold characters that a terminal obeys (C1 controls begin escape sequences without an ESC), that reorder text
- * (direction overrides and isolates), or that show nothing and forge a name that way.
+ * Makes invisible characters in text of strangers visible, before the text reaches a terminal or a log. Event
+ * names, ids and answers of endpoints may hold characters that a terminal obeys (C1 controls begin escape
+ * sequences without an ESC), that reorder text (direction overrides and isolates), or that show nothing and
+ * forge a name that way.
  */
 
-/** Control characters; direction and other format characters; line and paragraph separators; characters that show nothing. */
+/**
+ * Control characters; direction and other format characters; line and paragraph separators; characters that
+ * show nothing.
+ */
 const INVISIBLE = String.raw`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]`;
 
 /** Choose between a text and an emoji form of the character before them. */
@@ -38,7 +42,10 @@ export function visibleJson(json: string): string {
   return json.replace(IN_JSON, escapeOf);
 }
 
-/** Our own output with its colours, ready for a terminal. Text of strangers in it must have gone through `printable` before. */
+/**
+ * Our own output with its colours, ready for a terminal. Text of strangers in it must have gone through
+ * `printable` before.
+ */
 export function visibleOnScreen(text: string): string {
   return text.replace(ON_SCREEN, (character, own?: string) => own ?? escapeOf(character));
 }

@@ -24,8 +24,8 @@ export interface AcknowledgementDependencies {
 }
 
 /**
- * Resolves when every node has done what was asked of it until now. Rejects when a node that has its lease does not do it, and when
- * the database cannot be asked.
+ * Resolves when every node has done what was asked of it until now. Rejects when a node that has its lease
+ * does not do it, and when the database cannot be asked.
  */
 export async function acknowledgedByAll(
   what: keyof Acknowledged,

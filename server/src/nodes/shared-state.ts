@@ -4,17 +4,26 @@ import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Acknowledged, Nodes, SharedChanges } from '../ports/nodes.ts';
 
-/** How often this node asks whether others have changed something: within twice this time a change is in force everywhere. */
+/**
+ * How often this node asks whether others have changed something: within twice this time a change is in force
+ * everywhere.
+ */
 const ASK_EVERY: Duration = SECOND;
 
 /** How often this node looks for deliveries that others have parked or left behind. */
 const LOOK_EVERY: Duration = 3 * SECOND;
 
-/** How often it asks while a deletion is young, and for how long: every step of a deletion waits for all nodes. */
+/**
+ * How often it asks while a deletion is young, and for how long: every step of a deletion waits for all
+ * nodes.
+ */
 const ASK_SOON: Duration = 100;
 const HURRY: Duration = 5 * SECOND;
 
-/** All suppressions are read when some have changed. A reading is followed by a rest of so many times what it took, and of no more than this. */
+/**
+ * All suppressions are read when some have changed. A reading is followed by a rest of so many times what it
+ * took, and of no more than this.
+ */
 const REST = 4;
 const MAX_REST: Duration = SECOND;
 
@@ -100,7 +109,10 @@ export class SharedState {
     }
   }
 
-  /** Resolves to why the settings could not be read, such as a key that this node was not given: suppressions and erasures do not wait for it. */
+  /**
+   * Resolves to why the settings could not be read, such as a key that this node was not given: suppressions
+   * and erasures do not wait for it.
+   */
   async #ask(): Promise<{ readonly error: unknown } | undefined> {
     const { nodes, reloadSettings, dropErased } = this.#dependencies;
     const now = await nodes.changes();
@@ -139,7 +151,10 @@ export class SharedState {
     return changes;
   }
 
-  /** Does it beside the asking, and acknowledges it. What failed, and what came meanwhile, is found at the next question. */
+  /**
+   * Does it beside the asking, and acknowledges it. What failed, and what came meanwhile, is found at the
+   * next question.
+   */
   #do(what: keyof Acknowledged, { [what]: number }: SharedChanges, work: () => Promise<void>): void {
     const { nodes, logger } = this.#dependencies;
     if (this.#underWay.has(what)) return;
@@ -161,7 +176,8 @@ export class SharedState {
     const { callsStored, dropErased, erasedForgotten } = this.#dependencies;
     const positions = this.#erased;
     if (positions.length === 0) return;
-    // A call may be stored and erased before this node has the answer of the store, and comes into its memory only then.
+    // A call may be stored and erased before this node has the answer of the store, and comes into its memory
+    // only then.
     await callsStored();
     dropErased(positions);
     await erasedForgotten();

@@ -23,7 +23,10 @@ export interface SingleJobsDependencies {
   readonly logger: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Runs the parts that only one of several nodes may run at a time: here, or on another node until that one stops or dies. */
+/**
+ * Runs the parts that only one of several nodes may run at a time: here, or on another node until that one
+ * stops or dies.
+ */
 export class SingleJobs {
   readonly #dependencies: SingleJobsDependencies;
   readonly #parts = new Map<SingleJob, RestartablePart[]>();

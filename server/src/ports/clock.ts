@@ -2,28 +2,37 @@ import type { Attempt } from '../model/delivery.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 
 /**
- * The only source of time. It has two readings that are never mixed. The wall clock says when something happened, and may be set
- * at any moment. The monotonic clock is for durations and due times, and runs evenly whatever happens to the wall clock. Tests
- * hand in a clock that they move themselves.
+ * The only source of time. It has two readings that are never mixed. The wall clock says when something
+ * happened, and may be set at any moment. The monotonic clock is for durations and due times, and runs evenly
+ * whatever happens to the wall clock. Tests hand in a clock that they move themselves.
  */
 export interface Clock {
   /** The wall clock's time, for timestamps that people and other machines read. */
   now(): Time;
 
-  /** The monotonic time, for durations, due times and everything that a store compares. It never jumps. See `Monotonic`. */
+  /**
+   * The monotonic time, for durations, due times and everything that a store compares. It never jumps. See
+   * `Monotonic`.
+   */
   monotonic(): Monotonic;
 
   /**
-   * Calls `wake` once after so much monotonic time or soon after, never before. The returned function cancels it. Does not keep
-   * the process alive.
+   * Calls `wake` once after so much monotonic time or soon after, never before. The returned function cancels
+   * it. Does not keep the process alive.
    */
   after(delay: Duration, wake: () => void): () => void;
 
-  /** The steps in which the wall clock was set, as far as remembered. The first says how it was before. Never empty. */
+  /**
+   * The steps in which the wall clock was set, as far as remembered. The first says how it was before. Never
+   * empty.
+   */
   steps(): readonly ClockStep[];
 }
 
-/** From this monotonic time on, the wall clock was so much ahead of the monotonic clock, or behind it when negative. */
+/**
+ * From this monotonic time on, the wall clock was so much ahead of the monotonic clock, or behind it when
+ * negative.
+ */
 export interface ClockStep {
   readonly at: Monotonic;
   readonly ahead: Duration;
@@ -38,7 +47,10 @@ export interface ClockMark {
   readonly steps: readonly ClockStep[];
 }
 
-/** The wall clock's time at a monotonic time. For a future time, the one that it will show unless it is set before. */
+/**
+ * The wall clock's time at a monotonic time. For a future time, the one that it will show unless it is set
+ * before.
+ */
 export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
   const steps = clock.steps();
   const inForce = steps.findLast((step) => step.at <= at) ?? steps[0]!;

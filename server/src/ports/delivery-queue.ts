@@ -8,59 +8,63 @@ import type { Monotonic } from '../model/time.ts';
 export type PendingSetId = number;
 
 /**
- * The queue of pending deliveries. A delivery is in exactly one pending set until it is settled. Every set is either *held* by the
- * process that delivers it from memory, *parked* (due at once), or *waiting* (due later).
+ * The queue of pending deliveries. A delivery is in exactly one pending set until it is settled. Every set is
+ * either *held* by the process that delivers it from memory, *parked* (due at once), or *waiting* (due
+ * later).
  */
 export interface DeliveryQueue {
   /** Resolves to one entry for each destination with pending deliveries, counted from the sets. */
   stats(): Promise<readonly QueueStats[]>;
 
   /**
-   * Resolves to the destinations with deliveries on disk. Costs no more where many wait, so that it can be asked all the time. Where
-   * several processes share the store it is asked every few seconds: a claim may pass over what another process has just made due at a
-   * time that is long over, until this has found it.
+   * Resolves to the destinations with deliveries on disk. Costs no more where many wait, so that it can be
+   * asked all the time. Where several processes share the store it is asked every few seconds: a claim may
+   * pass over what another process has just made due at a time that is long over, until this has found it.
    */
   nextDue(): Promise<readonly NextDue[]>;
 
   /**
-   * Claims up to `max` deliveries of a destination that are due at `now`, the longest due first. The caller then holds them, and no
-   * delivery is claimed twice while held.
+   * Claims up to `max` deliveries of a destination that are due at `now`, the longest due first. The caller
+   * then holds them, and no delivery is claimed twice while held.
    */
   claim(destination: number, max: number, now: Monotonic): Promise<Claim>;
 
   /**
-   * Writes results, all or nothing. A delivered, dead or dropped delivery leaves its set; a retried one moves to a waiting set. Failed
-   * attempts are kept. A result for a delivery that is not in its set (settled before, or no longer held by this process)
-   * changes nothing and is counted in the answer.
-   * Rejects with a `StorageError` when nothing was written: the caller still holds all deliveries and may try again.
+   * Writes results, all or nothing. A delivered, dead or dropped delivery leaves its set; a retried one moves
+   * to a waiting set. Failed attempts are kept. A result for a delivery that is not in its set (settled
+   * before, or no longer held by this process) changes nothing and is counted in the answer. Rejects with a
+   * `StorageError` when nothing was written: the caller still holds all deliveries and may try again.
    */
   settle(results: readonly DeliveryResult[]): Promise<SettleResult>;
 
   /**
-   * Makes all waiting deliveries of a destination due at `now`, because its endpoint is back. Resolves to how many.
+   * Makes all waiting deliveries of a destination due at `now`, because its endpoint is back. Resolves to how
+   * many.
    */
   makeDue(destination: number, now: Monotonic): Promise<number>;
 
   /**
-   * Gives up deliveries on disk whose retry window is over: those never tried that were due before `before`, and those that first
-   * failed before it. They become dead with this reason. Works in slices, so that other operations need not wait: resolves to
-   * the number of deliveries of this slice; call it again until that is 0.
+   * Gives up deliveries on disk whose retry window is over: those never tried that were due before `before`,
+   * and those that first failed before it. They become dead with this reason. Works in slices, so that other
+   * operations need not wait: resolves to the number of deliveries of this slice; call it again until that is
+   * 0.
    */
   expire(destination: number, before: Monotonic, reason: string): Promise<number>;
 
   /**
-   * Enqueues new deliveries of stored events, parked and due at `now`, beside all other deliveries of these events. The same
-   * commit counts them as `owed` in the ledger. They keep their origin until they are settled for good: through retries,
-   * releases and restarts, and as dead letters that are revived.
+   * Enqueues new deliveries of stored events, parked and due at `now`, beside all other deliveries of these
+   * events. The same commit counts them as `owed` in the ledger. They keep their origin until they are
+   * settled for good: through retries, releases and restarts, and as dead letters that are revived.
    *
-   * A slice begins at the cursor of its origin and moves it in the same commit. A slice that begins elsewhere was enqueued before
-   * and changes nothing. Callers that go by `ReplayProgress.cursor` therefore enqueue everything once, despite crashes.
+   * A slice begins at the cursor of its origin and moves it in the same commit. A slice that begins elsewhere
+   * was enqueued before and changes nothing. Callers that go by `ReplayProgress.cursor` therefore enqueue
+   * everything once, despite crashes.
    */
   enqueue(slice: ReplaySlice): Promise<ReplayProgress>;
 
   /**
-   * Parks all sets whose holder is gone. Called before the first claim, and where several processes share the store every few seconds.
-   * Resolves to the number of deliveries.
+   * Parks all sets whose holder is gone. Called before the first claim, and where several processes share the
+   * store every few seconds. Resolves to the number of deliveries.
    */
   recoverOrphans(): Promise<number>;
 
@@ -70,7 +74,10 @@ export interface DeliveryQueue {
 
 /** A slice of the events that a replay enqueues again. */
 export interface ReplaySlice {
-  /** The origin of the deliveries, such as the id of a replay: visible ASCII, at most 64 characters. Requests carry it. */
+  /**
+   * The origin of the deliveries, such as the id of a replay: visible ASCII, at most 64 characters. Requests
+   * carry it.
+   */
   readonly origin: string;
   /** Ids of the destinations. Each gets all positions, except those in `only`. */
   readonly destinations: readonly number[];
@@ -124,7 +131,10 @@ export interface Claim {
 export interface HeldDelivery {
   readonly set: PendingSetId;
   readonly delivery: Delivery;
-  /** The id of the replay that enqueued it, or of the computation whose event it is; absent for the first delivery of a call. */
+  /**
+   * The id of the replay that enqueued it, or of the computation whose event it is; absent for the first
+   * delivery of a call.
+   */
   readonly origin?: string;
 }
 
@@ -144,23 +154,27 @@ export interface SettleResult {
 }
 
 /**
- * Deliveries that were given up: dead ones, and those that were dropped. They are kept with their reason until their retention ends, to be
- * read and redelivered.
+ * Deliveries that were given up: dead ones, and those that were dropped. They are kept with their reason
+ * until their retention ends, to be read and redelivered.
  */
 export interface DeadLetterQueue {
   /**
-   * Lists dead letters, the newest first, at most `limit`; go on with `next` until it is absent. A page may be partial: it may have
-   * fewer letters, or none, and a `next`.
+   * Lists dead letters, the newest first, at most `limit`; go on with `next` until it is absent. A page may
+   * be partial: it may have fewer letters, or none, and a `next`.
    */
   list(query: DeadLetterQuery, limit: number, from?: string): Promise<DeadLetterPage>;
 
-  /** Counts dead letters, in slices, so that other operations need not wait: go on with `next` until it is absent. */
+  /**
+   * Counts dead letters, in slices, so that other operations need not wait: go on with `next` until it is
+   * absent.
+   */
   count(query: DeadLetterQuery, from?: string): Promise<DeadLetterCount>;
 
   /**
-   * Revives the dead letters of the query, due at `now`, as if never tried: with a new retry window, and with their earlier requests
-   * still in their history. In the ledger they are pending again and no longer dead or dropped. Works in slices: go on with `next` until
-   * it is absent. Leaves out deliveries given up since `now`, so that none is revived twice.
+   * Revives the dead letters of the query, due at `now`, as if never tried: with a new retry window, and with
+   * their earlier requests still in their history. In the ledger they are pending again and no longer dead or
+   * dropped. Works in slices: go on with `next` until it is absent. Leaves out deliveries given up since
+   * `now`, so that none is revived twice.
    */
   redeliver(slice: RedeliverySlice): Promise<DeadLetterCount>;
 }
@@ -172,7 +186,10 @@ export interface RedeliverySlice {
   readonly before?: Monotonic;
   /** `next` of the slice before. */
   readonly from?: string;
-  /** The replay that revives them, whose progress (`ReplayProgress.events`) counts them in the same commit. Deliveries keep their own origin. */
+  /**
+   * The replay that revives them, whose progress (`ReplayProgress.events`) counts them in the same commit.
+   * Deliveries keep their own origin.
+   */
   readonly origin?: string;
 }
 
@@ -219,27 +236,32 @@ export interface DeadLetterPage {
 /** The delivery histories of events: exact, and for all stored events, not only for samples. */
 export interface DeliveryHistories {
   /**
-   * Resolves to the histories of the events at these positions, in their order; undefined for an event that is gone. Meant for
-   * pages that people read, not for delivering.
+   * Resolves to the histories of the events at these positions, in their order; undefined for an event that
+   * is gone. Meant for pages that people read, not for delivering.
    */
   read(positions: readonly Position[]): Promise<(EventHistory | undefined)[]>;
 
   /**
-   * Finds events with pending deliveries, the highest positions first, at most `max`; go on with `below: next` until it is absent.
-   * The cost depends on the pending deliveries and not on the size of the log.
+   * Finds events with pending deliveries, the highest positions first, at most `max`; go on with `below:
+   * next` until it is absent. The cost depends on the pending deliveries and not on the size of the log.
    */
   findPending(query: PendingQuery, max: number, below?: Position): Promise<PendingPage>;
 
   /** Resolves to the progress of an origin; zeros before its first slice. See `DeliveryQueue.enqueue`. */
   progress(origin: string): Promise<ReplayProgress>;
 
-  /** Resolves to the pending deliveries of each of these origins, as `ReplayProgress.pending`. Counted, whatever waits. */
+  /**
+   * Resolves to the pending deliveries of each of these origins, as `ReplayProgress.pending`. Counted,
+   * whatever waits.
+   */
   pendingOf(origins: readonly string[]): Promise<readonly ReplayProgress['pending'][]>;
 
   /**
-   * Replaces each kept answer of an endpoint, and each note about a dropped delivery, with what `redact` makes of it, a slice at a time, so that commits go on between. Before each
-   * slice it calls `onSlice`, which may throw to end it. Answers that are stored meanwhile may be left out. Resolves to the number of
-   * answers that have changed; no file has a byte of what they were after the next `Regulations.scrub`. Rejects with a `StorageError`.
+   * Replaces each kept answer of an endpoint, and each note about a dropped delivery, with what `redact`
+   * makes of it, a slice at a time, so that commits go on between. Before each slice it calls `onSlice`,
+   * which may throw to end it. Answers that are stored meanwhile may be left out. Resolves to the number of
+   * answers that have changed; no file has a byte of what they were after the next `Regulations.scrub`.
+   * Rejects with a `StorageError`.
    */
   redactAnswers(redact: (answer: string) => string, onSlice?: () => void): Promise<number>;
 }
@@ -259,8 +281,9 @@ export interface PendingPage {
 
 export interface EventHistory {
   /**
-   * One entry for each destination that was to get the event, first or again, by id. Several deliveries to one destination are
-   * one entry: pending while any of them is, otherwise dead when any of them is, otherwise dropped, with the requests of all.
+   * One entry for each destination that was to get the event, first or again, by id. Several deliveries to
+   * one destination are one entry: pending while any of them is, otherwise dead when any of them is,
+   * otherwise dropped, with the requests of all.
    */
   readonly deliveries: readonly DeliveryHistory[];
   /** Destinations of the source that were not to get it, by id, with the reason. */
@@ -268,7 +291,10 @@ export interface EventHistory {
 }
 
 export interface DeliveryHistory {
-  /** Id of the destination; with `success: each`, that of the endpoint's lane (`lanesOf` in model/destination.ts). */
+  /**
+   * Id of the destination; with `success: each`, that of the endpoint's lane (`lanesOf` in
+   * model/destination.ts).
+   */
   readonly destination: number;
   /** `pending`: not tried yet. `retrying`: tried, and will be tried again. */
   readonly state: 'pending' | 'retrying' | 'delivered' | GivenUp;
@@ -288,16 +314,20 @@ export function isOwed(state: DeliveryHistory['state']): boolean {
 }
 
 /**
- * Keeps the health of endpoints over restarts. It is for people to read; no decision depends on it. A restart may miss the
- * changes since the last save.
+ * Keeps the health of endpoints over restarts. It is for people to read; no decision depends on it. A restart
+ * may miss the changes since the last save.
  */
 export interface EndpointHealthStore {
-  /** Resolves to the health of all destinations, without those that were never saved or whose record cannot be read. */
+  /**
+   * Resolves to the health of all destinations, without those that were never saved or whose record cannot be
+   * read.
+   */
   load(): Promise<readonly DestinationHealth[]>;
 
   /**
-   * Replaces the records of these destinations, all or none. A destination without endpoints loses its record. Called in the
-   * same turn as `DeliveryQueue.settle`, it shares the commit of that. Rejects with a `StorageError` when nothing was written.
+   * Replaces the records of these destinations, all or none. A destination without endpoints loses its
+   * record. Called in the same turn as `DeliveryQueue.settle`, it shares the commit of that. Rejects with a
+   * `StorageError` when nothing was written.
    */
   save(healths: readonly DestinationHealth[]): Promise<void>;
 }
@@ -309,12 +339,14 @@ export interface DestinationHealth {
   readonly endpoints: readonly EndpointHealth[];
 }
 
-/** Takes over the deliveries of an append. No method may fail or wait, because the events are stored already. */
+/**
+ * Takes over the deliveries of an append. No method may fail or wait, because the events are stored already.
+ */
 export interface LiveDelivery {
   /**
-   * Reserves room in memory before the append, and gives the number of deliveries that have room. The caller appends so many as
-   * held, and passes them to `deliver` or gives their room back with `unreserve`. It appends the others as parked and announces
-   * them with `parked`.
+   * Reserves room in memory before the append, and gives the number of deliveries that have room. The caller
+   * appends so many as held, and passes them to `deliver` or gives their room back with `unreserve`. It
+   * appends the others as parked and announces them with `parked`.
    */
   reserve(destination: number, deliveries: number): number;
   unreserve(destination: number, deliveries: number): void;

@@ -10,13 +10,17 @@ import type { HttpClient } from './http-client.ts';
 import type { Logger } from './logger.ts';
 
 /**
- * A type of destination: what its settings are, where it sends to, and how. Retries, isolation, dead letters, status, replay and traces
- * belong to others and are the same for all types. `destinations/list.ts` names the types that there are.
+ * A type of destination: what its settings are, where it sends to, and how. Retries, isolation, dead letters,
+ * status, replay and traces belong to others and are the same for all types. `destinations/list.ts` names the
+ * types that there are.
  */
 export interface DestinationType<Settings = unknown> {
   /** As records name it, such as `webhooks`. It is stored, so it never changes. */
   readonly name: string;
-  /** The name in an integrations object for all destinations of this type, such as `Webhooks`. No destination may have it. */
+  /**
+   * The name in an integrations object for all destinations of this type, such as `Webhooks`. No destination
+   * may have it.
+   */
   readonly integration: string;
   readonly settings: SettingsForm<Settings>;
   /** Rules of planning for destinations of this type. */
@@ -27,13 +31,19 @@ export interface DestinationType<Settings = unknown> {
     readonly deletes: boolean;
   };
   /**
-   * The taker of owed events: a `worker` sends them, by the `Sender` that `open` gives. With `lease` they wait in the store until somebody
-   * comes for it, and nothing is sent.
+   * The taker of owed events: a `worker` sends them, by the `Sender` that `open` gives. With `lease` they
+   * wait in the store until somebody comes for it, and nothing is sent.
    */
   readonly taker: 'worker' | 'lease';
-  /** Where destinations with these settings send to: one to `MAX_TARGETS`, in the order of their places. Cheap and pure. */
+  /**
+   * Where destinations with these settings send to: one to `MAX_TARGETS`, in the order of their places. Cheap
+   * and pure.
+   */
   targets(settings: Settings): readonly Target[];
-  /** Whether destinations with these settings sign with a key of their own, which the server makes and keeps. Absent: none does. */
+  /**
+   * Whether destinations with these settings sign with a key of their own, which the server makes and keeps.
+   * Absent: none does.
+   */
   signsPublicly?(settings: Settings): boolean;
   /** Opens what sends for all destinations of the type. Present with the taker `worker`. */
   open?(tools: SenderTools): Sender;
@@ -62,19 +72,29 @@ export function addressesOf(
   return found.map(({ path, text }) => ({ path, url: text }));
 }
 
-/** The settings that operators write as `destinations[].settings`, for files, the control API, its description, and forms. */
+/**
+ * The settings that operators write as `destinations[].settings`, for files, the control API, its
+ * description, and forms.
+ */
 export interface SettingsForm<Settings> {
   /**
-   * Checks settings, fills in their defaults and describes them: `description` and `title` of a key are what documents and forms show. A strict
-   * object without the keys of a policy, which every destination has beside these.
+   * Checks settings, fills in their defaults and describes them: `description` and `title` of a key are what
+   * documents and forms show. A strict object without the keys of a policy, which every destination has
+   * beside these.
    */
   readonly schema: z.ZodObject & z.ZodType<Settings>;
   readonly hidden: HiddenPlaces;
-  /** Settings as the control API shows them, with the schema of a mask where a secret stands. Absent: they are not described. */
+  /**
+   * Settings as the control API shows them, with the schema of a mask where a secret stands. Absent: they are
+   * not described.
+   */
   shown?(mask: z.ZodType): z.ZodObject;
   /** A part that is too long to be checked entry by entry. Asked before the schema. */
   oversized?(written: unknown): SettingsRemark | undefined;
-  /** Warnings about settings that are allowed and unwise. `stored`: the settings as they are, about which nothing is said again. */
+  /**
+   * Warnings about settings that are allowed and unwise. `stored`: the settings as they are, about which
+   * nothing is said again.
+   */
   warnings?(settings: Settings, stored: Settings | undefined): readonly SettingsRemark[];
 }
 
@@ -92,20 +112,24 @@ export interface SenderTools {
 }
 
 /**
- * Sends events to the targets of destinations of one type. It never retries: it tells what became of each event, and whoever asked decides.
+ * Sends events to the targets of destinations of one type. It never retries: it tells what became of each
+ * event, and whoever asked decides.
  */
 export interface Sender {
   /** How many events one send may have at most. */
   most(destination: Destination): BatchLimits;
 
   /**
-   * Sends the events of a batch to each of its targets, to all at once. Calls `done` exactly once for each target, never before `send`
-   * returns, with one outcome for each event in the order of the batch. A target that hangs must not delay what is said of the others.
-   * Never throws: every failure is an outcome.
+   * Sends the events of a batch to each of its targets, to all at once. Calls `done` exactly once for each
+   * target, never before `send` returns, with one outcome for each event in the order of the batch. A target
+   * that hangs must not delay what is said of the others. Never throws: every failure is an outcome.
    */
   send(batch: OutboundBatch, done: (target: Target, outcomes: readonly DeliveryOutcome[]) => void): void;
 
-  /** The requests that `send` would make of this batch, byte for byte, one for each target. Absent where there is nothing to show. */
+  /**
+   * The requests that `send` would make of this batch, byte for byte, one for each target. Absent where there
+   * is nothing to show.
+   */
   preview?(batch: OutboundBatch): readonly PreviewedRequest[];
 
   /** Ends sending. Resolves when `done` was called for every request under way. Idempotent. */
@@ -139,7 +163,10 @@ export interface BatchedEvent {
 
 /** The outcome of one event at one target. */
 export interface DeliveryOutcome {
-  /** A drop is no request: neither the health of the target nor its history hears of it. Where another target takes the event, it is delivered. */
+  /**
+   * A drop is no request: neither the health of the target nor its history hears of it. Where another target
+   * takes the event, it is delivered.
+   */
   readonly outcome: Outcome | Drop;
   /** The answer of the target to a failure, 4 KB at most and without secrets; empty where there is none. */
   readonly answer: string;

@@ -7,21 +7,23 @@ import type { ClockMark } from './clock.ts';
 import type { PendingSetId } from './delivery-queue.ts';
 
 /**
- * The append-only log of accepted events. An append also enqueues their deliveries in the same commit: a crash can neither keep an
- * event without its deliveries nor deliveries without their event.
+ * The append-only log of accepted events. An append also enqueues their deliveries in the same commit: a
+ * crash can neither keep an event without its deliveries nor deliveries without their event.
  */
 export interface EventLog {
   /**
    * Stores a batch in one atomic commit: its events, their deliveries, and their counts in the ledger.
    *
-   * - Resolves only when the commit is on stable storage; then it survives the death of the process and of the machine.
-   * - Rejects with a `StorageError` when nothing of the batch is stored. An adapter whose commit is in doubt finds out before it
-   *   answers.
-   * - The same batch id again gives the same answer and stores nothing, as long as the id is among those of the last 64 batches
-   *   that stored events, or of the last 64 that stored none.
-   * - An event whose (source, messageId) was stored within the dedupe window, or comes earlier in the same batch, is a
-   *   duplicate: it is counted, but neither stored nor owed nor skipped. The test is exact. The window survives restarts and does
-   *   not depend on the retention of events. An event that was erased or is damaged has no duplicates.
+   * - Resolves only when the commit is on stable storage; then it survives the death of the process and of
+   *   the machine.
+   * - Rejects with a `StorageError` when nothing of the batch is stored. An adapter whose commit is in doubt
+   *   finds out before it answers.
+   * - The same batch id again gives the same answer and stores nothing, as long as the id is among those of
+   *   the last 64 batches that stored events, or of the last 64 that stored none.
+   * - An event whose (source, messageId) was stored within the dedupe window, or comes earlier in the same
+   *   batch, is a duplicate: it is counted, but neither stored nor owed nor skipped. The test is exact. The
+   *   window survives restarts and does not depend on the retention of events. An event that was erased or is
+   *   damaged has no duplicates.
    * - Events get their positions in the order of the batch.
    */
   append(batch: Batch): Promise<AppendResult>;
@@ -30,25 +32,29 @@ export interface EventLog {
   producedTo(producer: string): Promise<number>;
 
   /**
-   * Resolves to the events at these positions, in their order. Undefined stands for an event that is gone (erased, or past its
-   * retention) or whose bytes have changed since they were stored.
+   * Resolves to the events at these positions, in their order. Undefined stands for an event that is gone
+   * (erased, or past its retention) or whose bytes have changed since they were stored.
    */
   read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]>;
 
-  /** Resolves to those of the positions whose event exists but cannot be read, because its bytes have changed. */
+  /**
+   * Resolves to those of the positions whose event exists but cannot be read, because its bytes have changed.
+   */
   damaged(positions: readonly Position[]): Promise<readonly Position[]>;
 
   /**
-   * Finds events by messageId, by user, by anonymousId, or by a range of monotonic time of arrival, the newest first. Exact over everything
-   * stored, except for `like`. Finds a damaged event by its ids if their hashes are whole. A page may be partial: go on with
-   * `below: next` until `next` is absent. With `oldestFirst` the next page begins at `next`, that position included.
+   * Finds events by messageId, by user, by anonymousId, or by a range of monotonic time of arrival, the
+   * newest first. Exact over everything stored, except for `like`. Finds a damaged event by its ids if their
+   * hashes are whole. A page may be partial: go on with `below: next` until `next` is absent. With
+   * `oldestFirst` the next page begins at `next`, that position included.
    */
   find(query: LogQuery, below?: Position): Promise<PositionPage>;
 
   /**
-   * Erases the events of users, but for delete notifications, which their regulation erases. Each event becomes a gap; its pending
-   * deliveries and its dead letters count as `erased`, and the answers of endpoints to it are dropped. Other events keep their
-   * positions. Works in slices, each a commit. The bytes may be in the files until `Regulations.scrub`.
+   * Erases the events of users, but for delete notifications, which their regulation erases. Each event
+   * becomes a gap; its pending deliveries and its dead letters count as `erased`, and the answers of
+   * endpoints to it are dropped. Other events keep their positions. Works in slices, each a commit. The bytes
+   * may be in the files until `Regulations.scrub`.
    */
   erase(erasure: Erasure): Promise<ErasedCounts>;
 
@@ -56,16 +62,18 @@ export interface EventLog {
   eraseAt(positions: readonly Position[]): Promise<ErasedCounts>;
 
   /**
-   * Finds those of some ids that other users have used too: a stored event has the id as its anonymousId, or as the previousId of an alias that
-   * counts, and a userId that is none of `owners`. Works in slices: go on from the position `next` until it is absent.
+   * Finds those of some ids that other users have used too: a stored event has the id as its anonymousId, or
+   * as the previousId of an alias that counts, and a userId that is none of `owners`. Works in slices: go on
+   * from the position `next` until it is absent.
    */
   sharedIds(query: SharedIdsQuery, from: Position): Promise<SharedIds>;
 
   /**
-   * Does one slice of maintenance, for about `budget` milliseconds: merges small chunks, writes the key index to disk, drops
-   * events older than their retention or beyond the allowed space, and gives pages back to the disk. Pending deliveries of a
-   * dropped event become dead with the reason `retention_over` in the same commit; its messageId is kept for
-   * `Retention.messageIds`. Checks a little of the stored data for damage each time. Resolves to whether there is more to do.
+   * Does one slice of maintenance, for about `budget` milliseconds: merges small chunks, writes the key index
+   * to disk, drops events older than their retention or beyond the allowed space, and gives pages back to the
+   * disk. Pending deliveries of a dropped event become dead with the reason `retention_over` in the same
+   * commit; its messageId is kept for `Retention.messageIds`. Checks a little of the stored data for damage
+   * each time. Resolves to whether there is more to do.
    *
    * `mark` is the reading of both clocks, stored for the next process (`Store.lastClockMark`).
    */
@@ -74,8 +82,8 @@ export interface EventLog {
   size(): Promise<LogSize>;
 
   /**
-   * Counts the stored events that arrived in a range of time, including gaps of erased events: never fewer than `find` finds there.
-   * An answer may be partial: go on from the position `next` until it is absent.
+   * Counts the stored events that arrived in a range of time, including gaps of erased events: never fewer
+   * than `find` finds there. An answer may be partial: go on from the position `next` until it is absent.
    */
   rangeSize(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<RangeSize>;
 }
@@ -97,7 +105,9 @@ export interface Erasure {
   readonly below?: Position;
   /** The regulation whose receipt counts what is erased, in the same commits. */
   readonly regulation?: string;
-  /** Called after each commit with the positions of events that are gone, so that none is sent from memory. */
+  /**
+   * Called after each commit with the positions of events that are gone, so that none is sent from memory.
+   */
   readonly onErased?: ((positions: readonly Position[]) => void) | undefined;
 }
 
@@ -135,7 +145,10 @@ export interface OwnersQuery {
   readonly anonymousIds: readonly string[];
 }
 
-/** So many ids are looked for by themselves: the log finds the events of one without a look at most of the others. */
+/**
+ * So many ids are looked for by themselves: the log finds the events of one without a look at most of the
+ * others.
+ */
 const FEW_OWNERS = 16;
 
 /** The queries for the events of users, and of anonymousIds without a userId. */
@@ -148,8 +161,8 @@ export function ownerQueries(userIds: readonly string[], anonymousIds: readonly 
 }
 
 /**
- * Conditions that narrow a search before events are read. An adapter finds all events that meet them, and possibly others:
- * callers check each event themselves. An absent condition admits everything.
+ * Conditions that narrow a search before events are read. An adapter finds all events that meet them, and
+ * possibly others: callers check each event themselves. An absent condition admits everything.
  */
 export interface EventPrefilter {
   /** Id of the source. */
@@ -178,13 +191,16 @@ export interface Retention {
   /** How long dead letters and their events are kept. */
   readonly deadLetters: Duration;
   /**
-   * How long a messageId is remembered at least, even after its event is gone: the longest dedupe window in use. Absent: the
-   * store's own window.
+   * How long a messageId is remembered at least, even after its event is gone: the longest dedupe window in
+   * use. Absent: the store's own window.
    */
   readonly messageIds?: Duration;
   /** Entries of the audit trail from before this time of the wall clock go. Absent: none do. */
   readonly auditBefore?: Time;
-  /** Regulations that ended before this time of the wall clock go; whom they suppress stays suppressed. Absent: none do. */
+  /**
+   * Regulations that ended before this time of the wall clock go; whom they suppress stays suppressed.
+   * Absent: none do.
+   */
   readonly regulationsBefore?: Time;
   /** Bytes that the store may take; the oldest events go first. Absent: no limit. */
   readonly disk?: number;
@@ -210,7 +226,10 @@ export interface Damage {
   readonly deliveries: number;
   /** When the first damage was found; may be absent within a second of that. */
   readonly foundAt?: Monotonic;
-  /** Damaged parts without events, such as records of destinations, and maintenance left undone; absent when there are none. */
+  /**
+   * Damaged parts without events, such as records of destinations, and maintenance left undone; absent when
+   * there are none.
+   */
   readonly others?: readonly string[];
 }
 
@@ -224,21 +243,25 @@ export interface Batch {
   readonly plans: readonly EventPlan[];
   /** For each event the index of its plan in `plans`. An event without an index has the empty plan. */
   readonly planIndexes: readonly number[];
-  /** Events that the plans owe, by destination and origin: each event is in one entry of each destination that its plan owes. */
+  /**
+   * Events that the plans owe, by destination and origin: each event is in one entry of each destination that
+   * its plan owes.
+   */
   readonly owed: readonly OwedEvents[];
   /** Counts of the parser since the last batch. */
   readonly received: readonly CallCounts[];
   /**
-   * Numbers the events for a producer that appends them again after a crash. Absent for the calls of clients. With a producer
-   * `received` is empty: the log counts each event that it did not know as a received call.
+   * Numbers the events for a producer that appends them again after a crash. Absent for the calls of clients.
+   * With a producer `received` is empty: the log counts each event that it did not know as a received call.
    */
   readonly producer?: Producer;
 }
 
 /**
- * A part of the program that makes events and appends them again when an answer was lost. Its events have consecutive numbers from
- * 1 up, and it appends them in that order, one batch after the other. The log keeps the highest number of each producer in the
- * commit of the batch, for ever. An event up to that number is known: it gets no position, and no counter counts it again.
+ * A part of the program that makes events and appends them again when an answer was lost. Its events have
+ * consecutive numbers from 1 up, and it appends them in that order, one batch after the other. The log keeps
+ * the highest number of each producer in the commit of the batch, for ever. An event up to that number is
+ * known: it gets no position, and no counter counts it again.
  */
 export interface Producer {
   /** Visible ASCII, at most 64 characters. */
@@ -294,9 +317,14 @@ export interface CallCounts {
 }
 
 export interface AppendResult {
-  /** One entry per event of the batch; undefined for a duplicate, and for one that the producer had appended before. */
+  /**
+   * One entry per event of the batch; undefined for a duplicate, and for one that the producer had appended
+   * before.
+   */
   readonly positions: readonly (Position | undefined)[];
-  /** One entry per entry of `owed`: the pending set that the caller now holds; undefined when nothing is held. */
+  /**
+   * One entry per entry of `owed`: the pending set that the caller now holds; undefined when nothing is held.
+   */
   readonly held: readonly (PendingSetId | undefined)[];
 }
 
@@ -319,13 +347,14 @@ export class StorageError extends Error {
 export class RefusedContentError extends StorageError {}
 
 /**
- * Reads the log from a position on, in the order of the positions. A reader has its own connection to the store: it neither waits for
- * commits nor makes them wait.
+ * Reads the log from a position on, in the order of the positions. A reader has its own connection to the
+ * store: it neither waits for commits nor makes them wait.
  */
 export interface LogReader {
   /**
-   * Resolves to the stored events from `from` on, at most about `max`: whole chunks are read, so a page may hold some more.
-   * An empty page whose `next` is above `from` is a gap; with `next` equal to `from` the log ends there.
+   * Resolves to the stored events from `from` on, at most about `max`: whole chunks are read, so a page may
+   * hold some more. An empty page whose `next` is above `from` is a gap; with `next` equal to `from` the log
+   * ends there.
    */
   page(from: Position, max: number): Promise<LogPage>;
 

@@ -3,8 +3,9 @@ import type { Duration } from '../model/time.ts';
 /** Sends HTTP requests to endpoints. It never retries a request and never follows a redirect. */
 export interface HttpClient {
   /**
-   * Calls `done` exactly once, never before `send` returns, and never throws: every failure is an `HttpResult`.
-   * The time limit runs from this call to the end of the answer's head, and includes name lookup, connecting and TLS.
+   * Calls `done` exactly once, never before `send` returns, and never throws: every failure is an
+   * `HttpResult`. The time limit runs from this call to the end of the answer's head, and includes name
+   * lookup, connecting and TLS.
    */
   send(request: OutboundRequest, done: (answer: HttpResult) => void): void;
 
@@ -21,17 +22,23 @@ export type RequestHeaders = Readonly<Record<string, string>>;
 export interface OutboundRequest {
   /** Absolute, `http:` or `https:`. */
   readonly url: string;
-  /** Headers that every request of the endpoint has. The client prepares them once for as long as it gets the same object. */
+  /**
+   * Headers that every request of the endpoint has. The client prepares them once for as long as it gets the
+   * same object.
+   */
   readonly fixedHeaders?: RequestHeaders;
   /** Headers of this request. None of them is in `fixedHeaders` as well. */
   readonly headers: RequestHeaders;
   readonly body: Buffer;
   readonly timeout: Duration;
-  /** How long it has waited before this call, on its way to another thread. It counts for the time limit and for the latency. */
+  /**
+   * How long it has waited before this call, on its way to another thread. It counts for the time limit and
+   * for the latency.
+   */
   readonly waited?: Duration;
   /**
-   * The endpoint of a destination that the request belongs to. Requests of different pools never share a connection, even to
-   * the same address: a fault on a connection can harm the requests of its own pool only.
+   * The endpoint of a destination that the request belongs to. Requests of different pools never share a
+   * connection, even to the same address: a fault on a connection can harm the requests of its own pool only.
    */
   readonly pool: number;
 }
@@ -64,7 +71,10 @@ export type HttpResult =
 
 /** Whether the egress rules let a request to a URL be sent now, in the words of `millrace egress explain`. */
 export interface EgressVerdict {
-  /** `unresolved` may be better later, so it is no reason to refuse settings. spec/specification.md, "Network safety". */
+  /**
+   * `unresolved` may be better later, so it is no reason to refuse settings. spec/specification.md, "Network
+   * safety".
+   */
   readonly verdict: 'allowed' | 'refused' | 'unresolved' | 'invalid';
   /** One sentence for the operator. */
   readonly message: string;

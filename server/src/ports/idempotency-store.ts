@@ -1,11 +1,12 @@
 /**
- * Requests with an `Idempotency-Key` for all processes that share a store, for a day. A key that a process has taken is free again when the
- * process is gone before it has kept an answer: the request is then made anew, and finds the effect of the first.
+ * Requests with an `Idempotency-Key` for all processes that share a store, for a day. A key that a process
+ * has taken is free again when the process is gone before it has kept an answer: the request is then made
+ * anew, and finds the effect of the first.
  */
 export interface IdempotencyStore {
   /**
-   * Takes a key for a request of this process. Resolves to undefined when it is taken, and otherwise to the request that has it.
-   * `digest`: of the body. Rejects with a `StorageError`.
+   * Takes a key for a request of this process. Resolves to undefined when it is taken, and otherwise to the
+   * request that has it. `digest`: of the body. Rejects with a `StorageError`.
    */
   take(key: string, digest: string): Promise<TakenKey | undefined>;
 

@@ -4,8 +4,8 @@ import type { JsonLine } from '../model/serialized-event.ts';
 import type { Time } from '../model/time.ts';
 
 /**
- * Handles one request of the receiving API. Calls `answer` exactly once, with `stored` only after every accepted event of the
- * request is on stable storage.
+ * Handles one request of the receiving API. Calls `answer` exactly once, with `stored` only after every
+ * accepted event of the request is on stable storage.
  */
 export type IngestHandler = (request: IngestRequest, answer: (result: IngestResult) => void) => void;
 
@@ -18,8 +18,9 @@ export interface IngestRequest {
   readonly body: Buffer;
   readonly receivedAt: Time;
   /**
-   * The client's address, read only when a call gets it as its `context.ip`, or its source limits what one address may send. It is that of the proxy when the proxy is not trusted. Absent
-   * where the request comes from somebody who passes on the calls of others, such as an import.
+   * The client's address, read only when a call gets it as its `context.ip`, or its source limits what one
+   * address may send. It is that of the proxy when the proxy is not trusted. Absent where the request comes
+   * from somebody who passes on the calls of others, such as an import.
    */
   readonly peer?: { readonly remoteAddress?: string | undefined };
   /** Only browsers and mail programs send such a request: it is an image. */
@@ -55,8 +56,8 @@ export interface SourceCalls {
 }
 
 /**
- * Checks the rate limits of sources. Called once for every request whose calls are known by source, before anything is stored or
- * counted. Undefined admits the request. Otherwise it is refused as `rate_limited`.
+ * Checks the rate limits of sources. Called once for every request whose calls are known by source, before
+ * anything is stored or counted. Undefined admits the request. Otherwise it is refused as `rate_limited`.
  */
 export type RateLimitCheck = (
   calls: readonly SourceCalls[],
@@ -71,8 +72,8 @@ export interface OverRateLimit {
 }
 
 /**
- * Tells whether calls are of suppressed users. Asked for every call while anybody is suppressed: it must be quick.
- * spec/specification.md, "Suppression".
+ * Tells whether calls are of suppressed users. Asked for every call while anybody is suppressed: it must be
+ * quick. spec/specification.md, "Suppression".
  */
 export interface SuppressionCheck {
   /** True while no user is suppressed, so that nothing needs to be asked. */

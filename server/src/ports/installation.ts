@@ -2,13 +2,18 @@ import type { Position } from '../model/event.ts';
 import type { ClockMark } from './clock.ts';
 
 /**
- * Everything that makes an installation, as rows that mean the same in every engine: what one engine reads out, another writes down.
- * Left out is what an engine makes of them for itself: indexes, filters, statistics, answers to batches that nobody waits for any more.
+ * Everything that makes an installation, as rows that mean the same in every engine: what one engine reads
+ * out, another writes down. Left out is what an engine makes of them for itself: indexes, filters,
+ * statistics, answers to batches that nobody waits for any more.
  *
- * Rows are in the order in which they must be written. Times are those of the monotonic clock (docs/decisions/0013-time.md).
+ * Rows are in the order in which they must be written. Times are those of the monotonic clock
+ * (docs/decisions/0013-time.md).
  */
 export interface InstallationTables {
-  /** Sources, destinations, tokens, definitions, alerts, replays; also removed ones, whose ids are never given again. */
+  /**
+   * Sources, destinations, tokens, definitions, alerts, replays; also removed ones, whose ids are never given
+   * again.
+   */
   readonly records: {
     readonly id: number;
     readonly kind: string;
@@ -134,7 +139,10 @@ interface NumberedDocument {
 /** Consecutive events that are stored together, or a stretch of the log that exists and cannot be read. */
 export type EventRow = EventChunk | UnreadableEvents;
 
-/** Columns have one element for each event, hashes two words. A place without an event has source 0 and an empty line. */
+/**
+ * Columns have one element for each event, hashes two words. A place without an event has source 0 and an
+ * empty line.
+ */
 export interface EventChunk {
   readonly kind: 'events';
   readonly first: Position;
@@ -246,7 +254,10 @@ export interface InstallationReader {
   stop(): Promise<void>;
 }
 
-/** An installation that is moved away. Nothing but its mark is changed in it, and nobody can begin to use it before `stop`. */
+/**
+ * An installation that is moved away. Nothing but its mark is changed in it, and nobody can begin to use it
+ * before `stop`.
+ */
 export interface InstallationSource extends InstallationReader {
   /** The data folder, named for people. */
   readonly place: string;
@@ -257,7 +268,10 @@ export interface InstallationSource extends InstallationReader {
   /** How many rows `page` has left out because they cannot be read, and nothing stands for them. */
   readonly unreadableRows: number;
 
-  /** Resolves to a text that is another one whenever the installation was used since: as long as it is the same, nothing has changed. */
+  /**
+   * Resolves to a text that is another one whenever the installation was used since: as long as it is the
+   * same, nothing has changed.
+   */
   state(): Promise<string>;
 
   size(): Promise<InstallationSize>;
@@ -306,16 +320,16 @@ export interface MigrationProgress {
 }
 
 /**
- * Writes an installation to a place that held none. No start takes the place before `complete`. Calls reject with a `StorageError`, and
- * then nothing of the call is written; the next migration goes on from there.
+ * Writes an installation to a place that held none. No start takes the place before `complete`. Calls reject
+ * with a `StorageError`, and then nothing of the call is written; the next migration goes on from there.
  */
 export interface InstallationTarget {
   /** The database, named for people; without a password. */
   readonly place: string;
 
   /**
-   * Begins a migration, or finds the one that was begun from this origin. Rejects when the place holds anything else, or when the origin
-   * was used since.
+   * Begins a migration, or finds the one that was begun from this origin. Rejects when the place holds
+   * anything else, or when the origin was used since.
    */
   begin(origin: MigrationOrigin): Promise<MigrationProgress>;
 

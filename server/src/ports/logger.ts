@@ -1,4 +1,7 @@
-/** Writes structured log lines: one per unit of work, with an event name such as `destination.failing` and facts. */
+/**
+ * Writes structured log lines: one per unit of work, with an event name such as `destination.failing` and
+ * facts.
+ */
 export interface Logger {
   debug(facts: LogFields, event: string): void;
   info(facts: LogFields, event: string): void;

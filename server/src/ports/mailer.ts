@@ -3,8 +3,9 @@ import type { AlertMailbox } from '../model/alert.ts';
 /** Hands mail to SMTP servers. */
 export interface Mailer {
   /**
-   * Hands one mail to the server of the mailbox, once, within 30 seconds. The server's address must be one that the egress rules
-   * allow. A password is sent over TLS only. Never rejects: every failure is a `MailResult`.
+   * Hands one mail to the server of the mailbox, once, within 30 seconds. The server's address must be one
+   * that the egress rules allow. A password is sent over TLS only. Never rejects: every failure is a
+   * `MailResult`.
    */
   send(mail: Mail, mailbox: AlertMailbox): Promise<MailResult>;
 }

@@ -10,18 +10,21 @@ export type ProfileId = number;
 export type IdentityKey = number;
 
 /**
- * Keeps profiles together with the position up to which the log was applied to them. Everything that one slice of the log
- * changes is one commit, so each event takes effect exactly once, whatever crashes.
+ * Keeps profiles together with the position up to which the log was applied to them. Everything that one
+ * slice of the log changes is one commit, so each event takes effect exactly once, whatever crashes.
  *
- * The store knows nothing of the content of a profile: `state` is made and read by users/identity/profile-state.ts. What cannot be read,
- * because its bytes have changed, counts as unknown or gone, and is counted in `size`. A backup of the whole store
- * (ports/store.ts) copies the profiles too.
+ * The store knows nothing of the content of a profile: `state` is made and read by
+ * users/identity/profile-state.ts. What cannot be read, because its bytes have changed, counts as unknown or
+ * gone, and is counted in `size`. A backup of the whole store (ports/store.ts) copies the profiles too.
  */
 export interface ProfileStore {
   /** Resolves to the position and the counters of the last commit. */
   cursor(): Promise<UsersCursor>;
 
-  /** Resolves to the profiles of these identities, in their order; undefined for an identity that is not known. */
+  /**
+   * Resolves to the profiles of these identities, in their order; undefined for an identity that is not
+   * known.
+   */
   resolve(keys: readonly IdentityKey[]): Promise<(ProfileId | undefined)[]>;
 
   /** Resolves to the states of these profiles, in their order; undefined for a profile that is gone. */
@@ -30,7 +33,10 @@ export interface ProfileStore {
   /** Stores a slice, all or nothing. Rejects with a `StorageError` when nothing was stored. */
   commit(changes: ProfileChanges): Promise<void>;
 
-  /** Resolves to timers that are due at `now`, the earliest first, at most `max`. They stay until a commit removes them. */
+  /**
+   * Resolves to timers that are due at `now`, the earliest first, at most `max`. They stay until a commit
+   * removes them.
+   */
   due(now: Time, max: number): Promise<readonly Timer[]>;
 
   /** Resolves to profiles in the order of their ids, from the one behind `after`, at most `max`. */
@@ -42,16 +48,22 @@ export interface ProfileStore {
   /** Resolves to the oldest changes that are not in the log yet, behind `after`, at most `max`. */
   outbox(after: number, max: number): Promise<readonly OutboxEntry[]>;
 
-  /** Resolves to the merges of a profile and of those that were merged into it, the newest first, at most `max`. */
+  /**
+   * Resolves to the merges of a profile and of those that were merged into it, the newest first, at most
+   * `max`.
+   */
   merges(profile: ProfileId, max: number): Promise<readonly MergeRecord[]>;
 
-  /** Resolves to the value of a small document, such as the progress of a backfill; undefined when there is none. */
+  /**
+   * Resolves to the value of a small document, such as the progress of a backfill; undefined when there is
+   * none.
+   */
   document(name: string): Promise<Json | undefined>;
 
   /**
-   * Erases profiles with their identities, timers, outbox entries and merges, and with those of the profiles that were merged into
-   * them. Resolves when no file holds a byte of them, nor one of these texts outside of other profiles. These documents are stored in the same
-   * step; null removes one.
+   * Erases profiles with their identities, timers, outbox entries and merges, and with those of the profiles
+   * that were merged into them. Resolves when no file holds a byte of them, nor one of these texts outside of
+   * other profiles. These documents are stored in the same step; null removes one.
    */
   erase(
     profiles: readonly ProfileId[],
@@ -60,21 +72,27 @@ export interface ProfileStore {
   ): Promise<void>;
 
   /**
-   * Removes everything but the outbox, so that the log can be applied again from its beginning. Numbers are not given again. These
-   * documents are stored in the same step.
+   * Removes everything but the outbox, so that the log can be applied again from its beginning. Numbers are
+   * not given again. These documents are stored in the same step.
    */
   clear(documents?: Readonly<Record<string, Json>>): Promise<void>;
 
   /**
-   * `bytes`: of the files, also where rows have gone from them. `damaged`: rows that could not be read since the store was opened, because
-   * their bytes have changed.
+   * `bytes`: of the files, also where rows have gone from them. `damaged`: rows that could not be read since
+   * the store was opened, because their bytes have changed.
    */
   size(): Promise<{ readonly profiles: number; readonly bytes: number; readonly damaged: number }>;
 
-  /** Resolves to the number of bytes that rows take, about. Room that further rows will take is left out. May look at every row. */
+  /**
+   * Resolves to the number of bytes that rows take, about. Room that further rows will take is left out. May
+   * look at every row.
+   */
   usedBytes(): Promise<number>;
 
-  /** Gives a part of the room that rows have left back to the disk. Resolves to whether there is more to give back; false where the engine does it by itself. */
+  /**
+   * Gives a part of the room that rows have left back to the disk. Resolves to whether there is more to give
+   * back; false where the engine does it by itself.
+   */
   giveBack(): Promise<boolean>;
 
   stop(): Promise<void>;
@@ -118,7 +136,9 @@ export interface ForgottenProfile {
   readonly keys: readonly IdentityKey[];
 }
 
-/** A profile is to be looked at in this minute. It is a hint: what is due is decided by the profile itself. */
+/**
+ * A profile is to be looked at in this minute. It is a hint: what is due is decided by the profile itself.
+ */
 export interface Timer {
   /** Whole minutes since 1970. */
   readonly minute: number;

@@ -10,42 +10,59 @@ import type { Time } from '../model/time.ts';
 import type { AuditEntry } from './settings-store.ts';
 
 /**
- * Keeps regulations, what they are about while they run, and who is suppressed. Everything survives a crash: a regulation that is
- * not done goes on with the step that is stored.
+ * Keeps regulations, what they are about while they run, and who is suppressed. Everything survives a crash:
+ * a regulation that is not done goes on with the step that is stored.
  */
 export interface Regulations {
   /**
-   * Stores a new regulation with its subjects. In the same commit it adds `creationEntry` to the audit trail and changes the
-   * suppressions: `SUPPRESS_ONLY` keeps the userIds, `SUPPRESS_WITH_DELETE` only their hashes, and `UNSUPPRESS` removes both with the ids
-   * that were joined to them. Of anonymous ids of visitors only the hashes are kept. Resolves to the regulation with its number.
+   * Stores a new regulation with its subjects. In the same commit it adds `creationEntry` to the audit trail
+   * and changes the suppressions: `SUPPRESS_ONLY` keeps the userIds, `SUPPRESS_WITH_DELETE` only their
+   * hashes, and `UNSUPPRESS` removes both with the ids that were joined to them. Of anonymous ids of visitors
+   * only the hashes are kept. Resolves to the regulation with its number.
    */
   create(regulation: NewRegulation): Promise<StoredRegulation>;
 
   /** Resolves to undefined when there is none with this id. */
   get(id: string): Promise<StoredRegulation | undefined>;
 
-  /** Resolves to regulations below a number, the newest first, at most `max`. A damaged one is left out, and named in `LogSize.damage`. */
+  /**
+   * Resolves to regulations below a number, the newest first, at most `max`. A damaged one is left out, and
+   * named in `LogSize.damage`.
+   */
   list(max: number, below?: number): Promise<readonly StoredRegulation[]>;
 
-  /** Resolves to the number of those that ended before a time. `EventLog.maintain` drops them when they are old; `get` and `list` then know them no more. */
+  /**
+   * Resolves to the number of those that ended before a time. `EventLog.maintain` drops them when they are
+   * old; `get` and `list` then know them no more.
+   */
   endedBefore(time: Time): Promise<number>;
 
-  /** Resolves to those that are not done, the oldest first. A damaged one is left out, and named in `LogSize.damage`. */
+  /**
+   * Resolves to those that are not done, the oldest first. A damaged one is left out, and named in
+   * `LogSize.damage`.
+   */
   open(): Promise<readonly StoredRegulation[]>;
 
   /** Resolves to the subjects of a regulation; empty when they are forgotten, or damaged. */
   subjects(id: string): Promise<readonly RegulationSubject[]>;
 
   /**
-   * Moves a regulation to a further step, in one commit. With the step `clean` its subjects are forgotten, and ids of users that
-   * it deleted are no longer kept by their suppression either. The receipt of one that is done can be changed too. Rejects with a `StorageError`.
+   * Moves a regulation to a further step, in one commit. With the step `clean` its subjects are forgotten,
+   * and ids of users that it deleted are no longer kept by their suppression either. The receipt of one that
+   * is done can be changed too. Rejects with a `StorageError`.
    */
   advance(id: string, change: RegulationChange): Promise<void>;
 
-  /** Resolves when no file holds a byte of what was erased, or of subjects that were forgotten, before the call. */
+  /**
+   * Resolves when no file holds a byte of what was erased, or of subjects that were forgotten, before the
+   * call.
+   */
   scrub(): Promise<void>;
 
-  /** Resolves to the suppression of a user, or of a visitor without a userId; undefined when it is not suppressed. */
+  /**
+   * Resolves to the suppression of a user, or of a visitor without a userId; undefined when it is not
+   * suppressed.
+   */
   suppression(id: string, kind?: 'user' | 'anonymous'): Promise<Suppression | undefined>;
 
   /** Resolves to suppressions whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
@@ -136,8 +153,8 @@ export interface RegulationChange
   readonly erasedAt?: Time;
   readonly finishedAt?: Time;
   /**
-   * Replaces the subjects. Their joined ids become suppressed in the same commit, if the user or visitor is still suppressed. The suppression
-   * of a visitor who belongs to a user ends.
+   * Replaces the subjects. Their joined ids become suppressed in the same commit, if the user or visitor is
+   * still suppressed. The suppression of a visitor who belongs to a user ends.
    */
   readonly subjects?: readonly RegulationSubject[];
 }

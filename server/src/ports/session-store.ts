@@ -1,6 +1,9 @@
 import type { Monotonic, Time } from '../model/time.ts';
 
-/** A browser that is signed in to the console. The secrets that it shows are stored as digests alone: SHA-256 in base64url. */
+/**
+ * A browser that is signed in to the console. The secrets that it shows are stored as digests alone: SHA-256
+ * in base64url.
+ */
 export interface StoredSession {
   /** The digest of the value of its cookie. */
   readonly id: string;
@@ -17,8 +20,9 @@ export interface StoredSession {
 /** Keeps sessions of the console over restarts, and for all nodes of a database. */
 export interface SessionStore {
   /**
-   * Adds a session. Of the sessions of its token the newest `most` stay, and those go that are over at `now`, of whichever token. Resolves
-   * to the ids of those that went for the new one. Rejects with a `StorageError`; nothing is changed then.
+   * Adds a session. Of the sessions of its token the newest `most` stay, and those go that are over at `now`,
+   * of whichever token. Resolves to the ids of those that went for the new one. Rejects with a
+   * `StorageError`; nothing is changed then.
    */
   begin(session: StoredSession, now: Monotonic, most: number): Promise<readonly string[]>;
 

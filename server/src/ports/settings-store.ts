@@ -18,26 +18,26 @@ import type { Time } from '../model/time.ts';
 import { StorageError } from './event-log.ts';
 
 /**
- * Stores the records that operators write, and the audit trail. Records survive restarts and have the ids to which everything else
- * refers.
+ * Stores the records that operators write, and the audit trail. Records survive restarts and have the ids to
+ * which everything else refers.
  */
 export interface SettingsStore {
   load(): Promise<SettingsSnapshot>;
 
   /**
-   * Creates, overwrites and removes records, in one commit with the entries of the audit trail; resolves to all records.
-   * A name keeps its id for ever, even when its record is removed and created again. No audience has the id of a trait. A
-   * destination, audience or trait that really changes or is removed gets a higher version; one that does not change keeps its
-   * version.
+   * Creates, overwrites and removes records, in one commit with the entries of the audit trail; resolves to
+   * all records. A name keeps its id for ever, even when its record is removed and created again. No audience
+   * has the id of a trait. A destination, audience or trait that really changes or is removed gets a higher
+   * version; one that does not change keeps its version.
    *
-   * `basis`: the snapshot by which the changes were decided. Rejects with a `SettingsMovedError` when another node has changed records
-   * since it was loaded.
+   * `basis`: the snapshot by which the changes were decided. Rejects with a `SettingsMovedError` when another
+   * node has changed records since it was loaded.
    */
   apply(changes: SettingsChanges, basis?: SettingsSnapshot): Promise<SettingsSnapshot>;
 
   /**
-   * Resolves to the audit trail, the newest first, at most `limit` entries and about `MAX_AUDIT_PAGE` characters; go on with `next` until it is
-   * absent. `EventLog.maintain` drops what is old.
+   * Resolves to the audit trail, the newest first, at most `limit` entries and about `MAX_AUDIT_PAGE`
+   * characters; go on with `next` until it is absent. `EventLog.maintain` drops what is old.
    */
   audit(query: AuditQuery, limit: number, from?: number): Promise<AuditPage>;
 

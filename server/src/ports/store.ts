@@ -26,15 +26,17 @@ export interface Store {
   readonly regulations: Regulations;
   /** Present where several processes may share the store. */
   readonly nodes?: Nodes;
-  /** Resolves to why the process has to end, which most never do. Absent where nothing of the kind can happen. */
+  /**
+   * Resolves to why the process has to end, which most never do. Absent where nothing of the kind can happen.
+   */
   readonly failed?: Promise<string>;
 
   /** Present where the store has memory of its own that only load needs. */
   readonly memory?: StoreMemory;
 
   /**
-   * The store was made by a version with defaults for how long profiles, the audit trail and receipts stay. In one of before nothing of
-   * that goes unless the configuration says so.
+   * The store was made by a version with defaults for how long profiles, the audit trail and receipts stay.
+   * In one of before nothing of that goes unless the configuration says so.
    */
   readonly isBounded: boolean;
 
@@ -42,12 +44,12 @@ export interface Store {
   readonly lastClockMark?: ClockMark;
 
   /**
-   * Writes a copy of the store, as it is at one moment after the call, to a folder that does not exist yet or is empty. Reads and
-   * commits go on meanwhile. Resolves when the copy is complete and on stable storage; until then nothing in that folder can be
-   * mistaken for a backup. One backup at a time.
+   * Writes a copy of the store, as it is at one moment after the call, to a folder that does not exist yet or
+   * is empty. Reads and commits go on meanwhile. Resolves when the copy is complete and on stable storage;
+   * until then nothing in that folder can be mistaken for a backup. One backup at a time.
    *
-   * Rejects with a `StorageError` whose reason says what to do: the folder cannot be used, its disk has no room, or the adapter has
-   * nothing to copy. The files written until then are removed.
+   * Rejects with a `StorageError` whose reason says what to do: the folder cannot be used, its disk has no
+   * room, or the adapter has nothing to copy. The files written until then are removed.
    */
   backup(folder: string, progress?: BackupProgress): Promise<Backup>;
 
@@ -55,16 +57,24 @@ export interface Store {
   stop(): Promise<void>;
 }
 
-/** Gives the memory of a store back when a busy time is over. Nothing is lost, and the next calls need not wait for what was given back. */
+/**
+ * Gives the memory of a store back when a busy time is over. Nothing is lost, and the next calls need not
+ * wait for what was given back.
+ */
 export interface StoreMemory {
-  /** Makes tables in memory smaller. What goes to disk instead is written with the next slices of maintenance. */
+  /**
+   * Makes tables in memory smaller. What goes to disk instead is written with the next slices of maintenance.
+   */
   shrink(): Promise<void>;
 
   /** Gives back caches and garbage: some seconds after `shrink`, also what went to disk. */
   release(): Promise<void>;
 }
 
-/** Called after each piece, with bytes written and total bytes; the first time when the folder has proved usable. */
+/**
+ * Called after each piece, with bytes written and total bytes; the first time when the folder has proved
+ * usable.
+ */
 export type BackupProgress = (written: number, of: number) => void;
 
 export interface Backup {

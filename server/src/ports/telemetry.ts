@@ -13,8 +13,9 @@ export interface CurrentObserver {
   /** Undefined while no client is watching; callers then skip building the activity. */
   readonly observer: Observer | undefined;
   /**
-   * True when the filter of every client leaves this activity out; callers then skip building it. Asking costs a tenth of a microsecond;
-   * building costs several, because the event is parsed for it. `delivery` is given for the activity of a delivery.
+   * True when the filter of every client leaves this activity out; callers then skip building it. Asking
+   * costs a tenth of a microsecond; building costs several, because the event is parsed for it. `delivery` is
+   * given for the activity of a delivery.
    */
   passesOver?(
     line: JsonLine | undefined,
@@ -49,11 +50,14 @@ export type Activity =
     };
 
 /**
- * Counts requests, commits and rounds for the metrics page. Called for each of them: must cost no more than adding to a number, and
- * must not throw.
+ * Counts requests, commits and rounds for the metrics page. Called for each of them: must cost no more than
+ * adding to a number, and must not throw.
  */
 export interface MetricsRecorder {
-  /** A request of the receiving API is answered. `code` is one of `spec/errors.json`; undefined when nothing was wrong. */
+  /**
+   * A request of the receiving API is answered. `code` is one of `spec/errors.json`; undefined when nothing
+   * was wrong.
+   */
   requestAnswered(status: number, code: string | undefined): void;
   /** A commit of the event log has ended after so much time; `isStored` is false when it failed. */
   committed(took: Duration, isStored: boolean): void;
@@ -69,8 +73,8 @@ export interface AcceptanceRecorder {
 
 export interface DeliveryRecorder {
   /**
-   * A round has ended with this decision. `arrivedAt` is the arrival of its event; absent for a replay, which may be asked for a week
-   * later and says nothing of how long deliveries take.
+   * A round has ended with this decision. `arrivedAt` is the arrival of its event; absent for a replay, which
+   * may be asked for a week later and says nothing of how long deliveries take.
    */
   attemptEnded(
     arrivedAt: Monotonic | undefined,
@@ -103,8 +107,9 @@ export interface DestinationFlow {
 }
 
 /**
- * Counts what no ledger counts of what comes in: calls that belong to no known source, requests that are refused as a whole or for their rate,
- * and values that are changed. Called for every request: must be quick and must not throw.
+ * Counts what no ledger counts of what comes in: calls that belong to no known source, requests that are
+ * refused as a whole or for their rate, and values that are changed. Called for every request: must be quick
+ * and must not throw.
  */
 export interface IngestCounters {
   /** Calls without a source, by reason, that were discarded from a request that is answered with 200. */
@@ -113,7 +118,9 @@ export interface IngestCounters {
   refused(code: string, request?: RefusedRequest): void;
   /** Values of accepted calls of a source were changed. */
   changed(source: string, changes: ValueChanges): void;
-  /** A source whose write key should be in servers alone got calls of browsers or phones: at least so many. */
+  /**
+   * A source whose write key should be in servers alone got calls of browsers or phones: at least so many.
+   */
   publicCalls(source: string, calls: number): void;
   /** A request was refused because a source sends more than it may; the client sends it again later. */
   rateLimited(source: string): void;
@@ -132,9 +139,11 @@ export interface RefusedRequest {
  *
  * - `numbers_as_text`: numbers that a double cannot hold, which are text of their digits from then on
  * - `unreadable_times`: times that could not be read
- * - `skewed_clocks`: events whose time was not corrected, because their client's clock is more than 24 hours off
+ * - `skewed_clocks`: events whose time was not corrected, because their client's clock is more than 24 hours
+ *   off
  * - `replaced_message_ids`: messageIds that are none of an event, in whose place another one stands
- * - `shortened_addresses`, `dropped_addresses`: addresses that clients gave as `context.ip`, of which their source keeps the beginning or nothing
+ * - `shortened_addresses`, `dropped_addresses`: addresses that clients gave as `context.ip`, of which their
+ *   source keeps the beginning or nothing
  */
 export const VALUE_CHANGES = [
   'numbers_as_text',

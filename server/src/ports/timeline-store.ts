@@ -56,13 +56,16 @@ export interface EndpointRow {
 export type TimelineLevel = 'minute' | 'tenMinutes';
 
 /**
- * Keeps the rows of the timeline over restarts. It is written beside the event log and promises less: after a crash the last rows may be
- * missing, and a row that cannot be read any more is left out.
+ * Keeps the rows of the timeline over restarts. It is written beside the event log and promises less: after a
+ * crash the last rows may be missing, and a row that cannot be read any more is left out.
  */
 export interface TimelineStore {
   /** Rejects when the row cannot be written; it is not there then, or as a whole. */
   append(level: TimelineLevel, row: TimelineRow): Promise<void>;
-  /** The rows whose intervals begin in `from` (inclusive) to `to` (exclusive), in the order in which they were appended. */
+  /**
+   * The rows whose intervals begin in `from` (inclusive) to `to` (exclusive), in the order in which they were
+   * appended.
+   */
   read(level: TimelineLevel, from: Time, to: Time): AsyncIterable<TimelineRow>;
   /** Forgets days that ended before this time. */
   forgetBefore(time: Time): Promise<void>;

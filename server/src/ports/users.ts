@@ -12,15 +12,22 @@ export interface Users {
   /** Resolves to all ids that are joined to these users, with the sources that saw them, in their order. */
   joinedIds(userIds: readonly string[]): Promise<readonly JoinedIds[]>;
 
-  /** Resolves to the user to whom each of these anonymous ids is joined, in their order; undefined where it is nobody. */
+  /**
+   * Resolves to the user to whom each of these anonymous ids is joined, in their order; undefined where it is
+   * nobody.
+   */
   usersOf(anonymousIds: readonly string[]): Promise<readonly (string | undefined)[]>;
 
-  /** Resolves to what is known of each of these anonymous ids, in their order; undefined where there is no profile. */
+  /**
+   * Resolves to what is known of each of these anonymous ids, in their order; undefined where there is no
+   * profile.
+   */
   visitors(anonymousIds: readonly string[]): Promise<readonly (Visitor | undefined)[]>;
 
   /**
-   * Erases the profiles of these users, and profiles without a userId that have one of the anonymous ids: profiles that lag may not know
-   * yet whose these are. Resolves when no file holds a byte of them, to the number of profiles.
+   * Erases the profiles of these users, and profiles without a userId that have one of the anonymous ids:
+   * profiles that lag may not know yet whose these are. Resolves when no file holds a byte of them, to the
+   * number of profiles.
    */
   erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number>;
 
@@ -28,30 +35,36 @@ export interface Users {
   members(computation: number, limit: number, from?: string): Promise<MembersPage>;
 
   /**
-   * Computes a definition over what is stored, without sending or keeping anything, while profiles go on with half of their time. What
-   * arrives meanwhile may count or not. Rejects after two minutes, and when `signal` is aborted.
+   * Computes a definition over what is stored, without sending or keeping anything, while profiles go on with
+   * half of their time. What arrives meanwhile may count or not. Rejects after two minutes, and when `signal`
+   * is aborted.
    */
   preview(request: PreviewRequest, signal?: AbortSignal): Promise<Preview>;
 
   /**
-   * Has a destination, by its name, told every member of a computation again, and what differs from what it was sent. Resolves when that is
-   * stored; false, and nothing is done, while the computation is not in force, whose destinations are told every member anyway.
+   * Has a destination, by its name, told every member of a computation again, and what differs from what it
+   * was sent. Resolves when that is stored; false, and nothing is done, while the computation is not in
+   * force, whose destinations are told every member anyway.
    */
   repeat(computation: number, destination: string): Promise<boolean>;
 
   /**
-   * Resolves to userIds that are one profile and would not be joined by the rules of today, as far as stored events tell; from the profile behind
-   * `after`. Reads all stored events, while profiles go on with half of their time.
+   * Resolves to userIds that are one profile and would not be joined by the rules of today, as far as stored
+   * events tell; from the profile behind `after`. Reads all stored events, while profiles go on with half of
+   * their time.
    */
   doubtfulMerges(after?: number): Promise<DoubtfulMerges>;
 
   /**
-   * Tells what it would mean to keep these two ids apart, and changes nothing. Undefined where neither has a profile. Reads all stored events where
-   * they are ids of one.
+   * Tells what it would mean to keep these two ids apart, and changes nothing. Undefined where neither has a
+   * profile. Reads all stored events where they are ids of one.
    */
   foreseeSplit(ids: readonly [SplitId, SplitId]): Promise<SplitReport | undefined>;
 
-  /** Resolves when no profile has ids that are kept apart by the settings as they are now; on a node that does not keep profiles, at once. */
+  /**
+   * Resolves when no profile has ids that are kept apart by the settings as they are now; on a node that does
+   * not keep profiles, at once.
+   */
   applySplits(): Promise<void>;
 
   /** Applies the whole log again. With `dryRun` only tells what would be lost. */
@@ -104,9 +117,9 @@ export interface RefusedMerge {
 }
 
 /**
- * Why a merge was refused. `belongs_to_another_user`: two users do not become one by this id. `alias_off`: `identities.alias` is `refuse`.
- * `too_many_ids`: the profile would have more than it may. `unproven`: nothing but the word of a client source speaks for it. `split`: an operator
- * keeps the two apart.
+ * Why a merge was refused. `belongs_to_another_user`: two users do not become one by this id. `alias_off`:
+ * `identities.alias` is `refuse`. `too_many_ids`: the profile would have more than it may. `unproven`:
+ * nothing but the word of a client source speaks for it. `split`: an operator keeps the two apart.
  */
 export type RefusalReason = 'belongs_to_another_user' | 'alias_off' | 'too_many_ids' | 'unproven' | 'split';
 
@@ -234,13 +247,19 @@ export interface Preview {
   readonly eventsSince?: Time;
   /** Values that are text where the definition wants numbers, and so never fit. */
   readonly textForNumbers: readonly TextForNumber[];
-  /** Names that occur in no stored event and no profile. Not of events that a definition in force counts in the same way already. */
+  /**
+   * Names that occur in no stored event and no profile. Not of events that a definition in force counts in
+   * the same way already.
+   */
   readonly unknownNames: readonly UnknownName[];
   /** Events that were stored when it was asked for, and are not counted yet because profiles are behind. */
   readonly eventsBehind: number;
 }
 
-/** The name of an event, a page or a screen by its type, or of a trait. An empty one is that of pages or screens without a name. */
+/**
+ * The name of an event, a page or a screen by its type, or of a trait. An empty one is that of pages or
+ * screens without a name.
+ */
 export interface UnknownName {
   readonly kind: 'track' | 'page' | 'screen' | 'trait';
   readonly name: string;

@@ -27,7 +27,10 @@ export interface RepeatableRequest {
 export interface RegulationRequests {
   /** Makes a regulation. Suppressions are in force when this resolves. */
   create(request: RegulationRequest): Promise<Regulation>;
-  /** The regulation that the same request has made within a day, also before a restart; `other_body` where its key came with another body. */
+  /**
+   * The regulation that the same request has made within a day, also before a restart; `other_body` where its
+   * key came with another body.
+   */
   repeated(request: RepeatableRequest): Promise<Regulation | 'other_body' | undefined>;
   get(id: string): Promise<Regulation | undefined>;
   /** Regulations, the newest first, below a number, at most `max`. */

@@ -45,7 +45,10 @@ export interface RegulationExecutorDependencies {
   readonly plan: (event: Event, source: Source) => Plan;
   /** Where a destination sends to. */
   readonly targetsOf: (destination: Destination) => readonly Target[];
-  /** Resolves when every call that was taken before is stored, or never will be. Rejects when `checkStop` throws. */
+  /**
+   * Resolves when every call that was taken before is stored, or never will be. Rejects when `checkStop`
+   * throws.
+   */
   readonly callsStored: (checkStop: () => void) => Promise<void>;
   /** Suppresses what the survey has found, in memory too, if the users still are suppressed. */
   readonly suppressJoined: (subjects: readonly RegulationSubject[]) => void;
@@ -180,7 +183,8 @@ export class RegulationExecutor {
       const open = await this.#dependencies.regulations.open();
       this.#open = open;
       for (const regulation of open) {
-        // Later regulations must not send notifications before this one. Those that only await deliveries may go on.
+        // Later regulations must not send notifications before this one. Those that only await deliveries may
+        // go on.
         if (failure !== undefined && !hasNotified(regulation)) continue;
         try {
           const next = await this.#advance(regulation);
@@ -330,7 +334,10 @@ export class RegulationExecutor {
     await regulations.advance(id, { step: 'notify', profiles, erasedAt: clock.now() });
   }
 
-  /** Forgets what endpoints have answered about these users: in memory, on disk, and in the receipts of others. */
+  /**
+   * Forgets what endpoints have answered about these users: in memory, on disk, and in the receipts of
+   * others.
+   */
   async #forgetAnswers(redactor: IdRedactor): Promise<void> {
     await this.#dependencies.delivery.redact(redactor.mentions);
     // It is read again from the store.
@@ -385,7 +392,8 @@ export class RegulationExecutor {
     }
     const { redact } = new IdRedactor(textsOfSubjects(subjects));
     if (!positions.includes(undefined)) this.#remember(regulation, { notifications, positions, redact });
-    // Before the step is stored: where the answer to that is lost although it was stored, nobody comes here again.
+    // Before the step is stored: where the answer to that is lost although it was stored, nobody comes here
+    // again.
     for (const lane of lanes) delivery.parked(lane, clock.monotonic());
     await regulations.advance(regulation.id, { step: 'await' });
     logger.info({ regulation: regulation.id, notifications: notifications.length }, 'regulation.notifying');

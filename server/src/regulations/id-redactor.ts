@@ -1,6 +1,6 @@
 /**
- * Ids shorter than this are found only where they stand alone, with neither a letter nor a digit beside them: `5` is not the user in
- * "status 500". Longer ones are found inside of words too.
+ * Ids shorter than this are found only where they stand alone, with neither a letter nor a digit beside them:
+ * `5` is not the user in "status 500". Longer ones are found inside of words too.
  */
 const SHORT_ID = 8;
 
@@ -11,9 +11,9 @@ const MAX_LAYERS = 3;
 const ELLIPSIS = '…';
 
 /**
- * Finds ids in texts that others wrote: as they are, with the escapes of JSON, and percent-encoded, one in the other too. The case of
- * letters does not count, nor whether accents are letters of their own. The time depends on the length of the text and on how many
- * different lengths the ids have, not on their number.
+ * Finds ids in texts that others wrote: as they are, with the escapes of JSON, and percent-encoded, one in
+ * the other too. The case of letters does not count, nor whether accents are letters of their own. The time
+ * depends on the length of the text and on how many different lengths the ids have, not on their number.
  */
 export class IdRedactor {
   readonly #byLength = new Map<number, Needles>();
@@ -62,7 +62,10 @@ interface Span {
   readonly end: number;
 }
 
-/** A text, and where each of its characters comes from in the original; without `spans` they stand at the same places. */
+/**
+ * A text, and where each of its characters comes from in the original; without `spans` they stand at the same
+ * places.
+ */
 interface Layer {
   readonly text: string;
   readonly spans?: readonly Span[];

@@ -91,8 +91,8 @@ export class AliasGraph {
   }
 
   /**
-   * These ids, and all that aliases lead to from them, in both directions. `sources`: those whose aliases count, beside those of unknown
-   * sources; all when absent.
+   * These ids, and all that aliases lead to from them, in both directions. `sources`: those whose aliases
+   * count, beside those of unknown sources; all when absent.
    */
   joinedTo(ids: readonly string[], sources?: readonly number[]): ReadonlySet<string> {
     const joined = new Set(ids);

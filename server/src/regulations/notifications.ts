@@ -15,8 +15,9 @@ export interface DeleteNotification {
 }
 
 /**
- * The notifications of a regulation, always in the same order: for each subject, its present and former userIds, and for each of
- * these the affected sources; none for visitors, whom a notification cannot name. Their places are their numbers, so nothing but the stored subjects may decide them.
+ * The notifications of a regulation, always in the same order: for each subject, its present and former
+ * userIds, and for each of these the affected sources; none for visitors, whom a notification cannot name.
+ * Their places are their numbers, so nothing but the stored subjects may decide them.
  */
 export function notificationsOf(
   { id }: Pick<StoredRegulation, 'id'>,
@@ -36,8 +37,8 @@ export function notificationsOf(
 }
 
 /**
- * The notifications of a regulation whose subjects are lost, as far as they are in the log: those of each source are numbered from 1. Some
- * at the beginning may be erased already.
+ * The notifications of a regulation whose subjects are lost, as far as they are in the log: those of each
+ * source are numbered from 1. Some at the beginning may be erased already.
  */
 export async function findNotifications(
   { id, subjects, streamStatus }: StoredRegulation,
@@ -74,7 +75,10 @@ const SAMPLE: Event = {
   receivedAt: '',
 };
 
-/** The destinations that a source feeds with delete notifications, a lane each: the enabled ones. spec/specification.md, "Deletion". */
+/**
+ * The destinations that a source feeds with delete notifications, a lane each: the enabled ones.
+ * spec/specification.md, "Deletion".
+ */
 export function notifiedBy(
   source: number,
   {
@@ -132,7 +136,10 @@ export function batchOf({
   };
 }
 
-/** The stored event. Receivers get its type, userId and timestamp only. spec/specification.md, "Delete notification". */
+/**
+ * The stored event. Receivers get its type, userId and timestamp only. spec/specification.md, "Delete
+ * notification".
+ */
 function eventOf({ messageId, userId }: DeleteNotification, { createdAt }: StoredRegulation): Event {
   const timestamp = isoTime(createdAt);
   return {

@@ -24,10 +24,10 @@ export function isEnded({ deliveries }: Pick<NotificationHistory, 'deliveries'>)
 }
 
 /**
- * The status of every source, destination and endpoint, from the histories of all notifications. An endpoint has confirmed a
- * notification when it has accepted the request. With `success: any` one endpoint is enough to end a delivery: another one that did
- * not accept it has not confirmed it, and the receipt says so.
- * There may be a million histories, so it takes turns with calls and deliveries.
+ * The status of every source, destination and endpoint, from the histories of all notifications. An endpoint
+ * has confirmed a notification when it has accepted the request. With `success: any` one endpoint is enough
+ * to end a delivery: another one that did not accept it has not confirmed it, and the receipt says so. There
+ * may be a million histories, so it takes turns with calls and deliveries.
  */
 export async function streamsOf(
   histories: readonly NotificationHistory[],
@@ -59,7 +59,10 @@ export async function streamsOf(
 export interface StreamOptions {
   /** Where a destination sends to, as its settings are now. */
   readonly targetsOf: (destination: Destination) => readonly Target[];
-  /** Takes the ids out of an answer. It costs more than all the rest, so only answers that are shown go through it. */
+  /**
+   * Takes the ids out of an answer. It costs more than all the rest, so only answers that are shown go
+   * through it.
+   */
   readonly redact: (text: string) => string;
   readonly turns: Turns;
 }
@@ -143,7 +146,10 @@ function endOf({ startedAt, latencyMs }: Attempt): Time {
   return Math.round(startedAt + latencyMs);
 }
 
-/** Characters of an answer in the receipt: a cut in the middle of an id would leave its beginning, and this is far before the cut. */
+/**
+ * Characters of an answer in the receipt: a cut in the middle of an id would leave its beginning, and this is
+ * far before the cut.
+ */
 const MAX_BODY = 200;
 
 function answerOf(

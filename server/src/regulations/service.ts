@@ -226,8 +226,8 @@ export class RegulationService implements RegulationRequests {
   }
 
   /**
-   * A regulation may be stored although its answer is an error, as when a connection breaks. What is stored is in force and is
-   * carried out. Rejects with the error.
+   * A regulation may be stored although its answer is an error, as when a connection breaks. What is stored
+   * is in force and is carried out. Rejects with the error.
    */
   async #takeStored(error: unknown): Promise<never> {
     const { regulations, filter } = this.#dependencies;

@@ -20,7 +20,10 @@ export interface NamedRedelivery {
   readonly state?: 'delivered' | GivenUp | undefined;
   /** Only dead letters with this reason. */
   readonly reason?: string | undefined;
-  /** From (inclusive) to (exclusive): the arrival of the event, or the time at which a dead letter was given up. */
+  /**
+   * From (inclusive) to (exclusive): the arrival of the event, or the time at which a dead letter was given
+   * up.
+   */
   readonly from?: Time | undefined;
   readonly to?: Time | undefined;
   /** Counts and changes nothing. */

@@ -12,8 +12,8 @@ export type ReplayStep =
   | { readonly kind: 'end'; readonly state: 'done' | 'failed'; readonly reason?: string };
 
 /**
- * Pending deliveries at which a replay waits for its destination. The rest stays in the replay: in the backlog it would
- * go before new events, and a cancel could not take it back.
+ * Pending deliveries at which a replay waits for its destination. The rest stays in the replay: in the
+ * backlog it would go before new events, and a cancel could not take it back.
  */
 export const MAX_AHEAD = 2000;
 
@@ -42,8 +42,8 @@ export function nextStep(
 }
 
 /**
- * Pause after each slice: the time the rate limit requires, and at least the time the slice took, so that a replay uses
- * at most half of the store's time.
+ * Pause after each slice: the time the rate limit requires, and at least the time the slice took, so that a
+ * replay uses at most half of the store's time.
  */
 export function pauseAfter(events: number, rate: number, took: Duration): Duration {
   return Math.max(Math.ceil((events * SECOND) / rate) - took, took);

@@ -45,8 +45,8 @@ export async function previewReplay(
 }
 
 /**
- * Counts the deliveries that a redelivery revives. Where it names a source or types, their events must be read: then a
- * part of them may be estimated.
+ * Counts the deliveries that a redelivery revives. Where it names a source or types, their events must be
+ * read: then a part of them may be estimated.
  */
 export async function previewRedelivery(
   request: ReplayRequest,

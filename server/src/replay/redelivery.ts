@@ -32,8 +32,9 @@ export interface RedeliveryDependencies {
 }
 
 /**
- * Redelivers the dead letters of one destination, or what it dropped, slice by slice. After a crash it begins again and finds each letter
- * once: a redelivered letter is pending, and one that was given up again was so after the redelivery was made.
+ * Redelivers the dead letters of one destination, or what it dropped, slice by slice. After a crash it begins
+ * again and finds each letter once: a redelivered letter is pending, and one that was given up again was so
+ * after the redelivery was made.
  */
 export class DeadLetterRedelivery {
   readonly #replay: Replay;
@@ -134,8 +135,8 @@ export interface NamedRedeliveryDependencies {
 }
 
 /**
- * Makes the few deliveries again that an operator has named. Dead and dropped ones are revived, delivered events and events
- * that were never owed to the destination are enqueued, pending deliveries are left alone.
+ * Makes the few deliveries again that an operator has named. Dead and dropped ones are revived, delivered
+ * events and events that were never owed to the destination are enqueued, pending deliveries are left alone.
  */
 export async function redeliverNamed(
   request: NamedRedelivery,
@@ -198,7 +199,10 @@ async function classifyAll(
   return classified;
 }
 
-/** The positions that a request names, each with the ids that named it. No destination stands for all endpoints. */
+/**
+ * The positions that a request names, each with the ids that named it. No destination stands for all
+ * endpoints.
+ */
 async function namesByPosition(
   { ids, messageIds }: NamedRedelivery,
   log: Pick<EventLog, 'find'>,

@@ -160,8 +160,8 @@ export interface ReplayJobDependencies {
 }
 
 /**
- * Runs one replay: slice, pause, slice. Its cursor is committed with the deliveries of each slice, so after a crash the
- * next process goes on behind the last slice on disk.
+ * Runs one replay: slice, pause, slice. Its cursor is committed with the deliveries of each slice, so after a
+ * crash the next process goes on behind the last slice on disk.
  */
 export class ReplayJob {
   readonly #id: string;

@@ -9,8 +9,9 @@ import type { EventLog, EventPrefilter, StoredEvent } from '../ports/event-log.t
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 
 /**
- * Makes the predicate that says whether an event of these sources is routed to a destination: by the destination's filter
- * and the event's integrations object. It ignores the sources the destination is connected to, and whether it is enabled.
+ * Makes the predicate that says whether an event of these sources is routed to a destination: by the
+ * destination's filter and the event's integrations object. It ignores the sources the destination is
+ * connected to, and whether it is enabled.
  */
 export type RoutingPredicateFactory = (
   destination: Destination,
@@ -21,9 +22,9 @@ export type RoutingPredicateFactory = (
 export type ReplayFilterFactory = (request: ReplayRequest, snapshot: SettingsSnapshot) => ReplayFilter;
 
 /**
- * Makes filters of replays. A replay is about the events of its source (or else of the sources its destination is
- * connected to), of its types, that are routed to the destination. Each filter is cached for its version of the settings,
- * because every slice asks for it.
+ * Makes filters of replays. A replay is about the events of its source (or else of the sources its
+ * destination is connected to), of its types, that are routed to the destination. Each filter is cached for
+ * its version of the settings, because every slice asks for it.
  */
 export function replayFilters(routingPredicate: RoutingPredicateFactory): ReplayFilterFactory {
   const cache = new WeakMap<SettingsSnapshot, Map<string, ReplayFilter>>();
@@ -105,7 +106,10 @@ interface DestinationLanes {
   readonly lanes: readonly number[];
 }
 
-/** The events of these that were delivered to a destination, and which of them each of its endpoints gets again. */
+/**
+ * The events of these that were delivered to a destination, and which of them each of its endpoints gets
+ * again.
+ */
 export async function selectDelivered(
   positions: readonly Position[],
   { id: destination, lanes }: DestinationLanes,
@@ -124,7 +128,10 @@ export async function selectDelivered(
   return { positions: delivered, only };
 }
 
-/** Ids of the endpoints that a delivered event goes to again: those that have it, or all where those are no longer there. */
+/**
+ * Ids of the endpoints that a delivered event goes to again: those that have it, or all where those are no
+ * longer there.
+ */
 function lanesAgain(
   { deliveries }: EventHistory,
   { id: destination, lanes }: DestinationLanes,
@@ -164,9 +171,9 @@ export interface CursorRange {
 export type ReplayFilter = (stored: StoredEvent) => boolean;
 
 /**
- * Reads the events that arrived in a range of time, the oldest first, because the destination must get the events of a
- * user in their order. It can go on from every cursor it ever gave, also in another process. In memory it holds the
- * positions of one slice of the log and no more.
+ * Reads the events that arrived in a range of time, the oldest first, because the destination must get the
+ * events of a user in their order. It can go on from every cursor it ever gave, also in another process. In
+ * memory it holds the positions of one slice of the log and no more.
  */
 export class LogCursor {
   readonly #log: Pick<EventLog, 'find' | 'read'>;
@@ -216,7 +223,9 @@ export class LogCursor {
     return { events, to: this.#cursor };
   }
 
-  /** The log also finds events that arrived just outside: it keeps the time of a commit, not of each event. */
+  /**
+   * The log also finds events that arrived just outside: it keeps the time of a commit, not of each event.
+   */
   #isInRange({ event }: StoredEvent): boolean {
     const receivedAt = Date.parse(event.receivedAt);
     return receivedAt >= this.#range.from && receivedAt < this.#range.to;

@@ -11,8 +11,8 @@ import type { DiskUse } from '../ports/disk-use.ts';
 import type { ValueChanges } from '../ports/telemetry.ts';
 
 /**
- * The types of everything that the control API answers from this folder. Times in answers are ISO 8601; times in queries and
- * cursors are milliseconds.
+ * The types of everything that the control API answers from this folder. Times in answers are ISO 8601; times
+ * in queries and cursors are milliseconds.
  */
 
 /** The ledger by name. spec/contract.md, "Ledger". */
@@ -24,7 +24,10 @@ export interface LedgerReport {
   readonly differences: readonly LedgerDifference[];
 }
 
-/** A sum that does not come out, with its terms. A positive `difference` is missing, a negative one is counted twice. */
+/**
+ * A sum that does not come out, with its terms. A positive `difference` is missing, a negative one is counted
+ * twice.
+ */
 export type LedgerDifference =
   | {
       readonly source: string;
@@ -84,9 +87,14 @@ export interface Overview extends LedgerReport {
   readonly callsOfNoSource: UnattributedCalls;
   /** Values that were changed, by source, since the start of the process. */
   readonly changedValues: Readonly<Record<string, ValueChanges>>;
-  /** Requests that were answered 429 because a source is over its rate limit, by source, since the start of the process. */
+  /**
+   * Requests that were answered 429 because a source is over its rate limit, by source, since the start of
+   * the process.
+   */
   readonly rateLimitedRequests: Readonly<Record<string, number>>;
-  /** Calls of browsers and phones to sources with `trust: server`, by name, since the start: at least so many. */
+  /**
+   * Calls of browsers and phones to sources with `trust: server`, by name, since the start: at least so many.
+   */
   readonly publicCalls: Readonly<Record<string, number>>;
   /** The latest discarded call of every source and reason; `GET discards` has more of them. */
   readonly discards: readonly DiscardSample[];
@@ -144,7 +152,10 @@ export interface NodeOverview {
   readonly version: string;
   /** Start of the process. */
   readonly since: string;
-  /** How long its lease is still valid, in milliseconds; negative when it is over and nobody has adopted its deliveries yet. */
+  /**
+   * How long its lease is still valid, in milliseconds; negative when it is over and nobody has adopted its
+   * deliveries yet.
+   */
   readonly leaseLeftMs: number;
   /** Jobs that only this node does now: maintenance, replays, users, alerts. */
   readonly jobs: readonly string[];
@@ -406,7 +417,10 @@ export interface EventQuery {
   readonly source?: number;
   readonly type?: string;
   readonly userId?: string;
-  /** Other ids that belong to the user: its events have one of these userIds, or only one of these anonymousIds. */
+  /**
+   * Other ids that belong to the user: its events have one of these userIds, or only one of these
+   * anonymousIds.
+   */
   readonly joined?: { readonly userIds: readonly string[]; readonly anonymousIds: readonly string[] };
   readonly anonymousId?: string;
   /** Name of the tracked action, page or screen; a `*` at the end matches any rest. */
@@ -438,7 +452,10 @@ export interface PageRequest<From> {
 /** Begin of a page: the events below a position. */
 export interface PageStart {
   readonly below: Position;
-  /** The event right below is shown only from the lane after this one; its earlier lanes stood on the page before. */
+  /**
+   * The event right below is shown only from the lane after this one; its earlier lanes stood on the page
+   * before.
+   */
   readonly after?: number;
 }
 
@@ -452,7 +469,10 @@ export interface Page<Entry, From = PageStart> {
   readonly searchedTo?: Time;
 }
 
-/** A delivery in a list, with the fields that identify its event: they are absent in a dead letter whose event was erased. */
+/**
+ * A delivery in a list, with the fields that identify its event: they are absent in a dead letter whose event
+ * was erased.
+ */
 export interface DeliverySummary extends Partial<EventIdentity> {
   /** As `trace` gives it, and as `redeliveries` takes it. */
   readonly id: string;
@@ -502,7 +522,9 @@ export interface TailOptions extends TailFilter {
 /** Opens a stream for a new tail client; `full` when there are too many. */
 export type OpenTail = (options: TailOptions) => ResponseStream | 'full';
 
-/** The data of each server-sent event of the live tail, by the event's name. spec/contract.md, "Live tail". */
+/**
+ * The data of each server-sent event of the live tail, by the event's name. spec/contract.md, "Live tail".
+ */
 export interface TailEvents {
   readonly accepted: TailCall;
   readonly duplicate: TailCall;

@@ -12,8 +12,9 @@ import {
 import type { DiscardSample, UnattributedCalls } from './contract.ts';
 
 /**
- * In-memory counters of calls without a source, and of changed values and requests over the rate limit by source. They start at zero with every
- * start and are no part of the ledger. Reasons and codes come from `spec/errors.json` and never from a client, so their number is bounded.
+ * In-memory counters of calls without a source, and of changed values and requests over the rate limit by
+ * source. They start at zero with every start and are no part of the ledger. Reasons and codes come from
+ * `spec/errors.json` and never from a client, so their number is bounded.
  */
 export class IngestTotals implements IngestCounters {
   readonly #discarded = new Map<string, number>();
@@ -87,8 +88,8 @@ const ASCII = 128;
 type WriteKeyOwner = Pick<Source, 'writeKeys'>;
 
 /**
- * Writes calls with their write keys masked: the values of fields named like one, and the keys of sources anywhere in a text.
- * `sources` returns the same array while the sources are the same.
+ * Writes calls with their write keys masked: the values of fields named like one, and the keys of sources
+ * anywhere in a text. `sources` returns the same array while the sources are the same.
  */
 export class WriteKeyRedactor {
   readonly #sources: () => readonly WriteKeyOwner[];
@@ -132,7 +133,9 @@ function indexOf(sources: readonly WriteKeyOwner[]): WriteKeyIndex {
 /** Finds many keys in JSON in one pass. A regular expression of them takes seconds to compile. */
 class WriteKeyMatcher {
   readonly #keys = new Set<string>();
-  /** The lengths of keys by their first characters; the longest first, because one key may begin with another. */
+  /**
+   * The lengths of keys by their first characters; the longest first, because one key may begin with another.
+   */
   readonly #lengths = new Map<string, number[]>();
   /** 1 where a key begins with these two characters; saves most lookups in the map. */
   readonly #starts = new Uint8Array(ASCII * ASCII);
@@ -207,8 +210,8 @@ interface SampleGroup {
 }
 
 /**
- * The last discarded calls of every source and reason. They are in memory only, because they are personal data that was never
- * accepted, and are lost on restart. Their number and size are bounded.
+ * The last discarded calls of every source and reason. They are in memory only, because they are personal
+ * data that was never accepted, and are lost on restart. Their number and size are bounded.
  */
 export class DiscardSamples implements DiscardSampler {
   /** By source and reason; the group that got the latest sample is last. */

@@ -3,7 +3,10 @@ import type { FailureGroup, TimelineReport } from './contract.ts';
 
 const OUTCOMES: Readonly<Record<string, Pick<FailureGroup, 'message' | 'hint'>>> = catalogue.outcome;
 
-/** A cause and what to do about it, for the reason of a failed request: of its status, else of the class of its status. */
+/**
+ * A cause and what to do about it, for the reason of a failed request: of its status, else of the class of
+ * its status.
+ */
 export function explainFailure(reason: string): Pick<FailureGroup, 'message' | 'hint'> {
   const ofClass = reason.replace(/^(status_\d)\d\d$/, '$1xx');
   const { message, hint } = OUTCOMES[reason] ?? OUTCOMES[ofClass] ?? catalogue.outcome.status_nnn;

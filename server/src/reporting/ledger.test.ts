@@ -254,7 +254,10 @@ class Watched {
     });
   }
 
-  /** Runs `begin`, which begins a check, and resolves when the check is over: it has set the clock for the next one. */
+  /**
+   * Runs `begin`, which begins a check, and resolves when the check is over: it has set the clock for the
+   * next one.
+   */
   async checked(begin: () => void): Promise<Line[]> {
     const over = new Promise<void>((resolve) => {
       this.#scheduled = resolve;

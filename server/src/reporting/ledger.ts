@@ -23,8 +23,8 @@ const NO_DESTINATION: DestinationCounts = {
 };
 
 /**
- * The ledger by name. A record without counts has zeros. Counts of a removed record keep its name, and counts of an unknown id
- * get the name `#<id>`, so that no difference is left out for want of a name.
+ * The ledger by name. A record without counts has zeros. Counts of a removed record keep its name, and counts
+ * of an unknown id get the name `#<id>`, so that no difference is left out for want of a name.
  */
 export function ledgerReport(ledger: Ledger, settings: SettingsSnapshot): LedgerReport {
   const sources = namedCounts(ledger.sources, settings.sources, {
@@ -40,7 +40,8 @@ export function ledgerReport(ledger: Ledger, settings: SettingsSnapshot): Ledger
     ...destinations.map(([destination, counts]) => destinationDifference(destination, counts)),
   ].filter(({ difference }) => difference !== 0);
   return {
-    // `Object.fromEntries`, because a source may have the name `__proto__`, which an assignment would not store.
+    // `Object.fromEntries`, because a source may have the name `__proto__`, which an assignment would not
+    // store.
     sources: Object.fromEntries(
       sources.map(([name, { received, accepted, discarded, duplicates }]) => [
         name,
@@ -108,10 +109,10 @@ export interface LedgerCheckDependencies {
  *      └────────every sum comes out───────────┘        info `ledger.balanced`, once
  * ```
  *
- * A commit under way cannot look like a loss. Counters and facts change in the same transaction, and `DeliveryQueue.ledger`
- * reads all counters and all pending sets between two transactions: it sees every append and every settle whole or not at
- * all. Calls not yet committed and deliveries not yet settled are on neither side of a sum. Even a single difference is
- * therefore a fact.
+ * A commit under way cannot look like a loss. Counters and facts change in the same transaction, and
+ * `DeliveryQueue.ledger` reads all counters and all pending sets between two transactions: it sees every
+ * append and every settle whole or not at all. Calls not yet committed and deliveries not yet settled are on
+ * neither side of a sum. Even a single difference is therefore a fact.
  */
 export class LedgerCheck {
   readonly #dependencies: LedgerCheckDependencies;

@@ -49,8 +49,8 @@ interface TailEventFormat {
 }
 
 /**
- * One activity as one server-sent event: its kind is the event's name, the data is JSON. spec/contract.md, "Live tail".
- * Events contain neither write keys nor secrets; URLs of endpoints are masked.
+ * One activity as one server-sent event: its kind is the event's name, the data is JSON. spec/contract.md,
+ * "Live tail". Events contain neither write keys nor secrets; URLs of endpoints are masked.
  */
 function formatTailEvent(activity: Activity, format: TailEventFormat): string {
   switch (activity.kind) {
@@ -137,7 +137,10 @@ function sampleOf(activity: Activity): readonly [key: number, kind: SampledKind]
   return [key, hasFailed(activity) ? 'failure' : 'delivery'];
 }
 
-/** Characters that may wait for one client: some thousand lines, so that a client that reads survives a large batch. */
+/**
+ * Characters that may wait for one client: some thousand lines, so that a client that reads survives a large
+ * batch.
+ */
 const MAX_WAITING = 512 * 1024;
 
 const GREETING = ': watching\n\n';
@@ -253,8 +256,9 @@ export interface LiveTailDependencies {
 }
 
 /**
- * The live tail. It costs nothing without clients: `observer` is undefined then, and callers skip building the activity. An
- * activity is formatted once for all clients, and with its whole event only if a client wants bodies.
+ * The live tail. It costs nothing without clients: `observer` is undefined then, and callers skip building
+ * the activity. An activity is formatted once for all clients, and with its whole event only if a client
+ * wants bodies.
  */
 export class LiveTail implements CurrentObserver {
   readonly #clock: Clock;
@@ -307,7 +311,9 @@ export class LiveTail implements CurrentObserver {
     }
   };
 
-  /** Counts it for the clients that it matches, when none of them is to be shown it. See `CurrentObserver`. */
+  /**
+   * Counts it for the clients that it matches, when none of them is to be shown it. See `CurrentObserver`.
+   */
   passesOver(
     line: JsonLine | undefined,
     source: string,

@@ -38,8 +38,8 @@ export type PositionLister = (below: Position | undefined) => Promise<{
 }>;
 
 /**
- * Lists what any of these list, each position once, the newest first. What one of them has not come to yet holds back the others;
- * they find it again.
+ * Lists what any of these list, each position once, the newest first. What one of them has not come to yet
+ * holds back the others; they find it again.
  */
 export function mergedLister(listers: readonly PositionLister[]): PositionLister {
   const [only, ...others] = listers;
@@ -93,12 +93,14 @@ const PIECE_SPAN = 500;
 const MAX_PIECES = 12;
 /** Histories read at once. Each takes a few small reads, and commits wait meanwhile. */
 const HISTORY_BATCH = 25;
-/** Approximate characters of a page. A delivery may have twenty failed requests, each kept with its answer. */
+/**
+ * Approximate characters of a page. A delivery may have twenty failed requests, each kept with its answer.
+ */
 const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * One page of a search: lists positions, reads events and histories until the page is full or the time is over. Memory holds
- * one page and one batch of events. Events that arrive meanwhile are newer than the page.
+ * One page of a search: lists positions, reads events and histories until the page is full or the time is
+ * over. Memory holds one page and one batch of events. Events that arrive meanwhile are newer than the page.
  */
 export async function paginate<Entry>(
   source: PageSource<Entry>,

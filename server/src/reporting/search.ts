@@ -41,7 +41,10 @@ import {
 } from './paginate.ts';
 import { deliveryTrace, eventTrace, type RecordNames, recordNames } from './trace.ts';
 
-/** The cheapest test comes first: `stored.event` parses the event on first use, and the source rules out most events. */
+/**
+ * The cheapest test comes first: `stored.event` parses the event on first use, and the source rules out most
+ * events.
+ */
 export function matchesEvent(stored: StoredEvent, query: EventQuery): boolean {
   const { messageId, source, type, anonymousId, event, from, to } = query;
   if (source !== undefined && stored.source !== source) return false;
@@ -280,7 +283,10 @@ export class SearchService {
     });
   }
 
-  /** All deliveries of the user in the query; undefined without a user, or when there are too many to list in time. */
+  /**
+   * All deliveries of the user in the query; undefined without a user, or when there are too many to list in
+   * time.
+   */
   async #deliveriesOfUser(
     { userId, joined, anonymousId }: EventQuery,
     lanes: readonly number[],
@@ -310,7 +316,10 @@ export class SearchService {
     return letters.map(({ letter, stored }, nth) => shown.letter(letter, stored, known[nth]));
   }
 
-  /** Lists by messageId or user, which are indexed, or by time; the store rules out most events that do not match the rest. */
+  /**
+   * Lists by messageId or user, which are indexed, or by time; the store rules out most events that do not
+   * match the rest.
+   */
   #eventLister({ messageId, userId, joined, from, to }: EventQuery, like: EventPrefilter): PositionLister {
     const { log } = this.#dependencies;
     if (messageId !== undefined) return (below) => log.find({ messageId }, below);
@@ -340,7 +349,10 @@ export class SearchService {
     return (below) => history.findPending(pending, PENDING_BATCH, below);
   }
 
-  /** The lanes of a destination, or of all. Removed destinations are included: their deliveries are still stored. */
+  /**
+   * The lanes of a destination, or of all. Removed destinations are included: their deliveries are still
+   * stored.
+   */
   #lanesOf(destination: number | undefined): readonly number[] {
     const { destinations, gone } = this.#dependencies.settings();
     return [...destinations, ...gone.destinations]

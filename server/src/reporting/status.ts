@@ -105,7 +105,10 @@ export class ReportService {
     return ledgerReport(await queue.ledger(), settings());
   }
 
-  /** The life of a messageId; with `source`, only of the events this source sent. Rejects with a `StorageError`. */
+  /**
+   * The life of a messageId; with `source`, only of the events this source sent. Rejects with a
+   * `StorageError`.
+   */
   trace(messageId: string, source?: string): Promise<Trace> {
     return traceMessage(messageId, source, {
       ...this.#dependencies,

@@ -9,7 +9,10 @@ beforeEach(() => {
   sampler = new TailSampler(50);
 });
 
-/** A second of so many calls with two deliveries each; gives those that were shown, and the count of the others. */
+/**
+ * A second of so many calls with two deliveries each; gives those that were shown, and the count of the
+ * others.
+ */
 function second(calls: number, failures = 0) {
   const shown = { call: 0, delivery: 0, failure: 0, strays: 0, passed: 0 };
   seconds++;

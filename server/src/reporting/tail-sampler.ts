@@ -10,8 +10,9 @@ const DELIVERIES_PER_EVENT = 10;
 export type SampledKind = 'call' | 'delivery' | 'failure';
 
 /**
- * Chooses which activities one client is shown, so many calls a second. An event is chosen by its messageId, so that its deliveries are
- * shown with it, and every event has the same chance. Failures are shown whatever their event, up to the same number.
+ * Chooses which activities one client is shown, so many calls a second. An event is chosen by its messageId,
+ * so that its deliveries are shown with it, and every event has the same chance. Failures are shown whatever
+ * their event, up to the same number.
  *
  * The share of the events follows the rate of the second before; a burst is cut at the number.
  */
@@ -44,7 +45,9 @@ export class TailSampler {
     return isShown;
   }
 
-  /** Must be called every second. Gives the number of calls and failures that were not shown in the last one. */
+  /**
+   * Must be called every second. Gives the number of calls and failures that were not shown in the last one.
+   */
   nextSecond(): number {
     const passed = this.#passed;
     this.#share = Math.min(1, this.#max / Math.max(1, this.#calls));

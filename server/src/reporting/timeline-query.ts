@@ -26,7 +26,10 @@ export async function readTimeline(
   return { from: isoTime(from), to: isoTime(to), step: step / SECOND, groups: groups.read() };
 }
 
-/** Rows that are as long as a step or shorter. Shorter ones than a minute are there for the last quarter of an hour only. */
+/**
+ * Rows that are as long as a step or shorter. Shorter ones than a minute are there for the last quarter of an
+ * hour only.
+ */
 async function* rowsOf(
   { from, to, step }: TimelineQuery,
   recorder: Pick<TimelineRecorder, 'rows' | 'samples'>,
@@ -158,7 +161,8 @@ class TimelineGroups {
     const { from, step } = this.#query;
     const index = Math.floor((row.at - from) / step);
     this.#known.add(index);
-    // What is pending at the end of a row replaces what the row before said, also where it is nothing any more.
+    // What is pending at the end of a row replaces what the row before said, also where it is nothing any
+    // more.
     for (const { steps, whole } of this.#groups.values()) {
       whole.pending = 0;
       const sums = steps.get(index);

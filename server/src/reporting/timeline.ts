@@ -45,8 +45,9 @@ export interface TimelineDependencies {
 }
 
 /**
- * Samples the ledger and the counters of the hot path every ten seconds, and writes what has happened once a minute. The hot path
- * knows nothing of it. After a crash up to a minute is missing here; the ledger misses nothing.
+ * Samples the ledger and the counters of the hot path every ten seconds, and writes what has happened once a
+ * minute. The hot path knows nothing of it. After a crash up to a minute is missing here; the ledger misses
+ * nothing.
  *
  * ```
  *   every 10 s: counts now − counts before = sample ──▶ the last 90 samples
@@ -75,7 +76,9 @@ export class TimelineRecorder {
     this.#sleep();
   }
 
-  /** Writes what was not written. Stop it after everything that is counted and before the store. Idempotent. */
+  /**
+   * Writes what was not written. Stop it after everything that is counted and before the store. Idempotent.
+   */
   async stop(): Promise<void> {
     if (this.#stopped) return await this.#underWay;
     this.#stopped = true;

@@ -21,7 +21,9 @@ export interface TraceDependencies {
   readonly samples: () => readonly DiscardSample[];
 }
 
-/** The life of a messageId; with `source`, only of the events this source sent. Rejects with a `StorageError`. */
+/**
+ * The life of a messageId; with `source`, only of the events this source sent. Rejects with a `StorageError`.
+ */
 export async function traceMessage(
   messageId: string,
   source: string | undefined,

@@ -31,15 +31,17 @@ interface Choice {
   readonly key: string;
 }
 
-/** Plans are remembered up to so many destinations in all. Integrations objects can make any number of them. */
+/**
+ * Plans are remembered up to so many destinations in all. Integrations objects can make any number of them.
+ */
 const MAX_REMEMBERED = 200_000;
 /** Plans of integrations objects that name more destinations are made anew each time. */
 const MAX_NAMED = 16;
 
 /**
- * The destinations of one source by the types and names of the events they take. A plan costs what its event's takers cost, however
- * many other destinations there are, and events with the same takers get the same plan. What is indexed follows from the settings
- * alone: no event makes the index grow.
+ * The destinations of one source by the types and names of the events they take. A plan costs what its
+ * event's takers cost, however many other destinations there are, and events with the same takers get the
+ * same plan. What is indexed follows from the settings alone: no event makes the index grow.
  */
 export class RouteIndex {
   readonly #routes: readonly Route[];
@@ -94,7 +96,10 @@ export class RouteIndex {
     return this.#plans.set(key, plan, 1 + plan.owed.length + plan.skipped.length);
   }
 
-  /** The plan of a delete notification: every enabled destination, but for types that are not told of deletions. */
+  /**
+   * The plan of a delete notification: every enabled destination, but for types that are not told of
+   * deletions.
+   */
   deletePlan(): Plan {
     if (this.#deletePlan === undefined) {
       const enabled = this.#routes.filter(({ destination }) => destination.enabled);
@@ -228,7 +233,10 @@ function skipOf({ destination: { id } }: Route, reason: SkipReason): Skip {
   return { destination: id, reason };
 }
 
-/** Whether an enabled destination takes every event of a type. Only track calls have a name that filters look at. */
+/**
+ * Whether an enabled destination takes every event of a type. Only track calls have a name that filters look
+ * at.
+ */
 function takesAll({ enabled, filter }: Destination, type: Event['type']): boolean {
   if (!enabled) return false;
   if (filter === undefined) return true;
@@ -244,9 +252,9 @@ function takesNames({ enabled, filter }: Destination): boolean {
 /**
  * Whether an integrations object lets an event through to a destination.
  *
- * The destination's own name decides first, then the name of its type, then `All` (or `all`, as one client spells it). Every
- * value but `false` enables, because objects are options. Names are case-sensitive. A destination without a key is enabled.
- * spec/specification.md, "Integrations object".
+ * The destination's own name decides first, then the name of its type, then `All` (or `all`, as one client
+ * spells it). Every value but `false` enables, because objects are options. Names are case-sensitive. A
+ * destination without a key is enabled. spec/specification.md, "Integrations object".
  */
 export function isEnabledBy(integrations: JsonObject, name: string, typeName: string): boolean {
   return firstValueOf(integrations, [name, typeName, 'All', 'all']) !== false;

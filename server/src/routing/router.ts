@@ -8,11 +8,11 @@ import type { DestinationTypes } from '../ports/destination-type.ts';
 import { RouteIndex } from './route-index.ts';
 
 /**
- * Plans which destinations get an event. Plans are made before the commit and stored with it: a restart never plans again with
- * other settings. One router serves one version of the settings.
+ * Plans which destinations get an event. Plans are made before the commit and stored with it: a restart never
+ * plans again with other settings. One router serves one version of the settings.
  *
- * Events of audiences and computed traits go to the destinations of their computation, and by the same rules otherwise.
- * spec/specification.md, "Computation events".
+ * Events of audiences and computed traits go to the destinations of their computation, and by the same rules
+ * otherwise. spec/specification.md, "Computation events".
  */
 export class Router {
   readonly #bySource = new Map<string, Destination[]>();
@@ -54,8 +54,8 @@ export class Router {
   }
 
   /**
-   * The plan of every event of a source without integrations. Undefined when a destination has a filter: the plan then depends on
-   * the event.
+   * The plan of every event of a source without integrations. Undefined when a destination has a filter: the
+   * plan then depends on the event.
    */
   commonPlan(source: Source): Plan | undefined {
     const { name } = source;
@@ -67,8 +67,9 @@ export class Router {
   }
 
   /**
-   * A delete notification goes to every enabled destination of its source, whatever the filters and integrations objects say: they
-   * select events, and a receiver that has data must hear that it is to be deleted.
+   * A delete notification goes to every enabled destination of its source, whatever the filters and
+   * integrations objects say: they select events, and a receiver that has data must hear that it is to be
+   * deleted.
    */
   plan(event: Event, source: Source): Plan {
     const connected = this.#connectedTo(event, source);

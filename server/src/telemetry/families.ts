@@ -108,7 +108,10 @@ function balanceFamilies(destinations: LedgerReport['destinations'], balanced: b
   ];
 }
 
-/** Reasons of dead letters. Each has a sample from the beginning, so that the first dead letter shows as a rise. */
+/**
+ * Reasons of dead letters. Each has a sample from the beginning, so that the first dead letter shows as a
+ * rise.
+ */
 const DEAD_REASONS = [
   ...Object.keys(catalogue.dead),
   'status_3xx',
@@ -120,7 +123,10 @@ const DEAD_REASONS = [
 /** Each reason to drop a delivery has a sample from the beginning. */
 const DROPPED_NONE = Object.fromEntries(Object.keys(catalogue.drop).map((reason) => [reason, 0]));
 
-/** Sums statuses by class: an endpoint may answer with any of nine hundred. The ledger itself has each of them. */
+/**
+ * Sums statuses by class: an endpoint may answer with any of nine hundred. The ledger itself has each of
+ * them.
+ */
 function byReasonLabel(counts: Readonly<Record<string, number>>): Record<string, number> {
   const sums: Record<string, number> = Object.fromEntries(DEAD_REASONS.map((reason) => [reason, 0]));
   for (const [reason, n] of Object.entries(counts)) {

@@ -5,8 +5,8 @@ import type { LogFields, Logger, LogLevel } from '../ports/logger.ts';
 import type { Observer } from '../ports/telemetry.ts';
 
 /**
- * JSON lines on stderr, or to `destination`. Control characters and invisible ones are escaped, because log lines contain text
- * of strangers and end up in terminals.
+ * JSON lines on stderr, or to `destination`. Control characters and invisible ones are escaped, because log
+ * lines contain text of strangers and end up in terminals.
  */
 export function createLogger(
   level: LogLevel,

@@ -127,7 +127,10 @@ export class MetricsPage {
     this.#loop.stop();
   }
 
-  /** The page as text. While the store cannot be read, its metrics are missing and `millrace_store_readable` is 0. */
+  /**
+   * The page as text. While the store cannot be read, its metrics are missing and `millrace_store_readable`
+   * is 0.
+   */
   readonly text = (): Promise<string> => {
     const now = this.#dependencies.clock.monotonic();
     if (this.#page === undefined || now - this.#page.at >= PAGE_LIFETIME) {
@@ -227,7 +230,10 @@ export class MetricsPage {
     ];
   }
 
-  /** The states as if the wall clock had not been set since a failure began: a clock step must not raise an alarm. */
+  /**
+   * The states as if the wall clock had not been set since a failure began: a clock step must not raise an
+   * alarm.
+   */
   #correctedStates(): readonly DestinationState[] {
     const { destinationStates, clock } = this.#dependencies;
     const corrected = (since: Time) => clock.now() - elapsedSince(since, clock);

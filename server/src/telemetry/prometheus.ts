@@ -24,7 +24,9 @@ export type MetricFamily =
 /** A cumulative histogram. */
 export interface HistogramSample {
   readonly labels: MetricLabels;
-  /** Upper bounds, ascending, each with the number of values up to it. `count` is the bucket without a bound. */
+  /**
+   * Upper bounds, ascending, each with the number of values up to it. `count` is the bucket without a bound.
+   */
   readonly buckets: readonly { readonly atMost: number; readonly n: number }[];
   readonly sum: number;
   readonly count: number;

@@ -39,8 +39,8 @@ interface Counter {
 }
 
 /**
- * In-memory counters and histograms for the metrics page. They are lost on restart, as Prometheus expects of counters. Labels
- * never come from clients or endpoints, so their number is bounded.
+ * In-memory counters and histograms for the metrics page. They are lost on restart, as Prometheus expects of
+ * counters. Labels never come from clients or endpoints, so their number is bounded.
  */
 export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, FlowCounters {
   readonly commits = new Histogram(COMMIT_BOUNDS);
@@ -104,7 +104,10 @@ export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, Flo
 export class DestinationMetrics implements DeliveryRecorder, DestinationFlow {
   readonly requests = new Histogram(ATTEMPT_BOUNDS);
   readonly deliveries = new Histogram(DELIVERY_BOUNDS);
-  /** By the reason of the outcome; statuses of one class share their labels and are added up when they are read. */
+  /**
+   * By the reason of the outcome; statuses of one class share their labels and are added up when they are
+   * read.
+   */
   readonly #attempts = new Map<string, Counter>();
   readonly latency = new LatencyHistogram();
   readonly endpoints = new Map<string, EndpointCounts>();
@@ -172,7 +175,8 @@ export function instrumentLog(
 ): Pick<EventLog, 'append'> {
   return {
     append: async (batch) => {
-      // `performance.now`, because the clock of the program has whole milliseconds and a commit may take less.
+      // `performance.now`, because the clock of the program has whole milliseconds and a commit may take
+      // less.
       const askedAt = performance.now();
       let isStored = false;
       try {
@@ -186,10 +190,15 @@ export function instrumentLog(
   };
 }
 
-/** Events whose traces are kept, in a few megabytes. Older events, and those from before a restart, have none. */
+/**
+ * Events whose traces are kept, in a few megabytes. Older events, and those from before a restart, have none.
+ */
 const MAX_TRACEPARENTS = 10_000;
 
-/** Kept apart from the event: an event is the client's data and goes to customers, a trace belongs to one request. */
+/**
+ * Kept apart from the event: an event is the client's data and goes to customers, a trace belongs to one
+ * request.
+ */
 export class RecentTraceparents implements TraceContexts {
   readonly #byPosition = new Map<Position, string>();
 

@@ -15,7 +15,9 @@ import type {
   UsersThreadOptions,
 } from './thread-protocol.ts';
 
-/** Pause between two messages about commits: a thread that has caught up applies at most five slices a second. */
+/**
+ * Pause between two messages about commits: a thread that has caught up applies at most five slices a second.
+ */
 const WAKE_PAUSE: Duration = 200;
 
 /** Pauses before the thread is started again: after the first failure, and the longest. */
@@ -49,7 +51,9 @@ export interface UsersClientDependencies {
   readonly hasFile: () => boolean;
   /** True where several processes share the profiles; one of them applies the log to them. */
   readonly isShared?: boolean;
-  /** The share of the time since the last question in which the main thread had something to do, from 0 to 1. */
+  /**
+   * The share of the time since the last question in which the main thread had something to do, from 0 to 1.
+   */
   readonly busyShare: () => number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -74,8 +78,9 @@ export class BusyDetector {
 }
 
 /**
- * The main thread's end of the users thread. It starts the thread when profiles are needed, starts it again with growing pauses when
- * it dies, and tells it of commits. Until then it costs a comparison for each commit.
+ * The main thread's end of the users thread. It starts the thread when profiles are needed, starts it again
+ * with growing pauses when it dies, and tells it of commits. Until then it costs a comparison for each
+ * commit.
  *
  * Calls reject with a `StorageError` when the thread cannot answer.
  */
@@ -115,8 +120,8 @@ export class UsersClient implements Users {
   }
 
   /**
-   * Whether this process applies the log to the profiles. Otherwise it only answers questions, with a thread that starts with the first.
-   * Resolves when the thread so far has ended its last slice.
+   * Whether this process applies the log to the profiles. Otherwise it only answers questions, with a thread
+   * that starts with the first. Resolves when the thread so far has ended its last slice.
    */
   async #lead(isLeading: boolean): Promise<void> {
     if (this.#isStopped) return;
@@ -173,7 +178,10 @@ export class UsersClient implements Users {
     this.#thread?.wake();
   }
 
-  /** Lets the thread know when calls and deliveries begin to keep the main thread busy, and when they no longer do. */
+  /**
+   * Lets the thread know when calls and deliveries begin to keep the main thread busy, and when they no
+   * longer do.
+   */
   #look(): void {
     const { busyShare, clock } = this.#dependencies;
     const wasBusy = this.#mainThread.isBusy;

@@ -11,7 +11,10 @@ export const PRODUCER = 'users';
 export interface IdentitySettings {
   /** Names of traits that identify a user beside the userId, such as `email`. */
   readonly externalIds: readonly string[];
-  /** Ids that identify no one, such as `unknown`. The empty text and texts of zeros identify no one in any case. */
+  /**
+   * Ids that identify no one, such as `unknown`. The empty text and texts of zeros identify no one in any
+   * case.
+   */
   readonly blocked: readonly string[];
   /** Most ids of one profile, by kind. UserIds do not count. */
   readonly limits: IdentityLimits;
@@ -51,16 +54,25 @@ export interface UsersSettings {
    * join anonymous ids to a user.
    */
   readonly serverSources: readonly number[];
-  /** The highest id of a source so far. Another node may have stored events of a newer one, whose trust is not known here yet. Absent: all are known. */
+  /**
+   * The highest id of a source so far. Another node may have stored events of a newer one, whose trust is not
+   * known here yet. Absent: all are known.
+   */
   readonly newestSource?: number;
-  /** Names of the destinations that hear of computations: enabled, and with a filter that lets their events through. */
+  /**
+   * Names of the destinations that hear of computations: enabled, and with a filter that lets their events
+   * through.
+   */
   readonly hearing: readonly string[];
   /** Names of all destinations. Absent: every destination that a computation has ever named still exists. */
   readonly destinations?: readonly string[];
   readonly retention: ProfileRetention;
   /** Keys of ids that are never ids of one profile. */
   readonly apart?: readonly (readonly [IdentityKey, IdentityKey])[];
-  /** The id of the source `audiences`, whose events come from profiles and do not change them; absent while there is none. */
+  /**
+   * The id of the source `audiences`, whose events come from profiles and do not change them; absent while
+   * there is none.
+   */
   readonly ownSource?: number;
 }
 
@@ -90,8 +102,9 @@ export interface ProfileRetention {
 export const KEEP_PROFILES: ProfileRetention = { protectedSources: [] };
 
 /**
- * The work of the users thread, a slice at a time. Calls come one after the other, never while another is under way, except for
- * `stop`, `cancelPreview` and what `preview` has begun. Every method rejects with a `StorageError` when a file cannot be read or written; it may be called again then.
+ * The work of the users thread, a slice at a time. Calls come one after the other, never while another is
+ * under way, except for `stop`, `cancelPreview` and what `preview` has begun. Every method rejects with a
+ * `StorageError` when a file cannot be read or written; it may be called again then.
  */
 export interface UsersProcessor extends Omit<Users, 'status' | 'preview' | 'doubtfulMerges'> {
   /**

@@ -35,8 +35,8 @@ export interface ReadEvents {
 const NOTHING: JsonObject = {};
 
 /**
- * The events of a page that count for profiles: erased and damaged ones do not, nor do those of `ownSource`, which are made of
- * profiles.
+ * The events of a page that count for profiles: erased and damaged ones do not, nor do those of `ownSource`,
+ * which are made of profiles.
  */
 export function readEvents(page: LogPage, reader: IdentityReader, settings: ReadSettings): ReadEvents {
   const bytes = bytesOf(page);
@@ -103,7 +103,10 @@ function upToNewer(page: LogPage, newestSource: number): LogPage {
   };
 }
 
-/** The events of a page that have one of these texts as their userId, anonymousId or previousId. What cannot be read is left out. */
+/**
+ * The events of a page that have one of these texts as their userId, anonymousId or previousId. What cannot
+ * be read is left out.
+ */
 export function readEventsOf(
   ids: ReadonlySet<string>,
   page: LogPage,

@@ -326,7 +326,8 @@ describe('the processor', () => {
     expect(world.told()).toEqual([['ann', { buyers: true }]]);
     expect((await world.profile('ann'))?.audiences).toEqual(['buyers']);
 
-    // The first order leaves the window an hour after it happened; the slice of the minute before has looked ahead.
+    // The first order leaves the window an hour after it happened; the slice of the minute before has looked
+    // ahead.
     await world.clock.pass(HOUR - MINUTE - 2 * SECOND);
     await world.catchUp();
     const { nextAt } = await world.processor.slice();

@@ -80,8 +80,8 @@ export function createProcessor(options: ProcessorOptions): Processor {
 }
 
 /**
- * Applies the log to the profiles, slice by slice, from where the last commit ended. A slice is one commit with its cursor, so each
- * event takes effect exactly once.
+ * Applies the log to the profiles, slice by slice, from where the last commit ended. A slice is one commit
+ * with its cursor, so each event takes effect exactly once.
  */
 export class Processor implements UsersProcessor {
   readonly #options: ProcessorOptions;
@@ -289,7 +289,8 @@ export class Processor implements UsersProcessor {
     // They are made anew after the erasure, by the next process if this one dies.
     if (left.length > 0) documents[LEFT_DOCUMENT] = left as unknown as Json;
     try {
-      // Also without profiles: a rebuild, or a process that died during an erasure, may have left their bytes in the file.
+      // Also without profiles: a rebuild, or a process that died during an erasure, may have left their bytes
+      // in the file.
       if (owners.length > 0) Object.assign(documents, await this.#leave(profiles));
       await store.erase(owners, texts, documents);
     } finally {
@@ -471,7 +472,8 @@ export class Processor implements UsersProcessor {
     let skipped = 0;
     for (;;) {
       const page = this.#unknownSources.before(await reader.page(position, PAGE_EVENTS), this.#settings);
-      // Settings are posted before the first event that was taken with them: those of this page have come by now.
+      // Settings are posted before the first event that was taken with them: those of this page have come by
+      // now.
       await nextTurn();
       if (this.#areSettingsWaiting) return { position, events, unreadable, skipped, hasMore: true };
       if (page.next === position) return { position, events, unreadable, skipped, hasMore: false };

@@ -119,7 +119,10 @@ class World {
     this.store('track', { ...ids, event: 'Order' }, source);
   }
 
-  /** Runs slices until nothing is at hand, and again when changes that waited are due. The publisher takes what is told. */
+  /**
+   * Runs slices until nothing is at hand, and again when changes that waited are due. The publisher takes
+   * what is told.
+   */
   async settle(): Promise<void> {
     for (let round = 0; round < 2; round++) {
       for (let hasMore = true; hasMore; ) hasMore = (await this.processor.slice()).hasMore;
@@ -397,7 +400,10 @@ const step = fc.oneof(
   }),
 );
 
-/** An event is on its way when a second destination is connected, and the profile goes before the walk comes to it. */
+/**
+ * An event is on its way when a second destination is connected, and the profile goes before the walk comes
+ * to it.
+ */
 const CONNECTED_AND_GONE: (typeof step extends fc.Arbitrary<infer One> ? One : never)[] = [
   { op: 'connect', destinations: ['crm'] },
   { op: 'order', anonymousId: 'a' },
@@ -452,7 +458,8 @@ test('destinations have exactly those as members who have profiles that are, who
         const members = (await world.processor.members(BUYERS.id, 100)).members;
         const names = members.map(({ userId, anonymousId }) => userId ?? anonymousId).sort();
         expect(world.held('crm')).toEqual(names);
-        // Nobody stays because of a destination that is not connected, and so it does not hear of whoever went meanwhile.
+        // Nobody stays because of a destination that is not connected, and so it does not hear of whoever
+        // went meanwhile.
         const wasApart = steps.some((one) => one.op === 'connect' && !one.destinations.includes('erp'));
         const days = steps.reduce((sum, one) => sum + (one.op === 'days' ? one.days : 0), 0);
         // A rebuild makes no profile of those whose time is over.

@@ -142,9 +142,10 @@ export class ProfileView {
   }
 
   /**
-   * The profiles of these users, those without a userId that have one of the anonymous ids, and texts by which their bytes would be
-   * recognised. `keys`: their ids with the kind before them, as in users/sync/recipient.ts: an anonymousId may be the userId of somebody else.
-   * `left`: what of these profiles belongs to users who are not erased.
+   * The profiles of these users, those without a userId that have one of the anonymous ids, and texts by
+   * which their bytes would be recognised. `keys`: their ids with the kind before them, as in
+   * users/sync/recipient.ts: an anonymousId may be the userId of somebody else. `left`: what of these
+   * profiles belongs to users who are not erased.
    */
   async everythingOf(
     userIds: readonly string[],
@@ -193,7 +194,9 @@ export class ProfileView {
     }
   }
 
-  /** Members in the order of their profiles. A page may be short, or empty, and have a next one all the same. */
+  /**
+   * Members in the order of their profiles. A page may be short, or empty, and have a next one all the same.
+   */
   async members(computation: number, limit: number, from?: string): Promise<MembersPage> {
     const definition = this.#options.computations.find(({ id }) => id === computation);
     const members: MembersPage['members'][number][] = [];
@@ -223,7 +226,8 @@ export class ProfileView {
     let poorer = 0;
     for await (const { firstSeenAt, firstPosition } of walkProfiles(store)) {
       profiles++;
-      // Earlier programs have noted only when the first event is said to have happened, which may be long before it arrived.
+      // Earlier programs have noted only when the first event is said to have happened, which may be long
+      // before it arrived.
       const isWhole = Number.isFinite(firstPosition)
         ? firstPosition >= first
         : firstSeenAt >= (eventsSince ?? 0);
@@ -309,8 +313,9 @@ function externalIdsOf(state: ProfileState): { readonly externalIds?: readonly s
 }
 
 /**
- * The userIds and anonymous ids of a profile, each with the merge that joined it. An id that was bound by an event of the user itself has
- * none; the log has that event. An external id says nothing of the ids that it joined, so the first merge by one since the id was there counts.
+ * The userIds and anonymous ids of a profile, each with the merge that joined it. An id that was bound by an
+ * event of the user itself has none; the log has that event. An external id says nothing of the ids that it
+ * joined, so the first merge by one since the id was there counts.
  */
 function joinsOf({ identities }: ProfileState, merges: readonly MergeRecord[]): IdJoin[] {
   // A single id was joined to nobody.

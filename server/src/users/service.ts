@@ -15,7 +15,9 @@ import {
 } from './contract.ts';
 import type { UsersCall } from './thread-protocol.ts';
 
-/** Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others. */
+/**
+ * Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others.
+ */
 const IDLE_PAUSE: Duration = 1000;
 
 /** Pause after a slice: a multiple of its length, with a longest pause. */

@@ -29,7 +29,10 @@ export interface SliceOptions {
   readonly sync: MembershipSync;
   readonly cursor: UsersCursor;
   readonly now: Time;
-  /** Owners of ids that are known from earlier slices; the slice adds to them. They are void when its commit fails. */
+  /**
+   * Owners of ids that are known from earlier slices; the slice adds to them. They are void when its commit
+   * fails.
+   */
   readonly owners: Map<IdentityKey, ProfileId>;
 }
 
@@ -52,8 +55,8 @@ export interface SliceResult {
 }
 
 /**
- * A stretch of work on profiles that becomes one commit. Profiles are loaded from the store in bulk, changed in memory, evaluated
- * once at the end, and stored together with everything that follows from them.
+ * A stretch of work on profiles that becomes one commit. Profiles are loaded from the store in bulk, changed
+ * in memory, evaluated once at the end, and stored together with everything that follows from them.
  *
  * Use: `load…`, then what changes profiles, as often as wanted; then `finish` once.
  */
@@ -231,8 +234,8 @@ export class Slice {
   }
 
   /**
-   * Takes a loaded profile apart: it is gone, and `applyAgain` has to be called with every stored event of its ids. Returns the profile as it was;
-   * undefined when it was gone already.
+   * Takes a loaded profile apart: it is gone, and `applyAgain` has to be called with every stored event of
+   * its ids. Returns the profile as it was; undefined when it was gone already.
    */
   dissolve(
     id: ProfileId,
@@ -348,7 +351,9 @@ export class Slice {
     this.#documents[name] = value;
   }
 
-  /** Evaluates every changed profile and says what has to be stored. `position` is the next one to be applied. */
+  /**
+   * Evaluates every changed profile and says what has to be stored. `position` is the next one to be applied.
+   */
   finish(position: number, sentTo: number | undefined): SliceResult {
     const { engine, sync, cursor } = this.#options;
     const put: { id: ProfileId; state: Uint8Array }[] = [];

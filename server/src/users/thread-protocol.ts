@@ -49,8 +49,8 @@ export type UsersCall = {
 }[UsersCallName];
 
 /**
- * `wake`: the log has grown. `load`: whether calls and deliveries keep the main thread busy. `cancel`: nobody waits for the answer of
- * the call `id` any more.
+ * `wake`: the log has grown. `load`: whether calls and deliveries keep the main thread busy. `cancel`: nobody
+ * waits for the answer of the call `id` any more.
  */
 export type ToUsersThread =
   | UsersCall

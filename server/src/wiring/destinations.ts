@@ -50,7 +50,10 @@ export function routerFor({
   return new Router(destinations, DESTINATION_TYPES, [...audiences, ...traits]);
 }
 
-/** How the control API shows requests and sends tests: by the same senders as deliveries. Of what nobody sends there is nothing to show. */
+/**
+ * How the control API shows requests and sends tests: by the same senders as deliveries. Of what nobody sends
+ * there is nothing to show.
+ */
 export function previews({
   senders,
   clock,

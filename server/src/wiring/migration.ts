@@ -62,7 +62,10 @@ export async function moveInstallation({
   }
 }
 
-/** Says what a move would do. Only looks, also whether the source could be moved now. Rejects with a `StorageError`. */
+/**
+ * Says what a move would do. Only looks, also whether the source could be moved now. Rejects with a
+ * `StorageError`.
+ */
 export async function previewMove({ from, to }: InstallationMove): Promise<MovePreview> {
   const source = openFolderSource(resolve(from));
   try {

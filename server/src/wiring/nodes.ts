@@ -1,6 +1,6 @@
 import type { Config } from '../config/load.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
-import { type NodeShare, WHOLE_SHARE } from '../delivery/health.ts';
+import { type NodeShare, WHOLE_SHARE } from '../delivery/rate-limiter.ts';
 import type { IngestService } from '../ingest/service.ts';
 import type { Position } from '../model/event.ts';
 import { NODE_ROLES, type NodeRole, type NodeStatus, type SingleJob } from '../model/node.ts';
@@ -163,7 +163,10 @@ export function deliveriesOfAll(
   };
 }
 
-/** Within this time a node of an earlier version knows of a suppression and of an erasure, and has stored what it took before. */
+/**
+ * Within this time a node of an earlier version knows of a suppression and of an erasure, and has stored what
+ * it took before.
+ */
 const KNOWN_EVERYWHERE: Duration = 4 * SECOND;
 
 /** Resolves when every call that any node took before is stored, or never will be. */

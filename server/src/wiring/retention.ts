@@ -29,7 +29,10 @@ export function logRetention({ store, clock, settings, config }: RetentionParts)
   });
 }
 
-/** The audit trail and receipts are dated by the wall clock, as it showed then; how old they are is told by the other one. */
+/**
+ * The audit trail and receipts are dated by the wall clock, as it showed then; how old they are is told by
+ * the other one.
+ */
 function recordsBefore(
   { audit, regulations }: RetentionPeriods,
   clock: Clock,
@@ -41,7 +44,10 @@ function recordsBefore(
   };
 }
 
-/** Tells an operator who was never asked what a new installation would let go. Profiles are told of by their own thread. */
+/**
+ * Tells an operator who was never asked what a new installation would let go. Profiles are told of by their
+ * own thread.
+ */
 export async function warnOfUnbounded({ store, clock, config, options }: RetentionParts): Promise<void> {
   const { advised } = retentionPeriods(config.retention, store.isBounded);
   const { auditBefore, regulationsBefore } = recordsBefore(advised, clock);

@@ -7,7 +7,10 @@ import { StorageError } from '../ports/event-log.ts';
 
 type WrittenKey = NonNullable<Config['secrets']['key']>;
 
-/** The keys of a configuration, those in files read. Throws a `StorageError` whose reason names the file and says what to do. */
+/**
+ * The keys of a configuration, those in files read. Throws a `StorageError` whose reason names the file and
+ * says what to do.
+ */
 export function readSecretKeys({ key, previousKeys }: Config['secrets']): SecretKeys {
   const previous = previousKeys.map((one, nth) => readKey(one, `secrets.previousKeys[${nth}]`));
   const places = Object.fromEntries(

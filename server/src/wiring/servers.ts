@@ -28,9 +28,9 @@ export interface RunningServers {
 }
 
 /**
- * Listens on one port for everything, or with `admin.port` on two: calls on the first; control API, metrics and console on
- * the second; both say whether they are well. spec/contract.md, "Paths of the server". Rejects as `Listener.start` does, and
- * then listens to nothing.
+ * Listens on one port for everything, or with `admin.port` on two: calls on the first; control API, metrics
+ * and console on the second; both say whether they are well. spec/contract.md, "Paths of the server". Rejects
+ * as `Listener.start` does, and then listens to nothing.
  */
 export async function startServers(config: Config, answering: ServerHandlers): Promise<RunningServers> {
   const { receiver, control, discards, recorder, ...shared } = answering;

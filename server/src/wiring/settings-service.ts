@@ -31,9 +31,10 @@ export class SettingsService {
   }
 
   /**
-   * Makes the changes that `decide` asks for; resolves when they are stored and in force. No other change comes between
-   * the decision and the write: the facts that `decide` has checked still hold. Rejects with the error that `decide`
-   * throws, or with a `StorageError`; nothing was changed then. `decide` is asked again when another node came in between.
+   * Makes the changes that `decide` asks for; resolves when they are stored and in force. No other change
+   * comes between the decision and the write: the facts that `decide` has checked still hold. Rejects with
+   * the error that `decide` throws, or with a `StorageError`; nothing was changed then. `decide` is asked
+   * again when another node came in between.
    */
   readonly change = (
     decide: (now: SettingsSnapshot) => SettingsChanges | Promise<SettingsChanges>,
@@ -55,7 +56,10 @@ export class SettingsService {
     });
   };
 
-  /** Another node may have changed the settings: loads them and tells the listeners. Rejects with a `StorageError`. */
+  /**
+   * Another node may have changed the settings: loads them and tells the listeners. Rejects with a
+   * `StorageError`.
+   */
   readonly reload = (): Promise<SettingsSnapshot> =>
     this.#afterLast(async () => this.#tell(await this.#settings.load()));
 
@@ -81,7 +85,9 @@ export function sourceNameLookup(settings: SettingsService): (id: number) => str
   return (id) => nameOf(id);
 }
 
-/** Returns the public key of a destination by the id of the key; undefined for ids of no key that is in use. */
+/**
+ * Returns the public key of a destination by the id of the key; undefined for ids of no key that is in use.
+ */
 export function publicKeyLookup(settings: SettingsService): (id: string) => PublicKey | undefined {
   let keys = new Map<string, PublicKey>();
   settings.follow(({ destinations }) => {
@@ -106,7 +112,10 @@ function changesNothing({
   return all.every((records) => records.length === 0);
 }
 
-/** An entry that is written apart from its change is lost by a crash between the two. Throws for the mistake of a caller. */
+/**
+ * An entry that is written apart from its change is lost by a crash between the two. Throws for the mistake
+ * of a caller.
+ */
 function refuseLonelyEntries({ audit = [] }: SettingsChanges): void {
   if (audit.length === 0) return;
   throw new Error('an entry of the audit trail has no change: write it in the commit of what it tells about');

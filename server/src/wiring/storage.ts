@@ -89,7 +89,10 @@ export async function startStorage(
   };
 }
 
-/** A record of a type that this version does not have was written by another one: nothing could be sent to it, and nobody would notice. */
+/**
+ * A record of a type that this version does not have was written by another one: nothing could be sent to it,
+ * and nobody would notice.
+ */
 function refuseUnknownTypes({ destinations }: SettingsSnapshot): void {
   const unknown = destinations.find(({ type }) => !DESTINATION_TYPES.has(type));
   if (unknown === undefined) return;
@@ -117,8 +120,9 @@ async function publicSources(log: Pick<EventLog, 'read' | 'size'>): Promise<Read
 }
 
 /**
- * Takes the folder of a node, which has its token and its timeline: two nodes would write into the same files. One that may not be written
- * has nothing to keep apart. Throws a `StorageError` when another process has it.
+ * Takes the folder of a node, which has its token and its timeline: two nodes would write into the same
+ * files. One that may not be written has nothing to keep apart. Throws a `StorageError` when another process
+ * has it.
  */
 function takeFolder(folder: string): { stop(): void } {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -132,8 +136,8 @@ function takeFolder(folder: string): { stop(): void } {
 }
 
 /**
- * Why no start can use a database, as far as is known without changing anything in it; undefined where one could. For a look at it while no
- * server runs.
+ * Why no start can use a database, as far as is known without changing anything in it; undefined where one
+ * could. For a look at it while no server runs.
  */
 export async function databaseProblem(url: string): Promise<string | undefined> {
   const [{ Database }, { refuseUnusable }] = await Promise.all([
@@ -197,7 +201,10 @@ async function keyNameOf(url: string): Promise<string | undefined> {
   }
 }
 
-/** A group that may write may be meant, as with volumes of an orchestrator. What everybody may write is refused where it is read. */
+/**
+ * A group that may write may be meant, as with volumes of an orchestrator. What everybody may write is
+ * refused where it is read.
+ */
 function warnOfGroups({ data, database, tls, secrets }: Config, logger: Logger): void {
   const ofDatabase = database === undefined ? [] : [data, process.env['MILLRACE_DATABASE_PASSWORD_FILE']];
   const keys = [secrets.key, ...secrets.previousKeys].map((key) =>

@@ -16,8 +16,8 @@ import { reasonOf, UsersService } from '../users/service.ts';
 import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from '../users/thread-protocol.ts';
 
 /**
- * The users thread: the second place that puts parts together, because adapters cannot cross threads. The file runs on import, so
- * nothing may import it; `users/client.ts` starts it.
+ * The users thread: the second place that puts parts together, because adapters cannot cross threads. The
+ * file runs on import, so nothing may import it; `users/client.ts` starts it.
  */
 function run(port: MessagePort, options: UsersThreadOptions): void {
   lowerPriority();
@@ -85,8 +85,9 @@ function lowerPriority(): void {
 }
 
 /**
- * V8 shares out the collection of young objects among threads of the process, which have the normal priority: what this thread allocates
- * would then take processor time from calls and deliveries. V8 has this setting for the whole process; it is looked at by each collection.
+ * V8 shares out the collection of young objects among threads of the process, which have the normal priority:
+ * what this thread allocates would then take processor time from calls and deliveries. V8 has this setting
+ * for the whole process; it is looked at by each collection.
  */
 function collectOnOwnThread(): void {
   setFlagsFromString('--no-parallel-scavenge');

@@ -81,7 +81,10 @@ function usersSettings(
   };
 }
 
-/** Profiles may take half of what the data folder may: the events, from which they are made again, have the other half at least. */
+/**
+ * Profiles may take half of what the data folder may: the events, from which they are made again, have the
+ * other half at least.
+ */
 const PROFILE_SHARE = 0.5;
 
 function profileRetention(

@@ -23,12 +23,16 @@ import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 import { crashStore, openStore } from '../support/shared-writer.ts';
 
 /**
- * One file for every format that a release has written, made with `MILLRACE_WRITE_FORMAT=1 npx vitest run formats` before
- * the release and never again. Every later version must open each file and find everything in it.
+ * One file for every format that a release has written, made with `MILLRACE_WRITE_FORMAT=1 npx vitest run
+ * formats` before the release and never again. Every later version must open each file and find everything in
+ * it.
  */
 const FOLDER = join(import.meta.dirname, 'formats');
 
-/** Fills a store with everything it can hold. Entries for older formats never change; a new format adds its own. */
+/**
+ * Fills a store with everything it can hold. Entries for older formats never change; a new format adds its
+ * own.
+ */
 async function fill(store: Store): Promise<void> {
   await store.settings.apply({
     sources: [
@@ -179,7 +183,8 @@ describe('a data folder of', () => {
         const store = await openStore({ folder });
         const filter = new SuppressionFilter(store.regulations.hashId);
         await filter.load(store.regulations);
-        // Earlier versions took the blanks away before they stored an id, so this one stands for `" suppressed "` too.
+        // Earlier versions took the blanks away before they stored an id, so this one stands for `"
+        // suppressed "` too.
         const users = ['suppressed', ' suppressed', 'suppressed ', 'Suppressed'];
         expect(users.filter((userId) => filter.names({ userId }))).toEqual(['suppressed']);
         await store.stop();

@@ -51,7 +51,10 @@ async function proveReuse(transport: HttpClient, url: string): Promise<void> {
   }
 }
 
-/** Closes each connection without notice, `after` milliseconds after its n-th answer; goes on counting what it reads. */
+/**
+ * Closes each connection without notice, `after` milliseconds after its n-th answer; goes on counting what it
+ * reads.
+ */
 function closing(after: number, everyNth = 1): (socket: Socket, request: RawRequest) => void {
   const answered = new Map<Socket, number>();
   return (socket) => {
@@ -341,7 +344,8 @@ test('requests of two pools never share a connection, though they go to one orig
 
 test('an answer nobody asked for harms the requests of its own pool only', async () => {
   const server = await receiver((socket, { body }) => {
-    // The second answer may meet the next request on its way; no client can tell it from the answer to that request.
+    // The second answer may meet the next request on its way; no client can tell it from the answer to that
+    // request.
     if (body === 'poison') socket.write(http('200 OK'), () => socket.write(http('418 Smuggled')));
     else socket.write(http('200 OK'));
   });

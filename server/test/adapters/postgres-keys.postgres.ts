@@ -19,7 +19,10 @@ import { until } from '../support/until.ts';
 const SLOTS = 7;
 const EVENTS = 40;
 
-/** The keys of events: rows of the open slot at first, then of a closed one with a filter, and in pages when their window is over. */
+/**
+ * The keys of events: rows of the open slot at first, then of a closed one with a filter, and in pages when
+ * their window is over.
+ */
 describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
   const postgres = usePostgres();
   /** Where the database of the test is. */

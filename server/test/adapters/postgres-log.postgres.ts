@@ -211,7 +211,8 @@ describe.skipIf(!HAS_POSTGRES)('the log in the tables of PostgreSQL', () => {
         create constraint trigger linger after insert on batch deferrable initially deferred
           for each row execute function linger()`);
       const ids = ['a', 'b', 'c', 'd'];
-      // Parked deliveries wait here for the batch before them, and a duplicate of it waits for it in the server.
+      // Parked deliveries wait here for the batch before them, and a duplicate of it waits for it in the
+      // server.
       const batches = [batch([event('a')]), parked('b'), parked('a'), batch(ids.map((id) => event(id)))];
       const holder = new Database({ url });
       const answers = await holder.session(async (session) => {

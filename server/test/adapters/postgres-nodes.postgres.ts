@@ -23,7 +23,9 @@ import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import { startPostgresLine } from '../support/postgres-line.ts';
 
-/** Makes the commit of each batch whose id begins with `slow` wait for the lock 77, after all its statements. */
+/**
+ * Makes the commit of each batch whose id begins with `slow` wait for the lock 77, after all its statements.
+ */
 const LINGER = `
   create function linger() returns trigger language plpgsql as $$
   begin perform pg_advisory_lock(77); perform pg_advisory_unlock(77); return null; end $$;
@@ -127,7 +129,10 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
     });
   }
 
-  /** The lease of a node ends so many seconds from now; it has ended, if nothing is said, as if the node had not renewed it in time. */
+  /**
+   * The lease of a node ends so many seconds from now; it has ended, if nothing is said, as if the node had
+   * not renewed it in time.
+   */
   const lapse = (store: PostgresStore, seconds = -1) =>
     ask(
       `update process set expires = clock_timestamp() + interval '${seconds} s' where id = ${store.nodes.process}`,
@@ -209,7 +214,8 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
     const c = await open('c');
     const adopted = await Promise.all([b, c].map((store) => store.queue.recoverOrphans()));
     expect(adopted.toSorted((x, y) => x - y)).toEqual([0, 40]);
-    // Two claims at the same time never get the same delivery. Each skips rows that the other has locked; the next claim gets them.
+    // Two claims at the same time never get the same delivery. Each skips rows that the other has locked; the
+    // next claim gets them.
     const claim = (store: PostgresStore) => store.queue.claim(CRM, 25, START + HOUR);
     const claims = [...(await Promise.all([b, c].map(claim))), await claim(b)];
     const positions = claims.flatMap(({ deliveries }) => deliveries.map(({ delivery }) => delivery.position));

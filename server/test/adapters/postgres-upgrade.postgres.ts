@@ -114,7 +114,10 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
       )
     ).map(({ hash, positions }) => [hash, positions]);
 
-  /** A migration that waits in the middle, because somebody reads the keys. `change`: what it says to the server instead. */
+  /**
+   * A migration that waits in the middle, because somebody reads the keys. `change`: what it says to the
+   * server instead.
+   */
   async function begun(change = (text: string) => text) {
     const reader = await connectTo(url);
     await reader.query('begin; select count(*) from key');

@@ -21,7 +21,8 @@ describe.runIf(HAS_POSTGRES)('PostgreSQL', () => {
     open: async () => open(await postgres.makeDatabaseWithTables()),
     reopen: async (store: Store) => {
       const { url, store: before } = opened.get(store)!;
-      // What was called in this turn has a connection in the next: cut off before, it would wait ten seconds for one.
+      // What was called in this turn has a connection in the next: cut off before, it would wait ten seconds
+      // for one.
       await nextTurn();
       await before.abandon();
       return open(url);

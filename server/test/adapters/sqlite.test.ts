@@ -14,8 +14,8 @@ import { crashStore, openStore } from '../support/shared-writer.ts';
 import { until } from '../support/until.ts';
 
 /**
- * A folder in memory, where the system has one: the suite opens some two hundred stores, and no test depends on the time of
- * a sync. The fault suite and the end-to-end tests use the real disk.
+ * A folder in memory, where the system has one: the suite opens some two hundred stores, and no test depends
+ * on the time of a sync. The fault suite and the end-to-end tests use the real disk.
  */
 const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 

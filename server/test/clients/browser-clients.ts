@@ -78,9 +78,9 @@ interface Visit {
 }
 
 /**
- * The browser's library says little about what becomes of a call it has taken. So the visit goes on until what is
- * expected has happened, and then the page is left: what the library still wants to send it keeps in the page's
- * storage, and so it is seen.
+ * The browser's library says little about what becomes of a call it has taken. So the visit goes on until
+ * what is expected has happened, and then the page is left: what the library still wants to send it keeps in
+ * the page's storage, and so it is seen.
  */
 async function visit({ page, site, version, way, order }: Visit): Promise<Outcome> {
   const { proxy, expected, writeKey } = order;

@@ -36,8 +36,9 @@ export function eventsIn(body: Buffer): readonly WireEvent[] {
 }
 
 /**
- * The documented webhook body of an event, written down from spec/specification.md, "Documented format" and not with the
- * server's code: the keys in their order. The server's `timestamp` is not known here and is left out.
+ * The documented webhook body of an event, written down from spec/specification.md, "Documented format" and
+ * not with the server's code: the keys in their order. The server's `timestamp` is not known here and is left
+ * out.
  */
 export function documented(event: WireEvent): readonly (readonly [key: string, value: unknown])[] {
   const { type } = event;

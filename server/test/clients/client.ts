@@ -10,8 +10,8 @@ export interface Client {
   /** Runs in a browser, which resends on its own what breaks on a connection it has used before. */
   readonly inBrowser?: true;
   /**
-   * Makes the six calls and resolves when the client regards all of them as done, or, for one that gives no sign of
-   * it, when what is expected has happened and the client was made to leave.
+   * Makes the six calls and resolves when the client regards all of them as done, or, for one that gives no
+   * sign of it, when what is expected has happened and the client was made to leave.
    */
   run(order: Order): Promise<Outcome>;
 }

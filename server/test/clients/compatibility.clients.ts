@@ -57,7 +57,10 @@ function isTried({ name, version }: Client): boolean {
   return IS_LONG || updatesTable || !CLIENTS.some((other) => other.name === name && isNewer(other.version));
 }
 
-/** Both ways of a library answer a fault in the same code: the gate has all faults one way, and of the other what differs most. */
+/**
+ * Both ways of a library answer a fault in the same code: the gate has all faults one way, and of the other
+ * what differs most.
+ */
 function isTriedWith({ way }: Client, name: CaseName): boolean {
   return IS_LONG || updatesTable || way !== 'batches' || FAULTS_OF_BATCHES.includes(name);
 }
@@ -238,7 +241,10 @@ describe('after all of them', () => {
 
 const ledger = (): Promise<unknown> => asked('ledger');
 
-/** Requests for an event that this process, which is the receiver too, has answered too late: then another one is right. */
+/**
+ * Requests for an event that this process, which is the receiver too, has answered too late: then another one
+ * is right.
+ */
 async function unansweredRequests(messageId: string): Promise<number> {
   const { data } = (await asked(`events/${encodeURIComponent(messageId)}`)) as {
     data: { deliveries: { attempts: { reason: string }[] }[] }[];

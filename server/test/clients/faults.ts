@@ -51,7 +51,9 @@ const STORM: readonly Fault[] = [
   { kind: 'slow', delay: 50 },
 ];
 
-/** A fault for two tries out of three, and for no request a fourth: three retries are what every client makes. */
+/**
+ * A fault for two tries out of three, and for no request a fourth: three retries are what every client makes.
+ */
 export function storm(seed: string): Script {
   const faultsOf = new Map<string, number>();
   let dice = createHash('sha256').update(seed).digest();
@@ -71,7 +73,10 @@ export interface Aim {
   readonly victims: () => ReadonlySet<string>;
 }
 
-/** Plays the faults to the first request with at least so many calls, and to every later one that carries one of them. */
+/**
+ * Plays the faults to the first request with at least so many calls, and to every later one that carries one
+ * of them.
+ */
 export function aim(faults: readonly Fault[], atLeast: number): Aim {
   let victims: ReadonlySet<string> = new Set();
   let tries = 0;

@@ -16,8 +16,9 @@ import { WAYS, type Way } from './client.ts';
 const TLS = join(ROOT, 'server/test/support/tls');
 
 /**
- * Pages that are told one thing: where the settings are. The server, whose configuration says nothing of it, tells them the rest, with
- * nothing between the browser and it. Defines its tests; `chromium` and `site` are asked for when they run.
+ * Pages that are told one thing: where the settings are. The server, whose configuration says nothing of it,
+ * tells them the rest, with nothing between the browser and it. Defines its tests; `chromium` and `site` are
+ * asked for when they run.
  */
 export function describePages(chromium: () => Chromium, site: () => Site): void {
   describe.each([

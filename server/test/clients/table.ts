@@ -25,8 +25,8 @@ export interface Run {
 }
 
 /**
- * The whole page. `factsOf` is what a client has shown; where it has none (a client that could not run here) the row is
- * what is expected of it, which a run that can has to confirm.
+ * The whole page. `factsOf` is what a client has shown; where it has none (a client that could not run here)
+ * the row is what is expected of it, which a run that can has to confirm.
  */
 export function page(
   clients: readonly Client[],

@@ -67,7 +67,10 @@ interface SkippedEvents {
   readonly indexes: readonly number[];
 }
 
-/** A plan for each event. The same skips are told in three ways by turns: alone, by a set, and by a set and exceptions to it. */
+/**
+ * A plan for each event. The same skips are told in three ways by turns: alone, by a set, and by a set and
+ * exceptions to it.
+ */
 function plansOf(
   count: number,
   owing: readonly OwedEvents[],

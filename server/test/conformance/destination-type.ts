@@ -17,7 +17,10 @@ import {
 /** A type under test, with a world for it to send to. */
 export interface TypeHarness {
   readonly type: DestinationType;
-  /** Settings as an operator writes them, with something at each place that is hidden. What they name takes every event. */
+  /**
+   * Settings as an operator writes them, with something at each place that is hidden. What they name takes
+   * every event.
+   */
   readonly settings: () => object;
   /** Settings of which every target fails. */
   readonly failing: () => object;

@@ -108,7 +108,10 @@ function makesGaps(subject: Subject): void {
   });
 }
 
-/** For `CRM`, every event is in turn held, parked or waiting; for `WAREHOUSE`, all are parked. Resolves to the held ones. */
+/**
+ * For `CRM`, every event is in turn held, parked or waiting; for `WAREHOUSE`, all are parked. Resolves to the
+ * held ones.
+ */
 async function oweEverything(store: Store): Promise<Holding[]> {
   const held = owedBatch(byTurns(9, 'h'), 'held');
   const waiting = owedBatch(byTurns(9, 'w'), 'held');
@@ -117,7 +120,8 @@ async function oweEverything(store: Store): Promise<Holding[]> {
     store,
     heldFrom(waiting, await store.log.append(waiting)).map((one) => retried(one, START + MINUTE)),
   );
-  // One parked set that loses some of its deliveries, and others that lose all of them, the first and a middle one.
+  // One parked set that loses some of its deliveries, and others that lose all of them, the first and a
+  // middle one.
   for (const [n, of] of [
     eventsOf(GONE, 2, 'x'),
     eventsOf('a', 3, 'p'),

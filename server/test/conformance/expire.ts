@@ -152,7 +152,10 @@ function spares(subject: Subject): void {
   });
 }
 
-/** Deliveries that wait together have first failures of their own, and the oldest may have left its set before. */
+/**
+ * Deliveries that wait together have first failures of their own, and the oldest may have left its set
+ * before.
+ */
 function takesApart(subject: Subject): void {
   it('takes the old out of a set and leaves the young, in their place', async () => {
     const holdings = await hold(subject.store, 10);

@@ -11,8 +11,9 @@ export interface StoreHarness {
   open(): Promise<Store>;
 
   /**
-   * As after a SIGKILL and a new start: a new store on what the old one had stored. The old object may still exist;
-   * calls on it, also those under way, must end (a rejection will do). A stopped store can be reopened too.
+   * As after a SIGKILL and a new start: a new store on what the old one had stored. The old object may still
+   * exist; calls on it, also those under way, must end (a rejection will do). A stopped store can be reopened
+   * too.
    */
   reopen(store: Store): Promise<Store>;
 
@@ -21,15 +22,17 @@ export interface StoreHarness {
 }
 
 /**
- * When the tests begin. An adapter that reads a clock must be handed one that shows this time or a later one; results
- * are settled at this time unless a test says otherwise.
+ * When the tests begin. An adapter that reads a clock must be handed one that shows this time or a later one;
+ * results are settled at this time unless a test says otherwise.
  */
 export const START: Time = Date.UTC(2026, 0, 1, 12);
 
 /** The store of the test that runs now. */
 export interface Subject {
   readonly store: Store;
-  /** Simulates a crash and a new start, without adopting the held deliveries. Resolves to the previous store. */
+  /**
+   * Simulates a crash and a new start, without adopting the held deliveries. Resolves to the previous store.
+   */
   crash(): Promise<Store>;
   /** The same, and then adopts the backlog. Resolves to the number of deliveries parked by that. */
   restart(): Promise<number>;

@@ -6,9 +6,9 @@ import { batch, event, owed, skipped } from './batches.ts';
 import { START } from './harness.ts';
 
 /**
- * Every step of a history happens at the start of a slot, and retries are due a millisecond after one. A sixteenth of a
- * history is shorter than a slot: an adapter that rounds due times up, by any clock, still hands out deliveries in the same
- * slots as one that does not.
+ * Every step of a history happens at the start of a slot, and retries are due a millisecond after one. A
+ * sixteenth of a history is shorter than a slot: an adapter that rounds due times up, by any clock, still
+ * hands out deliveries in the same slots as one that does not.
  */
 export const SLOT = 3 * HOUR;
 const LAST_SLOT = 12;

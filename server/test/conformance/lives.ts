@@ -97,8 +97,8 @@ async function claimAll(life: Life, destination: number, now: Time): Promise<unk
 }
 
 /**
- * Records the held deliveries by name. Dead letters of erased events can be owed again but have no name any more: they are
- * all alike and only counted.
+ * Records the held deliveries by name. Dead letters of erased events can be owed again but have no name any
+ * more: they are all alike and only counted.
  */
 async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]> {
   const names = await namesAt(
@@ -226,7 +226,9 @@ function told(history: EventHistory | undefined, now: Time) {
   return { deliveries, skipped: history?.skipped };
 }
 
-/** Drops the held deliveries of erased events: they have no holder any more, and their results change nothing. */
+/**
+ * Drops the held deliveries of erased events: they have no holder any more, and their results change nothing.
+ */
 async function erase(life: Life, user: string): Promise<unknown> {
   const events = await eraseUser(life.store, user);
   const held = [...life.held];

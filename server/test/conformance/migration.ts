@@ -508,13 +508,18 @@ function looksTheSame(way: Way): void {
   });
 }
 
-/** Answers to batches are of the process that asked: a batch that comes again elsewhere is one of duplicates. */
+/**
+ * Answers to batches are of the process that asked: a batch that comes again elsewhere is one of duplicates.
+ */
 function withMoves(steps: readonly Step[]): Step[] {
   const kept = steps.filter(({ kind }) => kind !== 'append again');
   return kept.some(({ kind }) => kind === 'restart') ? kept : [...kept, { kind: 'restart' }];
 }
 
-/** `restarts`: so many come before the one at which it moves, which is the last one where there are not so many. */
+/**
+ * `restarts`: so many come before the one at which it moves, which is the last one where there are not so
+ * many.
+ */
 async function compare(way: Way, steps: readonly Step[], restarts: number): Promise<void> {
   const contents = emptyContents();
   const model = begin(openMemoryStore({ contents }), async () => openMemoryStore({ contents }));
@@ -545,7 +550,10 @@ async function compare(way: Way, steps: readonly Step[], restarts: number): Prom
   }
 }
 
-/** Without what a move may change: places without an event count in one engine, and what was held waits already. */
+/**
+ * Without what a move may change: places without an event count in one engine, and what was held waits
+ * already.
+ */
 function told(sight: Sight, step?: Step): Sight {
   const { events: _, ...books } = sight['books'] as Record<string, unknown>;
   const rest = { ...sight, books };

@@ -25,7 +25,10 @@ export function spaceConformance(subject: Subject): void {
 }
 
 function keepsToSpace(subject: Subject): void {
-  /** 20 batches of 100 events, a minute apart, in text that does not compress away; resolves to their positions. */
+  /**
+   * 20 batches of 100 events, a minute apart, in text that does not compress away; resolves to their
+   * positions.
+   */
   async function fill(owedAs: 'parked' | 'not at all'): Promise<Position[]> {
     const positions: Position[] = [];
     for (let n = 0; n < 20; n++) {

@@ -59,8 +59,8 @@ export function eventsOf(userId: string, count: number, prefix = userId): NewEve
 }
 
 /**
- * Appends many batches of one event, all received at `at`. Adapters merge such batches once they are no longer the newest:
- * earlier events are then no longer stored as they arrived.
+ * Appends many batches of one event, all received at `at`. Adapters merge such batches once they are no
+ * longer the newest: earlier events are then no longer stored as they arrived.
  */
 export async function writeSingly(
   store: Store,

@@ -9,8 +9,8 @@ import { askingFor, grantedBy, LEFT_OUT } from './recipes.ts';
 import { ADMIN, basic, bearer, GUESSER, type RequestPlan, SLOW, World } from './world.ts';
 
 /**
- * Every path, method and status of the OpenAPI document, and every error code of the control API, against the real
- * program: each has to be seen, and no answer may be outside the document.
+ * Every path, method and status of the OpenAPI document, and every error code of the control API, against the
+ * real program: each has to be seen, and no answer may be outside the document.
  */
 const document = new Document(described);
 /** The fuzz (fuzz/control.ts) asks the same for 20 seconds. */
@@ -59,7 +59,10 @@ const isBreaking = (operation: DescribedOperation) =>
   !asksProfiles(operation) &&
   document.codesOf(operation, '503').some((code) => BROKEN.includes(code));
 
-/** Methods that a path takes, also as the name in another path: a user may be called `rebuild`, an audience `preview`. */
+/**
+ * Methods that a path takes, also as the name in another path: a user may be called `rebuild`, an audience
+ * `preview`.
+ */
 function methodsTakenBy(path: string): string[] {
   const matches = ({ path: other }: DescribedOperation) =>
     new RegExp(`^${other.replaceAll(/\{[^}]+\}/g, '[^/]+')}$`).test(path);

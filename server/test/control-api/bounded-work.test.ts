@@ -14,8 +14,8 @@ import { requestOf } from './random-requests.ts';
 import { WorkCounter } from './work-counter.ts';
 
 /**
- * The control API of a whole server, asked for what takes long: the work of each answer is counted, not timed, and is bounded
- * by the length of the request.
+ * The control API of a whole server, asked for what takes long: the work of each answer is counted, not
+ * timed, and is bounded by the length of the request.
  */
 const OPERATIONS = new Document(described).operations.filter(({ path }) => path.startsWith('/api/v1/'));
 const TOKEN = 'admin-token-of-the-tests';

@@ -78,7 +78,10 @@ const PLACES: readonly string[] = [
   '{"folder":…}',
 ];
 
-/** Bodies as the schema of an operation has them, and large ones at every place where the API has a list or a mapping. */
+/**
+ * Bodies as the schema of an operation has them, and large ones at every place where the API has a list or a
+ * mapping.
+ */
 export function hostileBodyOf(operation: DescribedOperation): fc.Arbitrary<string> {
   // A backup is written wherever the body says.
   const drawn = requestOf(operation).map(({ body }) => text(body).replaceAll('"folder":"/', '"folder":"'));

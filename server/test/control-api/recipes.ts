@@ -10,10 +10,10 @@ const TYPE = 'webhooks';
 const settings = ({ receiver }: World) => ({ endpoints: [{ url: receiver.url }] });
 
 /**
- * How to get at the answers of an operation that do not come by themselves, by its `operationId`. `done` is a request
- * that succeeds, each time it is made; the others are error codes (of the control API) or statuses (of the receiving
- * API). What every operation can answer is in `GENERAL`. A new operation needs `done` where it takes a body or where the
- * names below do not fit.
+ * How to get at the answers of an operation that do not come by themselves, by its `operationId`. `done` is a
+ * request that succeeds, each time it is made; the others are error codes (of the control API) or statuses
+ * (of the receiving API). What every operation can answer is in `GENERAL`. A new operation needs `done` where
+ * it takes a body or where the names below do not fit.
  */
 const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   postSession: {
@@ -358,8 +358,8 @@ export async function grantedBy(
 }
 
 /**
- * A request that this operation answers so; nothing when nobody has said how. `good`: one that it would grant, and which
- * is granted once at most.
+ * A request that this operation answers so; nothing when nobody has said how. `good`: one that it would
+ * grant, and which is granted once at most.
  */
 export async function askingFor(
   answer: string,

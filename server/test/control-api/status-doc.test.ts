@@ -3,7 +3,10 @@ import { expect, test } from 'vitest';
 import described from '../../../spec/openapi.json' with { type: 'json' };
 import { isObject, type Json, type JsonObject } from '../../src/model/json.ts';
 
-/** The names of all fields of a JSON schema, with those of the objects inside. Free keys, such as reasons, have no names. */
+/**
+ * The names of all fields of a JSON schema, with those of the objects inside. Free keys, such as reasons,
+ * have no names.
+ */
 function fieldsOf(schema: Json | undefined): string[] {
   if (!isObject(schema)) return [];
   const properties = isObject(schema.properties) ? schema.properties : {};

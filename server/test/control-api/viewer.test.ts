@@ -5,14 +5,17 @@ import { grantedBy } from './recipes.ts';
 import { ADMIN, basic, bearer, World } from './world.ts';
 
 /**
- * A viewer changes nothing: every operation of the OpenAPI document with a method that changes something is tried with a
- * viewer's token and with a viewer's session, in the form in which an admin may do it.
+ * A viewer changes nothing: every operation of the OpenAPI document with a method that changes something is
+ * tried with a viewer's token and with a viewer's session, in the form in which an admin may do it.
  */
 const CHANGING = new Document(described).operations.filter(
   ({ isControl, method }) => isControl && method !== 'GET',
 );
 
-/** These change nothing but the session of the viewer: sign-in and sign-out, and a definition that is only computed. */
+/**
+ * These change nothing but the session of the viewer: sign-in and sign-out, and a definition that is only
+ * computed.
+ */
 const ALLOWED = ['postSession', 'deleteSession', 'postAudiencesPreview', 'postTraitsPreview'];
 
 const isRefused = ({ id }: DescribedOperation) => !ALLOWED.includes(id);

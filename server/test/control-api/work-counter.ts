@@ -1,8 +1,8 @@
 import { Session } from 'node:inspector/promises';
 
 /**
- * Counts the work of this process: calls of functions of any script, as the engine counts them. It is the same however
- * busy the machine is. Loops without calls in them and built-in functions are not seen.
+ * Counts the work of this process: calls of functions of any script, as the engine counts them. It is the
+ * same however busy the machine is. Loops without calls in them and built-in functions are not seen.
  */
 export class WorkCounter {
   readonly #session = new Session();

@@ -237,7 +237,10 @@ export class World {
     });
   }
 
-  /** The userId of a user with a profile, whose first event is older than all stored ones and whose anonymousId is `a-profile`. */
+  /**
+   * The userId of a user with a profile, whose first event is older than all stored ones and whose
+   * anonymousId is `a-profile`.
+   */
   async profile(): Promise<string> {
     const headers = { authorization: basic('wk') };
     const timestamp = '2020-01-01T00:00:00.000Z';

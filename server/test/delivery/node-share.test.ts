@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { probeDelay } from '../../src/delivery/circuit-breaker.ts';
-import { limitsOfShare } from '../../src/delivery/health.ts';
+import { limitsOfShare } from '../../src/delivery/rate-limiter.ts';
 import { MINUTE, SECOND } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { ProbeTurns } from '../../src/ports/nodes.ts';

@@ -14,7 +14,8 @@ describe('an outage', () => {
     await world.accept(500);
     await world.clock.pass(100);
     expect(world.stateOf(CRM)).toMatchObject({ state: 'failing', breaker: 'open', limit: 1 });
-    // 16 were in flight when the first failed; 20 more had to begin afterwards and fail too, some of them together.
+    // 16 were in flight when the first failed; 20 more had to begin afterwards and fail too, some of them
+    // together.
     expect(world.endpoints.arrivals.length).toBeGreaterThanOrEqual(36);
     expect(world.endpoints.arrivals.length).toBeLessThan(50);
     expect(world.stateOf(CRM).lastError).toEqual({
@@ -202,7 +203,10 @@ describe('an outage', () => {
 });
 
 describe('a recovery', () => {
-  /** An endpoint that was down for so long that each of 150 deliveries is next tried in half an hour, and that takes others fast now. */
+  /**
+   * An endpoint that was down for so long that each of 150 deliveries is next tried in half an hour, and that
+   * takes others fast now.
+   */
   async function afterLongOutage(): Promise<{ world: World; tired: ReadonlySet<string> }> {
     const world = await World.open({ behave: () => DOWN, random: () => 0 });
     const tired = new Set(await world.accept(150));
@@ -211,7 +215,10 @@ describe('a recovery', () => {
     return { world, tired };
   }
 
-  /** The first two of the deliveries get this reply, and the next ones are refused until the breaker opens. Then the endpoint is up. */
+  /**
+   * The first two of the deliveries get this reply, and the next ones are refused until the breaker opens.
+   * Then the endpoint is up.
+   */
   async function relapse(world: World, tired: ReadonlySet<string>, first: Reply): Promise<void> {
     let asked = 0;
     world.endpoints.behave = ({ id }) => {

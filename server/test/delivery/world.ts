@@ -68,8 +68,8 @@ export interface WorldOptions {
 }
 
 /**
- * A dispatcher with the memory store below, the real commit queue above, scripted endpoints, and a clock that the test
- * moves.
+ * A dispatcher with the memory store below, the real commit queue above, scripted endpoints, and a clock that
+ * the test moves.
  */
 export class World {
   readonly clock: HandClock;

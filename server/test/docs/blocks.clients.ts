@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { blocksOf, GENERATED, PAGES, whereOf } from './pages.ts';
 import { Reader } from './reader.ts';
 
-/** Every command and program of the documentation, typed by a reader of its page. docs.test.ts checks the rest. */
+/**
+ * Every command and program of the documentation, typed by a reader of its page. docs.test.ts checks the
+ * rest.
+ */
 
 const LANGUAGES = ['sh', 'js', 'ts', 'py', 'go'];
 const PROGRAMS = { py: 'python3', go: 'go', sh: 'curl' };

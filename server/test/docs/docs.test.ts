@@ -112,7 +112,10 @@ describe('the documentation', () => {
   });
 });
 
-/** The options that other programs have, of those that the documentation uses: what is not run here would not fail here. */
+/**
+ * The options that other programs have, of those that the documentation uses: what is not run here would not
+ * fail here.
+ */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
   'docker build': ['--tag'],
   'docker exec': [],

@@ -21,7 +21,10 @@ export const PAGES: readonly string[] = [
   ...globSync('docs/{guide,operations,reference}/*.md', { cwd: ROOT }).sort(),
 ];
 
-/** Made from the help of the program. Its examples are single lines for any machine: they are understood, not run. */
+/**
+ * Made from the help of the program. Its examples are single lines for any machine: they are understood, not
+ * run.
+ */
 export const GENERATED = 'docs/reference/cli.md';
 
 export function textOf(page: string): string {

@@ -40,8 +40,8 @@ interface Started {
 }
 
 /**
- * Somebody who reads one page and types what it says, in an empty folder, from the first block to the last. What serves
- * goes on beside what comes after it. Ports of the page are free ones of this machine instead.
+ * Somebody who reads one page and types what it says, in an empty folder, from the first block to the last.
+ * What serves goes on beside what comes after it. Ports of the page are free ones of this machine instead.
  */
 export class Reader {
   readonly #page: string;
@@ -86,7 +86,10 @@ export class Reader {
     await this.#receiver.count(4);
   }
 
-  /** Events that pages speak of; where a page's own server has no such source they are refused, and nobody asks for them. */
+  /**
+   * Events that pages speak of; where a page's own server has no such source they are refused, and nobody
+   * asks for them.
+   */
   async #sendOrders(text: string): Promise<void> {
     const writeKey = /millrace dev|npm start/.test(text) ? 'dev' : 'wk_web_1';
     for (const id of ['order-1', 'order-2']) await send(this.#url, '/v1/track', track(id), { writeKey });

@@ -12,7 +12,10 @@ import { freePort } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 import { blocksOf, fileNameOf } from './pages.ts';
 
-/** The receivers of docs/guide/verifying-signatures.md as they stand there, against the fixtures of the signature. */
+/**
+ * The receivers of docs/guide/verifying-signatures.md as they stand there, against the fixtures of the
+ * signature.
+ */
 
 const PAGE = 'docs/guide/verifying-signatures.md';
 const programs = new Map(blocksOf(PAGE).map((block) => [fileNameOf(block), block.text]));

@@ -15,7 +15,9 @@ import {
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
-/** Sentences in quotation marks are those of spec/specification.md, from "Identities" to "Computation events". */
+/**
+ * Sentences in quotation marks are those of spec/specification.md, from "Identities" to "Computation events".
+ */
 
 const SECRET = 's3cret-of-the-tests';
 
@@ -259,7 +261,8 @@ describe('values of events', () => {
       ...{ type: 'track', userId: 'mia', event: 'Weighed', properties: { kg } },
     });
     await call(weighed(0.1), weighed(0.2), weighed(0.01), weighed('many'));
-    // "`count` and `unique_count` of no event are 0; any other value is absent." "Every comparison with a value that is absent is false."
+    // "`count` and `unique_count` of no event are 0; any other value is absent." "Every comparison with a
+    // value that is absent is false."
     await untilHeard(['mia', 'content', true]);
     await call({ type: 'identify', userId: 'mia', traits: { tier: 'gold' } });
     await untilHeard(['mia', 'kilos', 0.3]);

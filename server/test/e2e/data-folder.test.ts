@@ -15,7 +15,10 @@ import {
 /** Tests of the embedded engine only: with it, files can be missing or in use in the data folder. */
 describe('millrace start on a data folder', () => {
   let place: Place;
-  /** The one that has made the folder; tests that change the folder stop it, and leave what the next one makes worse. */
+  /**
+   * The one that has made the folder; tests that change the folder stop it, and leave what the next one makes
+   * worse.
+   */
   let first: Program;
   const args = (...more: string[]) => [
     ...['start', '--config', place.config, '--data', place.data, '--host', '127.0.0.1'],

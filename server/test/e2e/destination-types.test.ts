@@ -28,7 +28,9 @@ interface Line {
   readonly replay?: string;
 }
 
-/** A program with the type of `server/test/destination-types/lines/`, which is in its list and nowhere else. */
+/**
+ * A program with the type of `server/test/destination-types/lines/`, which is in its list and nowhere else.
+ */
 describe('a program with one more type of destination', () => {
   let bundle: string;
   let millrace: string;

@@ -10,7 +10,10 @@ import { adminTokenOf, makePlace, type Place, startArguments, startServer } from
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
-/** The last commit that writes the format before this one. Whoever adds a format names the commit before it here. */
+/**
+ * The last commit that writes the format before this one. Whoever adds a format names the commit before it
+ * here.
+ */
 const BEFORE = 'ee0ace3e10d72ff1267a00fe3e579dbc4408a019';
 
 /** The first format whose programs say that a store is newer before they judge anything else. */
@@ -54,7 +57,8 @@ describe.skipIf(!hasHistory)('an earlier program', () => {
   });
 
   it('leaves a store, killed while it worked, in which this one finds and delivers everything', async () => {
-    // Every third answer is a failure, so that deliveries wait, are tried again, and are counted as delivered.
+    // Every third answer is a failure, so that deliveries wait, are tried again, and are counted as
+    // delivered.
     receiver = await startReceiver({
       answer: (response, _, nth) => response.writeHead(nth % 3 === 0 ? 503 : 200).end(),
     });

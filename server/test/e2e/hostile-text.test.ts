@@ -11,7 +11,10 @@ import {
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
-/** A C0 and a C1 control sequence, direction overrides and isolates, a forged second line, and invisible characters. */
+/**
+ * A C0 and a C1 control sequence, direction overrides and isolates, a forged second line, and invisible
+ * characters.
+ */
 const BAD =
   '\u001b[2J\u009b2J\u0085\u202e\u2066\u200f\u061c\u2028\u2029\u200b\u3164\u{e0041}\r\nmillrace: all is well';
 /** The program writes line feeds itself; no other character of `BAD` may appear in its output. */

@@ -186,7 +186,8 @@ describe('an id of any characters', () => {
         );
       },
     );
-    // A run takes seconds, and its ids tell apart which of them is at fault: hundreds of smaller ones would take an hour.
+    // A run takes seconds, and its ids tell apart which of them is at fault: hundreds of smaller ones would
+    // take an hour.
     await fc.assert(property, { numRuns: amountOf({ gate: 1, long: 12 }), endOnFailure: true });
   });
 

@@ -21,7 +21,10 @@ sources:
 const destination = (name: string, port: number, more = '') =>
   `  - { name: ${name}, type: webhooks, sources: [website], ${more}settings: { endpoints: [{ url: "http://127.0.0.1:${port}/in" }] } }\n`;
 
-/** Starts the program in a place and remembers both, so that they are cleared up even after a failed test. The tests of a `describe` share one. */
+/**
+ * Starts the program in a place and remembers both, so that they are cleared up even after a failed test. The
+ * tests of a `describe` share one.
+ */
 class Bench {
   readonly receivers: TestReceiver[] = [];
   place!: Place;
@@ -109,7 +112,8 @@ describe('the ledger', () => {
 
   it('counts calls of every kind and what becomes of them, exactly, also after a crash', async () => {
     const program = bench.program!;
-    // These calls store nothing. They come first because their counts are committed with the events that follow.
+    // These calls store nothing. They come first because their counts are committed with the events that
+    // follow.
     expect((await send(program.url, '/v1/track', track('x', { userId: true as never }))).status).toBe(400);
     expect((await send(program.url, '/v1/track', track('x'), { writeKey: 'wk_nobody' })).status).toBe(401);
     expect((await send(program.url, '/v1/track', track('x'), { writeKey: 'wk_closed' })).status).toBe(200);

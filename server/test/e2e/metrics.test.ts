@@ -13,7 +13,10 @@ const SECRETS = ['wk_website_key', 'shared-s3cret', 'adm1n-token', 'Order Placed
 
 const document = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** One destination that is well, one that is not there, and one that wants to be asked twice and names its own trace. */
+/**
+ * One destination that is well, one that is not there, and one that wants to be asked twice and names its own
+ * trace.
+ */
 const yaml = (receiver: TestReceiver, down: number, head: string) => `
 ${head}
 unknownWriteKeys: discard
@@ -253,7 +256,10 @@ function isPart(labels: object, of: Readonly<Record<string, string>>): boolean {
 /** Metrics without samples where no nodes share a database. */
 const OF_NODES = /^millrace_(node|database)_/;
 
-/** The table has exactly the metrics of the page; alerts and dashboard name only metrics and labels that exist. */
+/**
+ * The table has exactly the metrics of the page; alerts and dashboard name only metrics and labels that
+ * exist.
+ */
 function expectDocumented(families: ReadonlyMap<string, MetricFamily>): void {
   // Of nodes and a database that they share, there are samples only where there is one.
   const isOfOthers = (name: string) => OF_NODES.test(name) && families.get(name)?.series.length === 0;

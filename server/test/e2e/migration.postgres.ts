@@ -298,7 +298,10 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
       return migration;
     }
 
-    /** Kills a migration at moments that lie in all parts of it, and brings it to its end. `share`: how much of it is written. */
+    /**
+     * Kills a migration at moments that lie in all parts of it, and brings it to its end. `share`: how much
+     * of it is written.
+     */
     async function killOften(from: string, to: string, share: () => number | Promise<number>): Promise<void> {
       const chance = chanceOf(SEED);
       let killed = 0;
@@ -331,7 +334,10 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
       await store.stop();
     });
 
-    /** Begins a migration over the line, which carries no more when more than so many events are written, and not all. */
+    /**
+     * Begins a migration over the line, which carries no more when more than so many events are written, and
+     * not all.
+     */
     async function launchStopped(moreThan: number) {
       const migration = launch(place.data, line!.through(database));
       await until('so many events are written', async () => {
@@ -343,7 +349,10 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
       return migration;
     }
 
-    /** Bytes that a migration sends between two looks at how far it has come: less than some hundred events are. */
+    /**
+     * Bytes that a migration sends between two looks at how far it has come: less than some hundred events
+     * are.
+     */
     const STEP = 20_000;
 
     /** Events that a migration has written to a database, as it says itself. */

@@ -88,8 +88,8 @@ describe.skipIf(!HAS_POSTGRES)('a load balancer that asks /readyz of a node', ()
         for (let nth = 0; nth < 4; nth++) {
           await lasting(nth * 250);
           node.line.cut();
-          // The first may be the one whose answer was cut. The node begins the third when it has heard the answer to the second: were that
-          // cut too, it would have failed twice in a row.
+          // The first may be the one whose answer was cut. The node begins the third when it has heard the
+          // answer to the second: were that cut too, it would have failed twice in a row.
           for (let seen = 0; seen < 3; seen++) await renewed();
         }
       };

@@ -8,8 +8,8 @@ import { AskedNode, DATABASE_FAULTS } from './asked-node.ts';
 const bin = findPostgres();
 
 /**
- * Milliseconds. A renewal begins each second. One that is refused is tried again a quarter of a second later, and the database counts as
- * gone when that fails too, or when a renewal is not answered for two seconds.
+ * Milliseconds. A renewal begins each second. One that is refused is tried again a quarter of a second later,
+ * and the database counts as gone when that fails too, or when a renewal is not answered for two seconds.
  */
 const KNOWN_WITHIN: Readonly<Record<string, number>> = {
   'its server was killed': 1250,
@@ -17,7 +17,10 @@ const KNOWN_WITHIN: Readonly<Record<string, number>> = {
   'the network carries nothing': 3000,
 };
 
-/** How soon a load balancer learns that the database of a node is gone. The reference is how late a timer of a second is in this run. */
+/**
+ * How soon a load balancer learns that the database of a node is gone. The reference is how late a timer of a
+ * second is in this run.
+ */
 describe.skipIf(bin === undefined)('a load balancer that asks /readyz of a node', () => {
   let server: Postgres;
   let asked: AskedNode | undefined;

@@ -306,7 +306,8 @@ ${names.map(destination).join('\n')}
       return (await answer.json()) as { erased: { events: number }; finishedAt?: string };
     };
     await until('all events are erased', async () => expect((await receipt()).erased.events).toBe(300));
-    // The one that holds them gives its requests up after five seconds, and says then that it knows nothing of them any more.
+    // The one that holds them gives its requests up after five seconds, and says then that it knows nothing
+    // of them any more.
     await until('both have said that they know of it', async () => {
       const [behind] = await ask<{ n: string }>(`select count(*) as n from acknowledgement
         where erasures < (select max(id) from erasure)`);

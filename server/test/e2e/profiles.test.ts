@@ -104,7 +104,8 @@ describe('profiles of the real program', () => {
   });
 
   it('"Traits come out the same whichever event arrives first"', async () => {
-    // Minutes apart: where a request takes a second or more, the server takes the delay for a wrong clock and moves its times by it.
+    // Minutes apart: where a request takes a second or more, the server takes the delay for a wrong clock and
+    // moves its times by it.
     const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute));
     const orders = permutations([0, 1, 2, 3]);
     await send((client) => {

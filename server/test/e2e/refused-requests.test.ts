@@ -32,7 +32,9 @@ describe('a request that is refused as a whole', () => {
 
   const api = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
   const sources = async () => (await api.read<Overview>('ledger')).sources;
-  /** The counts of a source, once it has received so many: counts of refused calls are stored a moment later. */
+  /**
+   * The counts of a source, once it has received so many: counts of refused calls are stored a moment later.
+   */
   const countsWhen = async (source: string, received: number) => {
     const isReached = (ledger: Overview) => ledger.sources[source]!.received === received;
     return (await api.until('ledger', isReached)).sources[source];

@@ -23,7 +23,10 @@ interface Receipt {
 
 let scenes = 0;
 
-/** Sources `website` and `app` of one test, and receivers of the first, or of both. Each test has users of its own. */
+/**
+ * Sources `website` and `app` of one test, and receivers of the first, or of both. Each test has users of its
+ * own.
+ */
 class Scene {
   readonly #server: SharedServer;
   readonly #nth = ++scenes;

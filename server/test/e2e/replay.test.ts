@@ -164,7 +164,10 @@ describe('a replay', () => {
     });
   });
 
-  /** The commands of docs/reference/replay.md with this test's names and times in place of the page's, without its ids. */
+  /**
+   * The commands of docs/reference/replay.md with this test's names and times in place of the page's, without
+   * its ids.
+   */
   function documented(): string[][] {
     const block = blocksOf('docs/reference/replay.md').find(({ language }) => language === 'sh')!;
     const here = (line: string) =>

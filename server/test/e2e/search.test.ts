@@ -23,8 +23,8 @@ interface Answer<Entry> {
 }
 
 /**
- * One destination accepts, one refuses, two are unreachable, and one is so slow that nearly everything waits. Destinations
- * that would go on changing are paused, except one that keeps failing with a single event.
+ * One destination accepts, one refuses, two are unreachable, and one is so slow that nearly everything waits.
+ * Destinations that would go on changing are paused, except one that keeps failing with a single event.
  */
 const yaml = (receiver: TestReceiver, down: number) => `
 egress: { allow: [127.0.0.0/8] }

@@ -50,7 +50,8 @@ describe.runIf(hasStrace)('the answer', () => {
     let from = lines.findIndex((line) => line.includes('server.started'));
     for (const answer of answers) {
       const between = lines.slice(from, answer);
-      // Another commit, such as that of the ledger's counts, may be written before a busy main thread answers.
+      // Another commit, such as that of the ledger's counts, may be written before a busy main thread
+      // answers.
       const written = between.findIndex((line) => WRITTEN.test(line));
       const synced = between.findLastIndex((line) => SYNCED.test(line));
       expect(written, 'the write-ahead log was written').toBeGreaterThanOrEqual(0);

@@ -9,7 +9,10 @@ import { until } from '../support/until.ts';
 type Call = Trace['data'][number];
 type Accepted = Extract<Call, { verdict: 'accepted' }>;
 
-/** Three destinations: one that accepts at the second try at the earliest, one that refuses, one where nothing listens. */
+/**
+ * Three destinations: one that accepts at the second try at the earliest, one that refuses, one where nothing
+ * listens.
+ */
 const yaml = (receiver: TestReceiver, down: number) => `
 egress: { allow: [127.0.0.0/8] }
 sources:

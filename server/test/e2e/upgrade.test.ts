@@ -13,8 +13,9 @@ import { ADMIN_TOKEN, Life, PROXY, VISITORS } from './upgrade/life.ts';
 const atLeast = (least: number): unknown => expect.toSatisfy((n: number) => n >= least);
 
 /**
- * A data folder, with PostgreSQL a database too, that the version left which did not know whom a source is. What it has lived through stands in
- * upgrade/life.ts. `MILLRACE_WRITE_UPGRADE=1 npx vitest run --project e2e upgrade` (and `--project e2e-postgres`) makes it anew.
+ * A data folder, with PostgreSQL a database too, that the version left which did not know whom a source is.
+ * What it has lived through stands in upgrade/life.ts. `MILLRACE_WRITE_UPGRADE=1 npx vitest run --project e2e
+ * upgrade` (and `--project e2e-postgres`) makes it anew.
  */
 describe('an installation of the version before sources had a trust', () => {
   let receiver: TestReceiver;

@@ -119,7 +119,9 @@ describe('a backup of a server at work', () => {
     expect((await audit(place.data)).stored.size).toBe(EARLIER);
   });
 
-  /** Starts once, which makes the source, and stores incompressible events that are owed to no destination. */
+  /**
+   * Starts once, which makes the source, and stores incompressible events that are owed to no destination.
+   */
   async function storeEarlierEvents({ data }: Place): Promise<void> {
     expect(await (await start(place)).stop()).toMatchObject({ code: 0 });
     const store = await openStore({ folder: data });
@@ -143,7 +145,10 @@ describe('a backup of a server at work', () => {
     }
   }
 
-  /** A first start of the restored folder as it is, and a second one that need not wait for what is to be tried later. */
+  /**
+   * A first start of the restored folder as it is, and a second one that need not wait for what is to be
+   * tried later.
+   */
   async function deliverTheRest(ids: ReadonlySet<string>): Promise<void> {
     await endpoint.be('up');
     const first = launch(place);

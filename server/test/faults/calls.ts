@@ -13,8 +13,8 @@ const REFUSED = '-refused';
 export const isRefused = (id: string) => id.endsWith(REFUSED);
 
 /**
- * Every event a test has made up, with the answers to it. An event without an acknowledgement is sent again under the same
- * id until it has one. In the end each is stored exactly once, whatever happened in between.
+ * Every event a test has made up, with the answers to it. An event without an acknowledgement is sent again
+ * under the same id until it has one. In the end each is stored exactly once, whatever happened in between.
  */
 export class Calls {
   /** Events answered 200, which may never be lost. */
@@ -53,7 +53,10 @@ export class Calls {
     return requestOf(ids);
   }
 
-  /** The next request of a client: mostly single calls, some batches, repeats, invalid items, and unanswered calls. */
+  /**
+   * The next request of a client: mostly single calls, some batches, repeats, invalid items, and unanswered
+   * calls.
+   */
   draw(chance: Chance): Request {
     const roll = chance.next();
     if (roll < 0.15 && this.#open.length > 0) return this.retry(chance.between(1, 20));

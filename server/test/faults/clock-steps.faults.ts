@@ -39,7 +39,8 @@ describe.runIf(inject('clockShim') !== '')('a wall clock that is set in the midd
       const by = STEPS[nth % STEPS.length]!;
       await setDuring(by, chance);
       steps++;
-      // Every other time it is set back to where it was while no program runs, and otherwise in the middle of the next.
+      // Every other time it is set back to where it was while no program runs, and otherwise in the middle of
+      // the next.
       if (nth % 2 === 0) clock.step(-by);
       console.log(
         `clock ${nth}, seed ${seed}: set by ${by / HOUR} h, ${calls.acknowledged.size} acknowledged`,

@@ -80,7 +80,10 @@ class Leases {
     void this.#follow(this.all.length - 1);
   }
 
-  /** The node has sent nothing under its next lease so far; what it sent before is read in this turn and in the next. */
+  /**
+   * The node has sent nothing under its next lease so far; what it sent before is read in this turn and in
+   * the next.
+   */
   async #follow(next: number): Promise<void> {
     for (let turn = 0; turn < 3; turn++) await nextTurn();
     this.current = next;

@@ -19,8 +19,8 @@ const KILLS = amountOf({ gate: 2, long: 40 });
 const OUTAGE = IS_LONG ? 300 : 5;
 
 /**
- * Requests of a node that cannot write results, for each that it has at once: it sends for a second after the first result that is not
- * written, and the endpoint takes a second for each.
+ * Requests of a node that cannot write results, for each that it has at once: it sends for a second after the
+ * first result that is not written, and the endpoint takes a second for each.
  */
 const MOST_OF_ONE = 3;
 
@@ -69,7 +69,8 @@ describe.skipIf(!HAS_POSTGRES)(`a cluster loses nothing it has acknowledged (${r
         // When it said so, and not when it was read here: it sends again by then.
         const joined = Date.parse((JSON.parse(line) as { time: string }).time) - performance.timeOrigin;
         const late = cluster.arrivalsOf(node, before).filter(({ at }) => at < joined);
-        // The node may have stood still between its last look at the lease and the write: that one request goes out when it goes on.
+        // The node may have stood still between its last look at the lease and the write: that one request
+        // goes out when it goes on.
         expect(late.length, JSON.stringify(late.map(({ id }) => id))).toBeLessThan(2);
         cluster.answersAfter = 0;
         const drilled = await cluster.settle();

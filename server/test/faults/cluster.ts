@@ -34,7 +34,10 @@ export class Cluster {
   readonly #makeLine: () => Promise<Line>;
   readonly #receiver: ReturnType<typeof createHttpServer>;
   readonly #connections = new Map<Socket, Connection>();
-  /** Ports of nodes that are ended, by their place: some of their connections are seen here when they are dead. */
+  /**
+   * Ports of nodes that are ended, by their place: some of their connections are seen here when they are
+   * dead.
+   */
   readonly #endedPorts = new Map<number, number>();
   #noting: NodeJS.Timeout | undefined;
   #sent = 0;
@@ -122,7 +125,10 @@ export class Cluster {
     return this.nodes.find((one) => one.name === name)!;
   }
 
-  /** Stops the program of a node where it is, until it gets SIGCONT. The lease that it has is the last one of this program, or over. */
+  /**
+   * Stops the program of a node where it is, until it gets SIGCONT. The lease that it has is the last one of
+   * this program, or over.
+   */
   async freeze(node: ClusterNode): Promise<void> {
     const { pid } = node.program;
     process.kill(pid, 'SIGSTOP');
@@ -245,7 +251,10 @@ export class Cluster {
     }
   }
 
-  /** Sends one batch as a proxy does: to one node, and to the next when that one does not take it. Repeated until one takes it. */
+  /**
+   * Sends one batch as a proxy does: to one node, and to the next when that one does not take it. Repeated
+   * until one takes it.
+   */
   async #send(events: number): Promise<void> {
     const nth = this.#sent++;
     const ids = Array.from({ length: events }, (_, n) => `c${nth}-${n}`);
@@ -300,7 +309,10 @@ export class Cluster {
     return (await answer.json()) as Overview;
   }
 
-  /** Ends the load and waits until everything is settled: each acknowledged event arrived, and the sums come out. */
+  /**
+   * Ends the load and waits until everything is settled: each acknowledged event arrived, and the sums come
+   * out.
+   */
   async settle(): Promise<Drilled> {
     await this.#endLoad();
     const lost = new Set(this.acknowledged);
@@ -370,7 +382,10 @@ function filesOf(pid: number): string[] {
   return orElse(() => readdirSync(folder), []).map(read);
 }
 
-/** The sockets of this machine that are connected to a port, by the name that their process has for them, with the ports that they are of. */
+/**
+ * The sockets of this machine that are connected to a port, by the name that their process has for them, with
+ * the ports that they are of.
+ */
 function socketsTo(port: number): Map<string, number> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   // Local address, remote address, state, queues, timer, retransmits, user, timeout, number.

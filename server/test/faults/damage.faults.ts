@@ -21,7 +21,10 @@ const PAGE = 1024;
 const TOKEN = 'token-of-the-damage-drill-0123456789';
 const ENV = { env: { MILLRACE_ADMIN_TOKEN: TOKEN } };
 
-/** Looks at the ledger without a change, after which it is taken to be at rest, and the milliseconds between two. */
+/**
+ * Looks at the ledger without a change, after which it is taken to be at rest, and the milliseconds between
+ * two.
+ */
 const LOOKS_AT_REST = 40;
 const LOOK_EVERY = 100;
 
@@ -172,7 +175,8 @@ async function judge(live: Instance & { url: string }, data: string, what: strin
   const answer = await send(live.url, '/v1/track', { messageId: 'new', userId: 'u', event: 'New' });
   expect([200, 503], what).toContain(answer.status);
   const sums = await settled(live.url);
-  // Nothing may be pending at once where the damaged page held the pending sets; this event is delivered from memory.
+  // Nothing may be pending at once where the damaged page held the pending sets; this event is delivered from
+  // memory.
   if (answer.status === 200 && sums !== undefined)
     await until(`what comes later is delivered, ${what}`, () => bodies.seen.has('new'));
   let missing = 0;
@@ -275,7 +279,8 @@ describe('damage', () => {
         made++;
       }
       passed(`damage ${when}`, { rounds: made, ...tally });
-      // Most damage hits rows with a checksum of their own, and stops nothing else. Of a few rounds it may be less than a half.
+      // Most damage hits rows with a checksum of their own, and stops nothing else. Of a few rounds it may be
+      // less than a half.
       if (made >= MANY) expect(tally.asBefore + tally.contained).toBeGreaterThan(made / 2);
     },
   );

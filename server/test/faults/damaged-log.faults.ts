@@ -32,7 +32,10 @@ afterEach(async () => {
   place.remove();
 });
 
-/** Logs that a file system may leave beside the file after a crash. Each opens and holds every acknowledged call. */
+/**
+ * Logs that a file system may leave beside the file after a crash. Each opens and holds every acknowledged
+ * call.
+ */
 describe('a write-ahead log', () => {
   const wal = (folder: string) => join(folder, 'millrace.db-wal');
   const shm = (folder: string) => join(folder, 'millrace.db-shm');
@@ -137,7 +140,10 @@ function momentsBeforeSyncs(recorded: readonly Recorded[]): number[] {
   return moments;
 }
 
-/** The number of frames in a log's present run, and the offset of their end: sqlite.org/fileformat2.html#walformat. */
+/**
+ * The number of frames in a log's present run, and the offset of their end:
+ * sqlite.org/fileformat2.html#walformat.
+ */
 function framesOf(path: string): { count: number; end: number } {
   const bytes = readFileSync(path);
   const frame = 24 + bytes.readUInt32BE(8);

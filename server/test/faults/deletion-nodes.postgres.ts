@@ -10,8 +10,8 @@ import { lasting } from './waiting.ts';
 const FROZEN_FOR = 3000;
 
 /**
- * A deletion waits for what each node says it has done, where several nodes share a database, and not for a time. How long it takes:
- * deletion-nodes.timing.ts.
+ * A deletion waits for what each node says it has done, where several nodes share a database, and not for a
+ * time. How long it takes: deletion-nodes.timing.ts.
  */
 describe.skipIf(!HAS_POSTGRES)('a deletion and the nodes of a database', () => {
   const postgres = usePostgres();

@@ -6,10 +6,16 @@ import { passed } from './passed.ts';
 
 const bin = findPostgres();
 
-/** Milliseconds that several nodes may need to follow each other: they look every tenth of a second while a deletion is young. */
+/**
+ * Milliseconds that several nodes may need to follow each other: they look every tenth of a second while a
+ * deletion is young.
+ */
 const FOLLOWING = 3000;
 
-/** A deletion waits for what each node says, and not for a time. The reference is the same deletion where a node is alone. */
+/**
+ * A deletion waits for what each node says, and not for a time. The reference is the same deletion where a
+ * node is alone.
+ */
 describe.skipIf(bin === undefined)('a deletion on PostgreSQL', () => {
   let server: Postgres;
   let erasing: ErasingNodes | undefined;

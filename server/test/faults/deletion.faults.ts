@@ -19,8 +19,9 @@ import { endAll, type Instance, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
 
 /**
- * A user with thousands of events in many chunks, deleted from a real program: afterwards no file of the data folder holds a byte of the
- * user, raw or compressed, in a page that is used or not. The same with a kill at every step.
+ * A user with thousands of events in many chunks, deleted from a real program: afterwards no file of the data
+ * folder holds a byte of the user, raw or compressed, in a page that is used or not. The same with a kill at
+ * every step.
  */
 
 const USER = 'erase-me-7f3a9c';
@@ -68,7 +69,10 @@ class Drill {
     this.crm = crm;
   }
 
-  /** `crm` accepts, `refusing` refuses and repeats what it got, `late` accepts nothing of one user but the notification, `down` does not listen. */
+  /**
+   * `crm` accepts, `refusing` refuses and repeats what it got, `late` accepts nothing of one user but the
+   * notification, `down` does not listen.
+   */
   static async open({ withDown = false, withLate = false, more = '' } = {}): Promise<Drill> {
     const crm = await startReceiver({
       answer: (response, arrival) => {
@@ -182,7 +186,9 @@ interface Receipt {
   }[];
 }
 
-/** Where texts stand in the files of a folder: in their bytes, used or not, or in anything compressed in them. */
+/**
+ * Where texts stand in the files of a folder: in their bytes, used or not, or in anything compressed in them.
+ */
 function placesOf(texts: readonly string[], folder: string): string[] {
   const places: string[] = [];
   const look = (bytes: Buffer, place: string) => {
@@ -380,7 +386,10 @@ const EACH = Math.ceil(490 / KILLINGS.length);
 /** Events that wait when their user is deleted. */
 const WAITING = 40;
 
-/** Every user has events in every chunk, delivered to one destination and dead for another; a profile, and two memberships. */
+/**
+ * Every user has events in every chunk, delivered to one destination and dead for another; a profile, and two
+ * memberships.
+ */
 async function fillWithAll(drill: Drill): Promise<void> {
   const users = KILLINGS.map((_, nth) => textsOf(nth));
   for (let nth = 0; nth < BATCHES; nth++) {

@@ -11,9 +11,10 @@ import { until, within } from '../support/until.ts';
 import { passed } from './passed.ts';
 
 /**
- * Deletions on PostgreSQL whose node is killed as soon as it says that it is in a step: another node ends them, nobody is notified
- * twice by another id, and no file of the database holds a byte of the user. Each waits for the requests that the dead node may have had
- * in flight: the gate tries some of the steps, and the long run all.
+ * Deletions on PostgreSQL whose node is killed as soon as it says that it is in a step: another node ends
+ * them, nobody is notified twice by another id, and no file of the database holds a byte of the user. Each
+ * waits for the requests that the dead node may have had in flight: the gate tries some of the steps, and the
+ * long run all.
  */
 
 const TOKEN = 'token-of-the-tests';
@@ -134,7 +135,10 @@ class Pair {
     return (await response.json()) as Answer;
   }
 
-  /** Asks the first node for the deletion, and kills it when it says this. Resolves when it is dead, and its lease over. */
+  /**
+   * Asks the first node for the deletion, and kills it when it says this. Resolves when it is dead, and its
+   * lease over.
+   */
   async deleteAndKill(said: RegExp): Promise<void> {
     const [first] = this.#nodes;
     const isThere = first.saw(said);

@@ -30,7 +30,9 @@ describe.runIf(HAS_DISK_FAULTS)('a disk made to fail', () => {
     place.remove();
   });
 
-  /** Runs a script on the disk, which has `fs` and `at` (makes paths in the folder). Resolves to its output. */
+  /**
+   * Runs a script on the disk, which has `fs` and `at` (makes paths in the folder). Resolves to its output.
+   */
   async function run(script: string): Promise<string> {
     const prologue = `import fs from 'node:fs'; const at = (name) => ${JSON.stringify(`${place.data}/`)} + name;`;
     const instance = launch(place, { env: disk.env, instead: `${prologue}\n${script}` });

@@ -11,9 +11,9 @@ import { HAS_SMALL_DISK, makeSmallDisk, type SmallDisk } from './small-disk.ts';
 import { lasting } from './waiting.ts';
 
 /**
- * A drill for the person on call: a symptom, the one command that names its cause, and the one that repairs it, with the
- * real program against real sockets and disks. It prints what a person would see; docs/operations/runbook.md is written
- * from it.
+ * A drill for the person on call: a symptom, the one command that names its cause, and the one that repairs
+ * it, with the real program against real sockets and disks. It prints what a person would see;
+ * docs/operations/runbook.md is written from it.
  */
 
 const yaml = (url: string, keys = '[wk_web_2]') => `

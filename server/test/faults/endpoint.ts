@@ -10,8 +10,9 @@ export const MOODS = ['up', 'slow', 'failing', 'down'] as const;
 export type Mood = (typeof MOODS)[number];
 
 /**
- * An event that comes again after a crash was answered fewer requests of clients before it than this. The program had not yet written down
- * that it was delivered: it writes results with the commits of the next calls, so that a slow machine delays both.
+ * An event that comes again after a crash was answered fewer requests of clients before it than this. The
+ * program had not yet written down that it was delivered: it writes results with the commits of the next
+ * calls, so that a slow machine delays both.
  */
 export const OLDEST_REPEAT = 200;
 
@@ -27,7 +28,10 @@ interface Arrival {
 interface Repeats {
   /** For each crash, the number of deliveries that came again because of it. */
   readonly byCrash: Map<number, number>;
-  /** The most requests of clients that were answered between a delivery's answer and the crash that made it come again. */
+  /**
+   * The most requests of clients that were answered between a delivery's answer and the crash that made it
+   * come again.
+   */
   oldest: number;
   /** Ids that came again although nothing crashed in between. */
   readonly unexplained: string[];
@@ -59,7 +63,10 @@ export class Endpoint {
     this.#clients = clients;
   }
 
-  /** Changes the behaviour. Call it only while no program runs: it is unknown which answers a running one has read. */
+  /**
+   * Changes the behaviour. Call it only while no program runs: it is unknown which answers a running one has
+   * read.
+   */
   async be(mood: Mood): Promise<void> {
     this.#mood = mood;
     if (mood === 'down') await this.stop();
@@ -117,9 +124,10 @@ export class Endpoint {
   }
 
   /**
-   * Resolves when all of these have a final answer; rejects after some minutes, with the number still missing and how many others came
-   * meanwhile. An arrival costs the same however many are waited for. Deliveries that have failed before may come behind tens of
-   * thousands of others, and an endpoint that looks through them all at each arrival is what holds them up.
+   * Resolves when all of these have a final answer; rejects after some minutes, with the number still missing
+   * and how many others came meanwhile. An arrival costs the same however many are waited for. Deliveries
+   * that have failed before may come behind tens of thousands of others, and an endpoint that looks through
+   * them all at each arrival is what holds them up.
    */
   async drain(ids: Iterable<string>): Promise<void> {
     const missing = new Set([...ids].filter((id) => !this.accepted.has(id) && !this.refused.has(id)));

@@ -17,7 +17,9 @@ const KINDS = ['open', 'read', 'write', 'sync', 'truncate', 'unlink'] as const;
 const ERRORS = ['EIO', 'ENOSPC', 'EROFS'] as const;
 /** Upper bound on the calls of any one kind that an opening makes. */
 const CALLS = 14;
-/** Numbers of failures in a row: some calls are tried again another way, and once more during the clean-up. */
+/**
+ * Numbers of failures in a row: some calls are tried again another way, and once more during the clean-up.
+ */
 const TIMES = IS_LONG ? [1, 2, 3, 4, 5, 6] : [1, 2, 6];
 
 /** The errors of a failure: the gate tries one of them, by turns. */

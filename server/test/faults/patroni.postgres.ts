@@ -15,7 +15,10 @@ if (HAS_POSTGRES && !canRun)
 const SECOND = 1000;
 const DATABASE = 'millrace';
 
-/** As many have it in production: nobody tells the nodes which server is the primary, and their address names both. */
+/**
+ * As many have it in production: nobody tells the nodes which server is the primary, and their address names
+ * both.
+ */
 describe.runIf(canRun)('a cluster on two servers of Patroni', () => {
   let servers: PatroniCluster | undefined;
   let cluster: Cluster | undefined;

@@ -85,7 +85,8 @@ describe('profiles of a program killed at any moment', () => {
     });
     expectEachChangeOnce(told);
 
-    // An undisturbed run over the same log: without the file of profiles, all of it is applied again from the beginning.
+    // An undisturbed run over the same log: without the file of profiles, all of it is applied again from the
+    // beginning.
     const again = { ...place, data: join(place.folder, 'again') };
     cpSync(place.data, again.data, { recursive: true });
     for (const file of ['users.db', 'users.db-wal']) rmSync(join(again.data, file), { force: true });
@@ -104,8 +105,9 @@ describe('profiles of a program killed at any moment', () => {
   });
 
   /**
-   * One life of the program: it takes calls in their order, one request after the other, and is killed. Calls that were not
-   * answered may be stored or not: the next life gets them first, under their ids. Resolves to them.
+   * One life of the program: it takes calls in their order, one request after the other, and is killed. Calls
+   * that were not answered may be stored or not: the next life gets them first, under their ids. Resolves to
+   * them.
    */
   async function liveAndDie({ chance }: Round, { sent, open }: Sent): Promise<Life> {
     const instance = launch(place);

@@ -68,7 +68,10 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut while profiles are written', () => 
     passed('power cut of profiles', { cuts, 'slices in the end': last });
   });
 
-  /** Runs the writer for a while and kills it. Notes which position it had told by which moment of the recording. */
+  /**
+   * Runs the writer for a while and kills it. Notes which position it had told by which moment of the
+   * recording.
+   */
   async function liveAndDie(chance: Chance): Promise<Note[]> {
     const child = spawn(process.execPath, [WRITER, data], {
       env: { ...process.env, ...disk.env },

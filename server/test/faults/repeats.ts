@@ -33,8 +33,9 @@ export interface Repeat {
 }
 
 /**
- * The arrivals after the first one of an event, each with the one before. A request that its node has given up counts for nothing: one
- * without an answer for five seconds is made again, and a node closes no other connection that it has used.
+ * The arrivals after the first one of an event, each with the one before. A request that its node has given
+ * up counts for nothing: one without an answer for five seconds is made again, and a node closes no other
+ * connection that it has used.
  */
 export function repeatsIn(arrivals: readonly Arrival[]): Repeat[] {
   const last = new Map<string, Arrival>();
@@ -50,17 +51,19 @@ function isGivenUp({ connection: { closedAt, isOfEnded } }: Arrival, until: numb
 }
 
 /**
- * Transactions with results that a node may complete after an answer was sent to it, and that are without this one: one that was under
- * way, and those that begin before the answer is read. On a quiet machine that is one. The threads that send have turns of their own: on a
- * machine with eighteen programs for two cores, one was without a turn for three seconds while another's results made 42. A node that
- * never writes a result makes hundreds.
+ * Transactions with results that a node may complete after an answer was sent to it, and that are without
+ * this one: one that was under way, and those that begin before the answer is read. On a quiet machine that
+ * is one. The threads that send have turns of their own: on a machine with eighteen programs for two cores,
+ * one was without a turn for three seconds while another's results made 42. A node that never writes a result
+ * makes hundreds.
  */
 const MOST_COMMITS = 100;
 
 /**
- * Expects that whatever came again had to: its node lost the lease under which it had sent it, and could not have written the result
- * before. Counted in transactions, which a slow machine makes longer and not more. A crash of the database takes transactions with it, and
- * no lease: `recoveredAt` is when it took calls again, by the monotonic clock. Returns what to print.
+ * Expects that whatever came again had to: its node lost the lease under which it had sent it, and could not
+ * have written the result before. Counted in transactions, which a slow machine makes longer and not more. A
+ * crash of the database takes transactions with it, and no lease: `recoveredAt` is when it took calls again,
+ * by the monotonic clock. Returns what to print.
  */
 export function expectExplained(repeated: readonly Repeat[], recoveredAt = 0): Record<string, number> {
   const facts = repeated.map(({ before, again }) => {

@@ -18,8 +18,8 @@ import { lasting } from './waiting.ts';
 const MONITOR = fileURLToPath(new URL('./event-loop.mjs', import.meta.url));
 
 /**
- * Number and milliseconds of the windows in which the delay is measured; the calmest counts. Another program on the machine disturbs some
- * of them, a sync on the main thread would disturb every one.
+ * Number and milliseconds of the windows in which the delay is measured; the calmest counts. Another program
+ * on the machine disturbs some of them, a sync on the main thread would disturb every one.
  */
 const WINDOWS = 4;
 const WINDOW = 600;
@@ -88,7 +88,10 @@ describe.runIf(HAS_DISK_FAULTS)('the event loop beside a disk that syncs slowly'
     await live.kill();
   });
 
-  /** The 99th percentile of the delay in the calmest window, in milliseconds, as the program itself measured it. */
+  /**
+   * The 99th percentile of the delay in the calmest window, in milliseconds, as the program itself measured
+   * it.
+   */
   async function calmest(live: Instance): Promise<number> {
     const windows: number[] = [];
     await delayOf(live, 0);

@@ -80,7 +80,8 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     console.log(
       `storage calls of a life with ${APPENDS} appends: ${KINDS.map((kind) => `${counts[kind]} ${kind}`).join(', ')}`,
     );
-    // The lot may fall on calls of the start alone, and on those that nobody waits for: one fault meets appends in any case.
+    // The lot may fall on calls of the start alone, and on those that nobody waits for: one fault meets
+    // appends in any case.
     const faults: Fault[] = [
       ...faultsOf(counts, chanceOf(SEED)),
       { kind: 'sync', nth: syncsOfStart + APPENDS / 6, error: 'EIO' },
@@ -195,7 +196,10 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
 
   const placeFor = () => makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
 
-  /** The number of calls of each kind that every life makes at least; the sharing of commits is chance and makes it vary. */
+  /**
+   * The number of calls of each kind that every life makes at least; the sharing of commits is chance and
+   * makes it vary.
+   */
   async function countCallsOfAny(): Promise<Counted> {
     const lives: Counted[] = [];
     while (lives.length < LIVES_COUNTED) lives.push(await countCalls(`count-${lives.length}`));
@@ -275,8 +279,8 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
   }
 
   /**
-   * Each call answered 200 was stored and delivered once. A call answered 503 may have been stored as well: the program
-   * cannot know while the disk neither syncs nor opens. Sent again, the call is then a duplicate.
+   * Each call answered 200 was stored and delivered once. A call answered 503 may have been stored as well:
+   * the program cannot know while the disk neither syncs nor opens. Sent again, the call is then a duplicate.
    */
   async function expectKept(place: Place, calls: Calls, inDoubt = 0): Promise<void> {
     const { source, destination, stored } = await audit(place.data);
@@ -347,8 +351,8 @@ async function series(
 }
 
 /**
- * Moments at which a failed sync would show: half of them at the first answer after one, when the least has been synced
- * since, the other half soon after one, while the program is still reacting to it.
+ * Moments at which a failed sync would show: half of them at the first answer after one, when the least has
+ * been synced since, the other half soon after one, while the program is still reacting to it.
  */
 function momentsAfterFailedSyncs(
   recorded: readonly Recorded[],

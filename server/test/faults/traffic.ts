@@ -90,7 +90,10 @@ export class Traffic {
     this.#lanes = Promise.all(Array.from({ length: options.connections }, () => this.#lane()));
   }
 
-  /** Resolves when every connection has its last answer: it was stopped, it broke, or nothing was left to send. */
+  /**
+   * Resolves when every connection has its last answer: it was stopped, it broke, or nothing was left to
+   * send.
+   */
   async ended(): Promise<void> {
     await this.#lanes;
     this.#client.close();
@@ -137,8 +140,8 @@ export class Traffic {
 }
 
 /**
- * spec/specification.md, "Success" and "Overload": 200 with these very bytes, or 429 or 503 that say when to come back, in
- * both headers.
+ * spec/specification.md, "Success" and "Overload": 200 with these very bytes, or 429 or 503 that say when to
+ * come back, in both headers.
  */
 export function brokenPromises({ status, headers, body }: Answer): string[] {
   if (status === 200) return body === '{"success":true}' ? [] : [`200 with the body ${body}`];

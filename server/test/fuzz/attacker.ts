@@ -56,7 +56,8 @@ function after(milliseconds: number): Promise<void> {
 
 function judge(text: string, isReadable: boolean): Aftermath {
   const statuses = Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
-  // The control API alone refuses a large body with 413, and a wrong Host with 421; clients of the receiving API know neither.
+  // The control API alone refuses a large body with 413, and a wrong Host with 421; clients of the receiving
+  // API know neither.
   const isOfControl = /problem\+json/.test(text);
   const wrong = statuses.find(
     (status) => !STATUSES.has(status) && !(isOfControl && (status === 413 || status === 421)),
@@ -67,7 +68,10 @@ function judge(text: string, isReadable: boolean): Aftermath {
   return { statuses, complaint: isReadable ? complaintOf(text) : undefined };
 }
 
-/** Errors are JSON with all that clients look for. spec/specification.md, "Facts about unmodified clients", rule 2. */
+/**
+ * Errors are JSON with all that clients look for. spec/specification.md, "Facts about unmodified clients",
+ * rule 2.
+ */
 function complaintOf(text: string): string | undefined {
   const [head = '', body = ''] = text.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '').split('\r\n\r\n');
   const status = Number(head.slice(9, 12));

@@ -13,13 +13,16 @@ import { requestOf } from '../control-api/random-requests.ts';
 import { IS_LONG } from '../support/runs.ts';
 
 /**
- * Milliseconds of the event loop's thread that one request may take, on a machine that parses the costliest body in a fifth of it.
- * A slower one may take five times what it parses that body in.
+ * Milliseconds of the event loop's thread that one request may take, on a machine that parses the costliest
+ * body in a fifth of it. A slower one may take five times what it parses that body in.
  */
 const MOST_WORK = 100;
 const MOST_PARSES = 5;
 
-/** A request that took longer is sent again so often, and its quickest time counts: a machine has other things to do. */
+/**
+ * A request that took longer is sent again so often, and its quickest time counts: a machine has other things
+ * to do.
+ */
 const TRIES = 5;
 
 const COSTLIEST_BODY = mapping(() => '{}');

@@ -19,8 +19,9 @@ export interface Experience {
 }
 
 /**
- * Sends one valid call after the other on one connection, as a well-behaved library does; on a thread of its own, so that
- * it measures the server and not whoever makes the attacks. Call what it returns to stop it and to have its experience.
+ * Sends one valid call after the other on one connection, as a well-behaved library does; on a thread of its
+ * own, so that it measures the server and not whoever makes the attacks. Call what it returns to stop it and
+ * to have its experience.
  */
 export function startGoodClient(port: number, writeKey: string): () => Promise<Experience> {
   const thread = new Worker(new URL(import.meta.url), { workerData: { port, writeKey } });

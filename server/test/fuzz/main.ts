@@ -1,15 +1,16 @@
 /**
- * Random and mutated requests against the real program over loopback, first to the listener with a good client beside them, then
- * to the control API, by a driver of ours and by schemathesis where it is installed:
+ * Random and mutated requests against the real program over loopback, first to the listener with a good
+ * client beside them, then to the control API, by a driver of ours and by schemathesis where it is installed:
  *
  *   npm run test:fuzz                                the attacks of the gate, some half a minute
  *   MILLRACE_TEST_LIST=long npm run test:fuzz        as many as the long run makes
  *   MILLRACE_TEST_SEED=7 npm run test:fuzz           others; their order in time is the machine's
  *   npm run test:fuzz -- 7:1234                      this one attack alone, as a complaint names it
  *
- * Exit code 1 when the program crashes, answers a 5xx that is not 503 or an error no client can read, loses a call it
- * accepted, refuses a good one, or grows without bound; and when the control API answers what its document does not have. The long run
- * also complains of a request that takes more than 100 ms of the event loop.
+ * Exit code 1 when the program crashes, answers a 5xx that is not 503 or an error no client can read, loses a
+ * call it accepted, refuses a good one, or grows without bound; and when the control API answers what its
+ * document does not have. The long run also complains of a request that takes more than 100 ms of the event
+ * loop.
  */
 import { memoryOf } from '../http/memory-of.ts';
 import { makePlace, type Program, startServer } from '../support/program.ts';

@@ -22,8 +22,9 @@ const CHECKS = [
 ];
 
 /**
- * The control API under schemathesis, a program of others that knows the OpenAPI document alone. MILLRACE_SCHEMATHESIS says where
- * it is; else it is looked for on the path. Gives what it complains of, and one line of what was done.
+ * The control API under schemathesis, a program of others that knows the OpenAPI document alone.
+ * MILLRACE_SCHEMATHESIS says where it is; else it is looked for on the path. Gives what it complains of, and
+ * one line of what was done.
  */
 export async function runSchemathesis(
   asked: Asked,

@@ -11,9 +11,9 @@ import { ROOT } from '../support/program.ts';
 import { amountOf, IS_LONG } from '../support/runs.ts';
 
 /**
- * Two readers stand behind one port: our own for plain requests, and `node:http` for everything else. Here any bytes are sent
- * to both, and what comes back, and what the receiver is given, must be the same: if they ever disagreed about where a
- * request ends, a request could be hidden in the body of another.
+ * Two readers stand behind one port: our own for plain requests, and `node:http` for everything else. Here
+ * any bytes are sent to both, and what comes back, and what the receiver is given, must be the same: if they
+ * ever disagreed about where a request ends, a request could be hidden in the body of another.
  */
 
 const CERTIFICATES = join(ROOT, 'server/test/support/tls');
@@ -342,7 +342,8 @@ describe('over TLS', () => {
     await connection.send(post('/v1/batch', body));
     expect((await connection.nextResponse()).status).toBe(200);
     expect(read).toEqual([true, true]);
-    // Several TLS records are read in one turn of the event loop. Bytes that were put back must come before those read next.
+    // Several TLS records are read in one turn of the event loop. Bytes that were put back must come before
+    // those read next.
     const many = Array.from({ length: 50 }, (_, nth) =>
       post('/v1/batch', `${nth} ${body.subarray(0, 2000)}`),
     );
@@ -360,7 +361,8 @@ describe('over TLS', () => {
   });
 
   test('the limits of time hold', async () => {
-    // Long enough for a handshake on a busy machine: bytes that come after the end would cost the client its answer.
+    // Long enough for a handshake on a busy machine: bytes that come after the end would cost the client its
+    // answer.
     const server = await startTestServer({ tls, timeouts: { head: 2000, request: 2000, checkInterval: 20 } });
     const slow = ['', postHead('/v1/track', 10), 'POST /v1'].map(async (bytes) => {
       const connection = await connect(server.port);

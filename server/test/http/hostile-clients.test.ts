@@ -6,8 +6,8 @@ import { Besieged, keyed } from './besieged.ts';
 import { memoryOf } from './memory-of.ts';
 
 /**
- * Hostile and broken clients against the real program in a process of its own: its memory stays bounded, and a good client
- * beside them has its answers. How soon is measured in hostile-clients.timing.ts.
+ * Hostile and broken clients against the real program in a process of its own: its memory stays bounded, and
+ * a good client beside them has its answers. How soon is measured in hostile-clients.timing.ts.
  */
 
 let besieged: Besieged;
@@ -44,7 +44,8 @@ describe('a good client has its answers, and memory is bounded, beside', () => {
     const idle = await besieged.openMany(10_000, (age) => agesAtEnd.push(age));
     await expectGoodService();
     expect(idle).toHaveLength(10_000);
-    // On a busy machine the first connections reach their timeout before the last ones open, so only their ages are compared.
+    // On a busy machine the first connections reach their timeout before the last ones open, so only their
+    // ages are compared.
     expect(agesAtEnd.filter((age) => age < HEAD_TIMEOUT)).toEqual([]);
     expect(memory() - before).toBeLessThan(300);
   });

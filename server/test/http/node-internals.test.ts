@@ -17,9 +17,9 @@ import { ResponseWriter } from '../../src/http/fast-path/connection.ts';
 import { ROOT } from '../support/program.ts';
 
 /**
- * The parts of Node that Millrace relies on and that Node does not document. Each test names one of them and the file that
- * needs it. The long run (`tools/ci.ts`) runs this file under the newest Node as well, so that a change shows before the pinned
- * Node is raised. When a test fails, the named file has to be changed first.
+ * The parts of Node that Millrace relies on and that Node does not document. Each test names one of them and
+ * the file that needs it. The long run (`tools/ci.ts`) runs this file under the newest Node as well, so that
+ * a change shows before the pinned Node is raised. When a test fails, the named file has to be changed first.
  */
 
 const CERTIFICATES = join(ROOT, 'server/test/support/tls');

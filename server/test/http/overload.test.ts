@@ -43,7 +43,10 @@ afterEach(async () => {
 
 const BOUNDS = { connections: 1000, requests: 20, bytes: 1_000_000 };
 
-/** A request whose body does not come to its end; resolves when the server has the head, as it asks for the body. */
+/**
+ * A request whose body does not come to its end; resolves when the server has the head, as it asks for the
+ * body.
+ */
 async function hang(path = '/v1/batch', more: Uint8Array | string = ''): Promise<TestConnection> {
   const connection = await connect();
   await connection.send(postHead(path, 500_000, ['Expect: 100-continue']));

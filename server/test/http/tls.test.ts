@@ -212,7 +212,8 @@ describe('the listener', () => {
     const flood = await connect(running.port);
     await flood.send(...Array.from({ length: 1000 }, () => post('/v1/track', '{}')));
     const answers = [await flood.nextResponse()];
-    // Those that were read together are under way together, more than there are places; too many of them are the end.
+    // Those that were read together are under way together, more than there are places; too many of them are
+    // the end.
     while (answers.at(-1)!.headers.get('connection') !== 'close') answers.push(await flood.nextResponse());
     expect(answers.at(-1)!.status).toBe(429);
     await flood.closed;

@@ -11,8 +11,8 @@ import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { memoryOf } from './memory-of.ts';
 
 /**
- * The ten rules of a drop-in receiver (spec/specification.md, "Facts about unmodified clients"), each against the real
- * program, byte for byte.
+ * The ten rules of a drop-in receiver (spec/specification.md, "Facts about unmodified clients"), each against
+ * the real program, byte for byte.
  */
 
 const TOKEN = 'token-of-the-test';

@@ -16,13 +16,16 @@ import type { StoredSession } from '../../src/ports/session-store.ts';
 import type { AuditEntry } from '../../src/ports/settings-store.ts';
 
 /**
- * Everything that another adapter has on disk. It outlives the store that wrote it: a second store opened on the same contents
- * stands for a restart after a crash.
+ * Everything that another adapter has on disk. It outlives the store that wrote it: a second store opened on
+ * the same contents stands for a restart after a crash.
  */
 export interface MemoryContents {
   /** In the order of their positions. Erased and expired events are not in it. */
   readonly events: Map<Position, StoredRecord>;
-  /** Arrival of each erased event; it keeps its position until an event there would reach the end of its retention. */
+  /**
+   * Arrival of each erased event; it keeps its position until an event there would reach the end of its
+   * retention.
+   */
   readonly gaps: Map<Position, Time>;
   /** The newest position ever given; positions start at 1. */
   lastPosition: Position;

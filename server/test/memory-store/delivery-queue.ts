@@ -21,7 +21,9 @@ import {
   type PendingSet,
 } from './contents.ts';
 
-/** A set with a holder is held; without one it is on disk, and due when `dueAt` has come. Due times are exact. */
+/**
+ * A set with a holder is held; without one it is on disk, and due when `dueAt` has come. Due times are exact.
+ */
 export function openDeliveryQueue(contents: MemoryContents, holder: Opening): DeliveryQueue {
   return {
     async stats() {
@@ -74,7 +76,9 @@ export function newDeliveries(positions: readonly Position[]): Map<Position, Del
   return new Map(positions.map((position) => [position, { position, rounds: 0 }]));
 }
 
-/** The sets of a destination on disk, the first due first; of those due at the same time the older one first. */
+/**
+ * The sets of a destination on disk, the first due first; of those due at the same time the older one first.
+ */
 function setsOnDisk(contents: MemoryContents, destination: number): PendingSet[] {
   return [...contents.sets.values()]
     .filter((set) => set.destination === destination && set.holder === undefined)
@@ -322,7 +326,9 @@ export interface WithdrawnDeliveries extends Pick<PendingSet, 'destination' | 'o
   readonly positions: readonly Position[];
 }
 
-/** Takes deliveries out of all sets that `isAffected` names. An event that is owed twice is returned twice. */
+/**
+ * Takes deliveries out of all sets that `isAffected` names. An event that is owed twice is returned twice.
+ */
 export function withdraw(
   contents: MemoryContents,
   isGone: (position: Position) => boolean,

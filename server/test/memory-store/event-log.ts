@@ -198,7 +198,10 @@ interface OwedContext {
   readonly holder: Opening;
 }
 
-/** Adds the pending set of one entry of `owed`, unless all its events are duplicates; returns its id when it is held. */
+/**
+ * Adds the pending set of one entry of `owed`, unless all its events are duplicates; returns its id when it
+ * is held.
+ */
 function addOwed(
   contents: MemoryContents,
   { destination, state, indexes, origin }: OwedEvents,
@@ -321,7 +324,8 @@ interface MaintenanceTerms {
 }
 
 /**
- * The log loses events at its front and in order. It stops at the first event that this process still delivers from memory.
+ * The log loses events at its front and in order. It stops at the first event that this process still
+ * delivers from memory.
  */
 function maintain(contents: MemoryContents, terms: MaintenanceTerms): void {
   expireEvents(contents, terms);

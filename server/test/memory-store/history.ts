@@ -82,7 +82,9 @@ function historyOf(contents: MemoryContents, position: Position): EventHistory |
   };
 }
 
-/** Destinations that an event was replayed to: each has a pending delivery, a dead letter or an attempt of it. */
+/**
+ * Destinations that an event was replayed to: each has a pending delivery, a dead letter or an attempt of it.
+ */
 function replayDestinations(contents: MemoryContents, position: Position): number[] {
   const { sets, letters, failures, accepted } = contents;
   return [

@@ -11,7 +11,10 @@ import type {
   UsersCursor,
 } from '../../src/ports/profile-store.ts';
 
-/** Everything that another adapter has on disk. A second store opened on it stands for a restart after a crash. */
+/**
+ * Everything that another adapter has on disk. A second store opened on it stands for a restart after a
+ * crash.
+ */
 export interface MemoryProfiles {
   cursor: UsersCursor;
   readonly states: Map<ProfileId, Uint8Array>;

@@ -130,7 +130,9 @@ function putComputation<Of extends { readonly name: string; readonly id: number;
   records.set(wanted.name, { record, isGone: false });
 }
 
-/** The order of keys is no change; the order of endpoints is one, as deliveries refer to endpoints by index. */
+/**
+ * The order of keys is no change; the order of endpoints is one, as deliveries refer to endpoints by index.
+ */
 function putDestination({ destinationRecords }: MemoryContents, record: DestinationRecord): void {
   const known = destinationRecords.get(record.name);
   const { id = destinationRecords.size + 1, version = 0 } = known?.record ?? {};

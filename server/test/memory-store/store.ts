@@ -13,8 +13,8 @@ export { emptyContents, type MemoryContents } from './contents.ts';
 
 export interface MemoryStoreOptions {
   /**
-   * A repeated (source, messageId) is a duplicate for this long after the stored event arrived. Default 24 hours
-   * (spec/specification.md, "Duplicates").
+   * A repeated (source, messageId) is a duplicate for this long after the stored event arrived. Default 24
+   * hours (spec/specification.md, "Duplicates").
    */
   readonly dedupeWindow?: Duration;
   /** Contents in place of a disk; empty by default. */
@@ -22,11 +22,12 @@ export interface MemoryStoreOptions {
 }
 
 /**
- * The ports of the store as plain maps: their executable description. It keeps every promise except that nothing survives the
- * process, and it is not fast: most operations walk over everything stored.
+ * The ports of the store as plain maps: their executable description. It keeps every promise except that
+ * nothing survives the process, and it is not fast: most operations walk over everything stored.
  *
- * A second store opened on the same contents stands for a restart after a crash. The first store then stands for a dead
- * process: its results are ignored, and everything else it tries to write rejects with a `StorageError`.
+ * A second store opened on the same contents stands for a restart after a crash. The first store then stands
+ * for a dead process: its results are ignored, and everything else it tries to write rejects with a
+ * `StorageError`.
  */
 export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
   const contents = options.contents ?? emptyContents();

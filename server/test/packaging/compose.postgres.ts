@@ -9,7 +9,10 @@ import { hasNginx, startNginx, type TestNginx } from './compose.ts';
 const TOKEN = 'token-of-the-tests';
 const AUTHORIZED = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
 
-/** nginx with the configuration of compose.yaml, in front of two nodes on one database; a fault can be put before each node. */
+/**
+ * nginx with the configuration of compose.yaml, in front of two nodes on one database; a fault can be put
+ * before each node.
+ */
 describe.skipIf(!HAS_POSTGRES || !hasNginx())('the proxy of compose.yaml', () => {
   const postgres = usePostgres();
   let receiver: TestReceiver | undefined;

@@ -43,8 +43,9 @@ export interface TestNginx {
 }
 
 /**
- * Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there, for calls and operators. With `goesOnAsking` a node
- * that has failed is asked again at once. `compose`: another file than compose.yaml.
+ * Starts nginx with the configuration of compose.yaml; `ports` are those of the nodes, by their names there,
+ * for calls and operators. With `goesOnAsking` a node that has failed is asked again at once. `compose`:
+ * another file than compose.yaml.
  */
 export async function startNginx(
   ports: Readonly<Record<string, number>>,

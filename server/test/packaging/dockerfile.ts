@@ -57,7 +57,10 @@ export function readDockerfile(): Stage[] {
   return stagesOf(instructionsOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')));
 }
 
-/** Whether the build sees a path, by the rules of .dockerignore: the last pattern that matches it or a folder above counts. */
+/**
+ * Whether the build sees a path, by the rules of .dockerignore: the last pattern that matches it or a folder
+ * above counts.
+ */
 export function contextOf(text: string): (path: string) => boolean {
   const patterns = text
     .split('\n')

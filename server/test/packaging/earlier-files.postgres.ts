@@ -15,7 +15,10 @@ import { hasNginx, readCompose, startNginx, type TestNginx } from './compose.ts'
 const FOLDER = join(import.meta.dirname, 'earlier');
 const AUTHORIZED = { authorization: `Bearer ${ADMIN_TOKEN}` };
 
-/** The files of deploy/ and compose.yaml as they were before sources had a trust: people who have them start this program with them. */
+/**
+ * The files of deploy/ and compose.yaml as they were before sources had a trust: people who have them start
+ * this program with them.
+ */
 describe.skipIf(!HAS_POSTGRES)('files of the version before sources had a trust', () => {
   const postgres = usePostgres();
   let place: Place;
@@ -91,7 +94,10 @@ describe.skipIf(!HAS_POSTGRES)('files of the version before sources had a trust'
     },
   );
 
-  /** As the console does it in a browser: sign in, look, change something. The proxy of before takes the port from `Host`. */
+  /**
+   * As the console does it in a browser: sign in, look, change something. The proxy of before takes the port
+   * from `Host`.
+   */
   async function signsIn(url: string): Promise<void> {
     const page = { origin: url, 'sec-fetch-site': 'same-origin' };
     const session = `${url}/api/v1/session`;

@@ -29,7 +29,10 @@ it('the example of the version before sources had a trust is a configuration tha
   }
 });
 
-/** The configuration of the production guide as it was before sources had a trust, over a data folder of that version. */
+/**
+ * The configuration of the production guide as it was before sources had a trust, over a data folder of that
+ * version.
+ */
 describe('the production guide of the version before sources had a trust', () => {
   let place: Place;
   let data: string;

@@ -32,7 +32,10 @@ describe.skipIf(!(HAS_POSTGRES && IS_LONG && knows(BEFORE)))(
       if (earlier) rmSync(earlier, { recursive: true, force: true });
     });
 
-    /** Sends calls of new users to a node until it is told to end; resolves to the statuses. What is refused says when to come again. */
+    /**
+     * Sends calls of new users to a node until it is told to end; resolves to the statuses. What is refused
+     * says when to come again.
+     */
     async function calls(node: Program, of: string, isOver: () => boolean): Promise<number[]> {
       const statuses: number[] = [];
       while (!isOver()) {

@@ -4,7 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { ROOT } from '../support/program.ts';
 import { readCompose } from './compose.ts';
 
-/** Knows the schemas. `.ci/run` installs `compose-spec` and `kubernetes-validate` from the registry of Python, and says where. */
+/**
+ * Knows the schemas. `.ci/run` installs `compose-spec` and `kubernetes-validate` from the registry of Python,
+ * and says where.
+ */
 const python = process.env['MILLRACE_PYTHON'] || 'python3';
 const hasSchemas = run('import compose_spec, kubernetes_validate').status === 0;
 

@@ -7,7 +7,10 @@ import { send, track } from '../support/calls.ts';
 import { makePlace, oneDestination, ROOT, startServer } from '../support/program.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-/** The unit of docs/operations, as far as it can be judged without systemd as the first process of the machine. */
+/**
+ * The unit of docs/operations, as far as it can be judged without systemd as the first process of the
+ * machine.
+ */
 
 const UNIT = readFileSync(join(ROOT, 'docs/operations/millrace.service'), 'utf8');
 

@@ -31,7 +31,9 @@ const DESTINATION = {
   settings: { endpoints: [{ url: ENDPOINT, headers: {} }], format: 'documented' },
 } as const;
 
-/** The part that crashes: every call of the store from a certain one on fails, as in a process that is dead. */
+/**
+ * The part that crashes: every call of the store from a certain one on fails, as in a process that is dead.
+ */
 class Lives {
   readonly contents = emptyContents();
   readonly clock = handClock(START);

@@ -30,8 +30,9 @@ export type MakeCall = (
 export interface AudienceWorld {
   readonly url: string;
   /**
-   * Makes calls in the specified order (anonymous actions, alias, identify, actions under the known id) for a user of its own, and
-   * expects that the audience is entered, and left when the window has passed: one signed event each.
+   * Makes calls in the specified order (anonymous actions, alias, identify, actions under the known id) for a
+   * user of its own, and expects that the audience is entered, and left when the window has passed: one
+   * signed event each.
    */
   expectEnteredAndLeft(call: MakeCall, flush: () => Promise<void>, user: string): Promise<void>;
   stop(): Promise<void>;

@@ -4,13 +4,16 @@ import type { Clock, ClockStep } from '../../src/ports/clock.ts';
 /** Two clocks that stand still until a test moves them. */
 export interface HandClock extends Clock {
   /**
-   * Moves both clocks on. Each waiter on the way is woken exactly at its time, in order, and all work that follows without
-   * a wait of its own ends before the clock moves on: promises are settled, other parts woken. This holds for work in
-   * memory; the clock does not wait for a real disk or socket.
+   * Moves both clocks on. Each waiter on the way is woken exactly at its time, in order, and all work that
+   * follows without a wait of its own ends before the clock moves on: promises are settled, other parts
+   * woken. This holds for work in memory; the clock does not wait for a real disk or socket.
    */
   pass(time: Duration): Promise<void>;
 
-  /** Moves the clocks on until the condition holds; looks at it after every wake. Throws when `limit` has passed before. */
+  /**
+   * Moves the clocks on until the condition holds; looks at it after every wake. Throws when `limit` has
+   * passed before.
+   */
   passUntil(condition: () => boolean, limit: Duration): Promise<void>;
 
   /** Runs all work that waits for no time. */
@@ -20,7 +23,10 @@ export interface HandClock extends Clock {
   step(by: Duration): void;
 }
 
-/** Clocks that show `start` and run only by hand. `ahead`: how much the wall clock shows more than the monotonic one. */
+/**
+ * Clocks that show `start` and run only by hand. `ahead`: how much the wall clock shows more than the
+ * monotonic one.
+ */
 export function handClock(start: Time, ahead: Duration = 0): HandClock {
   let now: Monotonic = start - ahead;
   let steps: readonly ClockStep[] = [{ at: now, ahead }];

@@ -14,7 +14,10 @@ export function knows(commit: string): boolean {
   }
 }
 
-/** The program of a commit in a folder of its own, beside the packages of this one; `cli/bin/millrace.js` in it starts it. */
+/**
+ * The program of a commit in a folder of its own, beside the packages of this one; `cli/bin/millrace.js` in
+ * it starts it.
+ */
 export function checkedOut(commit: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-earlier-'));
   const parts = ['cli', 'server', 'clients/typescript', 'spec', 'package.json'];

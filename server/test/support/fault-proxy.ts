@@ -11,8 +11,8 @@ import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import { within } from './until.ts';
 
 /**
- * The fault of one request. `before`: the server never sees the request. `after`: the server has taken it and answered, but
- * the client does not get the answer and has to send again.
+ * The fault of one request. `before`: the server never sees the request. `after`: the server has taken it and
+ * answered, but the client does not get the answer and has to send again.
  */
 export type Fault =
   | { readonly kind: 'pass' }
@@ -32,11 +32,13 @@ export type Fault =
   /** The server's answer, held back for so many ms. */
   | { readonly kind: 'slow'; readonly delay: number }
   /**
-   * Half of the server's answer, then the end of the connection: the status arrives, the body never does. Not a reset,
-   * which may overtake what was sent before it.
+   * Half of the server's answer, then the end of the connection: the status arrives, the body never does. Not
+   * a reset, which may overtake what was sent before it.
    */
   | { readonly kind: 'cut' }
-  /** Sent to the server twice at the same moment, as a load balancer may; the client gets one of the answers. */
+  /**
+   * Sent to the server twice at the same moment, as a load balancer may; the client gets one of the answers.
+   */
   | { readonly kind: 'twice' };
 
 /** The fault of a connection when it is opened. `deaf` accepts it and never reads a byte from it. */
@@ -74,7 +76,9 @@ export interface FaultProxy {
   /** Sets the faults from now on; requests already on their way keep theirs. */
   use(script: Script): void;
   useConnections(script: (nth: number) => ConnectionFault): void;
-  /** Resolves when the condition holds; looked at after every request, server's answer and client's answer. */
+  /**
+   * Resolves when the condition holds; looked at after every request, server's answer and client's answer.
+   */
   until(condition: () => boolean): Promise<void>;
   /** Cuts all clients off and waits for the server's answers; `requests` is then complete. */
   stop(): Promise<void>;
@@ -82,7 +86,9 @@ export interface FaultProxy {
 
 export const PASS: Fault = { kind: 'pass' };
 
-/** The headers the server puts on its own answers for browsers, without which a page may not look at a status. */
+/**
+ * The headers the server puts on its own answers for browsers, without which a page may not look at a status.
+ */
 const CORS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': 'Retry-After, X-RateLimit-Reset',
@@ -109,8 +115,8 @@ export function refusal(status: number, headers: Readonly<Record<string, string>
 }
 
 /**
- * Gives these faults to the first calls, one each, and `pass` from then on. A browser's other requests pass: the preflight,
- * the settings, its telemetry.
+ * Gives these faults to the first calls, one each, and `pass` from then on. A browser's other requests pass:
+ * the preflight, the settings, its telemetry.
  */
 export function inOrder(faults: readonly Fault[]): Script {
   let next = 0;
@@ -126,13 +132,16 @@ export interface FaultProxyOptions {
   /** Key and certificate: clients then speak https to the proxy. */
   readonly tls?: SecureContextOptions;
   /**
-   * False: every connection ends with its answer. A browser resends a request that breaks on a reused connection by itself,
-   * and so hides the behaviour of the library under test.
+   * False: every connection ends with its answer. A browser resends a request that breaks on a reused
+   * connection by itself, and so hides the behaviour of the library under test.
    */
   readonly keepAlive?: boolean;
 }
 
-/** A proxy on its own port in front of `target` (`http://127.0.0.1:8080`); a script gives the fault of each request. */
+/**
+ * A proxy on its own port in front of `target` (`http://127.0.0.1:8080`); a script gives the fault of each
+ * request.
+ */
 export async function startFaultProxy(
   target: string,
   script: Script = () => PASS,

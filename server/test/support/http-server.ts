@@ -129,7 +129,9 @@ export interface ControlTestResponse {
   readonly body: string;
 }
 
-/** A control API that answers as the test says; an error thrown before the first `await` reaches the listener. */
+/**
+ * A control API that answers as the test says; an error thrown before the first `await` reaches the listener.
+ */
 export function controlHandler(
   answer: (asked: ControlTestRequest) => ControlTestResponse | Promise<ControlTestResponse>,
 ): ControlHandler {

@@ -11,7 +11,10 @@ interface IngestTerms extends Partial<Dependencies> {
   readonly clock: Clock;
 }
 
-/** Receiving for one source, `website` with the write key `wk`, whose events are owed to nobody. `terms`: what a test is about. */
+/**
+ * Receiving for one source, `website` with the write key `wk`, whose events are owed to nobody. `terms`: what
+ * a test is about.
+ */
 export function ingestServiceOf(terms: IngestTerms): IngestService {
   const ignore = () => {};
   let ids = 0;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 
 /**
- * Test files run in the same process, one after the other, and each must leave it unchanged: stubs are removed here, and a
- * file that leaves anything else behind fails.
+ * Test files run in the same process, one after the other, and each must leave it unchanged: stubs are
+ * removed here, and a file that leaves anything else behind fails.
  */
 let before: object;
 

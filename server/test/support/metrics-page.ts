@@ -17,7 +17,8 @@ const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+|Inf)$|^NaN$/i;
 
 /**
- * Reads a page of the text format 0.0.4 as strictly as Prometheus and its linter. Throws at the first error, with its line.
+ * Reads a page of the text format 0.0.4 as strictly as Prometheus and its linter. Throws at the first error,
+ * with its line.
  */
 export function parseMetrics(text: string): Map<string, MetricFamily> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end');

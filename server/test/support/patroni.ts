@@ -26,7 +26,10 @@ export interface PatroniMember {
   kill(): void;
 }
 
-/** Servers with a Patroni each, and the etcd by which they agree who is the primary. The first one is, and the second confirms its commits. */
+/**
+ * Servers with a Patroni each, and the etcd by which they agree who is the primary. The first one is, and the
+ * second confirms its commits.
+ */
 export class PatroniCluster {
   readonly members: PatroniMember[] = [];
   readonly #bin: string;
@@ -55,7 +58,10 @@ export class PatroniCluster {
     }
   }
 
-  /** Ends the lease of the primary at once, as etcd does by itself when a dead primary has not renewed it for the time that Patroni allows. */
+  /**
+   * Ends the lease of the primary at once, as etcd does by itself when a dead primary has not renewed it for
+   * the time that Patroni allows.
+   */
   async endLease(): Promise<void> {
     const answer = await fetch(`http://127.0.0.1:${this.#etcd}/v3/kv/deleterange`, {
       method: 'POST',

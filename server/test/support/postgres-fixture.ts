@@ -8,10 +8,16 @@ import {
   startPostgres,
 } from './postgres.ts';
 
-/** Whether tests have a server of PostgreSQL. Without one they are left out, which the run says once (postgres-server.ts). */
+/**
+ * Whether tests have a server of PostgreSQL. Without one they are left out, which the run says once
+ * (postgres-server.ts).
+ */
 export const HAS_POSTGRES = Boolean(inject('postgres'));
 
-/** PostgreSQL for the tests of one `describe`. What it makes in a test ends with the test, and everything else with the file. */
+/**
+ * PostgreSQL for the tests of one `describe`. What it makes in a test ends with the test, and everything else
+ * with the file.
+ */
 export interface PostgresFixture extends Databases {
   /** Makes a database that has the tables of this version, and nothing else. */
   makeDatabaseWithTables(): Promise<string>;
@@ -22,8 +28,8 @@ export interface PostgresFixture extends Databases {
 type End = () => Promise<unknown>;
 
 /**
- * The server of the run (postgres-server.ts). Called before other hooks are declared, it removes what it has made after them, also when
- * they or the test have failed.
+ * The server of the run (postgres-server.ts). Called before other hooks are declared, it removes what it has
+ * made after them, also when they or the test have failed.
  */
 export function usePostgres(): PostgresFixture {
   const [ofFile, ofTest]: [End[], End[]] = [[], []];
@@ -96,7 +102,9 @@ function serverOfRun() {
   return server;
 }
 
-/** The name of the test file, as the name of a database may begin: one that is left behind shows whose it was. */
+/**
+ * The name of the test file, as the name of a database may begin: one that is left behind shows whose it was.
+ */
 function nameOfFile(): string {
   const file = basename(expect.getState().testPath ?? 'millrace');
   return file

@@ -25,8 +25,9 @@ declare module 'vitest' {
 }
 
 /**
- * Starts one server for all files of a run: with `initdb` and the tables of a store a server costs two seconds, and a database of this
- * one a tenth of it. What kills or freezes a server, or changes its settings, starts its own (postgres-fixture.ts).
+ * Starts one server for all files of a run: with `initdb` and the tables of a store a server costs two
+ * seconds, and a database of this one a tenth of it. What kills or freezes a server, or changes its settings,
+ * starts its own (postgres-fixture.ts).
  */
 export async function setup({ provide }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const bin = findPostgres();
@@ -63,7 +64,10 @@ export async function setup({ provide }: TestProject): Promise<(() => Promise<vo
   }
 }
 
-/** Makes the database that others are copies of. The hashes of keys are those of the run's seed, so that it can be repeated. */
+/**
+ * Makes the database that others are copies of. The hashes of keys are those of the run's seed, so that it
+ * can be repeated.
+ */
 async function makeTables(server: Postgres): Promise<string> {
   const url = await server.makeDatabase();
   const database = new Database({ url });
@@ -73,12 +77,16 @@ async function makeTables(server: Postgres): Promise<string> {
     await session.query(`update installation set value = '${secret}' where name = 'key_secret'`);
   });
   await database.stop();
-  // Nobody connects to it any more, the server's own vacuum included: a database with clients cannot be copied.
+  // Nobody connects to it any more, the server's own vacuum included: a database with clients cannot be
+  // copied.
   await server.administrate(`alter database ${nameOf(url)} with is_template true allow_connections false`);
   return url;
 }
 
-/** Each test drops the databases that it has made, also when it fails. vitest prints what this throws, and does not fail by itself. */
+/**
+ * Each test drops the databases that it has made, also when it fails. vitest prints what this throws, and
+ * does not fail by itself.
+ */
 async function refuseRemains(server: Postgres): Promise<void> {
   const left = await server.administrate(
     `select datname as name from pg_database where not datistemplate and datname <> 'postgres' order by datname`,

@@ -23,8 +23,8 @@ import { until, within } from './until.ts';
 const OLDEST = 15;
 
 /**
- * The folder of `initdb` and `postgres`: that of MILLRACE_TEST_POSTGRES, or the newest of Debian, or one in PATH; undefined when no
- * PostgreSQL is recent enough.
+ * The folder of `initdb` and `postgres`: that of MILLRACE_TEST_POSTGRES, or the newest of Debian, or one in
+ * PATH; undefined when no PostgreSQL is recent enough.
  */
 export function findPostgres(): string | undefined {
   found ??= { bin: lookForPostgres() };
@@ -53,11 +53,17 @@ function lookForPostgres(): string | undefined {
 export interface Databases {
   /** Where the server has its files and its socket. */
   readonly folder: string;
-  /** Makes a database, empty or as the template of an address; resolves to its address, as `pg` and the configuration take it. */
+  /**
+   * Makes a database, empty or as the template of an address; resolves to its address, as `pg` and the
+   * configuration take it.
+   */
   makeDatabase(template?: string): Promise<string>;
   /** Removes it, and cuts its clients off. */
   dropDatabase(url: string): Promise<void>;
-  /** Resolves when so many statements in the database of this address wait for a lock; one, if nothing is said. */
+  /**
+   * Resolves when so many statements in the database of this address wait for a lock; one, if nothing is
+   * said.
+   */
   isBlocked(url: string, statements?: number): Promise<void>;
   /** Runs statements as the owner of the server; resolves to the rows of the last one. */
   administrate(sql: string): Promise<Record<string, unknown>[]>;
@@ -67,13 +73,19 @@ export interface Databases {
 export interface Postgres extends Databases {
   /** Kills all its processes with SIGKILL, as a crash of the machine does; its files stay. */
   crash(): Promise<void>;
-  /** Stops all its processes where they are, as a machine that stands still does: connections stay open and nothing is answered. */
+  /**
+   * Stops all its processes where they are, as a machine that stands still does: connections stay open and
+   * nothing is answered.
+   */
   freeze(): void;
   /** Ends `freeze`. */
   thaw(): void;
   /** Starts it again after `crash`. */
   restart(): Promise<void>;
-  /** Resolves to a copy that follows it and confirms each commit from now on. It stops with this one, if it has not before. */
+  /**
+   * Resolves to a copy that follows it and confirms each commit from now on. It stops with this one, if it
+   * has not before.
+   */
   makeStandby(): Promise<Postgres>;
   /** Makes a standby a primary. */
   promote(): Promise<void>;
@@ -81,7 +93,10 @@ export interface Postgres extends Databases {
   stop(): Promise<void>;
 }
 
-/** A connection of its own, beside those of what is tested. When it breaks, what is asked over it fails, and nothing else. */
+/**
+ * A connection of its own, beside those of what is tested. When it breaks, what is asked over it fails, and
+ * nothing else.
+ */
 export async function connectTo(url: string): Promise<pg.Client> {
   const client = new pg.Client(url);
   client.on('error', () => undefined);
@@ -94,7 +109,10 @@ export function nameOf(url: string): string {
   return /^[a-z]+:\/\/[^/]*\/([^?]+)/.exec(url)![1]!;
 }
 
-/** The tables and indexes of a database in whose files a text stands, when its server has written everything out. */
+/**
+ * The tables and indexes of a database in whose files a text stands, when its server has written everything
+ * out.
+ */
 export async function filesWith(url: string, text: string): Promise<string[]> {
   const client = await connectTo(url);
   await client.query('checkpoint');
@@ -123,7 +141,9 @@ function contentOf(file: string): Buffer {
   }
 }
 
-/** The data folder of a server that has never run: servers may be copies of it, which cost less than `initdb`. */
+/**
+ * The data folder of a server that has never run: servers may be copies of it, which cost less than `initdb`.
+ */
 export interface ServerFiles {
   readonly folder: string;
   remove(): void;
@@ -131,8 +151,8 @@ export interface ServerFiles {
 
 export interface PostgresSettings {
   /**
-   * Off where the server is never ended together with its machine: what a kill leaves is in the memory of the system. Its files are there
-   * from the beginning then, where there is room.
+   * Off where the server is never ended together with its machine: what a kill leaves is in the memory of the
+   * system. Its files are there from the beginning then, where there is room.
    */
   readonly fsync?: 'on' | 'off';
   /** Further settings of the server. */
@@ -303,7 +323,10 @@ class Connected implements Databases {
   }
 }
 
-/** Databases of a server without syncs that runs already. Their names begin with `prefix`, and no other process gives the same ones. */
+/**
+ * Databases of a server without syncs that runs already. Their names begin with `prefix`, and no other
+ * process gives the same ones.
+ */
 export function databasesIn(folder: string, prefix = 'millrace'): Databases {
   return new Connected(folder, { prefix: `${prefix}_${randomUUID().slice(0, 8)}`, isSynced: false });
 }
@@ -380,9 +403,9 @@ async function startCopy({ bin, folder, settings }: Home): Promise<Postgres> {
 }
 
 /**
- * Kills a server at once, and its children with it: they would outlive it for a moment, and the next start would find their memory in
- * use. The server is stopped first. It then starts no child that would be missed, and the number of a child that ends by itself stays
- * taken, because nobody has asked for its exit.
+ * Kills a server at once, and its children with it: they would outlive it for a moment, and the next start
+ * would find their memory in use. The server is stopped first. It then starts no child that would be missed,
+ * and the number of a child that ends by itself stays taken, because nobody has asked for its exit.
  */
 export function killServer(pid: number): void {
   stopProcess(pid);
@@ -390,7 +413,10 @@ export function killServer(pid: number): void {
   process.kill(pid, 'SIGKILL');
 }
 
-/** Gives back the memory of a server that was killed, and does not start again: the system keeps it under a number. */
+/**
+ * Gives back the memory of a server that was killed, and does not start again: the system keeps it under a
+ * number.
+ */
 export function releaseMemory(data: string): void {
   const file = join(data, 'postmaster.pid');
   if (!existsSync(file)) return;

@@ -2,8 +2,8 @@ import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.
 import { slice, state } from '../conformance/profile-store.ts';
 
 /**
- * A process that is killed: writes slices into the profiles of a folder, and the position of each one that was stored to its
- * output. All states, the only identity and the only entry of a slice name its position.
+ * A process that is killed: writes slices into the profiles of a folder, and the position of each one that
+ * was stored to its output. All states, the only identity and the only entry of a slice name its position.
  */
 const [folder = ''] = process.argv.slice(2);
 const store = openProfileStore({ folder, log: 'a-log' });

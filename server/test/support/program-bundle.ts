@@ -31,12 +31,13 @@ const ENTRIES = [
 const BESIDE = ['cli/package.json', 'server/src/ingest/fast-path/encoder.wasm', 'console', 'node_modules'];
 
 /**
- * Bundles the program once for a whole run. Tests start it and its threads hundreds of times; from some 400 files of source a
- * start takes half as much processor time again, and a thread of the store four times as much. The suite of clients and the
- * examples of the documentation start the program from its sources.
+ * Bundles the program once for a whole run. Tests start it and its threads hundreds of times; from some 400
+ * files of source a start takes half as much processor time again, and a thread of the store four times as
+ * much. The suite of clients and the examples of the documentation start the program from its sources.
  *
- * A run that watches files gets no bundle, which would be of yesterday after the first change. The gate has one for all its suites:
- * `node server/test/support/program-bundle.ts FOLDER` writes it where MILLRACE_TEST_BUNDLE says.
+ * A run that watches files gets no bundle, which would be of yesterday after the first change. The gate has
+ * one for all its suites: `node server/test/support/program-bundle.ts FOLDER` writes it where
+ * MILLRACE_TEST_BUNDLE says.
  */
 export async function setup({ config }: TestProject): Promise<(() => void) | undefined> {
   if (config.watch) return undefined;
@@ -57,7 +58,10 @@ export async function setup({ config }: TestProject): Promise<(() => void) | und
   };
 }
 
-/** `list`: the file that stands in the place of `destinations/list.ts`, for a program with other types of destinations. */
+/**
+ * `list`: the file that stands in the place of `destinations/list.ts`, for a program with other types of
+ * destinations.
+ */
 export async function writeBundle(folder: string, list?: string): Promise<void> {
   const bundle = await rolldown({
     cwd: ROOT,

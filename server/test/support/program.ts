@@ -23,8 +23,8 @@ export function runnable(path: string): string {
 }
 
 /**
- * The first option is that of the unit and of the image. The second one saves collections, a tenth of the cost of a start; people who run the
- * program would have ten more megabytes in memory for it.
+ * The first option is that of the unit and of the image. The second one saves collections, a tenth of the
+ * cost of a start; people who run the program would have ten more megabytes in memory for it.
  */
 const OPTIONS = ['--max-semi-space-size=16', '--min-semi-space-size=8'];
 
@@ -90,7 +90,10 @@ export interface LogLine {
   readonly [fact: string]: unknown;
 }
 
-/** The log of a program: everything that `start` writes to a stderr that is no terminal. Throws where a line is no JSON. */
+/**
+ * The log of a program: everything that `start` writes to a stderr that is no terminal. Throws where a line
+ * is no JSON.
+ */
 export function logOf(stderr: string): LogLine[] {
   const lines = stderr.split('\n').filter((line) => line !== '');
   return lines.map((line) => JSON.parse(line) as LogLine);

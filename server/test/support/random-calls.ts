@@ -29,7 +29,8 @@ const time = fc.oneof(
     ' 2026-11-21',
     '2026-02-30T00:00:00.000Z',
   ),
-  // Around a second before and behind the arrival in the tests that use these calls, 2026-11-21T12:00:00.000Z.
+  // Around a second before and behind the arrival in the tests that use these calls,
+  // 2026-11-21T12:00:00.000Z.
   fc.constantFrom('2026-11-21T11:59:59.000Z', '2026-11-21T11:59:59.001Z', '2026-11-21T12:00:00.400+0000'),
   fc.constantFrom('2026-11-21T12:00:00.999Z', '2026-11-21T12:00:01.000Z'),
   fc.constantFrom('2026-11-21T03:35:55.000\u00a0', 'now', ''),
@@ -165,7 +166,10 @@ export const batch = fc
     return behind ? { batch: calls, ...around } : { ...around, batch: calls };
   });
 
-/** Changes of a text that keep it JSON, or do not: blanks, escapes, other spellings of numbers, doubled keys, cuts. */
+/**
+ * Changes of a text that keep it JSON, or do not: blanks, escapes, other spellings of numbers, doubled keys,
+ * cuts.
+ */
 export const mutation = fc.tuple(
   fc.nat(),
   fc.oneof(

@@ -4,8 +4,8 @@ import { CALL_TYPES } from '../../src/model/event.ts';
 import { ADDRESS_RULES, TRUSTS } from '../../src/model/settings.ts';
 
 /**
- * Random sources and destinations for a configuration file, all valid, with names and texts that are hard for files and
- * shells.
+ * Random sources and destinations for a configuration file, all valid, with names and texts that are hard for
+ * files and shells.
  */
 
 const ODD_TEXTS = [
@@ -208,7 +208,9 @@ const destination = fc.record(
   { requiredKeys: ['name', 'type', 'sources', 'settings'] },
 );
 
-/** The values of `sources` and `destinations`, secrets written out. Destinations name sources that there are. */
+/**
+ * The values of `sources` and `destinations`, secrets written out. Destinations name sources that there are.
+ */
 export const randomRecords = fc
   .record({
     sources: fc.uniqueArray(source, { maxLength: 3, selector: (one) => one.name }).map((sources) => {

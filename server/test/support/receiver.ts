@@ -85,8 +85,8 @@ export async function startReceiver(options: TestReceiverOptions = {}): Promise<
 }
 
 /**
- * A port that nothing listens on now, for a receiver that is down and comes up later. It lies below the ports that systems give to
- * whoever asks for any: another test's receiver would take the events.
+ * A port that nothing listens on now, for a receiver that is down and comes up later. It lies below the ports
+ * that systems give to whoever asks for any: another test's receiver would take the events.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -4,8 +4,9 @@ import { type Chance, chanceOf } from './disk-faults/random.ts';
 /**
  * How much a suite does, and its random numbers.
  *
- * The gate does the least of each kind that shows that it still works, with the seeds of `server/test/seeds.json`: the same tree gives the
- * same result. The long run (`npm run test:long`) does much of each kind, with a seed of its own.
+ * The gate does the least of each kind that shows that it still works, with the seeds of
+ * `server/test/seeds.json`: the same tree gives the same result. The long run (`npm run test:long`) does much
+ * of each kind, with a seed of its own.
  *
  * - `MILLRACE_TEST_LIST=long` does as much as the long run does.
  * - `MILLRACE_TEST_SEED=7` draws with this seed; every suite prints the one that it used.
@@ -40,7 +41,10 @@ export interface Round {
   readonly chance: Chance;
 }
 
-/** The rounds of one kind: first those whose seeds a long run has found to fail once, then as many as the list has, by the run's seed. */
+/**
+ * The rounds of one kind: first those whose seeds a long run has found to fail once, then as many as the list
+ * has, by the run's seed.
+ */
 export function* roundsOf(kind: string, amount: Amount): Generator<Round> {
   const found = SEEDS.found[kind] ?? [];
   const drawn = Array.from({ length: amountOf(amount) }, (_, nth) => SEED + nth);

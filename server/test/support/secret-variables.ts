@@ -3,8 +3,9 @@ import { isObject } from '../../src/model/json.ts';
 import { mapUrlValues } from '../../src/model/secrets.ts';
 
 /**
- * The environment for an exported configuration file: each variable listed at its beginning, with its secret from
- * `document`, the content that the file must give. `shown` is the masked document that the file was written from.
+ * The environment for an exported configuration file: each variable listed at its beginning, with its secret
+ * from `document`, the content that the file must give. `shown` is the masked document that the file was
+ * written from.
  */
 export function secretVariables(
   text: string,

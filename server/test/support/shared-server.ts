@@ -3,8 +3,9 @@ import { ControlApi } from './control-api.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from './program.ts';
 
 /**
- * The server of all tests of a file or `describe`: a start costs as much as hundreds of requests. Where tests would see each other's events,
- * each adds records of its own. A test may stop or kill the program, and starts it again for those behind it.
+ * The server of all tests of a file or `describe`: a start costs as much as hundreds of requests. Where tests
+ * would see each other's events, each adds records of its own. A test may stop or kill the program, and
+ * starts it again for those behind it.
  */
 export class SharedServer {
   place!: Place;

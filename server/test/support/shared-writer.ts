@@ -13,8 +13,9 @@ import type { SharedWriterRequest } from './shared-writer-thread.ts';
 const env = { ...process.env, ...COMPILE_CACHE };
 
 /**
- * One thread for the writers of many stores. The start of a thread costs four times as much as opening an empty store. Every store
- * has a writer, a folder and a port of its own, and messages cross the threads as always.
+ * One thread for the writers of many stores. The start of a thread costs four times as much as opening an
+ * empty store. Every store has a writer, a folder and a port of its own, and messages cross the threads as
+ * always.
  */
 class SharedWriter {
   #thread: Worker | undefined;
@@ -45,9 +46,9 @@ class SharedWriter {
   };
 
   /**
-   * Ends the store of a folder as a SIGKILL would, and leaves its files in `to`: as they are between two operations of the thread, after
-   * the last answer that the store has heard. A store opened there starts as after a crash, for a twentieth of the cost of a thread that
-   * is killed.
+   * Ends the store of a folder as a SIGKILL would, and leaves its files in `to`: as they are between two
+   * operations of the thread, after the last answer that the store has heard. A store opened there starts as
+   * after a crash, for a twentieth of the cost of a thread that is killed.
    */
   async crash(folder: string, to: string): Promise<void> {
     const port = this.#ports.get(folder)?.removeAllListeners('message');
@@ -81,7 +82,9 @@ export function openStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   return openSqliteStore({ startWriter: writer.start, ...options });
 }
 
-/** Ends the store of a folder as a SIGKILL would, and leaves its files in another: see `SharedWriter.crash`. */
+/**
+ * Ends the store of a folder as a SIGKILL would, and leaves its files in another: see `SharedWriter.crash`.
+ */
 export function crashStore(folder: string, to: string): Promise<void> {
   return writer.crash(folder, to);
 }

@@ -3,7 +3,10 @@ import { migrate } from '../../src/adapters/postgres/schema.ts';
 import { findPostgres, nameOf, type Postgres, startPostgres } from './postgres.ts';
 import { FOLDER, TABLES } from './test-database.ts';
 
-/** Starts the server of a run of the whole program on PostgreSQL, before any test. The databases of the tests go with it. */
+/**
+ * Starts the server of a run of the whole program on PostgreSQL, before any test. The databases of the tests
+ * go with it.
+ */
 export async function setup(): Promise<() => Promise<void>> {
   const bin = findPostgres();
   if (bin === undefined) throw new Error('no PostgreSQL 15 or newer is installed');

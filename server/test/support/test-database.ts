@@ -6,15 +6,19 @@ import { DatabaseSync } from 'node:sqlite';
 import { connectTo, filesWith, findPostgres } from './postgres.ts';
 
 /**
- * `MILLRACE_TEST_DATABASE=postgres` runs tests of the whole program on PostgreSQL: a program with a data folder gets a database of its
- * own for that folder, and finds it again after a restart. The project `e2e-postgres` of vitest.config.ts names the files.
+ * `MILLRACE_TEST_DATABASE=postgres` runs tests of the whole program on PostgreSQL: a program with a data
+ * folder gets a database of its own for that folder, and finds it again after a restart. The project
+ * `e2e-postgres` of vitest.config.ts names the files.
  */
 const SWITCH = 'MILLRACE_TEST_DATABASE';
 
 /** Where the server of the run is (test-database-server.ts). */
 export const FOLDER = 'MILLRACE_TEST_DATABASE_FOLDER';
 
-/** A database that has the tables of this version. Others are copies of it, because a program makes its tables for a tenth of a second. */
+/**
+ * A database that has the tables of this version. Others are copies of it, because a program makes its tables
+ * for a tenth of a second.
+ */
 export const TABLES = 'tables';
 
 /** One of so many databases is empty, and its program makes the tables. */
@@ -65,7 +69,10 @@ function run(program: string, args: readonly string[], input = ''): string {
   return stdout;
 }
 
-/** Gives a data folder that has no database yet one with what `dumpStore` has said, or an empty one. Nothing in runs on the embedded engine. */
+/**
+ * Gives a data folder that has no database yet one with what `dumpStore` has said, or an empty one. Nothing
+ * in runs on the embedded engine.
+ */
 export function loadStore(data: string, dump = ''): void {
   const folder = serverFolder();
   if (folder === undefined) return;
@@ -91,14 +98,20 @@ const databaseFor = (data: string) => `t${createHash('sha1').update(data).digest
 const addressOf = (folder: string, data: string) =>
   `postgres:///${databaseFor(data)}?host=${encodeURIComponent(folder)}&user=millrace`;
 
-/** The files or tables of the store of a data folder in which a text stands: what an operator's `grep` would find. */
+/**
+ * The files or tables of the store of a data folder in which a text stands: what an operator's `grep` would
+ * find.
+ */
 export async function storedIn(data: string, text: string): Promise<readonly string[]> {
   const folder = serverFolder();
   if (folder !== undefined) return await filesWith(addressOf(folder, data), text);
   return ['millrace.db', 'millrace.db-wal'].filter((name) => readFileSync(join(data, name)).includes(text));
 }
 
-/** Changes the store of a data folder behind the back of the program, which is not running: in one way, or in one for each engine. */
+/**
+ * Changes the store of a data folder behind the back of the program, which is not running: in one way, or in
+ * one for each engine.
+ */
 export async function alterStore(
   data: string,
   sql: string | { readonly sqlite: string; readonly postgres: string },

@@ -1,4 +1,7 @@
-/** Milliseconds after which a wait gives up: long enough for a machine that does five other things, and less than a test may take. */
+/**
+ * Milliseconds after which a wait gives up: long enough for a machine that does five other things, and less
+ * than a test may take.
+ */
 export const GIVE_UP_AFTER = 240_000;
 
 /** Milliseconds between two looks. */
@@ -9,11 +12,12 @@ const { setTimeout, clearTimeout } = globalThis;
 const now = performance.now.bind(performance);
 
 /**
- * Waits for something that gives no signal of its own: looks again until it has happened, and resolves to what the look returned. A look
- * that throws, such as a failed `expect`, or returns false has not seen it yet.
+ * Waits for something that gives no signal of its own: looks again until it has happened, and resolves to
+ * what the look returned. A look that throws, such as a failed `expect`, or returns false has not seen it
+ * yet.
  *
- * Tests wait for nothing in another way, so that a slow machine fails none of them: this gives up after four minutes, and says what it
- * waited for and what it saw last.
+ * Tests wait for nothing in another way, so that a slow machine fails none of them: this gives up after four
+ * minutes, and says what it waited for and what it saw last.
  */
 export async function until<Seen>(
   what: string,
@@ -38,7 +42,10 @@ export async function until<Seen>(
   }
 }
 
-/** Resolves with the promise; rejects after four minutes, saying what was waited for and what `describe` has to tell. */
+/**
+ * Resolves with the promise; rejects after four minutes, saying what was waited for and what `describe` has
+ * to tell.
+ */
 export async function within<Value>(
   what: string,
   promise: Promise<Value>,

@@ -53,7 +53,10 @@ const reducer: fc.Arbitrary<Reducer> = fc.oneof(
 
 export const computableEvent = { type: fc.constantFrom(...TYPES), name: fc.constantFrom(...NAMES) };
 
-/** Random definitions; each may mention those before it. In each place it is always an audience, or always a trait. */
+/**
+ * Random definitions; each may mention those before it. In each place it is always an audience, or always a
+ * trait.
+ */
 export const computations: fc.Arbitrary<readonly Computation[]> = fc
   .array(fc.boolean(), { minLength: 1, maxLength: 7 })
   .chain((places) => {

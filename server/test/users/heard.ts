@@ -61,7 +61,9 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
   const repeated = new Map<string, number>();
   /** Events that may be repeated whatever they are, because it is unknown whether they arrived. */
   const uncertain = new Map<string, number>();
-  /** How often every member may be heard once more, by computation, and how often that has happened, by key. */
+  /**
+   * How often every member may be heard once more, by computation, and how often that has happened, by key.
+   */
   const asked = new Map<number, number>();
   const answered = new Map<string, number>();
   const owed = new Set<string>();
@@ -119,7 +121,10 @@ export function lastHeard(all: readonly (Heard | Between)[]): {
   return { last, unsure, owed };
 }
 
-/** Whether a value is told to a destination that hears every member. `false` may be the value of a computed trait. */
+/**
+ * Whether a value is told to a destination that hears every member. `false` may be the value of a computed
+ * trait.
+ */
 function isOfMember({ value, isAudience }: Pick<Heard, 'value' | 'isAudience'>): boolean {
   return isAudience ? value === true : value !== null;
 }

@@ -12,8 +12,8 @@ export interface NaiveUser {
 }
 
 /**
- * The value of each computation by name, computed anew from all events. It is the specification's "Computed traits" and
- * "Audiences" said a second time, as plainly as possible: nothing is kept, nothing is shared.
+ * The value of each computation by name, computed anew from all events. It is the specification's "Computed
+ * traits" and "Audiences" said a second time, as plainly as possible: nothing is kept, nothing is shared.
  */
 export function computeNaively(
   computations: readonly Computation[],
@@ -200,7 +200,10 @@ function dig(object: JsonObject, path: string): Json | undefined {
   return value;
 }
 
-/** `where` without its conditions on the user: a trait of the user appears with the first event, whatever the user is like. */
+/**
+ * `where` without its conditions on the user: a trait of the user appears with the first event, whatever the
+ * user is like.
+ */
 function withoutUser(where: Condition | undefined): Condition | undefined {
   if (where === undefined) return undefined;
   if (where.op === 'and') {

@@ -35,8 +35,9 @@ export interface NaivePerson {
 }
 
 /**
- * The specification's "Identities" said a second time: people in a list, searched from its beginning, calls taken in the order of the log.
- * The trait `email` is an external id. `apart`: pairs of ids that are never ids of one person.
+ * The specification's "Identities" said a second time: people in a list, searched from its beginning, calls
+ * taken in the order of the log. The trait `email` is an external id. `apart`: pairs of ids that are never
+ * ids of one person.
  */
 export class NaivePeople {
   people: NaivePerson[] = [];

@@ -68,8 +68,8 @@ class World {
   #failCommit = false;
 
   /**
-   * Puts other definitions in place of those in force, but for those to be kept. One in the place of another is a newer version of it; ids
-   * are never used again.
+   * Puts other definitions in place of those in force, but for those to be kept. One in the place of another
+   * is a newer version of it; ids are never used again.
    */
   define(definitions: readonly Computation[], kept: readonly boolean[]): void {
     const before = this.#computations;
@@ -87,7 +87,10 @@ class World {
     for (const name of names) this.#heard[name].push(one);
   }
 
-  /** Connects a computation with these destinations alone. One that it did not have gets every member, and hears who left. */
+  /**
+   * Connects a computation with these destinations alone. One that it did not have gets every member, and
+   * hears who left.
+   */
   async #connect(nth: number, names: readonly DestinationName[]): Promise<void> {
     const computation = this.#computations[nth];
     if (computation === undefined) return;
@@ -237,8 +240,9 @@ class World {
     const { formerUserIds, anonymousIds } = subjects[0]!;
     const userIds = [userId, ...formerUserIds];
     const below = (await log.size()).end;
-    // Events of a device that others have used too stay in the log: a definition of later would count them for whoever has the device
-    // then. The naive model forgets them with the profile, and so they are erased here.
+    // Events of a device that others have used too stay in the log: a definition of later would count them
+    // for whoever has the device then. The naive model forgets them with the profile, and so they are erased
+    // here.
     const ofProfile = [...anonymousIds, ...(joined?.anonymousIds ?? [])];
     await log.erase({ userIds, anonymousIds: ofProfile, below });
     await this.#retried(() => this.#processor.erase(userIds, anonymousIds));
@@ -269,7 +273,8 @@ class World {
     this.#apart = [...this.#apart, [one, other]];
     await this.#configure();
     await this.#retried(() => this.#processor.applySplits());
-    // Whoever is beside the profile stays as it is: what was deleted once may have joined others, and an earlier split parted them.
+    // Whoever is beside the profile stays as it is: what was deleted once may have joined others, and an
+    // earlier split parted them.
     if (!this.#isAsMadeAnew) await this.#rebuild();
     this.#makeNaiveAnew();
     this.#isAsMadeAnew = false;
@@ -347,7 +352,8 @@ class World {
   async check(): Promise<void> {
     await this.#catchUp();
     await this.#compareAll();
-    // A change waits for a second, and one that waited when the process died or the commit failed up to a minute more.
+    // A change waits for a second, and one that waited when the process died or the commit failed up to a
+    // minute more.
     for (const time of [2 * SECOND, MINUTE, 2 * SECOND, 2 * SECOND]) {
       await this.#clock.pass(time);
       await this.#catchUp();
@@ -396,7 +402,9 @@ class World {
     return this.#naive.people.filter(isMember).length;
   }
 
-  /** Expects that the events tell a destination every member and every value, and never the same one twice. */
+  /**
+   * Expects that the events tell a destination every member and every value, and never the same one twice.
+   */
   #compareHeard(name: DestinationName): void {
     const { last, unsure, owed } = lastHeard(this.#heard[name]);
     if (!this.#hearing().includes(name)) return;
@@ -558,8 +566,9 @@ export interface ProfilesPlace {
 }
 
 /**
- * Random calls, definitions, crashes and passages of time. Whenever all is applied, profiles, memberships, values and
- * what destinations have heard are those of the naive model. Throws with the seed that repeats a failure.
+ * Random calls, definitions, crashes and passages of time. Whenever all is applied, profiles, memberships,
+ * values and what destinations have heard are those of the naive model. Throws with the seed that repeats a
+ * failure.
  */
 export function compareWithModel(
   makePlace: () => ProfilesPlace,

@@ -172,7 +172,10 @@ async function lifeOf(calls: readonly Call[], foreign: ReadonlySet<string>): Pro
   );
 }
 
-/** Servers have joined three users, one of them by the id of a device alone; a public key then says the same of two of them. */
+/**
+ * Servers have joined three users, one of them by the id of a device alone; a public key then says the same
+ * of two of them.
+ */
 const JOINED_BEFORE: Call[] = [
   { isHostile: false, type: 'identify', userId: 'u1', anonymousId: 'a4' },
   { isHostile: false, type: 'identify', userId: 'u3' },
@@ -181,7 +184,9 @@ const JOINED_BEFORE: Call[] = [
   { isHostile: true, type: 'alias', userId: 'u3', previousId: 'u1' },
 ];
 
-/** Names of traits and groups in hostile calls: whom they name, or whose anonymous id they bind, has them too. */
+/**
+ * Names of traits and groups in hostile calls: whom they name, or whose anonymous id they bind, has them too.
+ */
 function givenBy(calls: readonly Call[]): Set<string> {
   const all = calls.filter(({ isHostile }) => isHostile);
   return new Set(all.flatMap(({ traits = {}, groupId }) => [...Object.keys(traits), groupId ?? '']));

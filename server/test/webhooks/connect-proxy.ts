@@ -10,7 +10,10 @@ export interface ConnectProxyOptions {
   readonly refuse?: (target: string) => string | undefined;
   /** Resets a tunnel when the client has sent so many bytes through it. */
   readonly cutAfter?: number;
-  /** A port of this machine that every tunnel leads to, whatever its target; without it tunnels lead to their targets. */
+  /**
+   * A port of this machine that every tunnel leads to, whatever its target; without it tunnels lead to their
+   * targets.
+   */
   readonly to?: number;
 }
 

@@ -24,7 +24,10 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 export interface Course {
   /** Of every request that was answered for, in order. */
   readonly attempts: readonly Attempt[];
-  /** When each request was handed to the transport, in milliseconds after the event's arrival, by the schedule's clock. */
+  /**
+   * When each request was handed to the transport, in milliseconds after the event's arrival, by the
+   * schedule's clock.
+   */
   readonly sentAt: readonly number[];
   readonly end: Decision;
   /** Counts of the ledger at the end. */
@@ -32,8 +35,8 @@ export interface Course {
 }
 
 /**
- * Delivers one event over a real transport to its end. The requests take the time they take; the time between them, four
- * hours of it if need be, passes on a clock of its own.
+ * Delivers one event over a real transport to its end. The requests take the time they take; the time between
+ * them, four hours of it if need be, passes on a clock of its own.
  */
 export async function courseOf(
   transport: HttpClient,

@@ -1,6 +1,6 @@
 /**
- * The tables of spec/specification.md, "Outcomes", "Limits" and "Documented format", row by row. The rows that
- * speak of client libraries are tested with the libraries.
+ * The tables of spec/specification.md, "Outcomes", "Limits" and "Documented format", row by row. The rows
+ * that speak of client libraries are tested with the libraries.
  */
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -20,7 +20,10 @@ import { type Course, courseOf } from './course.ts';
 
 const tlsFile = (name: string) => readFileSync(join(ROOT, 'server/test/support/tls', name));
 
-/** Everything stops at the end of the file: its tests run side by side, because they wait for the time limits of the program. */
+/**
+ * Everything stops at the end of the file: its tests run side by side, because they wait for the time limits
+ * of the program.
+ */
 const stops: (() => unknown)[] = [];
 afterAll(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
@@ -108,7 +111,8 @@ describe.concurrent('Errors', () => {
     await server.connect('several', [down.url, up.url]);
     await send(server.url, '/v1/track', track('m1'), { writeKey: 'several' });
     await up.count(1);
-    // Whatever failed would be tried again after at most 1.2 s; a later event shows that this time has passed.
+    // Whatever failed would be tried again after at most 1.2 s; a later event shows that this time has
+    // passed.
     await sleep(1500);
     await send(server.url, '/v1/track', track('m2'), { writeKey: 'several' });
     await down.until(() => down.arrivals.some(({ headers }) => headers['webhook-id'] === 'm2'));

@@ -22,8 +22,8 @@ import { Visitor } from './visitor.ts';
 
 export interface BrowserOptions extends Omit<Options, 'spool'> {
   /**
-   * Where calls wait and the visitor's ids are kept; `localStorage` by default. `false` keeps nothing beyond the page,
-   * for visitors who have not agreed to it.
+   * Where calls wait and the visitor's ids are kept; `localStorage` by default. `false` keeps nothing beyond
+   * the page, for visitors who have not agreed to it.
    */
   readonly storage?: KeyValueStorage | false | undefined;
 }
@@ -34,9 +34,9 @@ const DEPARTING = 60_000;
 type Call = Shared & MaybeWho;
 
 /**
- * The client of a page. It knows who visits and where: calls need no ids, and say on which page they were made. Calls
- * wait in the storage of the site until they are answered for, so that neither leaving the page nor being offline loses
- * them.
+ * The client of a page. It knows who visits and where: calls need no ids, and say on which page they were
+ * made. Calls wait in the storage of the site until they are answered for, so that neither leaving the page
+ * nor being offline loses them.
  */
 export class BrowserClient<Events = AnyEvents, Traits = Fields> {
   readonly #client: Client<AnyEvents, Traits>;

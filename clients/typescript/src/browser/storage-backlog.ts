@@ -5,15 +5,18 @@ import type { KeyValueStorage } from './page.ts';
 
 /** A page that still has a call after this long is gone, or cannot reach the server. */
 const ABANDONED = 30_000;
-/** The server knows a repetition for 24 hours; a call that may have arrived is not sent again close to that. */
+/**
+ * The server knows a repetition for 24 hours; a call that may have arrived is not sent again close to that.
+ */
 const KNOWN = 23 * 3_600_000;
 /** Prefix of a call that was sent as the page was left: whether it arrived is unknown. */
 const SENT = '~';
 
 /**
- * Calls in memory and in the storage of the site, one key each: `millrace:<write key>:<time>.<page>.<number>`. What a page
- * leaves behind is taken up by a later page of the site, or by another that is open. If both have it, the server gets it
- * twice and keeps it once, because the message id is the same.
+ * Calls in memory and in the storage of the site, one key each: `millrace:<write
+ * key>:<time>.<page>.<number>`. What a page leaves behind is taken up by a later page of the site, or by
+ * another that is open. If both have it, the server gets it twice and keeps it once, because the message id
+ * is the same.
  */
 export class StorageBacklog implements Backlog {
   readonly durable = true;

@@ -3,7 +3,9 @@ import type { KeyValueStorage } from './page.ts';
 const ANONYMOUS = 'millrace.anonymousId';
 const USER = 'millrace.userId';
 
-/** The visitor: remembered from page to page where the browser has a storage, else as long as the page lives. */
+/**
+ * The visitor: remembered from page to page where the browser has a storage, else as long as the page lives.
+ */
 export class Visitor {
   readonly #storage: KeyValueStorage | undefined;
   readonly #newId: () => string;

@@ -11,7 +11,10 @@ export interface DiskSpoolOptions {
   readonly dir: string;
   /** Bytes of calls on the disk. Default 512 MB, at least 1 MB. */
   readonly maxBytes?: number | undefined;
-  /** Policy when they are reached: the oldest calls are dropped and reported (default), or new ones are refused. */
+  /**
+   * Policy when they are reached: the oldest calls are dropped and reported (default), or new ones are
+   * refused.
+   */
   readonly whenFull?: WhenFull | undefined;
 }
 
@@ -26,9 +29,9 @@ const MOST_BYTES_IN_MEMORY = 4 * 1024 * 1024;
 const SYNC_EVERY = 1_000;
 
 /**
- * A spool on the disk of this machine: calls are written before they are accepted and kept until they are answered for.
- * A process that dies loses none of them, a power cut at most those of the last second. The next client with the same
- * folder sends what is left.
+ * A spool on the disk of this machine: calls are written before they are accepted and kept until they are
+ * answered for. A process that dies loses none of them, a power cut at most those of the last second. The
+ * next client with the same folder sends what is left.
  *
  * Throws if the folder cannot be used, or another process uses it.
  */

@@ -1,11 +1,11 @@
 import { readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 
 /**
- * Makes a folder the property of this process, and returns how to give it back. Two processes that write and clear the
- * same files would lose calls.
+ * Makes a folder the property of this process, and returns how to give it back. Two processes that write and
+ * clear the same files would lose calls.
  *
- * A lock left by a process that died is taken over. Process ids are used again, in a container even at once (the first
- * process is always 1), so the time the owner started is compared too, where the system tells it.
+ * A lock left by a process that died is taken over. Process ids are used again, in a container even at once
+ * (the first process is always 1), so the time the owner started is compared too, where the system tells it.
  */
 export function lock(path: string): () => void {
   const own = `${process.pid} ${startOf('self')}`;

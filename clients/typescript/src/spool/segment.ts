@@ -24,8 +24,8 @@ export interface Place {
 }
 
 /**
- * One file of calls, a JSON text per line, and beside it the numbers of the lines that have been answered for. Lines are
- * only ever appended, and the files are removed when every line has been answered for.
+ * One file of calls, a JSON text per line, and beside it the numbers of the lines that have been answered
+ * for. Lines are only ever appended, and the files are removed when every line has been answered for.
  *
  * One system call writes a line before the call is accepted: it survives the death of the process.
  */

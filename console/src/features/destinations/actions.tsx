@@ -37,7 +37,9 @@ interface DestinationActionsProps {
   readonly status: DestinationStatus;
 }
 
-/** Nothing for a viewer, who may do none of it. The buttons go by the state that the badge beside them names. */
+/**
+ * Nothing for a viewer, who may do none of it. The buttons go by the state that the badge beside them names.
+ */
 export function DestinationActions({ stored, status: { state, pending } }: DestinationActionsProps) {
   const { name } = stored.record;
   const enabled = state !== 'disabled';

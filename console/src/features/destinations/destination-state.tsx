@@ -14,7 +14,10 @@ export interface DestinationHealth {
 
 type Endpoint = Pick<Lane['endpoints'][number], 'state' | 'lastError'>;
 
-/** The state of one endpoint, and of one that fails whether it refuses: then deliveries die where they would wait. */
+/**
+ * The state of one endpoint, and of one that fails whether it refuses: then deliveries die where they would
+ * wait.
+ */
 export function endpointStateOf({ state, lastError }: Endpoint): State {
   return state === 'failing' && lastError !== undefined && isFinal(lastError) ? 'refusing' : state;
 }

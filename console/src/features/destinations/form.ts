@@ -104,7 +104,10 @@ export function creationOf(draft: DestinationDraft): RecordPatch {
   return { name, type: 'webhooks', sources, settings: withoutNulls(settingsOf(draft)) };
 }
 
-/** The merge patch with what the form has changed: the rest of the record stays as it is, whoever changes it meanwhile. */
+/**
+ * The merge patch with what the form has changed: the rest of the record stays as it is, whoever changes it
+ * meanwhile.
+ */
 export function patchOf(initial: DestinationDraft, draft: DestinationDraft): RecordPatch {
   const before = settingsOf(initial);
   const changed = Object.entries(settingsOf(draft)).filter(([key, value]) => !isSame(value, before[key]));
@@ -114,7 +117,10 @@ export function patchOf(initial: DestinationDraft, draft: DestinationDraft): Rec
   };
 }
 
-/** Whether the draft has a signing secret that was not stored before: it is never shown again once it is saved. */
+/**
+ * Whether the draft has a signing secret that was not stored before: it is never shown again once it is
+ * saved.
+ */
 export function hasNewSecret({ sharedSecret, nextSharedSecret, signingSecrets }: DestinationDraft): boolean {
   return [sharedSecret, nextSharedSecret, ...signingSecrets].some(
     (secret) => typeof secret === 'string' && secret !== '',

@@ -60,7 +60,10 @@ export function destinationDays({ groups }: Timeline): ReadonlyMap<string, Desti
   return new Map(days);
 }
 
-/** Whether a destination failed in a step: requests did, and nothing was delivered. Null stands for what is not known. */
+/**
+ * Whether a destination failed in a step: requests did, and nothing was delivered. Null stands for what is
+ * not known.
+ */
 export function isFailing(
   delivered: number | null | undefined,
   failedRequests: number | null | undefined,
@@ -119,7 +122,10 @@ function barOf(requests: number, failed: number): Bar {
   return failed < requests ? 'some' : 'all';
 }
 
-/** The bars of a day in words: in how many something failed, and which was the last of them. `timeOf` writes a time in milliseconds. */
+/**
+ * The bars of a day in words: in how many something failed, and which was the last of them. `timeOf` writes a
+ * time in milliseconds.
+ */
 export function barsText({ begin, bars }: EndpointBars, timeOf: (time: number) => string): string {
   if (bars.every((bar) => bar === 'none')) return '24 hours: nothing was sent';
   const count = (wanted: Bar) => bars.filter((bar) => bar === wanted).length;

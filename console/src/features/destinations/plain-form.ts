@@ -54,7 +54,10 @@ interface Schema {
   readonly anyOf?: readonly Schema[];
 }
 
-/** The settings of a type by the server's OpenAPI document: what a POST of a destination takes. Empty where it does not say. */
+/**
+ * The settings of a type by the server's OpenAPI document: what a POST of a destination takes. Empty where it
+ * does not say.
+ */
 export function plainFieldsOf(document: unknown, type: string): readonly PlainField[] {
   const record = valueAt(document, ['paths', '/api/v1/destinations', 'post', 'requestBody', 'content']);
   const schema = valueAt(record, ['application/json', 'schema']) as Schema | undefined;
@@ -90,7 +93,10 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The value of what was typed; undefined for nothing. What is no number or no JSON stays text, and the server says so. */
+/**
+ * The value of what was typed; undefined for nothing. What is no number or no JSON stays text, and the server
+ * says so.
+ */
 export function typedValue(text: string, kind: PlainField['kind']): unknown {
   if (text === '') return undefined;
   if (kind !== 'number' && kind !== 'json') return text;

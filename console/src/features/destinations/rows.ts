@@ -23,7 +23,10 @@ const RANKS: Readonly<Record<DestinationRow['state'], number>> = {
   disabled: 3,
 };
 
-/** Destinations with their numbers: those in trouble first, then those without a source, then by name, disabled ones last. */
+/**
+ * Destinations with their numbers: those in trouble first, then those without a source, then by name,
+ * disabled ones last.
+ */
 export function rowsOf(destinations: readonly Destination[], status: Status | undefined): DestinationRow[] {
   return destinations
     .map((destination) => rowOf(destination, status))

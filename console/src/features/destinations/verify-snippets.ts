@@ -4,7 +4,9 @@ export interface Snippet {
   readonly code: string;
 }
 
-/** How a receiver checks `X-Signature`, the HMAC-SHA1 of the exact bytes of the body, in several languages. */
+/**
+ * How a receiver checks `X-Signature`, the HMAC-SHA1 of the exact bytes of the body, in several languages.
+ */
 export const VERIFY_SNIPPETS: readonly Snippet[] = [
   {
     language: 'Node',

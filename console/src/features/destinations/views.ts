@@ -14,6 +14,8 @@ export type ListState = (typeof LIST_STATES)[number];
 export const TABS = ['health', 'deliveries', 'settings', 'replays', 'changes'] as const;
 export type Tab = (typeof TABS)[number];
 
-/** Actions that a dialog asks about, as the URL writes them: a link to one asks, and does nothing by itself. */
+/**
+ * Actions that a dialog asks about, as the URL writes them: a link to one asks, and does nothing by itself.
+ */
 export const DEEDS = ['test', 'replay', 'redeliver'] as const;
 export type Deed = (typeof DEEDS)[number];

@@ -17,7 +17,9 @@ interface SentEvent {
 /** Fields that the server writes into every event; a call that is sent again gets its own. */
 const OF_THE_SERVER = ['messageId', 'receivedAt', 'sentAt', 'originalTimestamp', 'version', 'type'];
 
-/** A command that sends the same call as a new event: without its messageId, which would make it a duplicate. */
+/**
+ * A command that sends the same call as a new event: without its messageId, which would make it a duplicate.
+ */
 export function asCurl(event: SentEvent, writeKey = 'WRITE_KEY', origin = location.origin): string {
   const call = Object.fromEntries(Object.entries(event).filter(([key]) => !OF_THE_SERVER.includes(key)));
   const target = `${origin}/v1/${String(event.type)}`;

@@ -40,7 +40,10 @@ function isUnsettled(entry: TraceEntry): boolean {
 
 export type SentRequest = Answer<'/api/v1/deliveries/{id}/requests', 'get'>['data'][number];
 
-/** The requests of a delivery as they were made, as far as the settings are still the same, with signatures of this moment. */
+/**
+ * The requests of a delivery as they were made, as far as the settings are still the same, with signatures of
+ * this moment.
+ */
 export function deliveryRequestsQuery(id: string) {
   return queryOptions({
     queryKey: ['events', 'requests', id],
@@ -66,7 +69,8 @@ export function eventSearchQuery(filter: EventFilter, limit = 50) {
     queryKey: ['events', 'search', filter, limit],
     queryFn: async ({ signal, pageParam }) => {
       const query = { ...filter, limit, ...(pageParam === '' ? {} : { cursor: pageParam }) };
-      // The types know the call types; the address may have any text, and the server says what is wrong with it.
+      // The types know the call types; the address may have any text, and the server says what is wrong with
+      // it.
       return await answer(api.GET('/api/v1/events', { params: { query: query as object }, signal }));
     },
     initialPageParam: '',

@@ -17,8 +17,8 @@ const ENTRIES: ReadonlyMap<string, CatalogueEntry> = new Map(
 );
 
 /**
- * Looks up what the catalogue of errors says about the reason of an attempt, a dead letter, a drop, a discard or a skip. A status without an entry
- * has that of its class, such as `status_5xx`.
+ * Looks up what the catalogue of errors says about the reason of an attempt, a dead letter, a drop, a discard
+ * or a skip. A status without an entry has that of its class, such as `status_5xx`.
  */
 export function adviceFor(reason: string): Advice {
   const ofClass = reason.replace(/^(status_\d)\d\d$/, '$1xx');

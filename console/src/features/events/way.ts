@@ -102,7 +102,8 @@ function endOf({ startedAt, latencyMs }: Attempt): number {
 /** Five or six round numbers from 0 up. The last one leaves room for its label. */
 function ticksOf(span: number): number[] {
   const rough = span / 6;
-  // From a minute on the marks are whole minutes, and from an hour on whole hours: their words have no smaller parts.
+  // From a minute on the marks are whole minutes, and from an hour on whole hours: their words have no
+  // smaller parts.
   const unit = rough > 900_000 ? 3_600_000 : rough > 15_000 ? 60_000 : 1;
   const power = 10 ** Math.max(unit === 1 ? -3 : 0, Math.floor(Math.log10(rough / unit)));
   const step = ([1, 2, 5, 10].find((factor) => factor * power * unit >= rough) ?? 10) * power * unit;

@@ -52,8 +52,8 @@ export interface Flow {
 const ROOM = 500;
 
 /**
- * The newest rows of the live tail, the newest first. A delivery settles in the row of its event; when that row is gone, or
- * the filter shows only deliveries, it gets a row of its own.
+ * The newest rows of the live tail, the newest first. A delivery settles in the row of its event; when that
+ * row is gone, or the filter shows only deliveries, it gets a row of its own.
  */
 export class LiveRing {
   /** Rows, the oldest first, up to twice `ROOM`: cutting at each event would copy all of them. */

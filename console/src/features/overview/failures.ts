@@ -67,8 +67,8 @@ interface Span {
 }
 
 /**
- * Extends outages that go on to the end of the range, and back to when the destination began to fail, also where its endpoint was asked
- * seldom. `failing` has the destinations that fail now, and since when.
+ * Extends outages that go on to the end of the range, and back to when the destination began to fail, also
+ * where its endpoint was asked seldom. `failing` has the destinations that fail now, and since when.
  */
 export function outagesUntil(
   outages: readonly Outage[],

@@ -9,7 +9,10 @@ export interface Terms {
 /** Sums of a range by the name of their series; null where nothing is known. */
 export type RangeTotals = Readonly<Record<string, number | null>>;
 
-/** The terms of both sums in a range of time. What was owed before may be delivered in it: then fewer wait than before. */
+/**
+ * The terms of both sums in a range of time. What was owed before may be delivered in it: then fewer wait
+ * than before.
+ */
 export function rangeTerms(totals: RangeTotals): Terms {
   const of = (name: string): number => totals[name] ?? 0;
   const [owed, delivered, dead, erased] = [of('owed'), of('delivered'), of('dead'), of('erased')];

@@ -15,7 +15,10 @@ const PARTS = {
   other: 'Other files',
 } as const satisfies Record<keyof Disk['parts'], string>;
 
-/** Shares of the disk that should stay free: an alert is sent below the first, and calls are refused soon below the second. */
+/**
+ * Shares of the disk that should stay free: an alert is sent below the first, and calls are refused soon
+ * below the second.
+ */
 const LITTLE = 0.05;
 const TOO_LITTLE = 0.01;
 

@@ -13,7 +13,9 @@ import { toast } from '../../ui/toast.tsx';
 import { newWriteKey, type SourceRecord } from './queries.ts';
 import './sources.css';
 
-/** The write keys of a source: hidden until asked for, and replaced without a gap by adding before removing. */
+/**
+ * The write keys of a source: hidden until asked for, and replaced without a gap by adding before removing.
+ */
 export function WriteKeys({ source }: { readonly source: SourceRecord }) {
   const { name, writeKeys, system } = source;
   const { update } = useRecordChanges('sources', name);

@@ -1,7 +1,10 @@
 import { builderOf, type Group, jsonOf, NEW_GROUP } from './builder/model.ts';
 import type { Computation } from './queries.ts';
 
-/** A definition while it is edited: as text, or as the rows of the builder. Both are sent to the server, which checks them. */
+/**
+ * A definition while it is edited: as text, or as the rows of the builder. Both are sent to the server, which
+ * checks them.
+ */
 export type DefinitionDraft =
   | { readonly form: 'text'; readonly text: string }
   | { readonly form: 'builder'; readonly group: Group };

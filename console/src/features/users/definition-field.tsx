@@ -30,7 +30,8 @@ export function DefinitionField(props: DefinitionFieldProps) {
   const [wanted, setWanted] = useState<string>();
   const built = understood === undefined || !hasBuilder ? undefined : builderOf(understood.json);
   const isEmpty = draft.form === 'text' ? draft.text.trim() === '' : isSame(draft.group, NEW_GROUP);
-  // A text that is not understood cannot be written in the other form, and nothing that was typed is thrown away.
+  // A text that is not understood cannot be written in the other form, and nothing that was typed is thrown
+  // away.
   const turn = (form: string): void => {
     setWanted(isAsking && !isEmpty && form !== draft.form ? form : undefined);
     if (form === draft.form) return;

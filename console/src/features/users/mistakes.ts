@@ -7,7 +7,9 @@ export interface Mistake {
   readonly place?: Place;
 }
 
-/** The mistake in the definition that a refusal names; undefined where the refusal is about something else. */
+/**
+ * The mistake in the definition that a refusal names; undefined where the refusal is about something else.
+ */
 export function mistakeOf(error: unknown): Mistake | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const fault = error.fields.find(({ path }) => path.startsWith('body.definition'));

@@ -65,7 +65,10 @@ export interface PreviewRequest {
   readonly includeAnonymous?: boolean;
 }
 
-/** Computes a definition over the stored events; nothing is kept or sent. The last result stays until the next is there. */
+/**
+ * Computes a definition over the stored events; nothing is kept or sent. The last result stays until the next
+ * is there.
+ */
 export const previewQuery = (kind: Kind, request: PreviewRequest) =>
   queryOptions({
     queryKey: [kind, 'preview', request],

@@ -39,7 +39,9 @@ export function goneText({ erasedAt = '', erasedFrom }: Pick<Regulation, 'erased
   return `${erasedAt}, from the tables of the database; its write-ahead log, archives, standbys and base backups keep copies until they are recycled or removed`;
 }
 
-/** The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself. */
+/**
+ * The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself.
+ */
 export function receiptText(regulation: Regulation): string {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, unknown } = regulation;
   const { belongToUsers, leftOut, erased, profiles, streamStatus, reason } = regulation;

@@ -5,7 +5,10 @@ import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
 
 interface ListSearch {
-  /** Shows the form of a new record in the place of the list. A path of its own would be the path of a record with that name. */
+  /**
+   * Shows the form of a new record in the place of the list. A path of its own would be the path of a record
+   * with that name.
+   */
   readonly new?: true;
 }
 

@@ -6,14 +6,16 @@ import type { AppendResult, LogPage } from '../../ports/event-log.ts';
 import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from './hashes.ts';
 
 /**
- * Encodes a chunk as a row of the table `chunk` and decodes it. A row has four checksums, so that a reader of one part need
- * not read the others:
+ * Encodes a chunk as a row of the table `chunk` and decodes it. A row has four checksums, so that a reader of
+ * one part need not read the others:
  *
- * - of the numbers (first … stage), in column "codec" above the codec itself; it is the seed of the other three;
+ * - of the numbers (first … stage), in column "codec" above the codec itself; it is the seed of the other
+ *   three;
  * - of batch, answer, sources, times and plans, after the sources;
  * - of the keys, after them;
- * - of the body, after the users, and of the users with that checksum, after both. The body is stored without a checksum of
- *   its own: it is the only large part, and a checksum after it would cost a copy for each commit.
+ * - of the body, after the users, and of the users with that checksum, after both. The body is stored without
+ *   a checksum of its own: it is the only large part, and a checksum after it would cost a copy for each
+ *   commit.
  *
  * Rows of formats 1 and 2 have no checksums. They are valid below the position at which format 3 began.
  */
@@ -121,7 +123,10 @@ export function encodeChunk(
   };
 }
 
-/** The earliest and the latest time. They need not be the first and the last: the clock may have been set back. */
+/**
+ * The earliest and the latest time. They need not be the first and the last: the clock may have been set
+ * back.
+ */
 function rangeOf(times: Float64Array): [at: number, until: number] {
   let [at, until] = [times[0]!, times[0]!];
   for (const time of times) {
@@ -216,7 +221,10 @@ export function decodeLines(
   }
 }
 
-/** Whether the checksum of a body holds. It stands before the last checksum of `users`. The users may be damaged. */
+/**
+ * Whether the checksum of a body holds. It stands before the last checksum of `users`. The users may be
+ * damaged.
+ */
 export function isBodyWhole(body: unknown, users: unknown, sum: number): boolean {
   if (!(body instanceof Uint8Array && users instanceof Uint8Array) || users.byteLength < 8) return false;
   return readChecksum(users, users.byteLength - 8) === crc32(body, sum);
@@ -233,15 +241,15 @@ function wordsOf(bytes: Uint8Array): Uint32Array {
 }
 
 /**
- * Codecs of a body. The body is compact JSON, one event a line (compact JSON holds no raw line feed). An erased event is an
- * empty line, so that the others keep their places.
+ * Codecs of a body. The body is compact JSON, one event a line (compact JSON holds no raw line feed). An
+ * erased event is an empty line, so that the others keep their places.
  */
 export const RAW = 0;
 export const ZSTD = 1;
 
 /**
- * The fewest events that are compressed. Starting the compressor takes 20 µs, as long as writing 32 events uncompressed.
- * Compaction merges small chunks into large ones, which are compressed.
+ * The fewest events that are compressed. Starting the compressor takes 20 µs, as long as writing 32 events
+ * uncompressed. Compaction merges small chunks into large ones, which are compressed.
  */
 const COMPRESS_FROM = 32;
 
@@ -277,9 +285,9 @@ export function concatLines(lines: readonly Uint8Array[]): Uint8Array<ArrayBuffe
 }
 
 /**
- * Gives the memory of bytes back that nobody reads any more. Otherwise it waits for a garbage collection, and because V8 counts it as
- * the heap's, a thread with a small heap collects all of it for a few large buffers. Small bytes share their buffer with others, of
- * which each has less than half, and are left alone.
+ * Gives the memory of bytes back that nobody reads any more. Otherwise it waits for a garbage collection, and
+ * because V8 counts it as the heap's, a thread with a small heap collects all of it for a few large buffers.
+ * Small bytes share their buffer with others, of which each has less than half, and are left alone.
  */
 export function freeBuffer({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && byteLength > buffer.byteLength / 2) buffer.transfer(0);
@@ -375,7 +383,10 @@ interface LineSpan extends JsonLine {
   readonly lines: number;
 }
 
-/** The lines in their order, in as few spans as possible without copying. The lines of one request are mostly one span. */
+/**
+ * The lines in their order, in as few spans as possible without copying. The lines of one request are mostly
+ * one span.
+ */
 export function spansOf(lines: readonly JsonLine[]): LineSpan[] {
   const spans: LineSpan[] = [];
   for (let first = 0; first < lines.length; ) {
@@ -413,7 +424,10 @@ export function joinLines(
   return joined;
 }
 
-/** The offsets that the lines will have when joined, as `findLineOffsets` would find them, in a new array or in one of zeros. */
+/**
+ * The offsets that the lines will have when joined, as `findLineOffsets` would find them, in a new array or
+ * in one of zeros.
+ */
 export function offsetsOf(
   lines: readonly JsonLine[],
   starts: Uint32Array = new Uint32Array(lines.length + 1),
@@ -426,9 +440,9 @@ export function offsetsOf(
 }
 
 /**
- * Encodes the answer to a batch, for its chunk and for the main thread. Positions are mostly consecutive and then take two
- * numbers: as an array, a hundred positions cost as much as reading them. JSON has no `undefined`, so null stands for it.
- * `positions`: −1 for a duplicate.
+ * Encodes the answer to a batch, for its chunk and for the main thread. Positions are mostly consecutive and
+ * then take two numbers: as an array, a hundred positions cost as much as reading them. JSON has no
+ * `undefined`, so null stands for it. `positions`: −1 for a duplicate.
  */
 export function encodeAppended(positions: Float64Array, held: AppendResult['held']): string {
   const n = positions.length;

@@ -48,7 +48,10 @@ export function storedLine(chunk: Chunk, position: Position): Buffer {
   return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + 1]! - 1);
 }
 
-/** The stored lines of `n` events from a position on, with line feeds between them. See `eventLine` for a remnant. */
+/**
+ * The stored lines of `n` events from a position on, with line feeds between them. See `eventLine` for a
+ * remnant.
+ */
 export function eventLines(chunk: Chunk, position: Position, n: number): Buffer {
   const line = position - chunk.first;
   return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + n]! - 1);
@@ -59,8 +62,8 @@ export function messageIdOf(line: Buffer): string {
 }
 
 /**
- * A chunk without some of its events. Their lines are empty and their hashes zero; the others keep their positions. Sources,
- * times and plans stay, because they tell nothing about a person.
+ * A chunk without some of its events. Their lines are empty and their hashes zero; the others keep their
+ * positions. Sources, times and plans stay, because they tell nothing about a person.
  */
 export function redactEvents(chunk: Chunk, isRedacted: (position: Position) => boolean): ChunkEvents {
   const keys = chunk.keys.slice();
@@ -102,7 +105,10 @@ export function reduceToIds(
 
 const EMPTY = Buffer.alloc(0);
 
-/** An event that is parsed at the first look: parsing is most of the cost of a read, and not every reader needs it. */
+/**
+ * An event that is parsed at the first look: parsing is most of the cost of a read, and not every reader
+ * needs it.
+ */
 export class StoredLine implements StoredEvent, JsonLine {
   readonly source: number;
   readonly arrivedAt: Monotonic;
@@ -120,7 +126,10 @@ export class StoredLine implements StoredEvent, JsonLine {
     return this.bytes.length;
   }
 
-  /** The object itself: thousands of events wait in memory, and each further object costs the garbage collector. */
+  /**
+   * The object itself: thousands of events wait in memory, and each further object costs the garbage
+   * collector.
+   */
   get line(): JsonLine {
     return this;
   }

@@ -25,8 +25,8 @@ const MAX_JSON_BYTES = 1024 * 1024;
 const MAX_WAIT: Time = 60 * MINUTE;
 
 /**
- * Whether a merge may be due of the chunks from `first` to `end`. Looking at each of them every second, until there are enough,
- * costs as much as merging them.
+ * Whether a merge may be due of the chunks from `first` to `end`. Looking at each of them every second, until
+ * there are enough, costs as much as merging them.
  */
 export function mayBeDue({ first, at }: Pick<ChunkFacts, 'first' | 'at'>, end: Position, now: Time): boolean {
   return end - first >= FULL_EVENTS || at <= now - MAX_WAIT;

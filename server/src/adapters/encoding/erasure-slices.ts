@@ -36,7 +36,10 @@ export interface ErasureDependencies {
   readonly eraseAt: EraseSlice;
 }
 
-/** Finds and erases the events of users, from the newest down, on the main thread: the writer does other work between slices. */
+/**
+ * Finds and erases the events of users, from the newest down, on the main thread: the writer does other work
+ * between slices.
+ */
 export async function eraseUsers(
   { userIds, anonymousIds = [], below, regulation, onErased }: Erasure,
   { find, eraseAt }: ErasureDependencies,

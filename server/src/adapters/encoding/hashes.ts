@@ -5,10 +5,11 @@ import type { NewEvent } from '../../ports/event-log.ts';
 import type { IdHash } from '../../ports/regulations.ts';
 
 /**
- * HalfSipHash-2-4 with a 64-bit result (Aumasson and Bernstein, https://github.com/veorq/SipHash): a keyed hash of 32-bit
- * operations, which JavaScript runs at full speed. Its key is a secret per installation, so that no client can choose
- * messageIds with equal hashes. The message is the source id in four bytes, little endian, and the messageId in UTF-8. The
- * hash only narrows a search: every match is compared with the stored event.
+ * HalfSipHash-2-4 with a 64-bit result (Aumasson and Bernstein, https://github.com/veorq/SipHash): a keyed
+ * hash of 32-bit operations, which JavaScript runs at full speed. Its key is a secret per installation, so
+ * that no client can choose messageIds with equal hashes. The message is the source id in four bytes, little
+ * endian, and the messageId in UTF-8. The hash only narrows a search: every match is compared with the stored
+ * event.
  */
 export type KeyHash = (source: number, messageId: string | Utf8Slice, out: Uint32Array, at: number) => void;
 
@@ -79,7 +80,9 @@ function toUtf8(text: string): Utf8Slice {
   return { bytes, from: 0, to: bytes.length };
 }
 
-/** Stand for the source when a userId or an anonymousId is hashed, because these are the same in all sources. */
+/**
+ * Stand for the source when a userId or an anonymousId is hashed, because these are the same in all sources.
+ */
 export const USER_NAMESPACE = 0;
 export const ANONYMOUS_NAMESPACE = 0xffff_ffff;
 
@@ -89,8 +92,8 @@ export function idHash(hash: KeyHash): IdHash {
 }
 
 /**
- * Hashes identities of users to integers of 53 bits. The upper bits of the hash of a userId in the log are its identity, so that the
- * two can be compared; any other identity is hashed with its kind before it.
+ * Hashes identities of users to integers of 53 bits. The upper bits of the hash of a userId in the log are
+ * its identity, so that the two can be compared; any other identity is hashed with its kind before it.
  */
 export function identityHash(hash: KeyHash): (kind: string, value: string) => number {
   const words = new Uint32Array(2);
@@ -111,8 +114,8 @@ export interface IdHashes {
 type HasIds = Pick<NewEvent, 'source' | 'messageId' | 'userId' | 'idRanges'>;
 
 /**
- * Hashes the bytes of the ids where they are known: making strings of them costs as much as hashing them. `lines` are those of the
- * events. The hashes stand in new arrays, or in given ones of zeros.
+ * Hashes the bytes of the ids where they are known: making strings of them costs as much as hashing them.
+ * `lines` are those of the events. The hashes stand in new arrays, or in given ones of zeros.
  */
 export function hashIds(
   hash: KeyHash,
@@ -188,8 +191,8 @@ export function idsOf(line: Buffer): { messageId: string; userId?: string; anony
 }
 
 /**
- * Bytes of a checksum: CRC-32, little endian, after the bytes it covers. It is computed over numbers that name the row and then
- * over the bytes, so that the right bytes in the wrong row fail too.
+ * Bytes of a checksum: CRC-32, little endian, after the bytes it covers. It is computed over numbers that
+ * name the row and then over the bytes, so that the right bytes in the wrong row fail too.
  */
 const CHECKSUM_BYTES = 4;
 

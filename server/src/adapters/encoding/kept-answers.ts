@@ -2,7 +2,10 @@
 export const ANSWER_ROWS = 512;
 const ANSWER_CHARACTERS = 128 * 1024;
 
-/** Texts that others wrote about deliveries: answers of endpoints beside failed requests, and notes about dropped deliveries. */
+/**
+ * Texts that others wrote about deliveries: answers of endpoints beside failed requests, and notes about
+ * dropped deliveries.
+ */
 export const KEPT_TEXTS = ['answer', 'note'] as const;
 export type KeptText = (typeof KEPT_TEXTS)[number];
 
@@ -44,7 +47,10 @@ interface AnswerSlices {
   readonly put: (text: KeptText, changed: readonly ChangedAnswer[]) => Promise<unknown>;
 }
 
-/** See `DeliveryHistories.redactAnswers`. It runs on the main thread: the writer does other work between slices. */
+/**
+ * See `DeliveryHistories.redactAnswers`. It runs on the main thread: the writer does other work between
+ * slices.
+ */
 export async function redactInSlices(slices: AnswerSlices): Promise<number> {
   let redacted = 0;
   for (const text of KEPT_TEXTS) redacted += await redactAll(text, slices);

@@ -3,7 +3,10 @@ import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger
 /** Scope of a counter. `id` is that of a source, of a destination, or the number of a skip set (plans.ts). */
 export type LedgerScope = 'source' | 'destination' | 'skip_set';
 
-/** A change of one counter. `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */
+/**
+ * A change of one counter. `name` is a counter of model/ledger.ts; counters by reason are written
+ * `discarded:<reason>`.
+ */
 export interface LedgerCount {
   readonly scope: LedgerScope;
   readonly id: number;
@@ -17,7 +20,10 @@ export interface LedgerAnswer {
   readonly pending: readonly { destination: number; n: number }[];
 }
 
-/** The ledger of model/ledger.ts from its rows; counts by reason may come in several. `pending` is counted from the pending sets; it has no counter. */
+/**
+ * The ledger of model/ledger.ts from its rows; counts by reason may come in several. `pending` is counted
+ * from the pending sets; it has no counter.
+ */
 export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
   const sources = new Map<number, Writable<SourceCounts>>();
   const destinations = new Map<number, Writable<DestinationCounts>>();
@@ -28,7 +34,8 @@ export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
     const field = (counts as Record<string, number | Record<string, number>>)[counter];
     if (typeof field === 'object') {
       field[reason] = (field[reason] ?? 0) + value;
-      // It falls to zero when its dead letters are redelivered, or when every event of a skip set is owed after all.
+      // It falls to zero when its dead letters are redelivered, or when every event of a skip set is owed
+      // after all.
       if (field[reason] === 0) delete field[reason];
     } else (counts as Record<string, number | Record<string, number>>)[counter] = value;
   }

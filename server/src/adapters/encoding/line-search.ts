@@ -87,7 +87,10 @@ function jsonField(name: string, value: string): Buffer {
   return Buffer.from(`"${name}":${value}`);
 }
 
-/** The start of a JSON string. Half of a surrogate pair is left out, because JSON writes it differently from the whole. */
+/**
+ * The start of a JSON string. Half of a surrogate pair is left out, because JSON writes it differently from
+ * the whole.
+ */
 function jsonPrefix(text: string): string {
   const whole = /[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text;
   return JSON.stringify(whole).slice(0, -1);

@@ -7,11 +7,12 @@ import { checksumOf, withChecksum, withoutChecksum } from './hashes.ts';
 /**
  * A pending set is encoded in one of two forms, told apart by the first byte.
  *
- * *Runs*, for deliveries that were never tried: pairs of varints (gap since the end of the run before, length). In an
- * outage, a destination that owes everything that arrives costs a few bytes a second, whatever the rate.
+ * *Runs*, for deliveries that were never tried: pairs of varints (gap since the end of the run before,
+ * length). In an outage, a destination that owes everything that arrives costs a few bytes a second, whatever
+ * the rate.
  *
- * *Records*, for sets with a delivery that failed before: 16 bytes each, little endian: position (6), first failure (6),
- * rounds (1), endpoints (1), settings version modulo 65,536 (2).
+ * *Records*, for sets with a delivery that failed before: 16 bytes each, little endian: position (6), first
+ * failure (6), rounds (1), endpoints (1), settings version modulo 65,536 (2).
  *
  * In a table a checksum follows either form. It covers the destination too: a set must not go to another one.
  */
@@ -34,7 +35,9 @@ export function withoutSetChecksum(destination: number, stored: Uint8Array): Uin
   return withoutChecksum(stored, checksumOf(destination));
 }
 
-/** Runs that grow: a row that takes new deliveries a thousand times a second is not encoded anew each time. */
+/**
+ * Runs that grow: a row that takes new deliveries a thousand times a second is not encoded anew each time.
+ */
 export class RunEncoder {
   readonly #closed: number[] = [RUNS];
   #closedEnd = 0;
@@ -67,7 +70,9 @@ export class RunEncoder {
     this.#end = end;
   }
 
-  /** Positions must ascend, each once. Throws a `RangeError` otherwise, because the bytes would be unreadable. */
+  /**
+   * Positions must ascend, each once. Throws a `RangeError` otherwise, because the bytes would be unreadable.
+   */
   add(position: Position): void {
     if (position < this.#end)
       throw new RangeError(`position ${position} does not come after ${this.#end - 1}`);
@@ -126,8 +131,9 @@ export function isNew({ rounds, firstFailedAt }: Delivery): boolean {
 }
 
 /**
- * Runs where the deliveries allow it. A delivery that is not new, or a position out of order, makes records of all:
- * deliveries handed back by a worker come in the order of its queue, and an event owed twice has one position twice.
+ * Runs where the deliveries allow it. A delivery that is not new, or a position out of order, makes records
+ * of all: deliveries handed back by a worker come in the order of its queue, and an event owed twice has one
+ * position twice.
  */
 export function encodeSet(deliveries: readonly Delivery[]): Uint8Array {
   let end = 0;
@@ -139,8 +145,8 @@ export function encodeSet(deliveries: readonly Delivery[]): Uint8Array {
 }
 
 /**
- * Reads an encoded set from front to back. Each step is a range of positions `[start, end)`: a run, or the one position of a
- * record. Not a generator, because every claim and every commit reads sets.
+ * Reads an encoded set from front to back. Each step is a range of positions `[start, end)`: a run, or the
+ * one position of a record. Not a generator, because every claim and every commit reads sets.
  */
 class SetReader {
   start: Position = 0;
@@ -255,7 +261,10 @@ export function summaryOf(encoded: Uint8Array): SetSummary {
   return { first, last, tried };
 }
 
-/** The `since` of a row: the start of its oldest retry window. A delivery without a first failure counts from `due`. */
+/**
+ * The `since` of a row: the start of its oldest retry window. A delivery without a first failure counts from
+ * `due`.
+ */
 export function earliestFailure(deliveries: readonly Delivery[], due: Time): Time {
   return deliveries.reduce(
     (since, one) => Math.min(since, one.firstFailedAt ?? due),
@@ -268,7 +277,10 @@ export function hasRecords(encoded: Uint8Array): boolean {
   return encoded[0] === RECORDS;
 }
 
-/** The highest `max` positions below another, descending: of all deliveries, or only of those tried before or never. */
+/**
+ * The highest `max` positions below another, descending: of all deliveries, or only of those tried before or
+ * never.
+ */
 export function positionsBelow(
   encoded: Uint8Array,
   below: Position,
@@ -310,7 +322,10 @@ export function deliveryIn(encoded: Uint8Array, position: Position): Delivery | 
   return undefined;
 }
 
-/** Writes a number from 0 on, seven bits a byte, the low ones first. Division instead of shifts, for numbers beyond 32 bits. */
+/**
+ * Writes a number from 0 on, seven bits a byte, the low ones first. Division instead of shifts, for numbers
+ * beyond 32 bits.
+ */
 export function pushVarint(bytes: number[], value: number): void {
   while (value >= 0x80) {
     bytes.push((value % 0x80) | 0x80);
@@ -331,7 +346,10 @@ export function readVarint(bytes: Uint8Array, cursor: { at: number }): number {
   }
 }
 
-/** The pending sets that this process holds, in memory. Their rows are in no index, so every search for held deliveries asks here. */
+/**
+ * The pending sets that this process holds, in memory. Their rows are in no index, so every search for held
+ * deliveries asks here.
+ */
 export class HeldSets {
   readonly #sets = new Map<PendingSetId, HeldSet>();
   /** Sets that an earlier start of the program held, until `recoverOrphans`. */
@@ -362,7 +380,9 @@ export class HeldSets {
     this.#orphans = [];
   }
 
-  /** The lowest position from `from` on that this process delivers from memory; infinite when there is none. */
+  /**
+   * The lowest position from `from` on that this process delivers from memory; infinite when there is none.
+   */
   lowestFrom(from: Position): Position {
     let lowest = Number.POSITIVE_INFINITY;
     for (const { first } of this.#sets.values()) if (first >= from && first < lowest) lowest = first;
@@ -413,7 +433,9 @@ export class HeldSet {
     this.#left = positions.length;
   }
 
-  /** For deliveries that were never tried, at ascending positions: the healthy path makes no object for each. */
+  /**
+   * For deliveries that were never tried, at ascending positions: the healthy path makes no object for each.
+   */
   static fromPositions(destination: number, positions: readonly Position[]): HeldSet {
     return new HeldSet({ destination, origin: undefined }, Float64Array.from(positions), undefined);
   }

@@ -6,8 +6,9 @@ import { NO_PLAN } from './chunk-codec.ts';
 import type { LedgerAnswer, LedgerCount } from './ledger.ts';
 
 /**
- * Plans and skip sets as stores keep them: each once, under a number. An event stores the number of its plan, a plan the number of
- * its set, and the ledger counts the events of a set. Neither a commit nor a plan grows with the destinations that skip an event.
+ * Plans and skip sets as stores keep them: each once, under a number. An event stores the number of its plan,
+ * a plan the number of its set, and the ledger counts the events of a set. Neither a commit nor a plan grows
+ * with the destinations that skip an event.
  */
 
 /** A plan as JSON in the table `plan`. Formats 1–5 have no sets. */
@@ -46,12 +47,18 @@ export interface NumberedPlan {
   readonly corrections: readonly SkipCorrection[];
 }
 
-/** `n` is −1 where the set names the destination and the plan says something else, and 1 for a skip of the plan's own. */
+/**
+ * `n` is −1 where the set names the destination and the plan says something else, and 1 for a skip of the
+ * plan's own.
+ */
 interface SkipCorrection extends Skip {
   readonly n: 1 | -1;
 }
 
-/** The texts of plans and sets. Routers make an object for many events, and writing it takes longer than looking it up. */
+/**
+ * The texts of plans and sets. Routers make an object for many events, and writing it takes longer than
+ * looking it up.
+ */
 const documents = new WeakMap<EventPlan, string>();
 const setDocuments = new WeakMap<SkipSet, string>();
 
@@ -182,8 +189,9 @@ export function spreadSkipSets(
 }
 
 /**
- * Limits of what is remembered: characters of documents that are looked up, with those that an entry costs besides, and
- * skips of documents that were read. Integrations objects, which clients write, can make any number of plans.
+ * Limits of what is remembered: characters of documents that are looked up, with those that an entry costs
+ * besides, and skips of documents that were read. Integrations objects, which clients write, can make any
+ * number of plans.
  */
 const MAX_CHARACTERS = 8_000_000;
 const PLAN_CHARACTERS = 200;
@@ -193,8 +201,9 @@ const MAX_SKIPS = 500_000;
 export const NO_NUMBER: NumberedPlan = { number: NO_PLAN, corrections: [] };
 
 /**
- * Plans and skip sets that a process has met, with their numbers. There are as many as there are routes through the settings, and
- * consecutive events mostly take the same route. Only what is on stable storage may be remembered.
+ * Plans and skip sets that a process has met, with their numbers. There are as many as there are routes
+ * through the settings, and consecutive events mostly take the same route. Only what is on stable storage may
+ * be remembered.
  */
 export class PlanCache {
   /** By document with the number of its set. */

@@ -26,9 +26,9 @@ export interface SuccessfulAttempt {
 }
 
 /**
- * Accepted requests as the rows that keep them, some seven bytes each: a row holds those of one settle to one endpoint. `facts` has four
- * varints a request, in the order of positions: gap since the position before, milliseconds since the first request of the
- * row, latency, status.
+ * Accepted requests as the rows that keep them, some seven bytes each: a row holds those of one settle to one
+ * endpoint. `facts` has four varints a request, in the order of positions: gap since the position before,
+ * milliseconds since the first request of the row, latency, status.
  */
 export class SuccessfulAttemptRows {
   readonly #groups = new Map<
@@ -258,7 +258,8 @@ export class ResultGroups {
     const { destination, position, set } = result;
     const { kind: state, reason } = decision;
     const { note, at } = decision.kind === 'dropped' ? decision : { at: this.#timeOfDeath(result) };
-    // One group for each set: two sets may owe the same event (once new, once replayed), and runs hold each position once.
+    // One group for each set: two sets may owe the same event (once new, once replayed), and runs hold each
+    // position once.
     const key = `${destination}/${set}/${state}/${reason}/${note ?? ''}`;
     const group = this.#deadLetters.get(key);
     if (group) group.positions.push(position);

@@ -9,8 +9,9 @@ import { isSealed, type SealedText, type SecretSeal } from './secret-seal.ts';
 type SecretPath = readonly (string | number)[];
 
 /**
- * The document of a record to be stored, with its secrets encrypted by the key of this name; as it is without a name. Secrets are shared and
- * signing secrets, private keys, values of headers, passwords, and URLs in which a part may be a credential.
+ * The document of a record to be stored, with its secrets encrypted by the key of this name; as it is without
+ * a name. Secrets are shared and signing secrets, private keys, values of headers, passwords, and URLs in
+ * which a part may be a credential.
  */
 export function sealRecord(
   seal: SecretSeal,
@@ -25,7 +26,10 @@ export function sealRecord(
   return JSON.stringify(document);
 }
 
-/** The record of a stored document, with its secrets. Throws a `StorageError` where one of them cannot be read. */
+/**
+ * The record of a stored document, with its secrets. Throws a `StorageError` where one of them cannot be
+ * read.
+ */
 export function openRecord(
   seal: SecretSeal,
   { kind, name, document }: { readonly kind: string; readonly name: string; readonly document: string },
@@ -37,14 +41,17 @@ export function openRecord(
   return kind === 'destination' ? liftPolicy(opened as unknown as WrittenDestination) : opened;
 }
 
-/** Documents have the policy of a destination among its settings, as versions before there was a second type of destination stored it. */
+/**
+ * Documents have the policy of a destination among its settings, as versions before there was a second type
+ * of destination stored it.
+ */
 interface WrittenDestination {
   readonly settings: object;
 }
 
 /**
- * Opens records, those with encrypted secrets once as long as they are stored the same: to decrypt all of a thousand destinations takes longer
- * than calls may wait.
+ * Opens records, those with encrypted secrets once as long as they are stored the same: to decrypt all of a
+ * thousand destinations takes longer than calls may wait.
  */
 export class RecordOpener {
   readonly #seal: SecretSeal;
@@ -66,7 +73,10 @@ export class RecordOpener {
   }
 }
 
-/** Whether every secret of a stored document is as the current key leaves it: encrypted with it, or without a key as it is. */
+/**
+ * Whether every secret of a stored document is as the current key leaves it: encrypted with it, or without a
+ * key as it is.
+ */
 export function isSealedBy(
   seal: SecretSeal,
   { kind, document }: { readonly kind: string; readonly document: string },
@@ -131,7 +141,10 @@ function mapSecrets(
   return { ...document, ...Object.fromEntries(parts) };
 }
 
-/** The same where the type of a destination says that its secrets are. What was replaced before stays as it is. */
+/**
+ * The same where the type of a destination says that its secrets are. What was replaced before stays as it
+ * is.
+ */
 function mapPlaces(value: unknown, tree: HiddenTree, instead: Replacement, path: SecretPath): Json {
   const { kind } = tree;
   if (kind === 'secret' || kind === 'credential') return instead(value, path) as Json;

@@ -2,7 +2,10 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual
 import type { HiddenPlaces } from '../../model/hidden-values.ts';
 import type { SecretKeys } from '../../model/secret-keys.ts';
 
-/** A secret as it is stored where `secrets.key` is set. No secret of an operator is an object, so it is none of theirs. */
+/**
+ * A secret as it is stored where `secrets.key` is set. No secret of an operator is an object, so it is none
+ * of theirs.
+ */
 export interface SealedText {
   /** The name of the key, and in base64 nonce, ciphertext and tag. */
   readonly sealed: string;
@@ -37,9 +40,10 @@ class SecretKey {
   }
 
   /**
-   * AES-256-GCM. The nonce is a keyed hash of place and text: the same secret at the same place is the same bytes, so that a record which
-   * does not change is seen not to, and two texts share a nonce as rarely as random ones would. It is the JSON of the text that is encrypted:
-   * UTF-8 alone loses half of a surrogate pair.
+   * AES-256-GCM. The nonce is a keyed hash of place and text: the same secret at the same place is the same
+   * bytes, so that a record which does not change is seen not to, and two texts share a nonce as rarely as
+   * random ones would. It is the JSON of the text that is encrypted: UTF-8 alone loses half of a surrogate
+   * pair.
    */
   seal(secret: string, place: string): SealedText {
     const text = JSON.stringify(secret);
@@ -111,7 +115,10 @@ export class SecretSeal {
     return this.#keys.has(name);
   }
 
-  /** Encrypts with the key of this name, which it has. `place`: what it is the secret of; it opens at no other. */
+  /**
+   * Encrypts with the key of this name, which it has. `place`: what it is the secret of; it opens at no
+   * other.
+   */
   seal(name: string, text: string, place: string): SealedText {
     return this.#keys.get(name)!.seal(text, place);
   }

@@ -11,17 +11,21 @@ const FILE_NAME = /^timeline-(?:minute|tenMinutes)-(\d{4}-\d\d-\d\d)\.jsonl$/;
 const ROW_START = '{"at":';
 
 /**
- * The timeline as one file a day and level in the data folder, with one row of JSON a line. Files are only appended to, on the threads of
- * Node, so that a slow disk holds up no call. A crash in the middle of a line loses that row: the next line begins with a line feed
- * of its own.
+ * The timeline as one file a day and level in the data folder, with one row of JSON a line. Files are only
+ * appended to, on the threads of Node, so that a slow disk holds up no call. A crash in the middle of a line
+ * loses that row: the next line begins with a line feed of its own.
  */
 export class TimelineFiles implements TimelineStore {
   readonly #folder: string;
   readonly #isReplaced: () => boolean;
-  /** Files that this process has written to: the first line of each goes behind what a crash may have left. */
+  /**
+   * Files that this process has written to: the first line of each goes behind what a crash may have left.
+   */
   readonly #begun = new Set<string>();
 
-  /** While `isReplaced`, the folder of this name may belong to another program, and nothing is written there. */
+  /**
+   * While `isReplaced`, the folder of this name may belong to another program, and nothing is written there.
+   */
   constructor(folder: string, isReplaced: () => boolean = () => false) {
     this.#folder = folder;
     this.#isReplaced = isReplaced;

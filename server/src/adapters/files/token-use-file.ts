@@ -12,7 +12,9 @@ export class TokenUseFile {
   readonly #path: string;
   readonly #isReplaced: () => boolean;
 
-  /** While `isReplaced`, the folder of this name may belong to another program, and nothing is written there. */
+  /**
+   * While `isReplaced`, the folder of this name may belong to another program, and nothing is written there.
+   */
   constructor(folder: string, isReplaced: () => boolean = () => false) {
     this.#path = join(folder, 'token-uses.json');
     this.#isReplaced = isReplaced;

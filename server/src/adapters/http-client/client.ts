@@ -28,7 +28,9 @@ export interface HttpClientOptions {
   readonly idleTimeout?: Duration;
   /** How long a connection may be used at most; a minute if absent. */
   readonly maxConnectionAge?: Duration;
-  /** 512 if absent. Further requests of the pool wait in order of arrival; their time limit runs meanwhile. */
+  /**
+   * 512 if absent. Further requests of the pool wait in order of arrival; their time limit runs meanwhile.
+   */
   readonly maxConnectionsPerPool?: number;
   /** For all pools; 8,192 if absent. See `ConnectionBudget`. */
   readonly maxConnections?: number;
@@ -37,7 +39,10 @@ export interface HttpClientOptions {
 /** A parsed URL with its endpoints. */
 interface UrlEntry extends RequestTarget {
   readonly target: ConnectTarget;
-  /** By `OutboundRequest.pool`. They stay without a connection, because pools have learned how the endpoint treats its connections. */
+  /**
+   * By `OutboundRequest.pool`. They stay without a connection, because pools have learned how the endpoint
+   * treats its connections.
+   */
   readonly endpoints: Map<number, EndpointEntry>;
 }
 
@@ -49,8 +54,8 @@ interface EndpointEntry {
 }
 
 /**
- * Bounds on what changing settings leave behind; no installation has as many endpoints. A pool that is dropped while it has
- * connections keeps them until they expire.
+ * Bounds on what changing settings leave behind; no installation has as many endpoints. A pool that is
+ * dropped while it has connections keeps them until they expire.
  */
 const MAX_REMEMBERED_URLS = 1000;
 const MAX_REMEMBERED_POOLS = 1000;
@@ -67,9 +72,10 @@ const NO_HEAD = { fixedHead: Buffer.alloc(0), headRest: '' };
 export const STOPPED: RequestFailure = { reason: 'connection_closed', detail: 'the transport was stopped' };
 
 /**
- * POSTs over HTTP/1.1 with kept-alive connections, never to an address that `egress` refuses. HTTP/2, redirects and proxies
- * from the environment are not used. A request that was lost on a dead kept-alive connection is sent once more over a new
- * one; nothing else is tried again. Each request goes to the pool of its endpoint, and the pool gives it a connection.
+ * POSTs over HTTP/1.1 with kept-alive connections, never to an address that `egress` refuses. HTTP/2,
+ * redirects and proxies from the environment are not used. A request that was lost on a dead kept-alive
+ * connection is sent once more over a new one; nothing else is tried again. Each request goes to the pool of
+ * its endpoint, and the pool gives it a connection.
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const limits = new TimeoutQueue();
@@ -190,8 +196,8 @@ interface WaitingRequest extends ListEntry<WaitingRequest> {
 }
 
 /**
- * How long the first connection that might be reused is watched before that. Receivers that close after each answer do so
- * with it or within a moment.
+ * How long the first connection that might be reused is watched before that. Receivers that close after each
+ * answer do so with it or within a moment.
  */
 const FIRST_REUSE_DELAY: Duration = 5;
 
@@ -249,7 +255,10 @@ export class ConnectionPool {
     } else this.#onError(connection, event);
   };
 
-  /** The connection is free before the answer is reported, so that it can carry the request that follows from that. */
+  /**
+   * The connection is free before the answer is reported, so that it can carry the request that follows from
+   * that.
+   */
   #onComplete(connection: Connection): void {
     const request = connection.finish();
     if (connection.isReusable(this.#policy.longestIdle)) this.#release(connection);
@@ -258,9 +267,9 @@ export class ConnectionPool {
   }
 
   /**
-   * The receiver may close a kept connection at any moment, and a request written just then is lost. If no byte of an answer came, the
-   * request is sent once more, over a new connection. The receiver may have got the first one all the same: delivery is at least once,
-   * and a retry would do the same.
+   * The receiver may close a kept connection at any moment, and a request written just then is lost. If no
+   * byte of an answer came, the request is sent once more, over a new connection. The receiver may have got
+   * the first one all the same: delivery is at least once, and a retry would do the same.
    */
   #onError(connection: Connection, error: Error): void {
     const { request } = connection;
@@ -320,7 +329,10 @@ export class ConnectionPool {
     });
   }
 
-  /** Gives waiting requests the connections there are. Closing one may lead here again; the running loop sees the change. */
+  /**
+   * Gives waiting requests the connections there are. Closing one may lead here again; the running loop sees
+   * the change.
+   */
   #dispatch(): void {
     if (this.#isDispatching) return;
     this.#isDispatching = true;
@@ -340,7 +352,10 @@ export class ConnectionPool {
     return this.#probe === undefined && this.#policy.mayProbe;
   }
 
-  /** Takes an idle connection that may be reused. Probes come first, because every later request gains by them. */
+  /**
+   * Takes an idle connection that may be reused. Probes come first, because every later request gains by
+   * them.
+   */
   #takeReusable(): Connection | undefined {
     const newest = this.#idle.at(-1);
     if (newest === undefined) return undefined;
@@ -355,7 +370,10 @@ export class ConnectionPool {
     return policy.isRested(this.#idle[0]!.idleAt(performance.now())) ? this.#idle.shift() : undefined;
   }
 
-  /** At the maximum the newest idle connection, which may not be reused yet, is closed; older ones are usable sooner. */
+  /**
+   * At the maximum the newest idle connection, which may not be reused yet, is closed; older ones are usable
+   * sooner.
+   */
   #mayOpen(): boolean {
     const { maximum, budget } = this.#options;
     if (this.#open.size >= maximum) {
@@ -422,10 +440,16 @@ export class ConnectionPool {
 /** Receivers that do not keep connections close them with their answer or a moment later. */
 const REST_TIME: Duration = 250;
 
-/** One connection that has carried so many requests ends the learning: one loss in as many requests is acceptable. */
+/**
+ * One connection that has carried so many requests ends the learning: one loss in as many requests is
+ * acceptable.
+ */
 const TRUSTED_REQUESTS = 64;
 
-/** Answers after a loss before the next probe. The number doubles with each probe that is lost, up to the maximum. */
+/**
+ * Answers after a loss before the next probe. The number doubles with each probe that is lost, up to the
+ * maximum.
+ */
 const FIRST_PENALTY = 20;
 const MAX_PENALTY = 2560;
 
@@ -448,14 +472,16 @@ export interface ClosedConnection {
 }
 
 /**
- * Learns how many requests a connection to an endpoint can carry, and how long it may be idle. A request written to a
- * connection that the receiver is closing is lost or, worse, read and not answered: it is sent again and arrives twice.
- * Some receivers close connections after one or several answers without announcing it.
+ * Learns how many requests a connection to an endpoint can carry, and how long it may be idle. A request
+ * written to a connection that the receiver is closing is lost or, worse, read and not answered: it is sent
+ * again and arrives twice. Some receivers close connections after one or several answers without announcing
+ * it.
  *
- * A connection may be reused at once when some connection has carried more requests. One connection at a time, the probe, goes
- * beyond that, so that learning costs at most one request; a loss delays the next probe. One connection that has carried 64
- * requests proves that connections are kept. All of this is about reuse *right behind* an answer: a connection that has
- * been idle for 250 ms is used in any case, because such a receiver would have closed it by now.
+ * A connection may be reused at once when some connection has carried more requests. One connection at a
+ * time, the probe, goes beyond that, so that learning costs at most one request; a loss delays the next
+ * probe. One connection that has carried 64 requests proves that connections are kept. All of this is about
+ * reuse *right behind* an answer: a connection that has been idle for 250 ms is used in any case, because
+ * such a receiver would have closed it by now.
  */
 export class ReusePolicy {
   /** The most requests that one connection has carried, as far as it matters. */
@@ -543,9 +569,9 @@ export class ConnectionBudget {
   }
 
   /**
-   * Whether a pool that has `own` connections may open another one. At the bound the oldest idle connection is closed for it.
-   * When all are busy, a pool may still have its share, because slow endpoints must not keep requests from the others. There
-   * are at most twice as many connections as the bound.
+   * Whether a pool that has `own` connections may open another one. At the bound the oldest idle connection
+   * is closed for it. When all are busy, a pool may still have its share, because slow endpoints must not
+   * keep requests from the others. There are at most twice as many connections as the bound.
    */
   mayOpen(own: number): boolean {
     if (this.#open < this.#maximum) return true;

@@ -7,18 +7,23 @@ import { HttpClientError, type RequestFailure } from './errors.ts';
 import { RequestWriter } from './request-head.ts';
 import { type ResponseHandler, ResponseParser } from './response-parser.ts';
 
-/** How late an idle connection may be closed. It is less than the margin to the time that receivers announce. */
+/**
+ * How late an idle connection may be closed. It is less than the margin to the time that receivers announce.
+ */
 export const IDLE_STEP: Duration = 250;
 
 /** Connections that were opened together end over this part of their age, and not at once. */
 const AGE_SPREAD = 0.25;
 
-/** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
+/**
+ * Closed this long before the time a receiver has announced, so that a request does not cross the closing.
+ */
 const KEEP_ALIVE_MARGIN: Duration = 500;
 
 /**
- * News of a connection for the pool that owns it. `complete`: the answer is complete. `closed`: it was closed here, by its
- * request or because of stray bytes. `idle_expired`: it was idle for too long. An `Error`: it failed, or the receiver closed it.
+ * News of a connection for the pool that owns it. `complete`: the answer is complete. `closed`: it was closed
+ * here, by its request or because of stray bytes. `idle_expired`: it was idle for too long. An `Error`: it
+ * failed, or the receiver closed it.
  */
 export type ConnectionEvent = 'complete' | 'closed' | 'idle_expired' | Error;
 
@@ -35,8 +40,9 @@ export interface ConnectionOptions {
 }
 
 /**
- * Requests that wait until everything that has arrived is read, and are then written one right behind the other. A receiver that is busy with
- * one need not be woken for the next, which costs more than writing it. docs/decisions/0009-sending.md
+ * Requests that wait until everything that has arrived is read, and are then written one right behind the
+ * other. A receiver that is busy with one need not be woken for the next, which costs more than writing it.
+ * docs/decisions/0009-sending.md
  */
 export class WriteQueue {
   readonly #writer = new RequestWriter();
@@ -54,8 +60,8 @@ export class WriteQueue {
 }
 
 /**
- * One connection and its HTTP/1.1. It carries one request at a time, each written in one piece. It knows nothing of other
- * connections: the pool decides what becomes of it.
+ * One connection and its HTTP/1.1. It carries one request at a time, each written in one piece. It knows
+ * nothing of other connections: the pool decides what becomes of it.
  *
  * ```
  *   connecting ──▶ busy ⇄ idle         any ──▶ closed
@@ -80,7 +86,10 @@ export class Connection implements TimeoutEntry {
   readonly #parser = new ResponseParser();
   readonly #abortConnect: () => void;
   #socket: Socket | undefined;
-  /** Start of the idle time that lasts or preceded the request; infinite when that came right behind an answer. */
+  /**
+   * Start of the idle time that lasts or preceded the request; infinite when that came right behind an
+   * answer.
+   */
   #idleSince = Number.POSITIVE_INFINITY;
   /** No request is given to it from then on. */
   readonly #usedUntil: number;
@@ -135,7 +144,10 @@ export class Connection implements TimeoutEntry {
     return request;
   }
 
-  /** Whether it may carry another request. `longestIdle` is the idle time that the receiver bears, as far as it has shown. */
+  /**
+   * Whether it may carry another request. `longestIdle` is the idle time that the receiver bears, as far as
+   * it has shown.
+   */
   isReusable(longestIdle: Duration): boolean {
     // An answer may come before its request is written; receivers close after that.
     return this.#parser.keepAlive && this.#idleTime(longestIdle) > 0 && this.#socket!.writableLength === 0;
@@ -245,13 +257,16 @@ export class Connection implements TimeoutEntry {
 /** Bytes that are kept of the body of an answer that is not 2xx. spec/specification.md, "Timeout". */
 export const MAX_KEPT_BODY = 4096;
 
-/** An unwanted body is read this far and for this long, to keep the connection. Beyond that a new one is cheaper. */
+/**
+ * An unwanted body is read this far and for this long, to keep the connection. Beyond that a new one is
+ * cheaper.
+ */
 const MAX_DRAINED_BODY = 64 * 1024;
 const DRAIN_TIME: Duration = 1000;
 
 /**
- * One request and its answer. The response handler, the entry in the time limits and the state are one object, because each
- * further object would be paid once per request.
+ * One request and its answer. The response handler, the entry in the time limits and the state are one
+ * object, because each further object would be paid once per request.
  *
  * ```
  *   waiting ──▶ assigned ──▶ written ──▶ head ──▶ ended      reported (`done` called) at the head of a 2xx, else when
@@ -346,8 +361,9 @@ export class PendingRequest implements ResponseHandler, TimeoutEntry {
   }
 
   /**
-   * A part of the answer is here, and more is to come. A 2xx counts with its head. It is reported here and not in `onHead`:
-   * most answers are complete by then, and the connection is free when `done` sends the next request.
+   * A part of the answer is here, and more is to come. A 2xx counts with its head. It is reported here and
+   * not in `onHead`: most answers are complete by then, and the connection is free when `done` sends the next
+   * request.
    */
   onPartial(): void {
     if (isSuccess(this.#status)) this.#reportEarly();
@@ -418,7 +434,10 @@ const TOO_LONG: RequestFailure = {
   detail: 'the answer is longer than anyone reads',
 };
 
-/** An exception of `done` is a bug: it must be seen, and must not stop the reading of this connection or message half-way. */
+/**
+ * An exception of `done` is a bug: it must be seen, and must not stop the reading of this connection or
+ * message half-way.
+ */
 export function callDone(done: (answer: HttpResult) => void, answer: HttpResult): void {
   try {
     done(answer);
@@ -446,15 +465,21 @@ export interface TimeoutEntry extends ListEntry<TimeoutEntry> {
   expire(): void;
 }
 
-/** The entries with one and the same time limit, in the order they were added, which is the order they expire in. */
+/**
+ * The entries with one and the same time limit, in the order they were added, which is the order they expire
+ * in.
+ */
 type TimeoutList = LinkedList<TimeoutEntry>;
 
-/** How late an entry may expire unless the queue says otherwise. A step costs a look at the first entry of each list. */
+/**
+ * How late an entry may expire unless the queue says otherwise. A step costs a look at the first entry of
+ * each list.
+ */
 const STEP: Duration = 25;
 
 /**
- * Time limits of very many short operations. One timer serves all of them; adding and removing are a few assignments.
- * A timer per request would cost more than all the rest of a request in JavaScript.
+ * Time limits of very many short operations. One timer serves all of them; adding and removing are a few
+ * assignments. A timer per request would cost more than all the rest of a request in JavaScript.
  */
 export class TimeoutQueue {
   readonly #step: Duration;
@@ -495,8 +520,8 @@ export class TimeoutQueue {
   #start(): void {
     this.#isRunning = true;
     if (this.#timer === undefined) {
-      // After a pause of this process every limit may seem over while the answers lie unread in the sockets. An immediate
-      // runs after they have been read.
+      // After a pause of this process every limit may seem over while the answers lie unread in the sockets.
+      // An immediate runs after they have been read.
       this.#timer = setTimeout(() => setImmediate(() => this.#sweep()), this.#step);
       this.#timer.unref();
     } else {

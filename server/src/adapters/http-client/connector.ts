@@ -32,8 +32,8 @@ export type ConnectCallback = (
 ) => void;
 
 /**
- * Gets the first `length` bytes of a buffer, which is reused as soon as this returns. Returns true, which is how Node's
- * sockets are told to read on: they call it with no function in between.
+ * Gets the first `length` bytes of a buffer, which is reused as soon as this returns. Returns true, which is
+ * how Node's sockets are told to read on: they call it with no function in between.
  */
 export type ReadCallback = (length: number, bytes: Buffer) => true;
 
@@ -50,8 +50,8 @@ export interface ConnectorOptions {
 }
 
 /**
- * How long one of several addresses may take before the next is tried. Node's default of 250 ms would skip addresses that
- * are only far away.
+ * How long one of several addresses may take before the next is tried. Node's default of 250 ms would skip
+ * addresses that are only far away.
  */
 const ADDRESS_ATTEMPT_TIMEOUT = 1000;
 
@@ -62,8 +62,9 @@ const READ_BUFFER_BYTES = 64 * 1024;
 const KEEP_ALIVE_PROBE = 60_000;
 
 /**
- * Connects to checked addresses only. A connection attempt can be cancelled: an address that drops packets would keep a socket
- * for two minutes otherwise. All connections read into one buffer, because each read is handled before the next.
+ * Connects to checked addresses only. A connection attempt can be cancelled: an address that drops packets
+ * would keep a socket for two minutes otherwise. All connections read into one buffer, because each read is
+ * handled before the next.
  */
 export function createConnector({ egress, lookup = systemLookup, ca, proxy }: ConnectorOptions): Connect {
   let trustStore: SecureContext | undefined;
@@ -107,7 +108,10 @@ export function createConnector({ egress, lookup = systemLookup, ca, proxy }: Co
 
 /** Opens connections for protocols other than HTTP. */
 export interface SocketOpener {
-  /** Connects to a checked address, through the proxy if there is one. Rejects with the reason; destroys what comes after `limit`. */
+  /**
+   * Connects to a checked address, through the proxy if there is one. Rejects with the reason; destroys what
+   * comes after `limit`.
+   */
   open(hostname: string, port: number, limit: number): Promise<Socket>;
   /** The authorities that a TLS connection trusts. */
   trust(): SecureContext;
@@ -219,9 +223,10 @@ function openTcp(route: ConnectRoute, connected: ConnectCallback): Socket {
 }
 
 /**
- * The certificate must be valid for the host of the URL, whatever `Host` header is sent. `rejectUnauthorized` is set because
- * NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch the check off otherwise (spec/specification.md,
- * "Certificates"). Sessions are not resumed: a resumed session is not checked again, and could outlive the certificate.
+ * The certificate must be valid for the host of the URL, whatever `Host` header is sent. `rejectUnauthorized`
+ * is set because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch the check off otherwise
+ * (spec/specification.md, "Certificates"). Sessions are not resumed: a resumed session is not checked again,
+ * and could outlive the certificate.
  */
 function openTls(
   { hostname }: ConnectTarget,
@@ -285,8 +290,9 @@ function socketOptions({ target: { hostname }, addresses, read, buffer }: Connec
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Reads the certificates (PEM) of the file that `egress.ca` names. Throws an `Error` for the operator when there are none, or
- * when one is damaged: TLS would ignore it silently, and every endpoint that needs it would fail.
+ * Reads the certificates (PEM) of the file that `egress.ca` names. Throws an `Error` for the operator when
+ * there are none, or when one is damaged: TLS would ignore it silently, and every endpoint that needs it
+ * would fail.
  */
 export function readAuthorities(path: string): string {
   let text: string;
@@ -308,7 +314,10 @@ export function readAuthorities(path: string): string {
   return certificates.join('\n');
 }
 
-/** The authorities that this machine trusts, and `ca` (PEM). Reads every root certificate, which takes milliseconds. */
+/**
+ * The authorities that this machine trusts, and `ca` (PEM). Reads every root certificate, which takes
+ * milliseconds.
+ */
 function createTrustStore(ca: string | undefined): SecureContext {
   return createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] });
 }

@@ -79,7 +79,10 @@ export interface EndpointProblem {
   readonly message: string;
 }
 
-/** Finds the endpoints of settings that no request would reach, before the settings are used. Sends nothing. Never rejects. */
+/**
+ * Finds the endpoints of settings that no request would reach, before the settings are used. Sends nothing.
+ * Never rejects.
+ */
 export async function endpointProblems(
   destinations: readonly { readonly name: string; readonly targets: readonly Target[] }[],
   settings: EgressSettings,
@@ -90,7 +93,8 @@ export async function endpointProblems(
     const addressed = targets.flatMap(({ place, address }) =>
       address === undefined ? [] : [{ place, address }],
     );
-    // One destination after the other: each lookup takes one of the few threads that the process has for them.
+    // One destination after the other: each lookup takes one of the few threads that the process has for
+    // them.
     const explained = await Promise.all(
       addressed.map(({ address }) => explainEgress(address, settings, lookup)),
     );
@@ -102,15 +106,17 @@ export async function endpointProblems(
   return problems;
 }
 
-/** Names looked up at the same time. Each lookup takes one of the few threads that the process has for them. */
+/**
+ * Names looked up at the same time. Each lookup takes one of the few threads that the process has for them.
+ */
 const MAX_LOOKUPS = 2;
 
 /** Time for all names together, because the user who saves settings waits for it. */
 const LOOKUP_TIMEOUT: Duration = 3 * SECOND;
 
 /**
- * The verdict on each URL. Sends nothing. Each name is looked up once; names without an answer when `patience` is over count as
- * unresolved. Never rejects.
+ * The verdict on each URL. Sends nothing. Each name is looked up once; names without an answer when
+ * `patience` is over count as unresolved. Never rejects.
  */
 export async function judgeEndpoints(
   urls: Iterable<string>,
@@ -179,8 +185,8 @@ export type ReachabilityResult =
 const CONNECT_TIMEOUT = 5000;
 
 /**
- * Connects to an endpoint by the rules, proxy and authorities that apply to requests, and closes the connection without
- * sending a request. Never rejects.
+ * Connects to an endpoint by the rules, proxy and authorities that apply to requests, and closes the
+ * connection without sending a request. Never rejects.
  */
 export function checkReachability(
   text: string,

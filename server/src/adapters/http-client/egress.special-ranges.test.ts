@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { egressRules } from './egress.ts';
 
 /**
- * Every range of the IANA special-purpose registries, and of multicast and the deprecated ranges beside them: the rule that
- * refuses it, and the rules of the addresses just before and just after it. The end of a family has no neighbour.
+ * Every range of the IANA special-purpose registries, and of multicast and the deprecated ranges beside them:
+ * the rule that refuses it, and the rules of the addresses just before and just after it. The end of a family
+ * has no neighbour.
  */
 type Row = readonly [range: string, rule: string, before: string | undefined, after: string | undefined];
 

@@ -183,7 +183,8 @@ describe('a host', () => {
     });
   });
 
-  // As the URL of an endpoint may spell them; `URL` brings most into the usual form, what it leaves is looked up.
+  // As the URL of an endpoint may spell them; `URL` brings most into the usual form, what it leaves is looked
+  // up.
   test.each([
     ['http://127.0.0.1/', '127.0.0.1'],
     ['http://127.1/', '127.0.0.1'],

@@ -22,7 +22,9 @@ export type DnsLookup = (
 
 /** The addresses of a host that requests may go to. The messages are sentences for the operator. */
 export type EgressResolution =
-  /** `addresses` lists only the allowed ones. No connection may be made to the other addresses of the name. */
+  /**
+   * `addresses` lists only the allowed ones. No connection may be made to the other addresses of the name.
+   */
   | { readonly kind: 'allowed'; readonly addresses: readonly CheckedAddress[] }
   | { readonly kind: 'refused'; readonly address: string; readonly rule: string; readonly message: string }
   | { readonly kind: 'unresolved'; readonly message: string };
@@ -63,8 +65,8 @@ const RANGE_NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Refuses every address that is not public unicast, unless it is in one of the `allow` ranges (CIDR). Throws an `Error` that
- * quotes a range it cannot read.
+ * Refuses every address that is not public unicast, unless it is in one of the `allow` ranges (CIDR). Throws
+ * an `Error` that quotes a range it cannot read.
  */
 export function egressRules(allow: readonly string[]): EgressRules {
   const ranges = allow.map(parseRange);
@@ -99,8 +101,8 @@ function checkAddress(text: string, ranges: readonly AllowedRange[]): EgressRuli
 }
 
 /**
- * ipaddr.js takes `::8.8.8.8` for the mapped address `::ffff:8.8.8.8`, which is another address, and cannot read every zone
- * (`fe80::1%eth0.1`). The form that `URL` gives is unambiguous.
+ * ipaddr.js takes `::8.8.8.8` for the mapped address `::ffff:8.8.8.8`, which is another address, and cannot
+ * read every zone (`fe80::1%eth0.1`). The form that `URL` gives is unambiguous.
  */
 function inHexadecimal(address: string): string {
   return new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1);
@@ -129,8 +131,8 @@ function judgeByKind(address: IpAddress): EgressRuling {
 }
 
 /**
- * The IPv4 address that a translating or tunnelling network would send to. Undefined for addresses of no such scheme, among
- * them `::` and `::1`, which look like `::0.0.0.0` and `::0.0.0.1`.
+ * The IPv4 address that a translating or tunnelling network would send to. Undefined for addresses of no such
+ * scheme, among them `::` and `::1`, which look like `::0.0.0.0` and `::0.0.0.1`.
  */
 function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
   const [, b = 0, c = 0, , , , g = 0, h = 0] = address.parts;
@@ -167,11 +169,13 @@ function ipv4(high: number, low: number): ipaddr.IPv4 {
 }
 
 /**
- * Resolves a host to the addresses that requests may go to. A literal address is checked as it is. The refused addresses of a
- * name are left out, and the name is refused when none is left: `localhost` is often both `::1` and `127.0.0.1`, of which one
- * is allowed. `hostname` is as `URL` gives it; brackets of IPv6 are allowed. Never rejects.
+ * Resolves a host to the addresses that requests may go to. A literal address is checked as it is. The
+ * refused addresses of a name are left out, and the name is refused when none is left: `localhost` is often
+ * both `::1` and `127.0.0.1`, of which one is allowed. `hostname` is as `URL` gives it; brackets of IPv6 are
+ * allowed. Never rejects.
  *
- * The caller must connect to the addresses given here and not look the name up again: the next answer may be another one.
+ * The caller must connect to the addresses given here and not look the name up again: the next answer may be
+ * another one.
  */
 export function resolveAllowed(
   hostname: string,

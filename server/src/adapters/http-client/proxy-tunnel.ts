@@ -31,7 +31,10 @@ const MAX_HEAD_BYTES = 16 * 1024;
 
 const HEAD_END = '\r\n\r\n';
 
-/** Reads a proxy's URL, which the configuration has checked: absolute, `http:` or `https:`, credentials allowed. */
+/**
+ * Reads a proxy's URL, which the configuration has checked: absolute, `http:` or `https:`, credentials
+ * allowed.
+ */
 export function parseProxyUrl(text: string): EgressProxy {
   const url = new URL(text);
   const isSecure = url.protocol === 'https:';
@@ -45,9 +48,9 @@ export function parseProxyUrl(text: string): EgressProxy {
 }
 
 /**
- * Asks a proxy for a connection to an address with CONNECT. It names the address and not the host: the proxy would look the
- * host up again and could get an address that was not checked. The proxy's own address is the operator's choice, and is not
- * checked.
+ * Asks a proxy for a connection to an address with CONNECT. It names the address and not the host: the proxy
+ * would look the host up again and could get an address that was not checked. The proxy's own address is the
+ * operator's choice, and is not checked.
  *
  * @returns the socket to the proxy; destroying it cancels the attempt
  */

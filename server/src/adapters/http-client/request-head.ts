@@ -3,8 +3,9 @@ import type { RequestHeaders } from '../../ports/http-client.ts';
 import { invalidRequest, type RequestFailure } from './errors.ts';
 
 /**
- * The head of a request is made in two parts. The first is the same for every request of an endpoint, and is kept as bytes. The
- * second has the headers of this request and its length. docs/decisions/0040-request-memory.md
+ * The head of a request is made in two parts. The first is the same for every request of an endpoint, and is
+ * kept as bytes. The second has the headers of this request and its length.
+ * docs/decisions/0040-request-memory.md
  */
 
 /** A token of RFC 9110. */
@@ -38,7 +39,10 @@ export interface RequestTarget {
   readonly host: string;
 }
 
-/** The first part of the head of every request to `target` with these headers; or the reason why none can be sent. */
+/**
+ * The first part of the head of every request to `target` with these headers; or the reason why none can be
+ * sent.
+ */
 export function serializeFixedHead(
   { path, host }: RequestTarget,
   headers: RequestHeaders = {},
@@ -51,7 +55,10 @@ export function serializeFixedHead(
   );
 }
 
-/** The rest of the head of one request with a body of `length` bytes, one character per byte; or the reason why it cannot be sent. */
+/**
+ * The rest of the head of one request with a body of `length` bytes, one character per byte; or the reason
+ * why it cannot be sent.
+ */
 export function serializeHeadRest(headers: RequestHeaders, length: number): string | RequestFailure {
   const fields = serializeFields(headers);
   return typeof fields === 'string' ? `${fields}content-length: ${length}\r\n\r\n` : fields;
@@ -85,9 +92,9 @@ function nameProblem(name: string): RequestFailure | undefined {
 const WRITE_BUFFER_BYTES = 16 * 1024;
 
 /**
- * Writes requests, each in one piece: a second write costs as much as all the rest of a request. Nearly always the system takes
- * all of it at once, and the next request is put together in the same place. What a socket keeps stays untouched, and the next
- * one comes behind it. docs/decisions/0040-request-memory.md
+ * Writes requests, each in one piece: a second write costs as much as all the rest of a request. Nearly
+ * always the system takes all of it at once, and the next request is put together in the same place. What a
+ * socket keeps stays untouched, and the next one comes behind it. docs/decisions/0040-request-memory.md
  */
 export class RequestWriter {
   #buffer = Buffer.allocUnsafeSlow(WRITE_BUFFER_BYTES);

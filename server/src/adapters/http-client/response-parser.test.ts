@@ -358,7 +358,10 @@ describe("Node's own client", () => {
     server.close();
   });
 
-  /** Bytes of the answer without what comes behind it, which is another matter: Node takes it for a broken answer. */
+  /**
+   * Bytes of the answer without what comes behind it, which is another matter: Node takes it for a broken
+   * answer.
+   */
   function lengthOf(text: string): number {
     if (read(text).endsWithConnection) return text.length;
     let length = 1;

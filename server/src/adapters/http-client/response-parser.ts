@@ -11,7 +11,7 @@ import {
 /** Longer heads are refused. Node has the same limit. */
 const MAX_HEAD_BYTES = 16 * 1024;
 
-/** Bounds on the interim answers to one request: an endpoint could send nothing else, as fast as they are read. */
+/** Bounds the interim answers to one request: an endpoint could send nothing else without end. */
 export const MAX_INTERIM_RESPONSES = 10;
 const MAX_INTERIM_BYTES = 64 * 1024;
 
@@ -64,7 +64,7 @@ export class ResponseParser {
     return this.#keeps;
   }
 
-  /** The time that the receiver announces to keep the idle connection, in seconds; `NaN` without an announcement. */
+  /** Seconds for which the receiver says that it keeps the idle connection; `NaN` where it says nothing. */
   get keepAliveSeconds(): number {
     return this.#head.keepAliveSeconds;
   }
@@ -113,7 +113,9 @@ export class ResponseParser {
     return this.#readBody(bytes, at, length, handler);
   }
 
-  /** Copies the beginning of a head, from `at` to `length`, because the buffer is reused for the next read. */
+  /**
+   * Copies the beginning of a head, from `at` to `length`, because the buffer is reused for the next read.
+   */
   #savePartial(bytes: Buffer, at: number, length: number): void {
     if (at === length) this.#dropPartial();
     else if (bytes !== this.#partialHead) this.#partialHead = Buffer.from(bytes.subarray(at, length));
@@ -121,7 +123,10 @@ export class ResponseParser {
     this.#partialLength = length - at;
   }
 
-  /** Doubles the buffer when it is full, so that no byte is copied more than a few times, however small the pieces are. */
+  /**
+   * Doubles the buffer when it is full, so that no byte is copied more than a few times, however small the
+   * pieces are.
+   */
   #appendPartial(bytes: Buffer, length: number): void {
     const size = this.#partialLength + length;
     if (size > this.#partialHead.length) {
@@ -233,7 +238,10 @@ export class ChunkedBodyParser {
     return this.#state === 'end';
   }
 
-  /** Returns the place behind the bytes it has read, which is `end` unless the body ends before; or `MALFORMED`. */
+  /**
+   * Returns the place behind the bytes it has read, which is `end` unless the body ends before; or
+   * `MALFORMED`.
+   */
   parse(bytes: Buffer, from: number, end: number, take: BodyCallback): number {
     let at = from;
     while (at < end && this.#state !== 'end') {
@@ -333,9 +341,10 @@ const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
 
 /**
- * The head of an answer, as far as a client that only posts needs it (RFC 9112 sections 4 to 6). It is read strictly: two
- * readings of where an answer ends would give one request the answer of another. One object reads one head after the other. A
- * head may come in any number of pieces: `parse` remembers how far it got and reads no byte twice.
+ * The head of an answer, as far as a client that only posts needs it (RFC 9112 sections 4 to 6). It is read
+ * strictly: two readings of where an answer ends would give one request the answer of another. One object
+ * reads one head after the other. A head may come in any number of pieces: `parse` remembers how far it got
+ * and reads no byte twice.
  */
 export class ResponseHead {
   status = 0;
@@ -344,7 +353,7 @@ export class ResponseHead {
   isChunked = false;
   /** Whether the connection may carry another request after the body. */
   keepAlive = false;
-  /** The time that the receiver announces to keep an idle connection, in seconds; `NaN` without an announcement. */
+  /** Seconds for which the receiver says that it keeps an idle connection; `NaN` where it says nothing. */
   keepAliveSeconds = Number.NaN;
   /** The first such header, as it came. */
   retryAfter: string | undefined;
@@ -385,8 +394,8 @@ export class ResponseHead {
   }
 
   /**
-   * Returns the position behind the head that begins at `from`; `INCOMPLETE` when the head goes on behind `end`; or
-   * `MALFORMED`. After `INCOMPLETE` it is called again with the same bytes and more behind them.
+   * Returns the position behind the head that begins at `from`; `INCOMPLETE` when the head goes on behind
+   * `end`; or `MALFORMED`. After `INCOMPLETE` it is called again with the same bytes and more behind them.
    */
   parse(bytes: Buffer, from: number, end: number): number {
     this.#start = from;
@@ -400,7 +409,7 @@ export class ResponseHead {
     return at;
   }
 
-  /** Reads the status line. A protocol other than HTTP is refused at its first byte, as its line may never end. */
+  /** Reads the status line. Another protocol is refused at its first byte, as its line may never end. */
   #readStatus(bytes: Buffer, end: number): number {
     const from = this.#start;
     const minor = from + VERSION.length;
@@ -448,7 +457,10 @@ export class ResponseHead {
     return INCOMPLETE;
   }
 
-  /** Returns the position behind the line that goes on at `at`. Control characters other than tabs are malformed. */
+  /**
+   * Returns the position behind the line that goes on at `at`. Control characters other than tabs are
+   * malformed.
+   */
   #endOfLine(bytes: Buffer, at: number, end: number): number {
     for (; at < end; at++) {
       const byte = bytes[at]!;
@@ -463,7 +475,10 @@ export class ResponseHead {
     return this.#suspendAt(at);
   }
 
-  /** Records the header whose name is from `from` to `colon` and whose value ends at `to`. Returns its problem, if any. */
+  /**
+   * Records the header whose name is from `from` to `colon` and whose value ends at `to`. Returns its
+   * problem, if any.
+   */
   #recordHeader(bytes: Buffer, from: number, colon: number, to: number): string | undefined {
     switch (colon - from) {
       case CONNECTION.length:
@@ -514,8 +529,8 @@ export class ResponseHead {
   }
 
   /**
-   * All parsers agree about `chunked` alone in HTTP/1.1. After any other coding the connection is closed, so that no reading of
-   * it can reach another answer.
+   * All parsers agree about `chunked` alone in HTTP/1.1. After any other coding the connection is closed, so
+   * that no reading of it can reach another answer.
    */
   #recordTransferEncoding(value: string): string | undefined {
     if (this.#hasEncoding) return 'it has two transfer encodings';

@@ -5,8 +5,9 @@ import { egressRules } from './egress.ts';
 import { AnswerBatch, readRequests, type SenderOptions, type ToSender } from './thread-messages.ts';
 
 /**
- * A sender thread: an HTTP client of its own, for the requests of some pools. The file runs on import, so nothing may import it;
- * `threads.ts` starts it. An exception here is a bug and ends the process, as it would on the main thread.
+ * A sender thread: an HTTP client of its own, for the requests of some pools. The file runs on import, so
+ * nothing may import it; `threads.ts` starts it. An exception here is a bug and ends the process, as it would
+ * on the main thread.
  */
 function run(port: MessagePort, { allow, ...options }: SenderOptions): void {
   const client = createHttpClient({ ...options, egress: egressRules(allow) });

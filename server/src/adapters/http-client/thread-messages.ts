@@ -29,13 +29,18 @@ export type ToSender =
   | { readonly kind: 'release' }
   | { readonly kind: 'stop' };
 
-/** `answered` has three numbers for each request that was answered with 2xx and nothing else to tell: id, status, latency in ms. */
+/**
+ * `answered` has three numbers for each request that was answered with 2xx and nothing else to tell: id,
+ * status, latency in ms.
+ */
 export interface FromSender {
   readonly answered: Float64Array<ArrayBuffer>;
   readonly others: readonly (readonly [id: number, HttpResult])[];
 }
 
-/** As JSON, because that is the cheapest way for objects to cross: a copy of them costs three times as much. */
+/**
+ * As JSON, because that is the cheapest way for objects to cross: a copy of them costs three times as much.
+ */
 interface BatchFields {
   /** Each object once, as most requests of a batch share theirs with others. */
   readonly fixedHeaders: readonly RequestHeaders[];

@@ -21,14 +21,17 @@ export function createSendingClient(options: SenderOptions, threads: number | 'a
   return createHttpClient({ ...rest, egress: egressRules(allow) });
 }
 
-/** Two cores are for the main thread and the writer. Two senders do all that the main thread can give them. */
+/**
+ * Two cores are for the main thread and the writer. Two senders do all that the main thread can give them.
+ */
 export function threadsFor(cores: number): number {
   return Math.max(0, Math.min(2, cores - 2));
 }
 
 /**
- * An HTTP client whose connections are on threads of their own, so that the main thread neither writes nor reads their sockets. A
- * pool belongs to one thread, and so do its connections and what it has learned of the endpoint. docs/decisions/0034
+ * An HTTP client whose connections are on threads of their own, so that the main thread neither writes nor
+ * reads their sockets. A pool belongs to one thread, and so do its connections and what it has learned of the
+ * endpoint. docs/decisions/0034
  */
 export function createThreadedHttpClient(options: SenderOptions, threads: number): HttpClient {
   const maxConnections = Math.ceil((options.maxConnections ?? MAX_CONNECTIONS) / threads);
@@ -67,7 +70,8 @@ class SenderThread {
       name: 'millrace-sender',
     });
     this.#worker.on('message', (message: FromSender) => readAnswers(message, this.#answer));
-    // A bug, or no memory: what this thread was sending is not known any more, and a restart finds it in the store.
+    // A bug, or no memory: what this thread was sending is not known any more, and a restart finds it in the
+    // store.
     this.#worker.on('error', (error) => {
       throw error;
     });

@@ -9,7 +9,10 @@ const ACKNOWLEDGE: Statement = {
     where process = $1`,
 };
 
-/** How long ago a process lost its lease is counted from here. Changes nothing, and writes nothing, while all are there. */
+/**
+ * How long ago a process lost its lease is counted from here. Changes nothing, and writes nothing, while all
+ * are there.
+ */
 export const NOTE_GONE: Statement = {
   name: 'acknowledgement.note_gone',
   text: `with old as (delete from acknowledgement where gone < clock_timestamp() - interval '1 hour')
@@ -17,7 +20,10 @@ export const NOTE_GONE: Statement = {
     where gone is null and not exists (select from process p where p.id = a.process)`,
 };
 
-/** `$1` number of changes of suppressions, `$2` number of the erasure. A process that has given its lease back does nothing more. */
+/**
+ * `$1` number of changes of suppressions, `$2` number of the erasure. A process that has given its lease back
+ * does nothing more.
+ */
 const TO_WAIT_FOR: Statement = {
   name: 'acknowledgement.to_wait_for',
   text: `select p.node, a.process is null as earlier,
@@ -33,7 +39,10 @@ interface WaitRow {
   readonly gone_for: Duration | null;
 }
 
-/** Notes what the process with this lease has done. Rejects with a `StorageError`, also when the lease is lost. */
+/**
+ * Notes what the process with this lease has done. Rejects with a `StorageError`, also when the lease is
+ * lost.
+ */
 export async function acknowledge(
   database: Database,
   { suppressions = 0, erasures = 0 }: Partial<Acknowledged>,

@@ -13,15 +13,18 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 
 type SslMode = (typeof SSL_MODES)[number];
 
-/** A server. What is absent is that of PostgreSQL's own clients: PGHOST and PGPORT, or this machine and 5432. */
+/**
+ * A server. What is absent is that of PostgreSQL's own clients: PGHOST and PGPORT, or this machine and 5432.
+ */
 export interface Host {
   readonly host?: string;
   readonly port?: number;
 }
 
 /**
- * The servers that an address names, as PostgreSQL's own clients read it: `postgres://user@one:5432,two:5432/name`, or `host=one,two` with
- * `port=5432,5432`. One of them is the primary. Throws a `StorageError`.
+ * The servers that an address names, as PostgreSQL's own clients read it:
+ * `postgres://user@one:5432,two:5432/name`, or `host=one,two` with `port=5432,5432`. One of them is the
+ * primary. Throws a `StorageError`.
  */
 export function hostsOf(address: string): readonly Host[] {
   const { url, authority } = parse(address);
@@ -45,12 +48,14 @@ function hostOf(host: string, port: string | undefined): Host {
 }
 
 /**
- * How to reach a database by its address, `postgres://user@host:5432/name?sslmode=verify-full`, and by the variables of PostgreSQL's
- * own clients where the address is silent. The password is read at each connection (from the address, the file that
- * MILLRACE_DATABASE_PASSWORD_FILE names, PGPASSWORD or PGPASSFILE), so that it can be changed while the program runs.
+ * How to reach a database by its address, `postgres://user@host:5432/name?sslmode=verify-full`, and by the
+ * variables of PostgreSQL's own clients where the address is silent. The password is read at each connection
+ * (from the address, the file that MILLRACE_DATABASE_PASSWORD_FILE names, PGPASSWORD or PGPASSFILE), so that
+ * it can be changed while the program runs.
  *
- * `sslmode` means what it means to PostgreSQL's own clients: `require` encrypts, `verify-ca` also wants a certificate by `sslrootcert`
- * or a public authority, `verify-full` one for the host. See `hostsOf` for the servers. Throws a `StorageError`.
+ * `sslmode` means what it means to PostgreSQL's own clients: `require` encrypts, `verify-ca` also wants a
+ * certificate by `sslrootcert` or a public authority, `verify-full` one for the host. See `hostsOf` for the
+ * servers. Throws a `StorageError`.
  */
 export function connectionOptions(address: string, env: NodeJS.ProcessEnv = process.env): ClientConfig {
   const { url, ...decoded } = parse(address);
@@ -74,8 +79,9 @@ export function connectionOptions(address: string, env: NodeJS.ProcessEnv = proc
 }
 
 /**
- * The servers of an address that are asked without TLS over a network, where everybody on the way reads events, profiles and the password's
- * exchange. A socket and an address of this machine are no network. Throws a `StorageError`.
+ * The servers of an address that are asked without TLS over a network, where everybody on the way reads
+ * events, profiles and the password's exchange. A socket and an address of this machine are no network.
+ * Throws a `StorageError`.
  */
 export function unprotectedHosts(address: string, env: NodeJS.ProcessEnv = process.env): readonly string[] {
   if (connectionOptions(address, env).ssl !== false) return [];
@@ -83,7 +89,10 @@ export function unprotectedHosts(address: string, env: NodeJS.ProcessEnv = proce
   return hosts.filter((host) => !host.startsWith('/') && !isLoopback(host));
 }
 
-/** Names the database of an address, for people: without a password, and the same however else it is written. Throws a `StorageError`. */
+/**
+ * Names the database of an address, for people: without a password, and the same however else it is written.
+ * Throws a `StorageError`.
+ */
 export function placeOf(address: string): string {
   const { url } = parse(address);
   const hosts = hostsOf(address).map(
@@ -109,7 +118,9 @@ interface Address {
   readonly database: string;
 }
 
-/** The address, and its servers as they are written there. `URL` knows one server at most: it gets the first. */
+/**
+ * The address, and its servers as they are written there. `URL` knows one server at most: it gets the first.
+ */
 function parse(address: string): Address {
   try {
     const [, before, servers, rest] = /^([a-z]+:\/\/(?:[^/?@]*@)?)([^/?]*)(.*)$/i.exec(address)!;

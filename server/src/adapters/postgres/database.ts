@@ -5,8 +5,9 @@ import { connectionOptions, type Host, hostsOf, shownPlace } from './connection.
 import { asStorageError, SHARED_SESSIONS, stateOf } from './errors.ts';
 
 /**
- * Advisory locks of the database. Positions: held for the microseconds in which a block is taken. Slot: shared by every append, alone
- * for the opening of a slot of the log or of keys. Adoption, upkeep and schema: alone. Migration: held by the program that moves the whole installation. See also `SIGN_OF_LIFE`.
+ * Advisory locks of the database. Positions: held for the microseconds in which a block is taken. Slot:
+ * shared by every append, alone for the opening of a slot of the log or of keys. Adoption, upkeep and schema:
+ * alone. Migration: held by the program that moves the whole installation. See also `SIGN_OF_LIFE`.
  */
 export const LOCKS = {
   positions: 1,
@@ -69,32 +70,42 @@ const STUCK_AFTER = 30_000;
 /** Milliseconds to wait for a new connection. */
 const CONNECT_WITHIN = 10_000;
 
-/** How often two connections are compared. Between two looks, another client of the same pooler may have taken its connection. */
+/**
+ * How often two connections are compared. Between two looks, another client of the same pooler may have taken
+ * its connection.
+ */
 const SESSION_LOOKS = 3;
 
 /** How often a transaction is done again after a deadlock. */
 const MOST_REPEATS = 20;
 
 /**
- * Of every connection. Index scans whatever the statistics say, and one plan for all values: a claim planned while its table was
- * empty stalls when it has filled. A transaction that its process forgets ends by itself, because adoption waits for it.
+ * Of every connection. Index scans whatever the statistics say, and one plan for all values: a claim planned
+ * while its table was empty stalls when it has filled. A transaction that its process forgets ends by itself,
+ * because adoption waits for it.
  */
 const SESSION_SETTINGS = `
   set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
   set enable_material = off; set jit = off; set plan_cache_mode = force_generic_plan; set client_min_messages = warning;
   set idle_in_transaction_session_timeout = '5s'; set synchronous_commit = on`;
 
-/** The first key of the advisory locks that connections hold for as long as they last. The second is the number of the process. */
+/**
+ * The first key of the advisory locks that connections hold for as long as they last. The second is the
+ * number of the process.
+ */
 export const SIGN_OF_LIFE = 6;
 
-/** A process lives as long as one of its connections does: the system closes those of a dead one, whatever its lease says. */
+/**
+ * A process lives as long as one of its connections does: the system closes those of a dead one, whatever its
+ * lease says.
+ */
 function signOfLife(process: number): string {
   return process === 0 ? '' : `; select pg_advisory_lock_shared(${SIGN_OF_LIFE}, ${process})`;
 }
 
 /**
- * A commit that lets go of its locks before it is on stable storage, and then a transaction of a few bytes that waits until they are,
- * with everything before them in the write-ahead log.
+ * A commit that lets go of its locks before it is on stable storage, and then a transaction of a few bytes
+ * that waits until they are, with everything before them in the write-ahead log.
  */
 const COMMIT_EARLY = `set local synchronous_commit = off; commit; select pg_logical_emit_message(true, 'millrace', '')`;
 
@@ -142,7 +153,8 @@ export class Database {
       ...connectionOptions(url),
       Client: class extends pg.Client {
         constructor(options?: pg.ClientConfig) {
-          // A copy by the spread alone would have no password: the pool hides it from whoever prints its options.
+          // A copy by the spread alone would have no password: the pool hides it from whoever prints its
+          // options.
           super({ ...options, password: options?.password, ...hostNow() } as pg.ClientConfig);
         }
       },
@@ -163,12 +175,18 @@ export class Database {
     this.#pool.on('error', (error) => logger?.warn({ reason: error.message }, 'database.connection_lost'));
   }
 
-  /** From now on every write is guarded by the lease of this process. `onLost` is called when a write finds it gone. */
+  /**
+   * From now on every write is guarded by the lease of this process. `onLost` is called when a write finds it
+   * gone.
+   */
   guardBy(process: number, onLost: () => void): void {
     this.#lease = { process, onLost };
   }
 
-  /** From now on connections are made to this installation alone: in another one, the number of this process may be that of somebody else. */
+  /**
+   * From now on connections are made to this installation alone: in another one, the number of this process
+   * may be that of somebody else.
+   */
   belongTo(installation: string): void {
     this.#installation = installation;
   }
@@ -179,13 +197,14 @@ export class Database {
   }
 
   /**
-   * Runs work in one transaction, in which each statement sees what was committed before it began. The first statement is the fence:
-   * it keeps the lease of this process from being taken until the commit. The whole work is done again after a deadlock, so it must
-   * not change anything outside of the transaction before it resolves.
+   * Runs work in one transaction, in which each statement sees what was committed before it began. The first
+   * statement is the fence: it keeps the lease of this process from being taken until the commit. The whole
+   * work is done again after a deadlock, so it must not change anything outside of the transaction before it
+   * resolves.
    *
-   * When it resolves, the commit is on stable storage. If `isAwaited` says that others wait for the locks of this
-   * transaction, they get them earlier, after the commit and before its sync. What they then write stands behind this commit in the
-   * write-ahead log, so it cannot survive a crash without it.
+   * When it resolves, the commit is on stable storage. If `isAwaited` says that others wait for the locks of
+   * this transaction, they get them earlier, after the commit and before its sync. What they then write
+   * stands behind this commit in the write-ahead log, so it cannot survive a crash without it.
    *
    * Rejects with a `StorageError` when nothing was written, with an `UnknownCommitError` when nobody knows.
    */
@@ -202,7 +221,10 @@ export class Database {
     }
   }
 
-  /** Runs statements outside of any transaction: each sees what was committed when it began. Rejects with a `StorageError`. */
+  /**
+   * Runs statements outside of any transaction: each sees what was committed when it began. Rejects with a
+   * `StorageError`.
+   */
   async read<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
     try {
       return await this.#withClient((client) => work(new SentStatements(client, this.process)));
@@ -211,7 +233,10 @@ export class Database {
     }
   }
 
-  /** Runs statements that all see what was committed when the first of them began. Rejects with a `StorageError`. */
+  /**
+   * Runs statements that all see what was committed when the first of them began. Rejects with a
+   * `StorageError`.
+   */
   async snapshot<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
     try {
       return await this.#withClient((client) => this.#snapshot(client, work));
@@ -220,7 +245,9 @@ export class Database {
     }
   }
 
-  /** Runs statements given as text on one connection. `limit`: milliseconds after which they count as stuck. */
+  /**
+   * Runs statements given as text on one connection. `limit`: milliseconds after which they count as stuck.
+   */
   async session<Answer>(work: (session: Session) => Promise<Answer>, limit = STUCK_AFTER): Promise<Answer> {
     try {
       return await this.#withClient((client) => work(sessionOf(client)), limit);
@@ -230,8 +257,9 @@ export class Database {
   }
 
   /**
-   * Rejects with a `StorageError` when a pooler between here and the server gives a connection's statements to whichever connection of
-   * its own is free. Settings, prepared statements and locks of a session are lost then.
+   * Rejects with a `StorageError` when a pooler between here and the server gives a connection's statements
+   * to whichever connection of its own is free. Settings, prepared statements and locks of a session are lost
+   * then.
    */
   async refuseSharedSessions(): Promise<void> {
     const backend = 'select pg_backend_pid() as pid';
@@ -339,7 +367,9 @@ export class Database {
     }
   }
 
-  /** Resolves to a connection of the primary that is ready for work. Of several servers, each is asked once. */
+  /**
+   * Resolves to a connection of the primary that is ready for work. Of several servers, each is asked once.
+   */
   async #connect(): Promise<pg.PoolClient> {
     for (let tries = 1; ; tries++) {
       const at = this.#at;
@@ -394,9 +424,9 @@ const IS_STANDBY = 'select pg_is_in_recovery() as standby';
 export const LEASE_LOST = 'MR001';
 
 /**
- * The statements of one piece of work. `pg` sends each at once and the server answers in order, so that statements which do not
- * wait for each other share a round trip. After a failure the server refuses the rest of the transaction: the first error is the
- * one that tells what happened.
+ * The statements of one piece of work. `pg` sends each at once and the server answers in order, so that
+ * statements which do not wait for each other share a round trip. After a failure the server refuses the rest
+ * of the transaction: the first error is the one that tells what happened.
  */
 class SentStatements implements Transaction {
   readonly process: number;
@@ -473,7 +503,8 @@ class SentStatements implements Transaction {
     } finally {
       this.#client.off('notice', note);
     }
-    // With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one machine only.
+    // With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one
+    // machine only.
     if (notices.some((text) => text.includes('synchronous replication')))
       throw new UnknownCommitError(
         'the standby did not confirm a commit: look after synchronous_standby_names and the standby',
@@ -491,7 +522,10 @@ function sessionOf(client: pg.PoolClient): Session {
   };
 }
 
-/** Cuts a connection without asking the server for anything: a statement that is cancelled may look as if it had succeeded. */
+/**
+ * Cuts a connection without asking the server for anything: a statement that is cancelled may look as if it
+ * had succeeded.
+ */
 function destroy(client: pg.Client): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
@@ -519,7 +553,10 @@ export function isSameKey(error: unknown): boolean {
   return state === '23505';
 }
 
-/** The server is gone, or ended the connection: 08xxx, 57P01–03, the timeout of idle transactions, or no SQLSTATE at all. */
+/**
+ * The server is gone, or ended the connection: 08xxx, 57P01–03, the timeout of idle transactions, or no
+ * SQLSTATE at all.
+ */
 function isBroken(error: unknown): boolean {
   if (error instanceof StorageError) return error instanceof UnknownCommitError;
   const state = stateOf(error);

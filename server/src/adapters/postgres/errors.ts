@@ -56,7 +56,10 @@ const NO_PASSWORD = /password must be a/i;
 const PASSWORD_ADVICE =
   'it asks for a password, and none is given: name a file with MILLRACE_DATABASE_PASSWORD_FILE, or set PGPASSWORD or PGPASSFILE';
 
-/** An error of `pg` as a `StorageError`, whose reason is one line that says what to do. `place` says which database it is about. */
+/**
+ * An error of `pg` as a `StorageError`, whose reason is one line that says what to do. `place` says which
+ * database it is about.
+ */
 export function asStorageError(error: unknown, place = 'the database'): StorageError {
   if (error instanceof StorageError) return error;
   const state = stateOf(error);

@@ -1,5 +1,6 @@
 /**
- * The steps of the format of a database; over 600 lines because one of any earlier version is brought forward by all of them, in their order.
+ * The steps of the format of a database; over 600 lines because one of any earlier version is brought forward
+ * by all of them, in their order.
  */
 import { LEASE_LOST, LOCKS } from './database.ts';
 
@@ -14,7 +15,10 @@ export function partitionOf(slot: number): string {
 /** Keys of a page: five pages fill a block of the server. */
 const PAGE_KEYS = 128;
 
-/** The table of a slot of keys, made ahead of the slot. It is dropped whole and only ever appended to: cleaning it would be for nothing. */
+/**
+ * The table of a slot of keys, made ahead of the slot. It is dropped whole and only ever appended to:
+ * cleaning it would be for nothing.
+ */
 export function keyTableOf(slot: number | string): string {
   return `
   create table key_${slot}(like key, primary key (hash, nth)) with (autovacuum_enabled = false);
@@ -25,15 +29,17 @@ export function keyTableOf(slot: number | string): string {
 /** SQLSTATE of what nodes of an earlier version are told. */
 const VERSION_OVER = 'MR003';
 
-/** SQLSTATE by which functions of formats 8 to 13 refused a batch that shared a key with one of another node. */
+/**
+ * SQLSTATE by which functions of formats 8 to 13 refused a batch that shared a key with one of another node.
+ */
 const KEY_TAKEN = 'MR002';
 
 /** The advisory lock of those functions. */
 const KEYS_LOCK = 8;
 
 /**
- * Numbered, never edited after release: an older database is brought forward one step at a time, in one transaction. The number of
- * steps is the format, kept in the table `installation`.
+ * Numbered, never edited after release: an older database is brought forward one step at a time, in one
+ * transaction. The number of steps is the format, kept in the table `installation`.
  */
 export const MIGRATIONS: readonly string[] = [
   `

@@ -61,7 +61,10 @@ const STANDBYS: Statement = {
     from pg_stat_replication order by application_name, pid`,
 };
 
-/** Asks the server for its state, and judges it. `now`: the clock of this machine. Rejects with a `StorageError`. */
+/**
+ * Asks the server for its state, and judges it. `now`: the clock of this machine. Rejects with a
+ * `StorageError`.
+ */
 export async function inspectDatabase(database: Database, now: () => Time): Promise<DatabaseStatus> {
   return await database.read(async (read) => {
     const asked = now();
@@ -93,10 +96,16 @@ const CLOCK_OFF: Duration = 5 * SECOND;
 const OLD_TRANSACTION: Duration = 5 * MINUTE;
 const MUCH_LOG = 2 ** 30;
 
-/** A node renews its lease on a connection of the pool every second: a limit below this cuts connections all the time. */
+/**
+ * A node renews its lease on a connection of the pool every second: a limit below this cuts connections all
+ * the time.
+ */
 const SHORT_IDLE: Duration = 10 * SECOND;
 
-/** Problems that endanger events, or slow all nodes down. `ahead`: how far the clock of the server is before that of this machine. */
+/**
+ * Problems that endanger events, or slow all nodes down. `ahead`: how far the clock of the server is before
+ * that of this machine.
+ */
 export function databaseProblems(
   facts: DatabaseFacts,
   standbys: readonly StandbyFacts[],
@@ -188,10 +197,16 @@ function millisecondsOf(shown: string): Duration {
   return Number(n) * units[unit as keyof typeof units];
 }
 
-/** Older versions have no `security_invoker` views and merge statements that this adapter may come to use, and no support. */
+/**
+ * Older versions have no `security_invoker` views and merge statements that this adapter may come to use, and
+ * no support.
+ */
 const OLDEST_POSTGRES = 15;
 
-/** Refuses a database that no start can use: too old, a standby, or of an encoding that cannot hold every text. Throws a `StorageError`. */
+/**
+ * Refuses a database that no start can use: too old, a standby, or of an encoding that cannot hold every
+ * text. Throws a `StorageError`.
+ */
 export async function refuseUnusable(session: Session): Promise<void> {
   const [server] = await session.query<{ version: number; standby: boolean; encoding: string }>(
     `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby,
@@ -212,7 +227,10 @@ export async function refuseUnusable(session: Session): Promise<void> {
   await refuseForeignTables(session);
 }
 
-/** Deletions, retention and later versions change tables, which only their owner may. Those of extensions are not ours. */
+/**
+ * Deletions, retention and later versions change tables, which only their owner may. Those of extensions are
+ * not ours.
+ */
 async function refuseForeignTables(session: Session): Promise<void> {
   const [rights] = await session.query<{ user: string; schema: string; isOpen: boolean; owners: string[] }>(
     `select quote_ident(current_user) as "user", quote_ident(current_schema()) as schema,

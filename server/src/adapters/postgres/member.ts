@@ -12,23 +12,28 @@ const LEASE_SECONDS = 10;
 /** The longest pause between two looks at the lease of an earlier process of the same name. */
 const LOOK_AGAIN: Duration = 250;
 
-/** How often it is renewed. Each renewal is a commit, and so shows whether this process can store anything. */
+/**
+ * How often it is renewed. Each renewal is a commit, and so shows whether this process can store anything.
+ */
 const RENEW_EVERY: Duration = SECOND;
 
 /**
- * Pause before a renewal that has failed is tried again. One alone is no reason to send calls elsewhere: a connection may break while all
- * is well with the database.
+ * Pause before a renewal that has failed is tried again. One alone is no reason to send calls elsewhere: a
+ * connection may break while all is well with the database.
  */
 const TRY_AGAIN_AFTER: Duration = 250;
 
 /**
- * A database without an answer for so long counts as gone until it answers. A commit on a busy disk may well take a second. Where the last
- * answer took longer, twice that, up to `MOST_PATIENCE`: a far database would seem gone and back with every renewal.
+ * A database without an answer for so long counts as gone until it answers. A commit on a busy disk may well
+ * take a second. Where the last answer took longer, twice that, up to `MOST_PATIENCE`: a far database would
+ * seem gone and back with every renewal.
  */
 const ANSWER_WITHIN: Duration = 2 * SECOND;
 const MOST_PATIENCE: Duration = 6 * SECOND;
 
-/** Sending stops so long after the beginning of the last good renewal: before the database lets anybody adopt. */
+/**
+ * Sending stops so long after the beginning of the last good renewal: before the database lets anybody adopt.
+ */
 const STOP_AFTER: Duration = 8000;
 
 function noAnswer(patience: Duration): string {
@@ -37,8 +42,9 @@ function noAnswer(patience: Duration): string {
 }
 
 /**
- * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in milliseconds, `$5` the number
- * that the same program had before, or 0, `$6` the digest of its file. No row: another process of this name has the lease and may be alive.
+ * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in
+ * milliseconds, `$5` the number that the same program had before, or 0, `$6` the digest of its file. No row:
+ * another process of this name has the lease and may be alive.
  */
 const TAKE: Statement = {
   name: 'lease.take',
@@ -62,8 +68,8 @@ const OF_NODE: Statement = {
 };
 
 /**
- * `$1` process. No row: the lease is lost, or was given back while this renewal was on its way. Does not touch the key, so it waits for no
- * fence.
+ * `$1` process. No row: the lease is lost, or was given back while this renewal was on its way. Does not
+ * touch the key, so it waits for no fence.
  */
 const RENEW: Statement = {
   name: 'lease.renew',
@@ -72,8 +78,9 @@ const RENEW: Statement = {
 };
 
 /**
- * `$1` process, `$2` node. The lease is over at once; whoever adopts next finds it so, as that of a dead process. The process does nothing
- * more, so no deletion waits for it, and nobody misses it, also where it had died before and was back.
+ * `$1` process, `$2` node. The lease is over at once; whoever adopts next finds it so, as that of a dead
+ * process. The process does nothing more, so no deletion waits for it, and nobody misses it, also where it
+ * had died before and was back.
  */
 const GIVE_BACK: Statement = {
   name: 'lease.give_back',
@@ -89,7 +96,10 @@ const HAS_EXPIRED: Statement = {
 /** Two adoptions at once could take a set from a process too new for them to see. */
 const ALONE: Statement = { name: 'adopt.alone', text: `select pg_advisory_xact_lock(${LOCKS.adoption})` };
 
-/** `$1` process that adopts. Of those that died, and did not give their lease back, it is noted when they were last seen. */
+/**
+ * `$1` process that adopts. Of those that died, and did not give their lease back, it is noted when they were
+ * last seen.
+ */
 const GONE: Statement = {
   name: 'adopt.gone',
   text: `with late as materialized (select id from process where expires <= clock_timestamp() for update),
@@ -154,9 +164,10 @@ export interface MemberOptions {
 }
 
 /**
- * This process among those of the database. It renews its lease until it stops. An expired lease may be taken by anybody; a lease
- * whose row is gone is taken, and then no write of its process succeeds (the fence of `Database.write`). Only sending depends on
- * clocks: `isLost` turns true before another process may adopt, by the monotonic clock of this one.
+ * This process among those of the database. It renews its lease until it stops. An expired lease may be taken
+ * by anybody; a lease whose row is gone is taken, and then no write of its process succeeds (the fence of
+ * `Database.write`). Only sending depends on clocks: `isLost` turns true before another process may adopt, by
+ * the monotonic clock of this one.
  */
 export class Member {
   /** Number of this process. Ids of its pending sets are above it × 2^32. */
@@ -192,9 +203,10 @@ export class Member {
   }
 
   /**
-   * Takes a lease. An earlier process of this name is replaced when it has given its lease back, when its connections are gone, or when
-   * its lease is over, which this waits for. Rejects with a `NameTakenError` when that process renews its lease, with a `StorageError`
-   * otherwise. `previous`: the number of this process before it lost its lease.
+   * Takes a lease. An earlier process of this name is replaced when it has given its lease back, when its
+   * connections are gone, or when its lease is over, which this waits for. Rejects with a `NameTakenError`
+   * when that process renews its lease, with a `StorageError` otherwise. `previous`: the number of this
+   * process before it lost its lease.
    */
   static async join(database: Database, options: MemberOptions, previous = 0): Promise<Member> {
     const { node, roles = [], version = '', file = null } = options;
@@ -215,12 +227,18 @@ export class Member {
     }
   }
 
-  /** Whether this process must not send any more. A lease that is lost once stays so, also when a late renewal still succeeds. */
+  /**
+   * Whether this process must not send any more. A lease that is lost once stays so, also when a late renewal
+   * still succeeds.
+   */
   get isLost(): boolean {
     return this.#isTold || performance.now() - this.#renewedAt > STOP_AFTER;
   }
 
-  /** Why this process can store nothing now, although it has its lease; undefined while its renewals are answered. */
+  /**
+   * Why this process can store nothing now, although it has its lease; undefined while its renewals are
+   * answered.
+   */
   get doubt(): string | undefined {
     if (this.#failures > 1) return this.#reason;
     const isSilent = this.#askedAt !== undefined && performance.now() - this.#askedAt > this.#patience;
@@ -233,7 +251,8 @@ export class Member {
     this.#askedAt ??= begun;
     const rows = await this.#database.read((read) => read.rows(RENEW, [this.id]));
     if (rows.length === 0) this.#lose();
-    // After a stand-still the answer may be heard before the deadline, when others have acted on the loss already.
+    // After a stand-still the answer may be heard before the deadline, when others have acted on the loss
+    // already.
     else if (this.isLost) this.#tell();
     else this.#renewed(begun);
     return rows.length > 0;
@@ -252,7 +271,10 @@ export class Member {
     });
   }
 
-  /** As `adopt`, where a lease is over. Otherwise it costs one small read, and not a look at every pending set. */
+  /**
+   * As `adopt`, where a lease is over. Otherwise it costs one small read, and not a look at every pending
+   * set.
+   */
   async adoptExpired(): Promise<number> {
     const [found] = await this.#database.read((read) => read.rows<{ expired: boolean }>(HAS_EXPIRED));
     return found!.expired ? await this.adopt() : 0;

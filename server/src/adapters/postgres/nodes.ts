@@ -14,7 +14,10 @@ import { refuseMoved } from './migration/moved.ts';
 /** Pause before the next try to join again. */
 const REJOIN_AFTER: Duration = 1000;
 
-/** `$1` job, `$2` process. A job is free when the process that had it is gone; its lease alone being over is not enough. */
+/**
+ * `$1` job, `$2` process. A job is free when the process that had it is gone; its lease alone being over is
+ * not enough.
+ */
 const TAKE_JOB: Statement = {
   name: 'job.take',
   text: `insert into job(name, process) values ($1, $2) on conflict (name) do update set process = excluded.process
@@ -27,7 +30,10 @@ const GIVE_BACK_JOB: Statement = {
   text: 'delete from job where name = $1 and process = $2',
 };
 
-/** The lease of a node that was stopped is over since ever, a time that PostgreSQL subtracts nothing from before version 17. */
+/**
+ * The lease of a node that was stopped is over since ever, a time that PostgreSQL subtracts nothing from
+ * before version 17.
+ */
 const LIST: Statement = {
   name: 'node.list',
   text: `select id, node, roles, version, floor(extract(epoch from since) * 1000)::bigint as since,
@@ -68,7 +74,10 @@ const ERASED_AFTER: Statement = {
 /** For how long a turn is kept that its process does not give back: longer than any request. */
 const TURN_SECONDS = 30;
 
-/** The longest time after which a process asks again: another may have given its turn back long before it was over. */
+/**
+ * The longest time after which a process asks again: another may have given its turn back long before it was
+ * over.
+ */
 const ASK_AGAIN: Duration = 2000;
 
 /** `$1` lane, `$2` process. A process that is gone has no turn. */
@@ -229,8 +238,8 @@ export class PostgresNodes implements Nodes {
   }
 
   /**
-   * Parks what processes held that are gone. Resolves to the number of deliveries. The first time it looks at every set, because this
-   * process may have taken the place of an earlier one of this node.
+   * Parks what processes held that are gone. Resolves to the number of deliveries. The first time it looks at
+   * every set, because this process may have taken the place of an earlier one of this node.
    */
   async adopt(): Promise<number> {
     if (this.#hasAdopted) return await this.#member!.adoptExpired();
@@ -247,8 +256,8 @@ export class PostgresNodes implements Nodes {
   }
 
   /**
-   * Takes a lease, unless the installation was moved away. Looks again afterwards: whoever moves it away in between sees this process, or
-   * is seen by it.
+   * Takes a lease, unless the installation was moved away. Looks again afterwards: whoever moves it away in
+   * between sees this process, or is seen by it.
    */
   async #join(): Promise<void> {
     this.#hasAdopted = false;
@@ -315,8 +324,8 @@ export async function databaseNow(database: Database): Promise<Monotonic> {
 }
 
 /**
- * The clock of the database beside that of this machine: what a process of several goes by. All times that nodes compare are then those
- * of one clock, whatever the clocks of their machines show.
+ * The clock of the database beside that of this machine: what a process of several goes by. All times that
+ * nodes compare are then those of one clock, whatever the clocks of their machines show.
  */
 export async function databaseClockMark(database: Database): Promise<ClockMark> {
   const [row] = await database.read((read) => read.rows<ClockRow>(CLOCK));

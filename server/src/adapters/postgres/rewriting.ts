@@ -5,14 +5,17 @@ import type { Database } from './database.ts';
 /** Milliseconds in which a table of some gigabytes is written anew. */
 const REWRITE_WITHIN = 600_000;
 
-/** How long transactions of others may last that still see deleted rows, and how often they are looked for, in milliseconds. */
+/**
+ * How long transactions of others may last that still see deleted rows, and how often they are looked for, in
+ * milliseconds.
+ */
 const WAIT_FOR_OTHERS = 120_000;
 const LOOK_EVERY = 50;
 
 /**
- * Writes tables anew, each by itself: until then a deleted row stays in its file. Nobody can use a table meanwhile. A row that another
- * transaction may still see would be kept, so this waits for those that are under way. Rejects with a `StorageError` that names one
- * that does not end.
+ * Writes tables anew, each by itself: until then a deleted row stays in its file. Nobody can use a table
+ * meanwhile. A row that another transaction may still see would be kept, so this waits for those that are
+ * under way. Rejects with a `StorageError` that names one that does not end.
  */
 export async function rewriteTables(database: Database, tables: readonly string[]): Promise<void> {
   await oldTransactionsEnded(database);

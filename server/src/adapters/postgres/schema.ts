@@ -5,13 +5,17 @@ import { LOCKS, type Session } from './database.ts';
 import { MIGRATIONS } from './formats.ts';
 import { refuseUnusable } from './inspection.ts';
 
-/** The format since which statistics hold no samples of what people sent. Its migration leaves the old ones as deleted rows. */
+/**
+ * The format since which statistics hold no samples of what people sent. Its migration leaves the old ones as
+ * deleted rows.
+ */
 const WITHOUT_SAMPLES = 4;
 
 /**
- * Settings of the transaction of a migration. Nodes of the version before wait while it waits for a lock, so that must not take long. It
- * reads whole tables, in the order in which they are stored. The server stops working for a node that was killed, where it can tell:
- * the next one would wait until it had done it all, and then do it again.
+ * Settings of the transaction of a migration. Nodes of the version before wait while it waits for a lock, so
+ * that must not take long. It reads whole tables, in the order in which they are stored. The server stops
+ * working for a node that was killed, where it can tell: the next one would wait until it had done it all,
+ * and then do it again.
  */
 const MIGRATION_SETTINGS = `
   set local statement_timeout = 0; set local lock_timeout = '10s';
@@ -36,8 +40,9 @@ export interface Installation {
 }
 
 /**
- * Brings a new or older database to the current format, one process at a time, and reads the facts about the store. Throws a
- * `StorageError` when the database is too old, cannot hold every text, belongs to somebody else, or was written by a newer version.
+ * Brings a new or older database to the current format, one process at a time, and reads the facts about the
+ * store. Throws a `StorageError` when the database is too old, cannot hold every text, belongs to somebody
+ * else, or was written by a newer version.
  */
 export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): Promise<Installation> {
   await refuseUnusable(session);

@@ -34,7 +34,10 @@ export interface PostgresStoreOptions extends DatabaseOptions, NodeOptions {
 /** They take what the window needs: this much is for 500 million events. */
 const FILTER_MEMORY = 1024 ** 3;
 
-/** Milliseconds in which a database of an earlier version is brought forward: some seconds for each million of keys. */
+/**
+ * Milliseconds in which a database of an earlier version is brought forward: some seconds for each million of
+ * keys.
+ */
 const MIGRATE_WITHIN = 3_600_000;
 
 export interface PostgresStore extends Store {
@@ -55,13 +58,15 @@ export interface PostgresStore extends Store {
   readonly problems: () => readonly string[];
   /** A reader of the log with connections of its own. */
   openLogReader(): LogReader;
-  /** Cuts all connections in the middle of their work and keeps the lease, as the end of the process would. */
+  /**
+   * Cuts all connections in the middle of their work and keeps the lease, as the end of the process would.
+   */
   abandon(): Promise<void>;
 }
 
 /**
- * The store of several nodes: one database of PostgreSQL. Makes its tables when it is empty. Rejects with a `StorageError` whose
- * reason says what to do.
+ * The store of several nodes: one database of PostgreSQL. Makes its tables when it is empty. Rejects with a
+ * `StorageError` whose reason says what to do.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const { dedupeWindow = DAY, filterMemory = FILTER_MEMORY } = options;

@@ -86,8 +86,8 @@ interface MailServer {
 }
 
 /**
- * The parts of `smtp://host:port`; undefined where an alert was stored before its address was looked at. 587 and 465 are the ports for
- * handing mail in (RFC 8314).
+ * The parts of `smtp://host:port`; undefined where an alert was stored before its address was looked at. 587
+ * and 465 are the ports for handing mail in (RFC 8314).
  */
 function serverOf(server: string): MailServer | undefined {
   const url = URL.parse(server);

@@ -4,9 +4,9 @@ import type { Time } from '../../model/time.ts';
 import type { Damage } from '../../ports/event-log.ts';
 
 /**
- * Errors of SQLite that mean damaged bytes and not a failing disk: a page that makes no sense (SQLITE_CORRUPT), a file that is
- * no database (SQLITE_NOTADB), a length beyond all bounds (SQLITE_TOOBIG). ERR_OUT_OF_RANGE of Node is a number that no row
- * of ours holds.
+ * Errors of SQLite that mean damaged bytes and not a failing disk: a page that makes no sense
+ * (SQLITE_CORRUPT), a file that is no database (SQLITE_NOTADB), a length beyond all bounds (SQLITE_TOOBIG).
+ * ERR_OUT_OF_RANGE of Node is a number that no row of ours holds.
  */
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26, 18]);
 
@@ -16,8 +16,8 @@ export function isDamageError(error: unknown): boolean {
 }
 
 /**
- * Yields the rows of `rowsFrom(key)` in order and skips those that damage makes unreadable. A damaged page takes all its rows
- * with it. The next readable row is searched in steps that double, and then by bisection.
+ * Yields the rows of `rowsFrom(key)` in order and skips those that damage makes unreadable. A damaged page
+ * takes all its rows with it. The next readable row is searched in steps that double, and then by bisection.
  */
 export function* readableRows<Row>(
   rowsFrom: (key: number) => Iterable<Row>,
@@ -109,7 +109,10 @@ export class UnwritableChunksError extends Error {
   }
 }
 
-/** A transaction has read a damaged page. SQLite refuses further writes in it, so it must run again without that page. */
+/**
+ * A transaction has read a damaged page. SQLite refuses further writes in it, so it must run again without
+ * that page.
+ */
 class RetryTransaction extends Error {}
 
 /** A step of upkeep has met a damaged page. */
@@ -124,16 +127,16 @@ class DamagedStepError extends Error {
 }
 
 /**
- * Damaged places that the store avoids until its next start. A transaction that meets one is rolled back and runs again
- * without it, so that one bad page stops neither the commits nor the rest of upkeep.
+ * Damaged places that the store avoids until its next start. A transaction that meets one is rolled back and
+ * runs again without it, so that one bad page stops neither the commits nor the rest of upkeep.
  */
 export class Quarantine {
   readonly #ranges: { readonly first: Position; readonly end: Position }[] = [];
   readonly #pages = new Set<number>();
   readonly #steps = new Set<string>();
   /**
-   * Whether errors that look like damage are treated as damage. A disk that fails for a moment causes the same errors, so the
-   * writer waits until a second handle has met them.
+   * Whether errors that look like damage are treated as damage. A disk that fails for a moment causes the
+   * same errors, so the writer waits until a second handle has met them.
    */
   #isConfirmed = true;
 
@@ -155,7 +158,10 @@ export class Quarantine {
     }
   }
 
-  /** Remembers the place that an error names. False when it names no new one, so that a retry would fail in the same way. */
+  /**
+   * Remembers the place that an error names. False when it names no new one, so that a retry would fail in
+   * the same way.
+   */
   learnFrom(error: unknown): boolean {
     if (error instanceof RetryTransaction) return true;
     if (error instanceof DamagedStepError && !this.#steps.has(error.step)) {

@@ -4,12 +4,15 @@ import { StorageError } from '../../ports/event-log.ts';
 import { databaseUri, syncPath, walPath } from './data-folder/files.ts';
 import { migrate, refuseForeign, refuseOtherTables } from './schema.ts';
 
-/** Older versions could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
+/**
+ * Older versions could lose a commit when two connections of a file wrote and checkpointed at the same
+ * moment.
+ */
 const OLDEST_SQLITE = '3.51.3';
 
 /**
- * Bytes of a page of a new file. A commit writes each page that it changes, however little of it: where calls come one by one, pages of
- * 4 kB write twice as many bytes. docs/decisions/0030-page-size.md
+ * Bytes of a page of a new file. A commit writes each page that it changes, however little of it: where calls
+ * come one by one, pages of 4 kB write twice as many bytes. docs/decisions/0030-page-size.md
  */
 const PAGE_SIZE = 1024;
 
@@ -21,8 +24,8 @@ export interface OpenOptions {
 }
 
 /**
- * Opens the store's file and brings it to the current format. The folder must exist, be writable and be locked by this
- * process. Throws a `StorageError` that says what to do.
+ * Opens the store's file and brings it to the current format. The folder must exist, be writable and be
+ * locked by this process. Throws a `StorageError` that says what to do.
  */
 export function openDatabase(folder: string, { isNew = false, check }: OpenOptions = {}): DatabaseSync {
   checkSqliteVersion(process.versions.sqlite ?? '0');
@@ -32,7 +35,8 @@ export function openDatabase(folder: string, { isNew = false, check }: OpenOptio
     database = new DatabaseSync(databaseUri(folder, isNew ? 'rwc' : 'rw'));
     refuseForeign(database);
     check?.(database);
-    // Before the first table: later each would take a VACUUM, which blocks everything. Older files keep their pages of 4 kB.
+    // Before the first table: later each would take a VACUUM, which blocks everything. Older files keep their
+    // pages of 4 kB.
     database.exec(`pragma page_size = ${PAGE_SIZE}`);
     database.exec('pragma auto_vacuum = incremental');
     database.exec('pragma journal_mode = wal');
@@ -66,9 +70,9 @@ export function checkSqliteVersion(version: string): void {
 /**
  * Brings the write-ahead log of an earlier handle or process to stable storage, whatever became of its syncs.
  *
- * After a failed sync the pages stay in the page cache, marked as clean: they can be read, and the next sync skips them.
- * A commit in such a log looks durable and would be gone after a power cut; worse, a checkpoint cut in the middle would
- * damage the file. Pages that are written once more are synced for certain.
+ * After a failed sync the pages stay in the page cache, marked as clean: they can be read, and the next sync
+ * skips them. A commit in such a log looks durable and would be gone after a power cut; worse, a checkpoint
+ * cut in the middle would damage the file. Pages that are written once more are synced for certain.
  */
 export function rewriteAndSync(path: string): void {
   let handle: number;
@@ -118,8 +122,9 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * A destroyed page of a table without checksums gives a length that no memory can hold. A column is missing where its name in
- * the schema has changed: a file of an older format is brought forward before anything asks for its columns.
+ * A destroyed page of a table without checksums gives a length that no memory can hold. A column is missing
+ * where its name in the schema has changed: a file of an older format is brought forward before anything asks
+ * for its columns.
  */
 const DAMAGE =
   /not a database|malformed|corrupt|allocation failed|invalid .*length|no such column|has no column named/i;

@@ -9,7 +9,10 @@ import { LedgerReader, ledgerCommits } from './ledger-table.ts';
 
 const FORMATS = join(import.meta.dirname, '../../../test/adapters/formats');
 
-/** Files that earlier versions have left after a kill, with counters and transactions in slots. See test/adapters/formats.test.ts. */
+/**
+ * Files that earlier versions have left after a kill, with counters and transactions in slots. See
+ * test/adapters/formats.test.ts.
+ */
 describe('slots of earlier formats', () => {
   let folder: string;
   const path = () => join(folder, 'millrace.db');

@@ -5,12 +5,12 @@ import { readVarint } from '../encoding/pending-set.ts';
 import { ledgerCommits } from './ledger-table.ts';
 
 /**
- * Reads the slots that files of formats 7 to 9 have beside their tables: `ledger_tail` has the latest counters, and from format 8 on `redo` has
- * the latest small transactions, to be carried out later. The step to format 10 empties both, and nothing else knows of them.
- * docs/decisions/0057-plain-commits.md
+ * Reads the slots that files of formats 7 to 9 have beside their tables: `ledger_tail` has the latest
+ * counters, and from format 8 on `redo` has the latest small transactions, to be carried out later. The step
+ * to format 10 empties both, and nothing else knows of them. docs/decisions/0057-plain-commits.md
  *
- * A slot begins with its number in 6 bytes, which also stands in its row. It is void unless its number is above that of the last
- * transaction that its table has taken in.
+ * A slot begins with its number in 6 bytes, which also stands in its row. It is void unless its number is
+ * above that of the last transaction that its table has taken in.
  */
 const NUMBER_BYTES = 6;
 
@@ -53,8 +53,8 @@ const FREQUENT_GROUPS = [
 ];
 
 /**
- * Number of transactions in a file of any format, also in one that has no table yet. `isWhole` is false where a slot is damaged: then
- * there are at least as many.
+ * Number of transactions in a file of any format, also in one that has no table yet. `isWhole` is false where
+ * a slot is damaged: then there are at least as many.
  */
 export function commitsIn(database: DatabaseSync): { readonly commits: number; readonly isWhole: boolean } {
   const counted = ledgerCommits(database);
@@ -67,8 +67,9 @@ export function commitsIn(database: DatabaseSync): { readonly commits: number; r
 }
 
 /**
- * Adds the counters to the ledger and carries the transactions out, inside the caller's transaction. Throws a `StorageError` where a slot
- * or what it is to change is damaged: the version that wrote the file knows how to go around that.
+ * Adds the counters to the ledger and carries the transactions out, inside the caller's transaction. Throws a
+ * `StorageError` where a slot or what it is to change is damaged: the version that wrote the file knows how
+ * to go around that.
  */
 export function emptySlots(database: DatabaseSync): void {
   try {
@@ -161,7 +162,10 @@ interface SlotRow {
   readonly bytes: Uint8Array;
 }
 
-/** Counters by group, whose name comes first: gap since the id before, and the number with its sign in the lowest bit. Zero ends a group. */
+/**
+ * Counters by group, whose name comes first: gap since the id before, and the number with its sign in the
+ * lowest bit. Zero ends a group.
+ */
 function* countersIn(bytes: Uint8Array): Generator<[group: string, id: number, n: number]> {
   const cursor = { at: 0 };
   while (cursor.at < bytes.length) {

@@ -12,15 +12,18 @@ interface SchemaObject {
 const OBJECTS = `select type, name, sql from sqlite_schema where name not like 'sqlite~_%' escape '~' order by type, name`;
 
 /**
- * Refuses a file with a trigger or a view: Millrace makes none, and what others have put there would run with its statements. Comes before the
- * first of them. `file`: which one it is, for people.
+ * Refuses a file with a trigger or a view: Millrace makes none, and what others have put there would run with
+ * its statements. Comes before the first of them. `file`: which one it is, for people.
  */
 export function refuseProgramsIn(database: DatabaseSync, file: string): void {
   const found = objectsIn(database).find(({ type }) => type === 'trigger' || type === 'view');
   if (found !== undefined) throw foreign(found, file);
 }
 
-/** Refuses a file with other tables and indexes than `make` makes in an empty one: what is written there could be another's. */
+/**
+ * Refuses a file with other tables and indexes than `make` makes in an empty one: what is written there could
+ * be another's.
+ */
 export function refuseOthers(
   database: DatabaseSync,
   file: string,

@@ -68,7 +68,10 @@ export function isBoundedIn(facts: InstallationFacts): boolean {
   return facts.number(BOUNDED) === 1;
 }
 
-/** Called once per start: increments the epoch. The very first start makes the secret of the key hash and the id. */
+/**
+ * Called once per start: increments the epoch. The very first start makes the secret of the key hash and the
+ * id.
+ */
 export function startEpoch(database: DatabaseSync): InstallationIdentity {
   const facts = new InstallationFacts(database);
   database.exec('begin immediate');
@@ -145,7 +148,8 @@ export class Watermarks {
 
   constructor(database: DatabaseSync) {
     this.#facts = new InstallationFacts(database);
-    // Zero instead of a damaged fact is right, only slower: maintenance starts over and changes nothing twice.
+    // Zero instead of a damaged fact is right, only slower: maintenance starts over and changes nothing
+    // twice.
     const read = (name: string, otherwise = 0) => {
       const value = this.#facts.number(name) ?? 0;
       return value === 'damaged' ? otherwise : value;
@@ -214,7 +218,10 @@ export class Watermarks {
     this.#facts.put('sealed_to', position);
   }
 
-  /** Events below this position are past their retention. Their remains are kept for dead letters and messageIds. */
+  /**
+   * Events below this position are past their retention. Their remains are kept for dead letters and
+   * messageIds.
+   */
   get retainedFrom(): Position {
     return this.#retainedFrom;
   }
@@ -240,11 +247,11 @@ function aheadIn(mark: ClockMark | undefined): Duration | undefined {
 }
 
 /**
- * The highest number that each producer has appended, written in the transaction of its batch. There are two or three producers,
- * so each number is a fact of the installation, with a checksum.
+ * The highest number that each producer has appended, written in the transaction of its batch. There are two
+ * or three producers, so each number is a fact of the installation, with a checksum.
  *
- * A damaged number counts as 0: the events are then recognised by their messageIds, for as long as those are remembered. An event
- * too many is better than one too few.
+ * A damaged number counts as 0: the events are then recognised by their messageIds, for as long as those are
+ * remembered. An event too many is better than one too few.
  */
 export class ProducerSequences {
   readonly #facts: InstallationFacts;
@@ -275,7 +282,10 @@ export class ProducerSequences {
     return value === undefined || value === 'damaged' ? 0 : value;
   }
 
-  /** Moves the number of the batch's producer. The number of events at the beginning of the batch that it had appended before. */
+  /**
+   * Moves the number of the batch's producer. The number of events at the beginning of the batch that it had
+   * appended before.
+   */
   advance(producer: Producer, events: number): number {
     const highest = this.highest(producer.name);
     const last = producer.sequence + events - 1;

@@ -38,8 +38,8 @@ export class LedgerReader {
 }
 
 /**
- * The ledger as its writer sees it. Changes are gathered in memory and written once by the transaction that caused them, so that
- * counters and facts never disagree.
+ * The ledger as its writer sees it. Changes are gathered in memory and written once by the transaction that
+ * caused them, so that counters and facts never disagree.
  */
 export class LedgerTable extends LedgerReader {
   readonly #add: StatementSync;

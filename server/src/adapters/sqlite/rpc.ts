@@ -1,8 +1,8 @@
 /**
- * Typed calls from the store on the main thread to the tables on the writer thread. Each group of tables lists its
- * operations as handlers; the names and types of a call follow from them.
- * Events cross as bytes in transferred buffers, never as objects: moving objects costs more than parsing them
- * (2.3 µs an event against 0.06).
+ * Typed calls from the store on the main thread to the tables on the writer thread. Each group of tables
+ * lists its operations as handlers; the names and types of a call follow from them. Events cross as bytes in
+ * transferred buffers, never as objects: moving objects costs more than parsing them (2.3 µs an event against
+ * 0.06).
  */
 interface Handler<Message, Answer> {
   /** Writes run in the transaction of the next commit. Reads run after it, outside a transaction. */
@@ -36,7 +36,9 @@ export type RpcMessage<Of extends AnyHandler> = Parameters<Of['run']>[0];
 /** The answer of a handler. */
 export type RpcAnswer<Of extends AnyHandler> = ReturnType<Of['run']>;
 
-/** A call of one of these handlers as it crosses to the writer thread. `id` tells its reply from the others. */
+/**
+ * A call of one of these handlers as it crosses to the writer thread. `id` tells its reply from the others.
+ */
 export type RpcRequest<Handlers extends RpcHandlers> = {
   [Name in keyof Handlers]: {
     readonly id: number;
@@ -58,8 +60,8 @@ interface ArenaSizes {
 }
 
 /**
- * The arrays of a message, in one buffer that can be transferred: each buffer costs the two threads some microseconds, even if it
- * holds a single number. They are zeros at first.
+ * The arrays of a message, in one buffer that can be transferred: each buffer costs the two threads some
+ * microseconds, even if it holds a single number. They are zeros at first.
  */
 export class Arena {
   readonly #buffer: ArrayBuffer;

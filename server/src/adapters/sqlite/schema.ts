@@ -10,8 +10,8 @@ import { type RecordRow, recordChecksum } from './settings/records.ts';
 export const APPLICATION_ID = 0x4d494c52;
 
 /**
- * Numbered, never edited after release: an older file is brought forward one step at a time, in one transaction.
- * The number of steps is the format version, kept in `user_version`.
+ * Numbered, never edited after release: an older file is brought forward one step at a time, in one
+ * transaction. The number of steps is the format version, kept in `user_version`.
  */
 const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   `
@@ -233,8 +233,8 @@ export const FORMAT = MIGRATIONS.length;
 export const FORMAT_WITH_CHECKSUMS = 3;
 
 /**
- * Refuses a database with somebody else's tables, and one that a newer version has written. Comes before anything else is judged: what
- * this version makes of a newer file is wrong. Changes nothing.
+ * Refuses a database with somebody else's tables, and one that a newer version has written. Comes before
+ * anything else is judged: what this version makes of a newer file is wrong. Changes nothing.
  */
 export function refuseForeign(database: DatabaseSync): void {
   const application = pragma(database, 'application_id');
@@ -286,8 +286,9 @@ function pragma(database: DatabaseSync, name: string): number {
 }
 
 /**
- * Format 3: everything stored carries a checksum (docs/decisions/0014). Chunks and runs of format 1 stay as they are until they
- * are merged or past their retention, so that a large file opens at once; the other tables are small and get theirs here.
+ * Format 3: everything stored carries a checksum (docs/decisions/0014). Chunks and runs of format 1 stay as
+ * they are until they are merged or past their retention, so that a large file opens at once; the other
+ * tables are small and get theirs here.
  */
 function addChecksums(database: DatabaseSync): void {
   database.exec(`

@@ -44,7 +44,9 @@ export interface SqliteStoreOptions {
   readonly folder: string;
   /** How long a (source, messageId) is remembered. Default: 24 h. */
   readonly dedupeWindow?: Duration;
-  /** Bytes of memory for the filters of sorted runs, two a key. Default: 64 MB. Beyond it the disk is read. */
+  /**
+   * Bytes of memory for the filters of sorted runs, two a key. Default: 64 MB. Beyond it the disk is read.
+   */
   readonly filterMemory?: number;
   /** Also takes a folder whose restore has not come to its end: it is about to. */
   readonly isRestoring?: boolean;
@@ -52,7 +54,10 @@ export interface SqliteStoreOptions {
   readonly secretKeys?: SecretKeys;
   /** Gets messages about the data folder that no request caused, such as files with loose rights. */
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
-  /** Starts the writer. Default: a thread for each store. A process that opens hundreds of stores lets them share one. */
+  /**
+   * Starts the writer. Default: a thread for each store. A process that opens hundreds of stores lets them
+   * share one.
+   */
   readonly startWriter?: (options: WriterOptions) => WriterHandle;
 }
 
@@ -64,8 +69,8 @@ export interface SqliteStore extends Store {
   /** Why nothing can be stored or read while the files are not in their place; empty otherwise. */
   readonly problems: () => readonly string[];
   /**
-   * Carries out a regulation of a journal in a store that was restored from a backup from before it. Nobody is notified. Resolves to
-   * the number of erased events.
+   * Carries out a regulation of a journal in a store that was restored from a backup from before it. Nobody
+   * is notified. Resolves to the number of erased events.
    */
   reapply(entry: JournalEntry): Promise<number>;
   /** Whether a regulation was ever carried out in this store, also where its receipt is gone. */
@@ -142,7 +147,10 @@ function encryptionFacts(keys: SecretKeys, records: number): { key?: string; rec
   return current === undefined ? { records } : { key: current, records };
 }
 
-/** Removes the bytes of secrets as they were before from the files, beside everything else; what fails is done at the next start. */
+/**
+ * Removes the bytes of secrets as they were before from the files, beside everything else; what fails is done
+ * at the next start.
+ */
 async function scrubSecrets(thread: WriterThread): Promise<void> {
   try {
     await thread.scrub();
@@ -181,7 +189,10 @@ function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration)
   };
 }
 
-/** The integers of an event in a message: its start, source and plan, and two words each of its key and its user. */
+/**
+ * The integers of an event in a message: its start, source and plan, and two words each of its key and its
+ * user.
+ */
 const INTEGERS = 7;
 
 /** The message of a batch. All its columns stand in one buffer, that of `lines`. */
@@ -227,7 +238,8 @@ function decodeEvents({ lines, sources, times }: ReadAnswer, n: number): (Stored
   return Array.from({ length: n }, (_, index) => {
     const [from, to] = [starts[index]!, starts[index + 1]! - 1];
     if (from === to) return undefined;
-    // A copy, so that an event waiting for a slow endpoint does not keep the bytes of hundreds of others in memory.
+    // A copy, so that an event waiting for a slow endpoint does not keep the bytes of hundreds of others in
+    // memory.
     return new StoredLine(sources[index]!, times[index]!, Buffer.from(bytes.subarray(from, to)));
   });
 }

@@ -30,7 +30,10 @@ export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof regulationHandlers> &
   ReturnType<typeof idleHandlers>;
 
-/** Each operation in words for an operator. `Damage.others` shows them when damage keeps the operation from being done. */
+/**
+ * Each operation in words for an operator. `Damage.others` shows them when damage keeps the operation from
+ * being done.
+ */
 export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   append: 'storing events',
   read: 'reading events',
@@ -106,8 +109,9 @@ export interface TablesOptions {
 }
 
 /**
- * The tables of one open file, in four groups: log, queue, settings with sessions, regulations. They keep state in memory that follows the transaction
- * step by step: after a failed transaction, make a new object from the file.
+ * The tables of one open file, in four groups: log, queue, settings with sessions, regulations. They keep
+ * state in memory that follows the transaction step by step: after a failed transaction, make a new object
+ * from the file.
  */
 export class Tables {
   readonly handlers: StoreHandlers;
@@ -203,7 +207,10 @@ export class Tables {
     this.#space.vacuumMore();
   }
 
-  /** The last step of a transaction: writes the clocks, what the ledger has changed and the number of the transaction. */
+  /**
+   * The last step of a transaction: writes the clocks, what the ledger has changed and the number of the
+   * transaction.
+   */
   beforeCommit(): void {
     this.#watermarks.writeClocks();
     this.#ledger.write();

@@ -8,8 +8,9 @@ import type { StoreHandlers } from './tables.ts';
 import type { WriterOptions, WriterReply, WriterRequest } from './writer.ts';
 
 /**
- * Milliseconds in which a few results wait for the next request, whose message and commit they share: a commit costs more than they do, and so
- * does waking the writer. Many do not wait: a crash repeats the deliveries whose results are not written.
+ * Milliseconds in which a few results wait for the next request, whose message and commit they share: a
+ * commit costs more than they do, and so does waking the writer. Many do not wait: a crash repeats the
+ * deliveries whose results are not written.
  */
 const SETTLE_WAIT: Duration = 10;
 
@@ -24,7 +25,8 @@ type BareName = {
 }[keyof StoreHandlers];
 
 export function startThread(options: WriterOptions): Worker {
-  // The published package is compiled; the repository runs from its sources. The writer has the extension of this file.
+  // The published package is compiled; the repository runs from its sources. The writer has the extension of
+  // this file.
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return new Worker(new URL(`./writer.${extension}`, import.meta.url), {
     workerData: options,
@@ -46,7 +48,10 @@ export class WriterThread {
   /** Resolves when the file is open. Rejects with a `StorageError` when it cannot be opened. */
   readonly ready: Promise<Ready>;
 
-  /** `filesChanged` is told why the open files are no longer those of the folder, and `undefined` when they are again. */
+  /**
+   * `filesChanged` is told why the open files are no longer those of the folder, and `undefined` when they
+   * are again.
+   */
   constructor(worker: WriterHandle, filesChanged: (problem: string | undefined) => void) {
     this.#worker = worker;
     this.ready = new Promise((resolve, reject) => {
@@ -74,8 +79,8 @@ export class WriterThread {
   }
 
   /**
-   * Calls a handler of the tables. `moved` are buffers inside the message that move to the writer and are empty here
-   * afterwards. Rejects with a `StorageError`.
+   * Calls a handler of the tables. `moved` are buffers inside the message that move to the writer and are
+   * empty here afterwards. Rejects with a `StorageError`.
    */
   request<Name extends BareName>(name: Name): Promise<RpcAnswer<StoreHandlers[Name]>>;
   request<Name extends keyof StoreHandlers>(
@@ -114,7 +119,8 @@ export class WriterThread {
     try {
       this.#worker.postMessage(requests, moved);
     } catch (cause) {
-      // A message that cannot be copied to another thread is a bug, and no caller may wait for ever because of it.
+      // A message that cannot be copied to another thread is a bug, and no caller may wait for ever because
+      // of it.
       const reason = `a request could not be handed to the writer thread (${cause})`;
       for (const { id } of requests) this.#answer({ kind: 'failed', id, reason });
     }

@@ -28,10 +28,12 @@ import { SlackWiper } from './users/remnants.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
 
 /**
- * The writer thread owns the file. SQLite is synchronous: on a thread of its own a slow disk delays commits and nothing else.
+ * The writer thread owns the file. SQLite is synchronous: on a thread of its own a slow disk delays commits
+ * and nothing else.
  *
- * Requests and replies come and go in lists. All requests that arrive while a transaction runs share the next one (group commit).
- * Settled deliveries ride along with the next events, and the slower the disk, the larger the groups.
+ * Requests and replies come and go in lists. All requests that arrive while a transaction runs share the next
+ * one (group commit). Settled deliveries ride along with the next events, and the slower the disk, the larger
+ * the groups.
  */
 export interface WriterOptions {
   readonly folder: string;
@@ -145,7 +147,10 @@ class Writer {
     return new Tables(this.#database, { ...options, quarantine: this.#quarantine });
   }
 
-  /** Loads the tables at the start. An error that looks like damage counts as damage when a second try meets it again. */
+  /**
+   * Loads the tables at the start. An error that looks like damage counts as damage when a second try meets
+   * it again.
+   */
   #loadFirst(): Tables {
     this.#quarantine.confirm(false);
     try {
@@ -162,7 +167,10 @@ class Writer {
     }
   }
 
-  /** Builds the indexes anew, once: they hold nothing that their tables do not hold. False when that cannot help. */
+  /**
+   * Builds the indexes anew, once: they hold nothing that their tables do not hold. False when that cannot
+   * help.
+   */
   #repair(error: unknown): boolean {
     if (this.#isRepaired || !this.#quarantine.isConfirmedDamage(error)) return false;
     this.#isRepaired = true;
@@ -176,8 +184,9 @@ class Writer {
   }
 
   /**
-   * After an operation has failed: whether to do it again at once, around a damaged page. Damage is not believed the first
-   * time: the handle is given up, and the next one shows whether the disk had failed for a moment.
+   * After an operation has failed: whether to do it again at once, around a damaged page. Damage is not
+   * believed the first time: the handle is given up, and the next one shows whether the disk had failed for a
+   * moment.
    */
   #canRetry(error: unknown): boolean {
     if (!isDamageError(error) && !canBeAvoided(error)) {
@@ -289,8 +298,9 @@ class Writer {
   }
 
   /**
-   * Removes the bytes of erased events from the files, then replies. Free pages, which may hold such bytes, are given back a
-   * slice at a time; then the write-ahead log is emptied, and the unused space in pages is overwritten, also a slice at a time.
+   * Removes the bytes of erased events from the files, then replies. Free pages, which may hold such bytes,
+   * are given back a slice at a time; then the write-ahead log is emptied, and the unused space in pages is
+   * overwritten, also a slice at a time.
    */
   #scrub(): void {
     if (this.#scrubbing.length === 0) return;
@@ -428,8 +438,8 @@ class Writer {
   }
 
   /**
-   * Posts replies to the main thread, as one message: each message costs as much as its reply, and may wake the thread. The buffers in
-   * `moved`, which are part of them, are transferred instead of copied.
+   * Posts replies to the main thread, as one message: each message costs as much as its reply, and may wake
+   * the thread. The buffers in `moved`, which are part of them, are transferred instead of copied.
    */
   #reply(replies: readonly WriterReply[], moved: readonly ArrayBuffer[] = []): void {
     this.#port.postMessage(replies, moved);
@@ -460,7 +470,10 @@ function openMark(folder: string, standing: StoreProgress): HighWaterMark {
   }
 }
 
-/** Opens the store and serves it on `port` until it is stopped. Tells the other end when the folder cannot be used. */
+/**
+ * Opens the store and serves it on `port` until it is stopped. Tells the other end when the folder cannot be
+ * used.
+ */
 export function startWriter(port: MessagePort, options: WriterOptions): void {
   let lock: FolderLock | undefined;
   try {

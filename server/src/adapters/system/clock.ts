@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { DAY, type Duration, type Monotonic, SECOND } from '../../model/time.ts';
 import type { Clock, ClockMark, ClockStep } from '../../ports/clock.ts';
 
-/** Node's timers hold less than 2^31 ms, and a longer one fires at once: longer waits are split into steps. */
+/**
+ * Node's timers hold less than 2^31 ms, and a longer one fires at once: longer waits are split into steps.
+ */
 const MAX_TIMER: Duration = DAY;
 
 /** Smaller differences come from reading two clocks in turn, or from a wall clock that is being slewed. */
@@ -12,8 +14,8 @@ const STEP: Duration = SECOND;
 const MAX_STEPS = 100;
 
 /**
- * Longest downtime that the clock counts: a machine that starts with its clock a year ahead must not end every retention
- * period.
+ * Longest downtime that the clock counts: a machine that starts with its clock a year ahead must not end
+ * every retention period.
  */
 const MAX_DOWNTIME: Duration = DAY;
 
@@ -22,8 +24,9 @@ export interface SystemClock extends Clock {
 }
 
 /**
- * The clocks of the machine. Node's timers and `performance.now` run on the monotonic clock of the system: setting the wall
- * clock lengthens or shortens no wait. The monotonic clock stands still while the machine sleeps.
+ * The clocks of the machine. Node's timers and `performance.now` run on the monotonic clock of the system:
+ * setting the wall clock lengthens or shortens no wait. The monotonic clock stands still while the machine
+ * sleeps.
  *
  * @param last the reading that the previous process left: the monotonic clock continues from there
  */
@@ -79,8 +82,8 @@ function timeTo(end: number): Duration {
 }
 
 /**
- * The time since the previous process stopped. If the machine has not restarted since, its monotonic clock gives it, even if
- * the wall clock was set meanwhile; otherwise the wall clock gives it, within limits.
+ * The time since the previous process stopped. If the machine has not restarted since, its monotonic clock
+ * gives it, even if the wall clock was set meanwhile; otherwise the wall clock gives it, within limits.
  */
 export function downtimeSince(last: ClockMark, boot: ClockMark['boot'], now = Date.now()): Monotonic {
   const isSameStart = boot !== undefined && last.boot?.id === boot.id && boot.uptime >= last.boot.uptime;

@@ -6,7 +6,10 @@ import { collectGarbage } from './garbage.ts';
 
 /** How often the thread's processor time is read. */
 const INTERVAL: Duration = 5000;
-/** A thread that ran more than this share of the time leaves garbage that V8 collects only when it needs the room. */
+/**
+ * A thread that ran more than this share of the time leaves garbage that V8 collects only when it needs the
+ * room.
+ */
 const BUSY = 0.1;
 /** Below this nobody notices a pause of some ten milliseconds. */
 const QUIET = 0.03;
@@ -14,10 +17,11 @@ const QUIET = 0.03;
 const QUIET_INTERVALS = 2;
 
 /**
- * Gives back what a busy time leaves in memory, once, when this thread has become quiet. V8 collects garbage when something is
- * allocated, so without calls everything stays: tens of megabytes of dead objects and of buffers that belong to them. The store has
- * caches and garbage on a thread of its own, and so have requests where threads send them. glibc's `malloc` in turn keeps what was freed between blocks that are still used: a hundred
- * megabytes, of all threads.
+ * Gives back what a busy time leaves in memory, once, when this thread has become quiet. V8 collects garbage
+ * when something is allocated, so without calls everything stays: tens of megabytes of dead objects and of
+ * buffers that belong to them. The store has caches and garbage on a thread of its own, and so have requests
+ * where threads send them. glibc's `malloc` in turn keeps what was freed between blocks that are still used:
+ * a hundred megabytes, of all threads.
  */
 export class IdleCollector {
   /** One after the other, an interval apart, as long as the thread stays quiet. */
@@ -87,10 +91,12 @@ function ignoreFailure(given: Promise<void> | undefined): void {
 }
 
 /**
- * Lets `malloc` of the whole process give its free pages back to the system: some ten milliseconds for a hundred megabytes. Node has no call
- * for it, so SQLite calls `malloc_trim` of glibc as if it were the entry point of an extension. Its argument, the bytes to keep at the top of
- * the heap, is then the address of the database, so the top stays; its result 1, for "memory was released", is SQLite's code of an error.
- * Other libraries and systems do not have the function, and nothing happens. docs/decisions/0032-idle-memory.md says why it is done so.
+ * Lets `malloc` of the whole process give its free pages back to the system: some ten milliseconds for a
+ * hundred megabytes. Node has no call for it, so SQLite calls `malloc_trim` of glibc as if it were the entry
+ * point of an extension. Its argument, the bytes to keep at the top of the heap, is then the address of the
+ * database, so the top stays; its result 1, for "memory was released", is SQLite's code of an error. Other
+ * libraries and systems do not have the function, and nothing happens. docs/decisions/0032-idle-memory.md
+ * says why it is done so.
  */
 function trimAllocator(): void {
   if (process.platform !== 'linux') return;

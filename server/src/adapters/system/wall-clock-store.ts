@@ -10,8 +10,8 @@ import type { LogSize } from '../../ports/event-log.ts';
 import type { Store } from '../../ports/store.ts';
 
 /**
- * A store for queries by people. Stores keep and compare times of the monotonic clock: setting the wall clock then ends no
- * window and deletes nothing. People ask in wall-clock times and are shown wall-clock times.
+ * A store for queries by people. Stores keep and compare times of the monotonic clock: setting the wall clock
+ * then ends no window and deletes nothing. People ask in wall-clock times and are shown wall-clock times.
  */
 export function wallClockStore(store: Store, clock: Clock): Store {
   const { log, queue: backlog, history, deadLetters } = store;
@@ -79,8 +79,8 @@ function historyOnWallClock(known: EventHistory, clock: Clock): EventHistory {
 }
 
 /**
- * Dead letters by the time at which they were given up. Where the wall clock was set back, the result may include some that
- * show a time outside the range: they died between others inside it.
+ * Dead letters by the time at which they were given up. Where the wall clock was set back, the result may
+ * include some that show a time outside the range: they died between others inside it.
  */
 function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): DeadLetterQueue {
   const within = ({ from = 0, to = Number.MAX_SAFE_INTEGER, ...query }: DeadLetterQuery): DeadLetterQuery => {
@@ -97,15 +97,22 @@ function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): Dea
 }
 
 /**
- * How far apart the time that an event shows and the time that a store keeps for it may lie where the wall clock was not set:
- * the clock may be slewed by less than a second, and two clocks read in turn differ by a millisecond.
+ * How far apart the time that an event shows and the time that a store keeps for it may lie where the wall
+ * clock was not set: the clock may be slewed by less than a second, and two clocks read in turn differ by a
+ * millisecond.
  */
 const SLEW: Duration = SECOND;
 
-/** The longest time between events of one commit: the store keeps the arrival of the last one. See `Batch.receivedAt`. */
+/**
+ * The longest time between events of one commit: the store keeps the arrival of the last one. See
+ * `Batch.receivedAt`.
+ */
 const COMMIT_SPAN: Duration = MINUTE;
 
-/** Tolerance around a step: it is noticed up to this much later, and an event may have been in flight at the time. */
+/**
+ * Tolerance around a step: it is noticed up to this much later, and an event may have been in flight at the
+ * time.
+ */
 const STEP_MARGIN = HOUR;
 
 interface WallRange {
@@ -116,8 +123,8 @@ interface WallRange {
 }
 
 /**
- * The monotonic range that has every event that shows an arrival time in this range. It has others near its ends too, and
- * between them where the wall clock was set: callers compare the time that each event shows.
+ * The monotonic range that has every event that shows an arrival time in this range. It has others near its
+ * ends too, and between them where the wall clock was set: callers compare the time that each event shows.
  */
 export function arrivalRange(range: WallRange, steps: readonly ClockStep[]): WallRange {
   const { from, to } = monotonicRange(range, steps);
@@ -126,8 +133,8 @@ export function arrivalRange(range: WallRange, steps: readonly ClockStep[]): Wal
 }
 
 /**
- * The monotonic range of what `wallTimeOf` shows within this range. Where the clock was set, there may be several such ranges
- * with others between them: the result then spans them all.
+ * The monotonic range of what `wallTimeOf` shows within this range. Where the clock was set, there may be
+ * several such ranges with others between them: the result then spans them all.
  */
 export function monotonicRange({ from, to }: WallRange, steps: readonly ClockStep[]): WallRange {
   if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { from, to };

@@ -50,8 +50,8 @@ interface BackupRecord {
 }
 
 /**
- * A copy of gigabytes takes longer than a client waits, so a request begins it and others ask for its progress.
- * spec/contract.md, "Verbs that change".
+ * A copy of gigabytes takes longer than a client waits, so a request begins it and others ask for its
+ * progress. spec/contract.md, "Verbs that change".
  */
 export function backupOperations(dependencies: BackupOperationDependencies): ApiOperation[] {
   const records: BackupRecord[] = [];

@@ -68,7 +68,10 @@ const fileSchema = z.object({
   alerts: namesSchema,
 });
 
-/** The records of the configuration file with which the server was started. Each start makes them what the file says. */
+/**
+ * The records of the configuration file with which the server was started. Each start makes them what the
+ * file says.
+ */
 export type RecordsOfFile = Readonly<
   Record<keyof z.output<typeof fileSchema>, readonly { readonly name: string }[]>
 >;
@@ -145,7 +148,9 @@ interface ConfigRequest extends Pick<OperationInput, 'by' | 'ifMatch'> {
   readonly body: z.output<typeof documentInput>;
 }
 
-/** Plans, or makes the records what the body says. The tag of a plan is that of the records it was made for. */
+/**
+ * Plans, or makes the records what the body says. The tag of a plan is that of the records it was made for.
+ */
 async function putConfig(
   { query, body, by, ifMatch }: ConfigRequest,
   dependencies: ConfigOperationDependencies,
@@ -291,7 +296,10 @@ function unnamedRecords(
   ];
 }
 
-/** Stored records that the file does not name and that stay. The answer lists them, because leaving out does not remove. */
+/**
+ * Stored records that the file does not name and that stay. The answer lists them, because leaving out does
+ * not remove.
+ */
 function keptRecords(body: z.output<typeof documentInput>, now: SettingsSnapshot, prune: boolean): string[] {
   if (prune) return [];
   return unnamedRecords(body, now).map(({ kind, name }) => `${kind} ${name}`);

@@ -108,14 +108,19 @@ export function deliveryOperations({ settings, search }: DeliveryOperationDepend
 
 const WITH_REASON: ReadonlySet<string | undefined> = new Set(['dead', 'dropped', 'retrying']);
 
-/** A reason needs a state: pending and delivered deliveries have none, and the others mean different reasons. */
+/**
+ * A reason needs a state: pending and delivered deliveries have none, and the others mean different reasons.
+ */
 function refuseReasonAlone({ reason, state }: { readonly reason?: string; readonly state?: string }): void {
   if (reason === undefined || WITH_REASON.has(state)) return;
   const message = 'needs state=dead, state=dropped or state=retrying beside it';
   throw new Problem('invalid_parameters', { errors: [{ path: 'query.reason', message }] });
 }
 
-/** The id of a destination by its name. A removed destination counts too, because its deliveries are still stored. */
+/**
+ * The id of a destination by its name. A removed destination counts too, because its deliveries are still
+ * stored.
+ */
 function destinationFilter(
   name: string | undefined,
   { destinations, gone }: SettingsSnapshot,

@@ -35,7 +35,9 @@ import { destinationErrorSchema, endpointFields } from './reports.ts';
 import { refuseRenaming } from './sources.ts';
 
 export interface DestinationOperationDependencies extends RecordDependencies, EndpointCheckDependencies {
-  /** Reads the ledger once, and resolves to a function that gives the pending deliveries of any destination. */
+  /**
+   * Reads the ledger once, and resolves to a function that gives the pending deliveries of any destination.
+   */
   readonly pending: () => Promise<(destination: Destination) => number>;
   /** The status of a destination, by its id. */
   readonly statusOf: (destination: Destination) => Promise<DestinationStatus>;
@@ -72,7 +74,9 @@ const destinationInput = recordInput.meta({
     'As in the configuration file, `destinations[]`: spec/config.schema.json. What stands for a secret keeps the secret.',
 });
 
-/** The key by which receivers verify `v1a` signatures, as `path` of the receiving API gives it to everybody. */
+/**
+ * The key by which receivers verify `v1a` signatures, as `path` of the receiving API gives it to everybody.
+ */
 const publicKeySchema = z.object({
   id: z.string(),
   algorithm: z.literal('ed25519'),

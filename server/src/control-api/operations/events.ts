@@ -106,7 +106,10 @@ export function eventOperations({ settings, search }: EventOperationDependencies
   ];
 }
 
-/** An id that receiving refuses can only be one that an earlier version has stored. Called when no event has it. */
+/**
+ * An id that receiving refuses can only be one that an earlier version has stored. Called when no event has
+ * it.
+ */
 function refuseFaults(asked: Omit<z.output<typeof eventQuery>, 'limit'>): void {
   const errors = (['userId', 'userIdJson', 'anonymousId', 'anonymousIdJson'] as const).flatMap((name) => {
     const fault = asked[name] === undefined ? undefined : faultOf(asked[name]);

@@ -151,7 +151,9 @@ function hasLimits({ sources, destinations }: TokenInput): boolean {
   return sources !== undefined || destinations !== undefined;
 }
 
-/** A name that nothing has would make a token that is good for nothing, and a mistyped one would look like it. */
+/**
+ * A name that nothing has would make a token that is good for nothing, and a mistyped one would look like it.
+ */
 function faultsOf(input: TokenInput, now: SettingsSnapshot, at: Time): Fault[] {
   const { role, expiresAt, bodies } = input;
   const faults: Fault[] = [];

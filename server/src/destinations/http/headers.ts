@@ -36,8 +36,8 @@ export function requestHeaders(
 }
 
 /**
- * The headers of every request to an endpoint; always the same object for the same endpoint. A static header of a reserved name is
- * left out, though the settings refuse it: it would stand beside our own.
+ * The headers of every request to an endpoint; always the same object for the same endpoint. A static header
+ * of a reserved name is left out, though the settings refuse it: it would stand beside our own.
  */
 export function fixedHeaders(endpoint: Endpoint): RequestHeaders {
   let headers = fixedHeadersOf.get(endpoint);
@@ -59,9 +59,9 @@ export function fixedHeaders(endpoint: Endpoint): RequestHeaders {
 const fixedHeadersOf = new WeakMap<Endpoint, RequestHeaders>();
 
 /**
- * The value of `Webhook-Id`: the messageId with `%` and everything but visible ASCII percent-encoded as UTF-8. It is a valid
- * header value whatever the client sent, and `decodeURIComponent` gives the messageId back. Half a surrogate pair is the one
- * exception: UTF-8 cannot encode it, and it becomes U+FFFD.
+ * The value of `Webhook-Id`: the messageId with `%` and everything but visible ASCII percent-encoded as
+ * UTF-8. It is a valid header value whatever the client sent, and `decodeURIComponent` gives the messageId
+ * back. Half a surrogate pair is the one exception: UTF-8 cannot encode it, and it becomes U+FFFD.
  */
 export function webhookId(messageId: string): string {
   if (VISIBLE.test(messageId)) return messageId;

@@ -6,8 +6,8 @@ import type { AnsweredOutcome } from '../../ports/destination-type.ts';
 import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 
 /**
- * The outcome of an event that a request carried. An answer that may be shown loses the secrets that its receiver knows: an endpoint
- * that answers with its request would show them to whoever reads.
+ * The outcome of an event that a request carried. An answer that may be shown loses the secrets that its
+ * receiver knows: an endpoint that answers with its request would show them to whoever reads.
  */
 export function deliveryOutcomeOf(
   received: HttpResult,
@@ -27,9 +27,9 @@ export function deliveryOutcomeOf(
 const MAX_RETRY_AFTER: Duration = 4 * HOUR;
 
 /**
- * Classifies an answer. Every 2xx is accepted. 408, 429, 5xx, a missing answer, a broken connection, an unresolved name and
- * an untrusted certificate are retryable. Every other status is refused, also a redirect, which is not followed.
- * spec/specification.md, "Outcomes".
+ * Classifies an answer. Every 2xx is accepted. 408, 429, 5xx, a missing answer, a broken connection, an
+ * unresolved name and an untrusted certificate are retryable. Every other status is refused, also a redirect,
+ * which is not followed. spec/specification.md, "Outcomes".
  */
 export function outcomeOf(answer: HttpResult, clock: Pick<Clock, 'now' | 'monotonic'>): Outcome {
   if (answer.kind === 'failed')
@@ -44,7 +44,10 @@ export function outcomeOf(answer: HttpResult, clock: Pick<Clock, 'now' | 'monoto
   return { kind: 'retryable', reason, status, ...wish };
 }
 
-/** The delay that `Retry-After` asks for, as seconds or a date (RFC 9110 section 10.2.3); absent for anything else. */
+/**
+ * The delay that `Retry-After` asks for, as seconds or a date (RFC 9110 section 10.2.3); absent for anything
+ * else.
+ */
 export function parseRetryAfter(header: string, now: Time): Duration | undefined {
   const value = header.trim();
   const date = parseHttpDate(value);

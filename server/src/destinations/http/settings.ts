@@ -6,8 +6,8 @@ import { hasMaskedValue } from '../../model/secrets.ts';
 const MAX_HEADERS = 5;
 
 /**
- * Headers that belong to Millrace or to the connection; `*` stands for any rest. Names are compared without case.
- * spec/specification.md, "Reserved headers". `Authorization` is allowed on purpose.
+ * Headers that belong to Millrace or to the connection; `*` stands for any rest. Names are compared without
+ * case. spec/specification.md, "Reserved headers". `Authorization` is allowed on purpose.
  */
 export const RESERVED_HEADERS: readonly string[] = [
   'Host',
@@ -56,8 +56,8 @@ const MASKED_VALUE_RULE =
 const LONG_VALUE_RULE = `must be text of at most ${MAX_VALUE_LENGTH} characters`;
 
 /**
- * The error in an address that requests are sent to, or `undefined`. Credentials and fragments are refused because neither
- * is ever sent: an operator who writes one would expect an effect that it does not have.
+ * The error in an address that requests are sent to, or `undefined`. Credentials and fragments are refused
+ * because neither is ever sent: an operator who writes one would expect an effect that it does not have.
  */
 export function urlProblem(text: string): string | undefined {
   if (text.length > MAX_URL_LENGTH) return `${URL_RULE} of at most ${MAX_URL_LENGTH} characters`;
@@ -85,7 +85,10 @@ const webUrl = z
     maxLength: MAX_URL_LENGTH,
   });
 
-/** The most entries of a list or mapping that are checked one by one. A list a little too long gets all its errors. */
+/**
+ * The most entries of a list or mapping that are checked one by one. A list a little too long gets all its
+ * errors.
+ */
 export const MAX_CHECKED_ENTRIES = 20;
 
 export const HEADERS_RULE = `must have at most ${MAX_HEADERS} headers`;
@@ -110,7 +113,9 @@ const headers = z
     examples: [{ 'X-Team': 'growth' }],
   });
 
-/** The names of headers as a whole; a key schema of the record would drop wrong names before they are counted. */
+/**
+ * The names of headers as a whole; a key schema of the record would drop wrong names before they are counted.
+ */
 function checkNames(record: unknown, context: z.core.$RefinementCtx): void {
   if (!isObject(record)) return;
   const names = Object.keys(record);
@@ -139,7 +144,10 @@ export const endpointSchema = z
   .strictObject({ url: webUrl, headers }, 'must be a mapping with url and headers')
   .meta({ description: 'One URL with the static headers of its requests.' });
 
-/** Two are enough to replace one while receivers know either. spec/specification.md, "Standard Webhooks signature". */
+/**
+ * Two are enough to replace one while receivers know either. spec/specification.md, "Standard Webhooks
+ * signature".
+ */
 const MAX_SIGNING_SECRETS = 2;
 
 /** `whsec_` and the base64 of 24 to 64 bytes, which is what the Standard Webhooks specification asks for. */

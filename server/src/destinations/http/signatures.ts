@@ -3,8 +3,9 @@ import type { SigningKey } from '../../model/signing-key.ts';
 import type { Time } from '../../model/time.ts';
 
 /**
- * Prepared keys by secret: preparing one costs as much as signing with it. The maps are cleared when they are full, because
- * there is no event for a secret that is no longer used. With more secrets than `MAX_KEYS`, signing is only slower.
+ * Prepared keys by secret: preparing one costs as much as signing with it. The maps are cleared when they are
+ * full, because there is no event for a secret that is no longer used. With more secrets than `MAX_KEYS`,
+ * signing is only slower.
  */
 const sharedKeys = new Map<string, Hmac>();
 const standardKeys = new Map<string, Hmac>();
@@ -15,11 +16,11 @@ const MAX_KEYS = 10_000;
 const STANDARD_PREFIX = 'whsec_';
 
 /**
- * The value of `X-Signature`: HMAC-SHA1 of exactly these bytes, as lower-case hexadecimal, keyed with the UTF-8 bytes
- * of the shared secret. spec/specification.md, "Signature".
+ * The value of `X-Signature`: HMAC-SHA1 of exactly these bytes, as lower-case hexadecimal, keyed with the
+ * UTF-8 bytes of the shared secret. spec/specification.md, "Signature".
  *
- * The protocol prescribes SHA-1; the known collisions do not weaken it as an HMAC. The signature proves who sent the body, not
- * when: receivers recognise a repeat by `Webhook-Id`.
+ * The protocol prescribes SHA-1; the known collisions do not weaken it as an HMAC. The signature proves who
+ * sent the body, not when: receivers recognise a repeat by `Webhook-Id`.
  */
 export function signBody(bytes: Buffer, secret: string): string {
   return sharedKey(secret).of(bytes, 'hex');
@@ -41,10 +42,10 @@ export interface StandardWebhooksHeaders {
 }
 
 /**
- * The Standard Webhooks scheme: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret, so
- * that a receiver with either of two secrets can verify while one replaces the other. spec/specification.md, "Standard Webhooks
- * signature".
- * With a key also `v1a,` and the base64 of the ed25519 signature of the same text, which its public half verifies ("Public signature").
+ * The Standard Webhooks scheme: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each
+ * secret, so that a receiver with either of two secrets can verify while one replaces the other.
+ * spec/specification.md, "Standard Webhooks signature". With a key also `v1a,` and the base64 of the ed25519
+ * signature of the same text, which its public half verifies ("Public signature").
  *
  * @param secrets `whsec_` and base64 each, as the settings have checked
  */
@@ -95,8 +96,9 @@ const DIGEST_BYTES = { sha1: 20, sha256: 32 } as const;
 let inner = Buffer.alloc(BLOCK + 16 * 1024);
 
 /**
- * HMAC (RFC 2104) for very many short messages under few secrets. Its two hashes are one call each. The object that
- * `createHmac` makes for every message costs, with its collection, three times as much as the hashing.
+ * HMAC (RFC 2104) for very many short messages under few secrets. Its two hashes are one call each. The
+ * object that `createHmac` makes for every message costs, with its collection, three times as much as the
+ * hashing.
  */
 export class Hmac {
   readonly #algorithm: keyof typeof DIGEST_BYTES;

@@ -7,9 +7,9 @@ import { serializePayload } from './payload.ts';
 import type { WebhookSettings } from './settings.ts';
 
 /**
- * One file of `spec/fixtures/webhook`: a call, the event it becomes, and the exact bytes and signature of its request.
- * Bodies and signatures were made apart from this code (an HMAC of another program over bytes written from the
- * specification), so that both being wrong in the same way is unlikely.
+ * One file of `spec/fixtures/webhook`: a call, the event it becomes, and the exact bytes and signature of its
+ * request. Bodies and signatures were made apart from this code (an HMAC of another program over bytes
+ * written from the specification), so that both being wrong in the same way is unlikely.
  */
 interface Fixture {
   readonly event: Event;

@@ -88,8 +88,9 @@ function redactorOf(settings: WebhookSettings, place: number): SecretRedactor {
 }
 
 /**
- * The requests of one delivery, one for each target. Pure: the same event and settings give the same body. It is made and signed once for all
- * targets, and all requests share its buffer. An empty secret counts as none, because anyone could sign with it.
+ * The requests of one delivery, one for each target. Pure: the same event and settings give the same body. It
+ * is made and signed once for all targets, and all requests share its buffer. An empty secret counts as none,
+ * because anyone could sign with it.
  */
 export function requestsOf({
   destination,
@@ -129,7 +130,10 @@ export function requestsOf({
 
 const NO_SECRETS: readonly string[] = [];
 
-/** The payload as bytes, the same as those of `serializePayload`. They are made from the stored line where there is one. */
+/**
+ * The payload as bytes, the same as those of `serializePayload`. They are made from the stored line where
+ * there is one.
+ */
 function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['format']): Buffer {
   const { line } = serialized;
   if (line !== undefined && !isDeleteLine(line)) {
@@ -140,7 +144,10 @@ function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['form
   return Buffer.from(serializePayload(serialized.event, format));
 }
 
-/** Whether a line may be that of a delete notification, whose body is made from the parsed event. Clients seldom choose such ids. */
+/**
+ * Whether a line may be that of a delete notification, whose body is made from the parsed event. Clients
+ * seldom choose such ids.
+ */
 function isDeleteLine({ bytes, from }: JsonLine): boolean {
   for (let at = 0; at < DELETE_LINE.length; at++) if (bytes[from + at] !== DELETE_LINE[at]) return false;
   return true;

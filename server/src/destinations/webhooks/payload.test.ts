@@ -116,7 +116,10 @@ describe('the traits of an identify', () => {
 });
 
 describe('a body put together from the stored line', () => {
-  /** Keys that the protocol does not know are kept behind the rest; but whole numbers come first, as JavaScript has it. */
+  /**
+   * Keys that the protocol does not know are kept behind the rest; but whole numbers come first, as
+   * JavaScript has it.
+   */
   const others = fc.dictionary(
     fc.oneof(key, fc.constantFrom('version', 'User ID', 'timestamps', 'nam', 'tries')),
     object,

@@ -5,16 +5,17 @@ import type { WebhookSettings } from './settings.ts';
 const EMPTY_OBJECT: JsonObject = {};
 
 /**
- * The body of every request for an event, as compact JSON. Pure: the same event and format give the same bytes, today
- * and after any number of retries, because the event never changes and nothing else goes in.
+ * The body of every request for an event, as compact JSON. Pure: the same event and format give the same
+ * bytes, today and after any number of retries, because the event never changes and nothing else goes in.
  *
- * `JSON.stringify(JSON.parse(body)) === body` always holds (spec/specification.md, "Exact bytes"), so a receiver that
- * re-serialises before it verifies gets the bytes that were signed. It holds because `JSON.stringify` made them from
- * parsed values. `fast-path/payload.ts` makes the same bytes from the stored line, without parsing it.
+ * `JSON.stringify(JSON.parse(body)) === body` always holds (spec/specification.md, "Exact bytes"), so a
+ * receiver that re-serialises before it verifies gets the bytes that were signed. It holds because
+ * `JSON.stringify` made them from parsed values. `fast-path/payload.ts` makes the same bytes from the stored
+ * line, without parsing it.
  *
  * - `canonical`: the event as it is stored. It carries no write key because no event does.
- * - `documented`: the fields of the type in the order of spec/specification.md, "Documented format". `context`, `properties`
- *   and `traits` default to `{}`; other absent fields are left out.
+ * - `documented`: the fields of the type in the order of spec/specification.md, "Documented format".
+ *   `context`, `properties` and `traits` default to `{}`; other absent fields are left out.
  *
  * A delete notification has the same three fields in both.
  */
@@ -24,8 +25,8 @@ export function serializePayload(event: Event, format: WebhookSettings['format']
 }
 
 /**
- * One literal per shape with every field written out: the order of the keys is the order read here, absent fields are
- * `undefined` and so left out by `JSON.stringify`, and one shape per type keeps serialising fast.
+ * One literal per shape with every field written out: the order of the keys is the order read here, absent
+ * fields are `undefined` and so left out by `JSON.stringify`, and one shape per type keeps serialising fast.
  */
 function documentedPayload(event: Event): object {
   const { type, userId, anonymousId, messageId, name, category, context, timestamp } = event;
@@ -86,8 +87,8 @@ function documentedPayload(event: Event): object {
 }
 
 /**
- * One library sends the traits of an identify only in its context. They are taken from there when the event's own are absent or
- * an empty object. The context stays as it is.
+ * One library sends the traits of an identify only in its context. They are taken from there when the event's
+ * own are absent or an empty object. The context stays as it is.
  */
 function identifyTraits({ traits = EMPTY_OBJECT, context }: Event): JsonObject {
   const contextTraits = context.traits;
@@ -95,8 +96,8 @@ function identifyTraits({ traits = EMPTY_OBJECT, context }: Event): JsonObject {
 }
 
 /**
- * Page traits are properties by another name (spec/specification.md, "Documented format"). A client that sends both
- * loses neither; where a key stands in both, the property wins.
+ * Page traits are properties by another name (spec/specification.md, "Documented format"). A client that
+ * sends both loses neither; where a key stands in both, the property wins.
  */
 function pageProperties({ properties, traits }: Event): JsonObject {
   if (traits === undefined) return properties ?? EMPTY_OBJECT;

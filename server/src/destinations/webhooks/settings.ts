@@ -11,7 +11,10 @@ import { endpointSchema, HEADERS_RULE, MAX_CHECKED_ENTRIES, signingSecrets } fro
 export interface WebhookSettings extends SigningSecrets {
   /** 1–5 endpoints. A delivery goes to all of them at once. */
   readonly endpoints: readonly Endpoint[];
-  /** Adds a signature that receivers verify without a secret, with the public key of the destination. Absent: false. */
+  /**
+   * Adds a signature that receivers verify without a secret, with the public key of the destination. Absent:
+   * false.
+   */
   readonly publicSignature?: boolean;
   readonly format: 'documented' | 'canonical';
 }
@@ -23,8 +26,8 @@ const ENDPOINTS_RULE = `must be a list of 1 to ${MAX_ENDPOINTS} endpoints`;
 const SECRET_RULE = 'must be text of at least 1 character';
 
 /**
- * `destinations[].settings` of a destination of type `webhooks`, as an operator writes it. spec/specification.md,
- * "Settings".
+ * `destinations[].settings` of a destination of type `webhooks`, as an operator writes it.
+ * spec/specification.md, "Settings".
  */
 const webhookSettingsSchema = z
   .strictObject(
@@ -71,8 +74,8 @@ const webhookSettingsSchema = z
   .meta({ description: 'Settings of a destination of type webhooks.' }) satisfies z.ZodType<WebhookSettings>;
 
 /**
- * The list of endpoints, or the mapping of headers, that is too long to check. It is called before the schema, which would
- * check every entry before their number.
+ * The list of endpoints, or the mapping of headers, that is too long to check. It is called before the
+ * schema, which would check every entry before their number.
  */
 export function findOversizedPart(settings: unknown): SettingsRemark | undefined {
   const endpoints = isObject(settings) ? settings['endpoints'] : undefined;

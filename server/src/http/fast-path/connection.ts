@@ -19,14 +19,17 @@ export interface FastPathOptions extends Omit<FastPathContext, 'handOver' | 'onR
   readonly isTls: boolean;
 }
 
-/** The connections on the fast path. Every connection begins here, and stays until it sends something that is not plain. */
+/**
+ * The connections on the fast path. Every connection begins here, and stays until it sends something that is
+ * not plain.
+ */
 export class FastPathConnections {
   readonly #open = new Set<FastPathConnection>();
   readonly #limits: FastPathTimeouts;
 
   /**
-   * Takes the place of Node's own listener for connections, which is called for those that are handed over. Bounds, handshakes
-   * and closing stay those of the one server.
+   * Takes the place of Node's own listener for connections, which is called for those that are handed over.
+   * Bounds, handshakes and closing stay those of the one server.
    */
   constructor(server: Server, { limits, isTls, ...shared }: FastPathOptions) {
     this.#limits = limits;
@@ -41,7 +44,10 @@ export class FastPathConnections {
     server.on(event, (socket: Socket) => this.#open.add(new FastPathConnection(socket, context)));
   }
 
-  /** Must be called every few seconds, with a time (of `performance`) before which everything that had arrived has been read. */
+  /**
+   * Must be called every few seconds, with a time (of `performance`) before which everything that had arrived
+   * has been read.
+   */
   checkTimeouts(now: number): void {
     for (const connection of this.#open) connection.checkTimeouts(now, this.#limits);
   }
@@ -68,7 +74,10 @@ export interface FastPathTimeouts {
   readonly idle: Duration;
 }
 
-/** Idle since some moment after the last check of the limits. The next check sets the time, so that no request reads the clock. */
+/**
+ * Idle since some moment after the last check of the limits. The next check sets the time, so that no request
+ * reads the clock.
+ */
 const UNKNOWN_TIME = Number.NaN;
 
 const EMPTY = Buffer.alloc(0);
@@ -81,9 +90,10 @@ const EMPTY = Buffer.alloc(0);
  *  │                       └── last answer, timeout, cut short, client disconnected ──▶ released
  *  └── anything else (the same from idle) ──▶ released: node:http reads on, from the first byte without an answer
  * ```
- * A plain request has no further bytes behind it: pipelined requests are handed over, as only `node:http` reads a request
- * before the one in front of it is answered. Bytes that come during a request stay unread until its answer. With one request
- * at a time the connection itself is the exchange, and a call costs no closure, listener or timer here.
+ * A plain request has no further bytes behind it: pipelined requests are handed over, as only `node:http`
+ * reads a request before the one in front of it is answered. Bytes that come during a request stay unread
+ * until its answer. With one request at a time the connection itself is the exchange, and a call costs no
+ * closure, listener or timer here.
  */
 export class FastPathConnection implements HttpExchange {
   readonly peer: Socket;
@@ -180,7 +190,10 @@ export class FastPathConnection implements HttpExchange {
     this.#finishRequest();
   }
 
-  /** Ends the connection when its state lasts too long, as `node:http` does. `now` is on the clock of `performance`. */
+  /**
+   * Ends the connection when its state lasts too long, as `node:http` does. `now` is on the clock of
+   * `performance`.
+   */
   checkTimeouts(now: number, limits: FastPathTimeouts): void {
     if (Number.isNaN(this.#stateSince)) {
       this.#stateSince = now;
@@ -290,8 +303,8 @@ export class FastPathConnection implements HttpExchange {
   }
 
   /**
-   * Lets `node:http` read the connection, beginning with these bytes. They are put back and read at once, because later
-   * `node:http` reads directly from the system and would skip them.
+   * Lets `node:http` read the connection, beginning with these bytes. They are put back and read at once,
+   * because later `node:http` reads directly from the system and would skip them.
    */
   #handOver(bytes: Buffer): void {
     this.#state = 'released';
@@ -307,8 +320,8 @@ export class FastPathConnection implements HttpExchange {
   }
 
   /**
-   * The client has closed its side. It may still read, and gets its answer. A client that is gone looks the same, so a stop of
-   * the server does not wait for it.
+   * The client has closed its side. It may still read, and gets its answer. A client that is gone looks the
+   * same, so a stop of the server does not wait for it.
    */
   readonly #onEnd = (): void => {
     if (this.#state === 'released') return;
@@ -321,7 +334,10 @@ export class FastPathConnection implements HttpExchange {
     else this.#closesAfterResponse = true;
   };
 
-  /** The request stays incomplete. One that was refused by its head has its answer already, and gets no second one. */
+  /**
+   * The request stays incomplete. One that was refused by its head has its answer already, and gets no second
+   * one.
+   */
   #failRequest(code: string): void {
     this.#state = 'released';
     if (this.#isResponseSent) this.#context.lingering.close(this.peer);
@@ -339,8 +355,9 @@ export class FastPathConnection implements HttpExchange {
 function ignoreError(): void {}
 
 /**
- * Makes answers byte for byte as `node:http` writes them, so that a client cannot tell which of the two has read its
- * request. The last answer is cached until the second is over, because nearly every answer is the same.
+ * Makes answers byte for byte as `node:http` writes them, so that a client cannot tell which of the two has
+ * read its request. The last answer is cached until the second is over, because nearly every answer is the
+ * same.
  */
 export class ResponseWriter {
   readonly #keepAliveHeaders: string;

@@ -4,11 +4,12 @@ import { type CallAction, ROUTE_TABLE } from '../routes.ts';
 /**
  * The head of a plain request: a call as nearly every client sends it.
  *
- * The parser is one-sided. A head that it accepts has one reading only, in every HTTP parser. A head that it rejects may be
- * valid (other methods and paths, chunks, bytes beyond ASCII, a head that is not complete) and is left to `node:http`. Its
- * rules are narrower than RFC 9112 wherever two parsers have been known to disagree: lines end in CR LF; a name is a token with
- * its colon right behind it; no line is folded; the length is there once, in plain digits, and no other header says how long
- * the body is. No request can hide in the body of another.
+ * The parser is one-sided. A head that it accepts has one reading only, in every HTTP parser. A head that it
+ * rejects may be valid (other methods and paths, chunks, bytes beyond ASCII, a head that is not complete) and
+ * is left to `node:http`. Its rules are narrower than RFC 9112 wherever two parsers have been known to
+ * disagree: lines end in CR LF; a name is a token with its colon right behind it; no line is folded; the
+ * length is there once, in plain digits, and no other header says how long the body is. No request can hide
+ * in the body of another.
  */
 export interface FastPathRequest {
   readonly action: CallAction;
@@ -32,7 +33,9 @@ const QUESTION_MARK = 0x3f;
 /** A longer head is left to `node:http`, which has a limit of its own. */
 const MAX_HEAD_BYTES = 8192;
 
-/** More headers are left to `node:http`, which counts them and refuses more than 1,000. Clients send a dozen. */
+/**
+ * More headers are left to `node:http`, which counts them and refuses more than 1,000. Clients send a dozen.
+ */
 const MAX_HEADERS = 100;
 
 /** Digits that every parser reads as a number. */
@@ -114,7 +117,10 @@ const CALL_ROUTES: ReadonlyMap<string, CallAction> = new Map(
   ),
 );
 
-/** Reads the plain request that begins with the first of these bytes; undefined when it is not plain. Its body may follow later. */
+/**
+ * Reads the plain request that begins with the first of these bytes; undefined when it is not plain. Its body
+ * may follow later.
+ */
 export function parseFastPathRequest(bytes: Buffer): FastPathRequest | undefined {
   if (!startsWithAt(bytes, 0, REQUEST_START)) return undefined;
   const targetEnd = skipWhile(IN_TARGET, bytes, REQUEST_START.length);
@@ -163,7 +169,10 @@ function readHead(bytes: Buffer, at: number, head: HeadState): number {
   return bytes[at + 1] === LF && at + 2 <= MAX_HEAD_BYTES ? at + 2 : UNSUPPORTED;
 }
 
-/** Returns the position behind the line that begins at `at`. A byte behind the last one is `undefined`, which ends every loop. */
+/**
+ * Returns the position behind the line that begins at `at`. A byte behind the last one is `undefined`, which
+ * ends every loop.
+ */
 function readHeaderLine(bytes: Buffer, at: number, head: HeadState): number {
   const colon = skipWhile(TOKEN_BYTES, bytes, at);
   if (colon === at || bytes[colon] !== COLON) return UNSUPPORTED;

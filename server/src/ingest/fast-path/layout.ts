@@ -1,9 +1,12 @@
 /**
- * Memory layout and numbers on which the two halves of the encoder agree: `parser.ts` and the WebAssembly module.
- * `npm run generate` writes `assembly/layout.ts` from these tables.
+ * Memory layout and numbers on which the two halves of the encoder agree: `parser.ts` and the WebAssembly
+ * module. `npm run generate` writes `assembly/layout.ts` from these tables.
  */
 
-/** Words of a call's descriptor, 32 bits each: what the module says of one call. All but `MARKS` are addresses in its memory. */
+/**
+ * Words of a call's descriptor, 32 bits each: what the module says of one call. All but `MARKS` are addresses
+ * in its memory.
+ */
 export const DESCRIPTOR = {
   CALL_FROM: 0,
   CALL_TO: 1,
@@ -33,8 +36,9 @@ export const MARK_BITS = {
 } as const;
 
 /**
- * Pieces of JSON that go into lines where the call has no such field, in the order in which `PIECES` has two words for each:
- * begin and end. The times are `receivedAt`, behind `sentAt` where the batch has one, without the first quote.
+ * Pieces of JSON that go into lines where the call has no such field, in the order in which `PIECES` has two
+ * words for each: begin and end. The times are `receivedAt`, behind `sentAt` where the batch has one, without
+ * the first quote.
  */
 export const PIECE = {
   CONTEXT_PIECE: 0,
@@ -50,8 +54,9 @@ export const PIECE_WORDS = 2;
 export const IN_BATCH = -1;
 
 /**
- * Names of fields that the module recognises; each has its place in this table as its number. Those up to `WRITE_KEY` are fields
- * of a call, and `USER_ID` to `TRAITS` are written in this order. `OTHER` stands for every other field of a call.
+ * Names of fields that the module recognises; each has its place in this table as its number. Those up to
+ * `WRITE_KEY` are fields of a call, and `USER_ID` to `TRAITS` are written in this order. `OTHER` stands for
+ * every other field of a call.
  */
 export const FIELD_NAMES = {
   MESSAGE_ID: 'messageId',

@@ -9,8 +9,8 @@ import { type ParseFailure, parseCalls, type RequestCalls } from '../calls.ts';
 import { parseCallsFast } from './parser.ts';
 
 /**
- * A body is read in one of two ways: scanned, where it is canonical JSON, or parsed. Both ways must give the same events, byte
- * for byte.
+ * A body is read in one of two ways: scanned, where it is canonical JSON, or parsed. Both ways must give the
+ * same events, byte for byte.
  */
 
 const receivedAt = Date.parse('2026-11-21T12:00:00.000Z');
@@ -19,7 +19,10 @@ const peer = { remoteAddress: '::ffff:203.0.113.9' };
 /** One source for each thing that may become of an address. */
 const sources = ADDRESS_RULES.map((ip, index) => sourceWith({ id: index + 1, ip }));
 
-/** The source of the first calls of the body being compared; those behind come from the next one, as their own write keys say. */
+/**
+ * The source of the first calls of the body being compared; those behind come from the next one, as their own
+ * write keys say.
+ */
 let first = 0;
 const sourceOf = (index: number) => sources[(first + (index < 3 ? 0 : 1)) % sources.length]!;
 const newMessageId = () => 'assigned';
@@ -61,7 +64,10 @@ function readingOf(calls: RequestCalls): Reading {
 /** How many were marked as having no integrations. */
 let withoutIntegrations = 0;
 
-/** Of the calls given since the last question, how many were accepted, and how many of those without parsing them. */
+/**
+ * Of the calls given since the last question, how many were accepted, and how many of those without parsing
+ * them.
+ */
 let accepted = 0;
 let copied = 0;
 

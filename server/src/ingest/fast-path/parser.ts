@@ -22,10 +22,12 @@ import { readTime } from '../times.ts';
 import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout.ts';
 
 /**
- * Reads the calls of a body that is canonical JSON, as most libraries send it, without parsing them. Undefined for every
- * other body: `parseCalls` reads it, and only `parseCalls` finds out what is wrong with one.
+ * Reads the calls of a body that is canonical JSON, as most libraries send it, without parsing them.
+ * Undefined for every other body: `parseCalls` reads it, and only `parseCalls` finds out what is wrong with
+ * one.
  *
- * The calls are valid until the next body is read, because the encoder has one memory. Their events are valid for good.
+ * The calls are valid until the next body is read, because the encoder has one memory. Their events are valid
+ * for good.
  */
 export function parseCallsFast(request: IngestRequest, newMessageId: () => string): RequestCalls | undefined {
   const { body, type } = request;
@@ -59,7 +61,10 @@ export function parseCallsFast(request: IngestRequest, newMessageId: () => strin
 /** One for the whole process: a body is read in one go. */
 let encoder: Encoder | undefined;
 
-/** Loads the WebAssembly module, so that a program without its file fails when it starts and not at its first call. */
+/**
+ * Loads the WebAssembly module, so that a program without its file fails when it starts and not at its first
+ * call.
+ */
 export function loadEncoder(): void {
   encoder ??= new Encoder();
 }
@@ -100,7 +105,10 @@ function sharedFieldsOf(envelope: Envelope): SharedFields | undefined {
   };
 }
 
-/** Whether the context of a batch goes into its events without a look at each: no address may be added to it or taken from it. */
+/**
+ * Whether the context of a batch goes into its events without a look at each: no address may be added to it
+ * or taken from it.
+ */
 function isStoredAsItIs(context: JsonObject): boolean {
   return !('direct' in context || 'ip' in context || 'integrations' in context || isClientLibrary(context));
 }
@@ -110,7 +118,10 @@ function timesOf({ sentAtText, receivedAtText }: Envelope): Buffer {
   return Buffer.from(`${sentAt}","receivedAt":"${receivedAtText}"`);
 }
 
-/** The calls of a body, read with `JSON.parse` where they are not canonical. Throws a `SyntaxError` for invalid JSON. */
+/**
+ * The calls of a body, read with `JSON.parse` where they are not canonical. Throws a `SyntaxError` for
+ * invalid JSON.
+ */
 function callsOf(
   encoder: Encoder,
   envelope: Envelope,
@@ -183,8 +194,9 @@ class EncodedCalls implements RequestCalls {
 type ParsedCall = ReturnType<typeof parseJson>;
 
 /**
- * Runs the WebAssembly module compiled from `assembly/`. The module scans the bytes of a body and writes the lines of its events
- * from pieces of them. It has one memory, which the next body overwrites: a scan is used up before the next one begins.
+ * Runs the WebAssembly module compiled from `assembly/`. The module scans the bytes of a body and writes the
+ * lines of its events from pieces of them. It has one memory, which the next body overwrites: a scan is used
+ * up before the next one begins.
  */
 
 const { CALL_FROM, CALL_TO, MARKS, LINE_FROM, LINE_TO, ID_TO, USER_FROM, USER_TO } = DESCRIPTOR;
@@ -192,11 +204,15 @@ const { HAS_WRITE_KEY, NON_CANONICAL, ENCODED, NO_INTEGRATIONS, SKEWED, ESCAPED_
 const DESCRIPTOR_WORDS = Object.keys(DESCRIPTOR).length;
 
 /**
- * Bytes that the module may read or write behind the end of a body and of the lines. Behind a body they must be zeros.
+ * Bytes that the module may read or write behind the end of a body and of the lines. Behind a body they must
+ * be zeros.
  */
 const PADDING = 64;
 
-/** Larger bodies, and bodies whose lines might be larger, go to `JSON.parse`: the memory of the module is never given back. */
+/**
+ * Larger bodies, and bodies whose lines might be larger, go to `JSON.parse`: the memory of the module is
+ * never given back.
+ */
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_LINES_BYTES = 8 * 1024 * 1024;
 
@@ -204,7 +220,10 @@ const MAX_LINES_BYTES = 8 * 1024 * 1024;
 const INDEX_BYTES = 2;
 const MIN_INDEX_BYTES = 16 * 1024;
 
-/** Bytes that a line may have more than its call, beside the shared fields: names of fields, four times, an assigned id, an address. */
+/**
+ * Bytes that a line may have more than its call, beside the shared fields: names of fields, four times, an
+ * assigned id, an address.
+ */
 const MAX_ADDED_BYTES = 460;
 
 const PAGE_BYTES = 65_536;
@@ -302,7 +321,9 @@ class Encoder {
     return this.#exports.scanOne(this.#body, this.#fieldIndex) === this.#body + length;
   }
 
-  /** Offsets of the list of calls in the body; undefined when the first `length` bytes have no canonical one. */
+  /**
+   * Offsets of the list of calls in the body; undefined when the first `length` bytes have no canonical one.
+   */
   scanBatch(body: Buffer, length: number): { readonly from: number; readonly to: number } | undefined {
     if (!this.#load(body)) return undefined;
     const { scanBatch, listFrom, listTo } = this.#exports;
@@ -342,8 +363,8 @@ class Encoder {
   }
 
   /**
-   * The lines of the scanned calls, by index, all in one new buffer with a line feed behind each; undefined for a call that must
-   * be parsed. Call it only after `hasRoom` has said yes.
+   * The lines of the scanned calls, by index, all in one new buffer with a line feed behind each; undefined
+   * for a call that must be parsed. Call it only after `hasRoom` has said yes.
    */
   encode(envelope: Envelope, shared: SharedFields, wish: AddressWish): readonly (EventLine | undefined)[] {
     const { setRequest, setShared, setAddress, encode } = this.#exports;
@@ -384,7 +405,10 @@ class Encoder {
     };
   }
 
-  /** Writes the address of the caller into the context that ends before `end`; gives how many bytes it has added. */
+  /**
+   * Writes the address of the caller into the context that ends before `end`; gives how many bytes it has
+   * added.
+   */
   #addAddress(end: number): number {
     if (this.#addressField === undefined) {
       const address = this.#address();
@@ -412,7 +436,10 @@ class Encoder {
     return true;
   }
 
-  /** Writes the shared fields behind the field index, and their addresses to `PIECES`; gives the address behind them. */
+  /**
+   * Writes the shared fields behind the field index, and their addresses to `PIECES`; gives the address
+   * behind them.
+   */
   #putPieces({ context, integrations, channel, times }: SharedFields): number {
     let word = this.#exports.PIECES.value / 4;
     let at = this.#fieldIndexEnd;

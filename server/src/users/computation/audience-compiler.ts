@@ -78,8 +78,9 @@ interface Leaves<S> {
 type Use = Extract<Condition, { value: Value }> | undefined;
 
 /**
- * Makes functions of a definition. A property outside of `where` is absent, and so is a value of the user in a condition that has
- * properties too; the language refuses both. spec/contract.md, "Definitions of traits and audiences".
+ * Makes functions of a definition. A property outside of `where` is absent, and so is a value of the user in
+ * a condition that has properties too; the language refuses both. spec/contract.md, "Definitions of traits
+ * and audiences".
  */
 export function compileComputation(computation: Computation, context: CompilerContext): CompiledComputation {
   const aggregates: CompiledAggregate[] = [];
@@ -101,7 +102,10 @@ export function compileComputation(computation: Computation, context: CompilerCo
   return { computation, evaluate, aggregates, ...read };
 }
 
-/** The keys of the slots that a definition needs; none for one that cannot be compiled, which the engine reports. */
+/**
+ * The keys of the slots that a definition needs; none for one that cannot be compiled, which the engine
+ * reports.
+ */
 export function slotKeysOf(computation: Computation): readonly string[] {
   const context = { slotNumberOf: () => 0, idOf: () => undefined };
   try {
@@ -112,8 +116,8 @@ export function slotKeysOf(computation: Computation): readonly string[] {
 }
 
 /**
- * The computations in an order in which each comes behind those it mentions. Those that mention each other in a circle, and those
- * that need one of them, are left out.
+ * The computations in an order in which each comes behind those it mentions. Those that mention each other in
+ * a circle, and those that need one of them, are left out.
  */
 export function evaluationOrder(compiled: readonly CompiledComputation[]): CompiledComputation[] {
   const byName = new Map(compiled.map((one) => [nameKey(one.computation), one]));
@@ -188,7 +192,9 @@ function userLeaves(
   return leaves;
 }
 
-/** Values of users in `where` are looked at once, when the definition is evaluated, and not for each event. */
+/**
+ * Values of users in `where` are looked at once, when the definition is evaluated, and not for each event.
+ */
 function aggregateReader(
   reduce: Reducer,
   slot: number,
@@ -341,8 +347,9 @@ function compileTest<S>(condition: NonNullable<Use>, read: Read<S>): Test<S> {
 }
 
 /**
- * Compares texts with texts, numbers with numbers and booleans with booleans. False for a value that is absent, also with `!=`; a
- * list or an object has nothing but `contains`. A number that no double holds is stored as the text of its digits, and compared as a number.
+ * Compares texts with texts, numbers with numbers and booleans with booleans. False for a value that is
+ * absent, also with `!=`; a list or an object has nothing but `contains`. A number that no double holds is
+ * stored as the text of its digits, and compared as a number.
  */
 function compare(op: Comparison, value: Json | undefined, to: Scalar): boolean {
   if (value === undefined || value === null) return false;
@@ -369,8 +376,9 @@ const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
 const INTEGER = /^-?\d+$/;
 
 /**
- * The number that a text is the digits of, where receiving keeps it as text (spec/specification.md, "Values"): an integer beyond 2^53, or
- * what is infinite as a double. Undefined for every other text, such as "100", which a client has sent as text.
+ * The number that a text is the digits of, where receiving keeps it as text (spec/specification.md,
+ * "Values"): an integer beyond 2^53, or what is infinite as a double. Undefined for every other text, such as
+ * "100", which a client has sent as text.
  */
 export function largeNumberOf(text: string): number | bigint | undefined {
   if (!NUMBER.test(text)) return undefined;

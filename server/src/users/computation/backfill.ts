@@ -12,8 +12,8 @@ const JOINING_NOTHING = { serverSources: [] };
 const MAX_NAMES = 32;
 
 /**
- * Finds the stored events that definitions mention. The bytes of a name are looked for before anything is parsed, which is some eight
- * times as fast as parsing every event.
+ * Finds the stored events that definitions mention. The bytes of a name are looked for before anything is
+ * parsed, which is some eight times as fast as parsing every event.
  */
 export class StoredEventFinder {
   readonly #needles: readonly Buffer[];
@@ -87,7 +87,10 @@ function pageOf(page: LogPage, wanted: readonly number[]): LogPage {
   };
 }
 
-/** When the first event of a page arrived by the wall clock; undefined when there is none or it cannot be read. */
+/**
+ * When the first event of a page arrived by the wall clock; undefined when there is none or it cannot be
+ * read.
+ */
 export function arrivalIn({ lines, starts, sources }: LogPage): Time | undefined {
   for (let line = 0; line < sources.length; line++) {
     const text = Buffer.from(lines.subarray(starts[line]!, starts[line + 1]! - 1)).toString();

@@ -20,8 +20,9 @@ interface StoredFailure {
 }
 
 /**
- * Computations that threw an exception. They are left alone until their definition is another one: their values stay as they are, and
- * all others go on. The failures are stored in the commit of the slice in which they happened.
+ * Computations that threw an exception. They are left alone until their definition is another one: their
+ * values stay as they are, and all others go on. The failures are stored in the commit of the slice in which
+ * they happened.
  */
 export class ComputationFailures {
   readonly #failures = new Map<string, StoredFailure>();

@@ -4,12 +4,13 @@ import type { Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
 
 /**
- * The computations in force, and the work that new and changed ones wait for. It is stored as a document with every slice that
- * changes it, so a restart goes on where the last process was.
+ * The computations in force, and the work that new and changed ones wait for. It is stored as a document with
+ * every slice that changes it, so a restart goes on where the last process was.
  *
- * A new definition waits for two passes. First the stored events that the live slices have passed are added to its slots: a slot
- * is born at a position, live slices add the events from there on and the job those before. Until then a changed computation goes
- * on as it was. Then the definition comes into force, and a walk over all profiles evaluates it and tells its destinations.
+ * A new definition waits for two passes. First the stored events that the live slices have passed are added
+ * to its slots: a slot is born at a position, live slices add the events from there on and the job those
+ * before. Until then a changed computation goes on as it was. Then the definition comes into force, and a
+ * walk over all profiles evaluates it and tells its destinations.
  */
 export interface ComputationRecord {
   /** Computations whose values profiles have. */
@@ -21,7 +22,7 @@ export interface ComputationRecord {
   readonly nextSlot: number;
   /** Time at which the oldest event arrived that could count, by id of the computation. */
   readonly eventsSince: Readonly<Record<string, Time>>;
-  /** Names of the destinations that hear of computations: enabled, and with a filter that lets the events through. */
+  /** Destinations that hear of computations: enabled, and with a filter that lets the events through. */
   readonly hearing: readonly string[];
   /** Destinations that have just begun or ceased to hear: the outbox may or may not reach them. */
   readonly switched: readonly string[];
@@ -33,8 +34,8 @@ export interface ComputationRecord {
   /** Destinations that a computation used to name, by its id: they may come back. */
   readonly former: NamesById;
   /**
-   * Destinations that were just added to a computation or taken away, by its id, and all destinations of one that was just enabled or disabled:
-   * the outbox may or may not reach them.
+   * Destinations that were just added to a computation or taken away, by its id, and all destinations of one
+   * that was just enabled or disabled: the outbox may or may not reach them.
    */
   readonly moved: NamesById;
 }
@@ -54,7 +55,7 @@ export interface ComputationJob {
   readonly preparing: readonly Computation[];
   /** Slots that get the stored events. */
   readonly slots: readonly number[];
-  /** Stored events from `from` to `born`, without that, are added by the job; `next` is how far it has come. */
+  /** The job adds the stored events from `from` up to `born`, which it leaves out; it has come to `next`. */
   readonly from: Position;
   readonly born: Position;
   readonly next: Position;
@@ -68,13 +69,14 @@ export interface ComputationJob {
 export interface SyncTarget {
   readonly id: number;
   /**
-   * `new`, `enabled`: every member is told, and nobody before the walk has come to them. `edited`: those whose membership differs
-   * from what was sent. `destinations`: every member is told to those that are new. `missed`: destinations that hear again, what differs from
-   * what each of them was sent. `rebuilt`: as `new`, but only those are told whose membership differs from what was sent before all profiles
-   * were made anew.
+   * `new`, `enabled`: every member is told, and nobody before the walk has come to them. `edited`: those
+   * whose membership differs from what was sent. `destinations`: every member is told to those that are new.
+   * `missed`: destinations that hear again, what differs from what each of them was sent. `rebuilt`: as
+   * `new`, but only those are told whose membership differs from what was sent before all profiles were made
+   * anew.
    */
   readonly kind: 'new' | 'enabled' | 'edited' | 'destinations' | 'missed' | 'rebuilt';
-  /** Names of the destinations that are new to the computation: they know nothing, and get nothing before the walk has come to a profile. */
+  /** Destinations that are new to the computation: they get nothing before the walk comes to a profile. */
   readonly only?: readonly string[];
   /**
    * Destinations that the computation names again. They get nothing before the walk has come to a profile;
@@ -118,7 +120,7 @@ export interface PlanTerms {
   readonly moved?: NamesById;
   /** Names of all destinations. Absent: every destination that was ever named still exists. */
   readonly destinations?: readonly string[] | undefined;
-  /** Computations that were in force before all profiles were made anew, with their destinations then, where they are known. */
+  /** Computations in force before all profiles were made anew, with their destinations where known. */
   readonly rebuilt?: ReadonlyMap<number, readonly string[] | undefined>;
   /** Keys of the slots of a definition. */
   readonly slotKeysOf: (computation: Computation) => readonly string[];
@@ -269,7 +271,7 @@ function isSameNames(a: NamesById, b: NamesById): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** The destinations that were added to computations or taken away, by their ids, and all of those that were enabled or disabled. */
+/** Destinations that were added to computations or taken away, and all of those switched on or off. */
 export function movedIn(before: readonly Computation[], after: readonly Computation[]): NamesById {
   const moved: Record<string, readonly string[]> = {};
   for (const now of after) {
@@ -359,8 +361,8 @@ function switchedIn(
 }
 
 /**
- * The record as an earlier program has stored it, which did not note who hears of computations: what was told counts as told to every
- * destination that does now.
+ * The record as an earlier program has stored it, which did not note who hears of computations: what was told
+ * counts as told to every destination that does now.
  */
 export function withHearing(
   stored: Omit<ComputationRecord, 'hearing' | 'switched' | 'unknown' | 'former' | 'moved'> &
@@ -445,8 +447,8 @@ function targetOf(
 }
 
 /**
- * The record with a walk that tells a destination every member again, and what differs from what it was sent. Asked for twice before the walk
- * has come to a profile, it is one. Pure.
+ * The record with a walk that tells a destination every member again, and what differs from what it was sent.
+ * Asked for twice before the walk has come to a profile, it is one. Pure.
  */
 export function withRepeat(
   record: ComputationRecord,
@@ -578,7 +580,10 @@ export function isRecalled({ jobs }: ComputationRecord, id: number, profile: Pro
   });
 }
 
-/** How far the work for a computation is: a share of the stored events and then of the profiles; undefined when there is none. */
+/**
+ * How far the work for a computation is: a share of the stored events and then of the profiles; undefined
+ * when there is none.
+ */
 export function progressOf(
   { jobs }: ComputationRecord,
   id: number,

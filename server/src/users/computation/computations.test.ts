@@ -651,7 +651,8 @@ describe('a question', () => {
     expect(await world.preview(request)).toMatchObject({ members: 3, eventsBehind: 5 });
     monotonic.mockRestore();
     expect(await world.preview(request)).toMatchObject({ members: 4, eventsBehind: 0 });
-    // What a question has brought up to date counts as done with the next slice, which the progress is told of.
+    // What a question has brought up to date counts as done with the next slice, which the progress is told
+    // of.
     expect((await world.processor.slice()).done).toBeGreaterThanOrEqual(5);
   });
 

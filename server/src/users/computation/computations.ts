@@ -49,7 +49,10 @@ const JOBS = 'computation-jobs';
 const LINEAGE = 'lineage';
 const LINEAGE_SHAPE = /^[0-9a-f]{16}$/;
 
-/** Events read from the log at once; events that one slice adds to a new definition; the time it may take, in milliseconds. */
+/**
+ * Events read from the log at once; events that one slice adds to a new definition; the time it may take, in
+ * milliseconds.
+ */
 const PAGE = 2000;
 const MAX_ADDED = 2000;
 const BUDGET: Duration = 50;
@@ -67,8 +70,9 @@ export interface ComputationsDependencies {
 }
 
 /**
- * The computations as the users thread has them: the engine, what destinations are told, and the work that new definitions wait for.
- * Everything is stored in the commit of the slice that changes it, so a restart goes on where the last process was.
+ * The computations as the users thread has them: the engine, what destinations are told, and the work that
+ * new definitions wait for. Everything is stored in the commit of the slice that changes it, so a restart
+ * goes on where the last process was.
  */
 export class Computations implements ProfileComputations {
   readonly #dependencies: ComputationsDependencies;
@@ -132,7 +136,8 @@ export class Computations implements ProfileComputations {
     const held = (await store.document(HELD_DOCUMENT)) as readonly ProfileId[] | undefined;
     const floor = (await store.document(FLOOR_DOCUMENT)) as number | undefined;
     const stored = await store.document(LINEAGE);
-    // Earlier programs stored a number that could be guessed: such a file gets a new one with its next change.
+    // Earlier programs stored a number that could be guessed: such a file gets a new one with its next
+    // change.
     const lineage = typeof stored === 'string' && LINEAGE_SHAPE.test(stored) ? stored : undefined;
     const { nextProfile } = await store.cursor();
     this.#isLineageStored = lineage !== undefined;

@@ -1,17 +1,22 @@
 /**
- * An exact decimal number with nine digits behind the point, as a whole number of billionths. Adding floating-point numbers gives a
- * different result in a different order; adding these does not. A bigint only where a number could not be exact, so that equal
- * values are also the same JavaScript value.
+ * An exact decimal number with nine digits behind the point, as a whole number of billionths. Adding
+ * floating-point numbers gives a different result in a different order; adding these does not. A bigint only
+ * where a number could not be exact, so that equal values are also the same JavaScript value.
  */
 export type Billionths = number | bigint;
 
 const BILLION = 1_000_000_000;
-/** Below this a product with a billion is so exact that rounding it gives the decimal digits that JSON showed. */
+/**
+ * Below this a product with a billion is so exact that rounding it gives the decimal digits that JSON showed.
+ */
 const MOST_BY_PRODUCT = 1_000_000;
 /** From here on JavaScript writes numbers with an exponent. */
 const MOST = 1e21;
 
-/** Makes the decimal that the number looks like: 0.1 is one tenth. Undefined from 10^21 on. Digits behind the ninth are rounded. */
+/**
+ * Makes the decimal that the number looks like: 0.1 is one tenth. Undefined from 10^21 on. Digits behind the
+ * ninth are rounded.
+ */
 export function toBillionths(value: number): Billionths | undefined {
   if (!(Math.abs(value) < MOST)) return undefined;
   if (Math.abs(value) < MOST_BY_PRODUCT) return Math.round(value * BILLION) || 0;

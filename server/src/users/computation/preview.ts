@@ -50,8 +50,8 @@ const RECENT_PAGE = 500;
 const FIRST_FRESH_SLOT = 2 ** 32;
 
 /**
- * Computes a definition over the stored events and profiles, as they are now, and keeps nothing of it. Members are users who have
- * the value, or those of a computed trait that is not absent.
+ * Computes a definition over the stored events and profiles, as they are now, and keeps nothing of it.
+ * Members are users who have the value, or those of a computed trait that is not absent.
  */
 export async function previewComputation(
   request: PreviewRequest,

@@ -18,21 +18,22 @@ export interface ProfileComputations {
   readonly sync: MembershipSync;
 
   /**
-   * Reads what was stored with the last commit, and takes these settings. Called before the first slice, when they have changed, and
-   * after a slice that was not stored.
+   * Reads what was stored with the last commit, and takes these settings. Called before the first slice, when
+   * they have changed, and after a slice that was not stored.
    */
   restore(settings: ComputationSettings, terms: RestoreTerms): Promise<void>;
 
   /**
-   * Notes in a slice what follows from settings that have just changed: who may or may not get what is in the outbox. `step` does it too; to be
-   * called for a slice without it, before the slice tells anybody something.
+   * Notes in a slice what follows from settings that have just changed: who may or may not get what is in the
+   * outbox. `step` does it too; to be called for a slice without it, before the slice tells anybody
+   * something.
    */
   noteSettings(slice: Slice): Promise<void>;
 
   /**
-   * Does a part of what is left to do, such as adding stored events to a new definition, and puts its progress into the slice.
-   * Called once a slice, after the events and timers. `position` is the next one that live slices apply. `isPast`: a profile that is to be let
-   * go rather than told of.
+   * Does a part of what is left to do, such as adding stored events to a new definition, and puts its
+   * progress into the slice. Called once a slice, after the events and timers. `position` is the next one
+   * that live slices apply. `isPast`: a profile that is to be let go rather than told of.
    */
   step(
     slice: Slice,
@@ -47,11 +48,14 @@ export interface ProfileComputations {
   forRebuild(store: ProfileStore, definitions: readonly Computation[]): Promise<Record<string, Json>>;
 
   /**
-   * Has a walk tell a destination every member again; it is stored with the next slice. `bounds`: of the log. False where the computation
-   * is not in force yet: each of its destinations is told every member then.
+   * Has a walk tell a destination every member again; it is stored with the next slice. `bounds`: of the log.
+   * False where the computation is not in force yet: each of its destinations is told every member then.
    */
   repeat(computation: number, destination: string, bounds: RestoreTerms['bounds']): boolean;
-  /** The slots that count an event at this position; undefined for all. Work under way will add it to the others. */
+  /**
+   * The slots that count an event at this position; undefined for all. Work under way will add it to the
+   * others.
+   */
   slotsAt(position: Position): ReadonlySet<number> | undefined;
 
   /** Ids of the computations in force. */

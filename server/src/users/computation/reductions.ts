@@ -135,7 +135,10 @@ export function addSample(to: Reduction, { at, messageId, value }: Sample): void
   }
 }
 
-/** Adds what `from` counted to `to`. `from` stays as it is. Both must be of one kind; otherwise nothing is added. */
+/**
+ * Adds what `from` counted to `to`. `from` stays as it is. Both must be of one kind; otherwise nothing is
+ * added.
+ */
 export function addReduction(to: Reduction, from: Reduction): void {
   if (to.kind === 'count' && from.kind === 'count') to.events += from.events;
   else if (to.kind === 'sum' && from.kind === 'sum') {
@@ -335,7 +338,10 @@ function placeOf(values: readonly Plain[], value: Plain): number {
 
 const HASH_RANGE = 2 ** 53;
 
-/** Counts the hashes while there is room for all of them. Afterwards estimates: the greatest kept hash shows how densely they lie. */
+/**
+ * Counts the hashes while there is room for all of them. Afterwards estimates: the greatest kept hash shows
+ * how densely they lie.
+ */
 function differentValues(hashes: readonly number[]): number {
   if (hashes.length < MAX_HASHES) return hashes.length;
   return Math.round((MAX_HASHES - 1) / ((hashes.at(-1)! + 1) / HASH_RANGE));

@@ -113,8 +113,8 @@ export function addToSlot(slot: SlotState, sample: Sample): void {
 }
 
 /**
- * The slot of a profile made of two. May change and return `a`; `b` stays as it is. Both are slots of one number and so of one
- * shape.
+ * The slot of a profile made of two. May change and return `a`; `b` stays as it is. Both are slots of one
+ * number and so of one shape.
  */
 export function mergeSlot(a: SlotState, b: SlotState): SlotState {
   if (a.kind === 'times' && b.kind === 'times') {
@@ -130,7 +130,10 @@ export function mergeSlot(a: SlotState, b: SlotState): SlotState {
   return a;
 }
 
-/** The value of a slot at a time; undefined when no event has one. Of a count that knows only its newest times, at most their number. */
+/**
+ * The value of a slot at a time; undefined when no event has one. Of a count that knows only its newest
+ * times, at most their number.
+ */
 export function slotValue(slot: SlotState, now: Time, asAverage = false): Json | undefined {
   if (slot.kind === 'times') {
     const inWindow = slot.times.length - firstInWindow(slot, now);
@@ -162,8 +165,8 @@ export function nextLeaving(slot: SlotState, now: Time): Time | undefined {
 }
 
 /**
- * The next time at which a test of an exact count changes its result, if no event comes. It looks at the newest times alone and so
- * is for slots without buckets.
+ * The next time at which a test of an exact count changes its result, if no event comes. It looks at the
+ * newest times alone and so is for slots without buckets.
  */
 export function nextFlip(slot: SlotState, now: Time, test: (count: number) => boolean): Time | undefined {
   if (slot.kind !== 'times') return nextLeaving(slot, now);
@@ -275,7 +278,10 @@ function firstInWindow({ times, within }: TimesState, now: Time): number {
   return first;
 }
 
-/** Number of the oldest bucket in the window: a bucket leaves when the youngest event that it may have is too old. */
+/**
+ * Number of the oldest bucket in the window: a bucket leaves when the youngest event that it may have is too
+ * old.
+ */
 function oldestBucket(within: Duration, now: Time): number {
   return Math.floor(now / HOUR) - Math.ceil(within / HOUR);
 }

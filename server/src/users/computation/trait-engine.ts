@@ -40,8 +40,8 @@ export interface TraitEngine {
   mentions(type: CallType, name: string | undefined): boolean;
 
   /**
-   * Adds an event to the slots of a profile that count it, with `only` to those alone. The event must not have been added before.
-   * Tells whether a slot changed.
+   * Adds an event to the slots of a profile that count it, with `only` to those alone. The event must not
+   * have been added before. Tells whether a slot changed.
    */
   apply(state: ProfileState, event: UserEvent, only?: ReadonlySet<number>): boolean;
 
@@ -49,19 +49,26 @@ export interface TraitEngine {
   touch(touched: TouchedComputations, event: TouchingEvent): void;
 
   /**
-   * Computes the values of a profile at a time, not before its newest event, and sets `value` and `since` of those that changed;
-   * the rest of `state.computed` is the business of others. Drops slots that no definition uses. Returns the changes. With `touched`
-   * it looks at these computations alone, at those that they are mentioned by, and at those whose windows the profile has.
+   * Computes the values of a profile at a time, not before its newest event, and sets `value` and `since` of
+   * those that changed; the rest of `state.computed` is the business of others. Drops slots that no
+   * definition uses. Returns the changes. With `touched` it looks at these computations alone, at those that
+   * they are mentioned by, and at those whose windows the profile has.
    */
   evaluate(state: ProfileState, now: Time, touched?: TouchedComputations): readonly ComputedChange[];
 
-  /** The earliest time at which a value may change because time passes; undefined when none will. For counts it is exact. */
+  /**
+   * The earliest time at which a value may change because time passes; undefined when none will. For counts
+   * it is exact.
+   */
   nextChange(state: ProfileState, now: Time): Time | undefined;
 
   /** Aggregates of a computation, also of one in preparation. */
   aggregatesOf(computation: number): readonly CompiledAggregate[];
 
-  /** Ids of computations that mention each other in a circle, or mention such ones. They keep the values they have. */
+  /**
+   * Ids of computations that mention each other in a circle, or mention such ones. They keep the values they
+   * have.
+   */
   readonly circular: readonly number[];
 
   /** Computations that failed. They are left alone since then: their values stay. */
@@ -80,9 +87,9 @@ export interface TouchingEvent {
 }
 
 /**
- * Makes the engine of these computations. Those of `preparing` are collected and not evaluated: they may be newer versions of
- * computations that go on being evaluated as they were. `slotNumberOf` gives the number for the key of a slot, for good. What throws is
- * added to `failures`, and nobody else notices.
+ * Makes the engine of these computations. Those of `preparing` are collected and not evaluated: they may be
+ * newer versions of computations that go on being evaluated as they were. `slotNumberOf` gives the number for
+ * the key of a slot, for good. What throws is added to `failures`, and nobody else notices.
  */
 export function createTraitEngine(
   computations: readonly Computation[],
@@ -134,7 +141,10 @@ function compileAll(
   });
 }
 
-/** Evaluates computations in their order, each behind those it mentions, and only those that an event may have changed. */
+/**
+ * Evaluates computations in their order, each behind those it mentions, and only those that an event may have
+ * changed.
+ */
 class Evaluator {
   readonly #order: readonly CompiledComputation[];
   readonly #slots: SlotIndex;
@@ -325,7 +335,10 @@ function applyTo(aggregate: CompiledAggregate, state: ProfileState, event: UserE
   return true;
 }
 
-/** Sets the value of a computation unless it is there already. No entry stands for what nearly every profile has: no value. */
+/**
+ * Sets the value of a computation unless it is there already. No entry stands for what nearly every profile
+ * has: no value.
+ */
 function setValue(
   { computed }: ProfileState,
   { id, kind }: Computation,

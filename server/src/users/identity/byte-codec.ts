@@ -2,8 +2,9 @@ import type { Json } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 
 /**
- * The bytes of a profile: all its texts one behind the other, then its numbers, then zeros up to a multiple. One native call reads
- * the texts and one writes them, which is most of the work. Texts stand as UTF-8, so a file can be searched for them.
+ * The bytes of a profile: all its texts one behind the other, then its numbers, then zeros up to a multiple.
+ * One native call reads the texts and one writes them, which is most of the work. Texts stand as UTF-8, so a
+ * file can be searched for them.
  *
  *     version (1) · texts in bytes × 2 + (1 if not ASCII), a varint · texts · numbers · zeros
  */
@@ -24,7 +25,10 @@ const TEXT = 6;
  */
 const NESTED = 7;
 
-/** Added to times, so that they are never negative. Times from the year −2489 to the year 6429 fit; others become the nearest. */
+/**
+ * Added to times, so that they are never negative. Times from the year −2489 to the year 6429 fit; others
+ * become the nearest.
+ */
 const TIME_OFFSET = 2 ** 47;
 const TIME_END = 2 ** 48 - 1;
 
@@ -69,7 +73,9 @@ export class ByteWriter {
     bytes[this.#end++] = low >>> 24;
   }
 
-  /** A text without half of a surrogate pair, which UTF-8 cannot carry and which would come back as U+FFFD. */
+  /**
+   * A text without half of a surrogate pair, which UTF-8 cannot carry and which would come back as U+FFFD.
+   */
   text(value: string): void {
     this.varint(value.length);
     this.#texts += value;
@@ -145,7 +151,10 @@ export class ByteWriter {
   }
 }
 
-/** Reads what a `ByteWriter` wrote, in the same order. Throws a `RangeError` beyond the end: then the bytes are not of this kind. */
+/**
+ * Reads what a `ByteWriter` wrote, in the same order. Throws a `RangeError` beyond the end: then the bytes
+ * are not of this kind.
+ */
 export class ByteReader {
   readonly #bytes: Uint8Array;
   readonly #texts: string;

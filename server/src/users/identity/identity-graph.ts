@@ -35,7 +35,10 @@ export interface EventCause {
 export interface IdentityCounts {
   /** Events without an id that stands for someone. */
   unattributed: number;
-  /** Ids that were not bound, or went to make room for others, and profiles that were not merged: the result would have too many ids. */
+  /**
+   * Ids that were not bound, or went to make room for others, and profiles that were not merged: the result
+   * would have too many ids.
+   */
   overLimit: number;
   /** External ids and previousIds that were not bound, because they belong to another user. */
   conflicts: number;
@@ -45,7 +48,10 @@ export interface IdentityCounts {
   collisions: number;
   /** Merges and ids that were refused because an operator keeps them apart. */
   apart: number;
-  /** External ids that are no ids, and so were not bound: too long, half a character, or neither text nor number. */
+  /**
+   * External ids that are no ids, and so were not bound: too long, half a character, or neither text nor
+   * number.
+   */
   invalid: number;
 }
 
@@ -105,7 +111,9 @@ export class IdentityGraph {
   readonly #load: (profile: ProfileId) => ProfileState | undefined;
   readonly #apart: ApartIds | undefined;
   readonly #states = new Map<ProfileId, ProfileState>();
-  /** Ids that the event at work has bound, and those that were looked up for it, as their profiles know them. */
+  /**
+   * Ids that the event at work has bound, and those that were looked up for it, as their profiles know them.
+   */
   readonly #fresh = new NamedIds();
   readonly #named = new NamedIds();
 
@@ -123,8 +131,8 @@ export class IdentityGraph {
   }
 
   /**
-   * The profile for which an event counts, after its ids were bound and profiles were merged. Undefined when the event has no id
-   * that stands for someone.
+   * The profile for which an event counts, after its ids were bound and profiles were merged. Undefined when
+   * the event has no id that stands for someone.
    */
   attribute(ids: EventIdentities, cause: EventCause): ProfileState | undefined {
     const { user, anonymous, previous, external, invalid = 0 } = ids;
@@ -348,7 +356,10 @@ export class IdentityGraph {
     this.#named.clear();
   }
 
-  /** Gives a free id to a profile. Returns false when the profile has too many, or the id is kept apart from it. */
+  /**
+   * Gives a free id to a profile. Returns false when the profile has too many, or the id is kept apart from
+   * it.
+   */
   #bind(profile: ProfileState, id: KeyedIdentity, cause: EventCause, rule: JoinRule = 'identify'): boolean {
     const { kind, value, key } = id;
     if (this.#isApart(key, profile)) {

@@ -33,7 +33,9 @@ export interface EventIdentities {
 
 const NO_IDS = { external: [], invalid: 0 };
 
-/** Makes identities of values and leaves out those that stand for no one. spec/specification.md, "Identities". */
+/**
+ * Makes identities of values and leaves out those that stand for no one. spec/specification.md, "Identities".
+ */
 export class IdentityReader {
   readonly #hash: IdentityHash;
   readonly #blocked: BlockedIds;

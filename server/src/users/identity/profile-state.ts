@@ -20,7 +20,9 @@ import {
 export const USER = 'user';
 export const ANONYMOUS = 'anonymous';
 
-/** One user as the stage works with it. It changes in place; `encodeProfile` makes the bytes that are stored. */
+/**
+ * One user as the stage works with it. It changes in place; `encodeProfile` makes the bytes that are stored.
+ */
 export interface ProfileState extends Attributes {
   readonly id: ProfileId;
   /** Absent while only anonymous and external ids are known. */
@@ -70,7 +72,10 @@ export interface ComputedValue {
   sent: Sent;
 }
 
-/** Deleted states leave bytes in pages of 1 KB unless their length is a multiple of this: docs/decisions on users.db. */
+/**
+ * Deleted states leave bytes in pages of 1 KB unless their length is a multiple of this: docs/decisions on
+ * users.db.
+ */
 const PADDING = 128;
 
 /** How kinds of identities are stored; `OTHER_KIND` stands before a text. */
@@ -159,7 +164,8 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
   }
   const refusals = joinRefusals(winner.refusals, loser.refusals);
   if (refusals !== undefined) merged.refusals = refusals;
-  // The store keeps timers by the number of a profile, so the timer of the number that is given up does not count.
+  // The store keeps timers by the number of a profile, so the timer of the number that is given up does not
+  // count.
   merged.timer = id === winner.id ? winner.timer : loser.timer;
   return merged;
 }
@@ -251,7 +257,9 @@ export function decodeProfile(id: ProfileId, bytes: Uint8Array): ProfileState {
   return state;
 }
 
-/** The userId and the former ones are told apart by marks on the identities, so that each text stands once. */
+/**
+ * The userId and the former ones are told apart by marks on the identities, so that each text stands once.
+ */
 function writeIdentities({ identities, userId, formerUserIds }: ProfileState): void {
   writer.varint(identities.length);
   for (const { kind, value, at, isPublic, isUsed } of identities) {

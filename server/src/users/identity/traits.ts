@@ -113,7 +113,10 @@ export function addGroup(profile: Attributes, group: string, { at, isPublic }: G
   });
 }
 
-/** Lets traits and groups go until a profile is within its bounds, and returns how many. They are counted in the profile too. */
+/**
+ * Lets traits and groups go until a profile is within its bounds, and returns how many. They are counted in
+ * the profile too.
+ */
 export function makeRoom(profile: Attributes): number {
   const { traits, groups } = profile;
   if (profile.size <= MAX_SIZE && traits.size <= MAX_TRAITS && groups.size <= MAX_GROUPS) return 0;

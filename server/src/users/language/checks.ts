@@ -22,7 +22,10 @@ const MAX_CHOICES = 100;
 
 export const MAX_WITHIN: Duration = 3650 * DAY;
 
-/** A count within a time is exact when it is compared with this number at most; beyond it the window moves in whole hours. */
+/**
+ * A count within a time is exact when it is compared with this number at most; beyond it the window moves in
+ * whole hours.
+ */
 export const MAX_EXACT_COUNT = 64;
 
 /** A mistake in a part of a definition. */
@@ -43,8 +46,9 @@ export interface CheckOptions {
 }
 
 /**
- * Finds what is wrong with a definition that is well formed: comparisons that can never be true, parts in the wrong place, windows
- * that do not exist, and too much of anything. Both forms of a definition are checked by it.
+ * Finds what is wrong with a definition that is well formed: comparisons that can never be true, parts in the
+ * wrong place, windows that do not exist, and too much of anything. Both forms of a definition are checked by
+ * it.
  */
 export function checkDefinition(
   definition: Condition | EventAggregate,
@@ -139,7 +143,8 @@ class Checker {
   }
 
   size(definition: Condition | EventAggregate): void {
-    // The text form of a deeper definition is not worth making, and the rest of its mistakes not worth telling.
+    // The text form of a deeper definition is not worth making, and the rest of its mistakes not worth
+    // telling.
     if (this.mistakes.length > 0) return;
     const { length } = formatDefinition(definition);
     if (length > MAX_DEFINITION_LENGTH)

@@ -9,8 +9,8 @@ const UNITS: readonly (readonly [length: Duration, name: string])[] = [
 ];
 
 /**
- * The text form of a definition, always the same one for the same definition: `parseAudience` or `parseTrait` makes the
- * definition of it again.
+ * The text form of a definition, always the same one for the same definition: `parseAudience` or `parseTrait`
+ * makes the definition of it again.
  */
 export function formatDefinition(definition: Condition | EventAggregate): string {
   return definition.op === 'event' ? aggregateText(definition) : conditionText(definition);

@@ -127,7 +127,10 @@ export type ReadDefinition<Of> =
 
 type Options = Omit<CheckOptions, 'max'>;
 
-/** Reads the condition of an audience from its JSON form. spec/contract.md, "Definitions of traits and audiences". */
+/**
+ * Reads the condition of an audience from its JSON form. spec/contract.md, "Definitions of traits and
+ * audiences".
+ */
 export function readAudience(json: unknown, options: Options = {}): ReadDefinition<Condition> {
   return read(json, condition, options);
 }

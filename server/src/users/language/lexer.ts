@@ -50,7 +50,10 @@ const INSTEAD: Readonly<Record<string, string>> = {
   ']': 'a list stands in parentheses: in (1, 2)',
 };
 
-/** Splits a text into tokens. Characters that begin none are left out, each with a mistake, at most `max` of them. */
+/**
+ * Splits a text into tokens. Characters that begin none are left out, each with a mistake, at most `max` of
+ * them.
+ */
 export function tokenize(text: string, max: number): Tokens {
   const tokens: Token[] = [];
   const mistakes: TextMistake[] = [];

@@ -48,8 +48,9 @@ interface Chain {
 }
 
 /**
- * Reads conditions and values from tokens, as a Pratt parser: `and` and `or` bind by their power, everything else begins with a
- * word of its own. After a mistake it goes on behind the next `and` or `or`, so that one pass finds several mistakes.
+ * Reads conditions and values from tokens, as a Pratt parser: `and` and `or` bind by their power, everything
+ * else begins with a word of its own. After a mistake it goes on behind the next `and` or `or`, so that one
+ * pass finds several mistakes.
  */
 export class DefinitionParser {
   readonly #tokens: readonly Token[];

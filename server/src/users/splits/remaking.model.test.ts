@@ -89,7 +89,8 @@ async function profilesOf(
 }
 
 test('profiles that are taken apart are those that the log makes where their ids are kept apart from the beginning', async () => {
-  // With several, one may hand an id to a user whom another has kept from it meanwhile: a rebuild puts that right.
+  // With several, one may hand an id to a user whom another has kept from it meanwhile: a rebuild puts that
+  // right.
   const splits = fc.array(pair, { minLength: 1, maxLength: 1 });
   await fc.assert(
     fc.asyncProperty(fc.array(call, { maxLength: 14 }), splits, fc.nat(20), async (calls, pairs, at) => {

@@ -58,8 +58,8 @@ export class Splitter {
   }
 
   /**
-   * Takes the profiles apart that have ids which are kept apart: a split that was just made, or one that is older than what a backup or an earlier
-   * process has left of the profiles.
+   * Takes the profiles apart that have ids which are kept apart: a split that was just made, or one that is
+   * older than what a backup or an earlier process has left of the profiles.
    */
   async apply(apart: Pairs): Promise<void> {
     const { store, newSlice, commit, forget, logger } = this.#dependencies;

@@ -28,8 +28,8 @@ import {
 import { Throttle } from './throttle.ts';
 
 /**
- * Names of the documents that keep the numbers of members, the profiles with changes that wait, and the highest sequence that was sent to a
- * recipient who has no profile any more.
+ * Names of the documents that keep the numbers of members, the profiles with changes that wait, and the
+ * highest sequence that was sent to a recipient who has no profile any more.
  */
 export const MEMBERS_DOCUMENT = 'members';
 export const HELD_DOCUMENT = 'held';
@@ -63,7 +63,10 @@ export interface ProfileBefore {
 }
 
 export interface MembershipSyncOptions {
-  /** Tells the numbers of this file of profiles from those of an earlier one, so that no messageId comes twice. */
+  /**
+   * Tells the numbers of this file of profiles from those of an earlier one, so that no messageId comes
+   * twice.
+   */
   readonly lineage: string;
   /**
    * Tells whether destinations may hear the value of a computation for a profile: false before the first sync
@@ -72,7 +75,10 @@ export interface MembershipSyncOptions {
   readonly isSynced: (computation: number, profile: ProfileId) => boolean;
   /** Destinations of a computation for a profile, without new ones until the walk has come to the profile. */
   readonly listenersOf: (computation: Computation, profile: ProfileId) => Listeners;
-  /** Adds to a profile what destinations were told of it before all profiles were made anew. Called before they are told more. */
+  /**
+   * Adds to a profile what destinations were told of it before all profiles were made anew. Called before
+   * they are told more.
+   */
   readonly recall?: (state: ProfileState) => void;
   /** Members by computation, as the last commit left them. */
   readonly members?: Readonly<Record<string, number>>;
@@ -85,12 +91,12 @@ export interface MembershipSyncOptions {
 }
 
 /**
- * Decides what destinations are told of audiences and computed traits. It compares what a computation says of a profile with what was
- * sent (users/sync/sent.ts), and both are stored in one commit with the event: no change is told twice or forgotten, whatever crashes.
- * spec/specification.md, "Computation events".
+ * Decides what destinations are told of audiences and computed traits. It compares what a computation says of
+ * a profile with what was sent (users/sync/sent.ts), and both are stored in one commit with the event: no
+ * change is told twice or forgotten, whatever crashes. spec/specification.md, "Computation events".
  *
- * For every profile that a slice has loaded, `before` is called when it was read, and for every one that it has changed, `finish` when it
- * was evaluated.
+ * For every profile that a slice has loaded, `before` is called when it was read, and for every one that it
+ * has changed, `finish` when it was evaluated.
  */
 export class MembershipSync {
   readonly #options: MembershipSyncOptions;
@@ -446,7 +452,8 @@ export class MembershipSync {
   #recipientOf(state: ProfileState, computation: Computation, sent: Sent): Recipient | undefined {
     if (!computation.enabled || computation.destinations.length === 0) return undefined;
     if (!this.#options.isSynced(computation.id, state.id)) return undefined;
-    // An anonymous member who was told so is told that it is none, also where the audience has no anonymous ones any more.
+    // An anonymous member who was told so is told that it is none, also where the audience has no anonymous
+    // ones any more.
     const isKnown = sent.value === true || sent.known !== undefined;
     return isKnown ? everyRecipientOf(state, computation) : recipientOf(state, computation);
   }

@@ -22,7 +22,10 @@ const BATCH_BESIDE_CALLS = 50;
 /** A failed call is repeated after this delay, without a limit. */
 const RETRY: Duration = SECOND;
 
-/** Pauses after a full batch, as multiples of the time that its commit took. While clients call, the log is left to them. */
+/**
+ * Pauses after a full batch, as multiples of the time that its commit took. While clients call, the log is
+ * left to them.
+ */
 const PAUSE = 2;
 const PAUSE_BESIDE_CALLS = 9;
 
@@ -53,12 +56,12 @@ export interface PublisherDependencies {
 }
 
 /**
- * Brings the events of audiences and computed traits from the outbox into the log, in their order, with the plan of the settings of
- * that moment. The log knows them by their numbers: after a crash, or an answer that was lost, they are appended again and stored
- * once.
+ * Brings the events of audiences and computed traits from the outbox into the log, in their order, with the
+ * plan of the settings of that moment. The log knows them by their numbers: after a crash, or an answer that
+ * was lost, they are appended again and stored once.
  *
- * All deliveries are parked, so a first sync of a million members takes no memory. After each full batch there is a pause, so that
- * it takes at most a third of the log's time, and a tenth of it while clients call.
+ * All deliveries are parked, so a first sync of a million members takes no memory. After each full batch
+ * there is a pause, so that it takes at most a third of the log's time, and a tenth of it while clients call.
  */
 export class Publisher {
   readonly #dependencies: PublisherDependencies;

@@ -9,7 +9,10 @@ export type Recipient = { readonly userId: string } | { readonly anonymousId: st
 
 type Identified = Pick<ProfileState, 'userId' | 'identities'>;
 
-/** The id that stands for a profile: its userId, or the anonymous id that it had first; undefined when it has external ids alone. */
+/**
+ * The id that stands for a profile: its userId, or the anonymous id that it had first; undefined when it has
+ * external ids alone.
+ */
 export function idOf(profile: Identified): Recipient | undefined {
   if (profile.userId !== undefined) return { userId: profile.userId };
   const first = firstAnonymousId(profile);

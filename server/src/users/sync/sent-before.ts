@@ -44,7 +44,10 @@ interface Head {
 /** Names of destinations, by id of the computation; undefined where they are not known. */
 export type RebuiltComputations = ReadonlyMap<number, readonly string[] | undefined>;
 
-/** Destinations that a walk has still to tell of a profile: those that know nothing, and those that are to hear once more of members. */
+/**
+ * Destinations that a walk has still to tell of a profile: those that know nothing, and those that are to
+ * hear once more of members.
+ */
 interface Waiting {
   readonly fresh: readonly string[];
   readonly repeated: readonly string[];
@@ -92,7 +95,10 @@ export class SentBefore {
     return new SentBefore(head, parts);
   }
 
-  /** The computations that were in force before, with the names of those that were their destinations, where that is known. */
+  /**
+   * The computations that were in force before, with the names of those that were their destinations, where
+   * that is known.
+   */
   get computations(): RebuiltComputations {
     const { computations, destinations = {} } = this.#head;
     return new Map(computations.map((id) => [id, destinations[id]]));

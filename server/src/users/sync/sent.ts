@@ -16,11 +16,16 @@ export interface Sent {
   readonly sequence: number;
   /** Knowledge of single destinations, by name, where it is not `value`. */
   readonly known?: Readonly<Record<string, Known>>;
-  /** Former recipients of whom these destinations have to hear `false` yet, as keys (users/sync/recipient.ts). */
+  /**
+   * Former recipients of whom these destinations have to hear `false` yet, as keys (users/sync/recipient.ts).
+   */
   readonly owed?: readonly Owed[];
 }
 
-/** A list with the value that a destination was sent last, or an empty one; null when it may or may not have got the last events. */
+/**
+ * A list with the value that a destination was sent last, or an empty one; null when it may or may not have
+ * got the last events.
+ */
 export type Known = readonly Json[] | null;
 
 export interface Owed {

@@ -13,8 +13,9 @@ import type {
 import { type LineSettings, lineForm } from './settings.ts';
 
 /**
- * Adds events to a file, up to a hundred at once, a line each. What becomes of an event is written in it: `refuse` in its property `answer` means
- * that no later try helps, `once` that the second one does, `drop` that nothing is written for it.
+ * Adds events to a file, up to a hundred at once, a line each. What becomes of an event is written in it:
+ * `refuse` in its property `answer` means that no later try helps, `once` that the second one does, `drop`
+ * that nothing is written for it.
  */
 export const lines: DestinationType<LineSettings> = {
   name: 'lines',

@@ -12,14 +12,20 @@ import type { TestReceiver } from '../../support/receiver.ts';
 import { alterStore, dumpStore, loadStore } from '../../support/test-database.ts';
 import { ADMIN_TOKEN, CONFIG, Life, PROXY } from './life.ts';
 
-/** The last commit before sources had a trust, profiles and records a retention, and destinations a memory of what they were told. */
+/**
+ * The last commit before sources had a trust, profiles and records a retention, and destinations a memory of
+ * what they were told.
+ */
 export const BEFORE = '1e7473d4539e153394bd80119f5ab479fb7f2842';
 
 /** The program ran so long before it ended. */
 const AGE = 400 * DAY;
 
 const ENGINE = process.env['MILLRACE_TEST_DATABASE'] ?? 'sqlite';
-/** The data folder that the earlier version left, with what is known of the version and, with PostgreSQL, the database beside its files. */
+/**
+ * The data folder that the earlier version left, with what is known of the version and, with PostgreSQL, the
+ * database beside its files.
+ */
 const archiveOf = (engine: string) => join(import.meta.dirname, `${engine}.tar.gz`);
 const BEFORE_JSON = 'before.json';
 const DUMP = 'database.sql';
@@ -42,7 +48,10 @@ export function openFixture(): { readonly place: Place; readonly before: Before 
   return { place, before };
 }
 
-/** Makes the data folder that the earlier version left; `dump`: the statements that make its database, where it had one. */
+/**
+ * Makes the data folder that the earlier version left; `dump`: the statements that make its database, where
+ * it had one.
+ */
 export function unpackFixture(
   data: string,
   engine: string,
@@ -56,7 +65,10 @@ export function unpackFixture(
   return { ...dump, before };
 }
 
-/** Makes the fixture anew, by the program of the commit: it wants the history of git, and a compiler for the clock. */
+/**
+ * Makes the fixture anew, by the program of the commit: it wants the history of git, and a compiler for the
+ * clock.
+ */
 export async function writeFixture(receiver: TestReceiver, proxy: string): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), 'millrace-upgrade-'));
   const clock = new SettableClock(compiled('cc', '../clock-shim/clock.c', join(scratch, 'clock.so')));

@@ -10,7 +10,10 @@ export const ADMIN_TOKEN = 'admin-token-of-the-upgrade';
 /** The proxy of the test, which leads to its receiver, so that the stored URLs stay as they are. */
 export const PROXY = 'UPGRADE_PROXY';
 
-/** The configuration, in the words of the earlier version. Events stay longer than the fixture, whose age is that of its commit. */
+/**
+ * The configuration, in the words of the earlier version. Events stay longer than the fixture, whose age is
+ * that of its commit.
+ */
 export const CONFIG = `
 admin: { token: ${ADMIN_TOKEN} }
 egress: { allow: [127.0.0.0/8], proxy: "\${${PROXY}}" }
@@ -62,7 +65,10 @@ export class Life {
     [this.#url, this.#api, this.#receiver] = [url, api, receiver];
   }
 
-  /** More than a year ago: visitors, tokens, a deletion that has ended and a suppression. Resolves to the tokens by name. */
+  /**
+   * More than a year ago: visitors, tokens, a deletion that has ended and a suppression. Resolves to the
+   * tokens by name.
+   */
   async longAgo(): Promise<Readonly<Record<string, string>>> {
     const tokens: Record<string, string> = {};
     for (const [name, role] of Object.entries({ ci: 'editor', prometheus: 'viewer' }))
@@ -86,7 +92,10 @@ export class Life {
     return tokens;
   }
 
-  /** Users that were joined in every way, a delivery that died, a destination that is paused and a deletion that waits for it. */
+  /**
+   * Users that were joined in every way, a delivery that died, a destination that is paused and a deletion
+   * that waits for it.
+   */
   async lately(): Promise<void> {
     // One device, two users: the rules of before made them one.
     await this.#order('ann', 10);
@@ -125,8 +134,8 @@ export class Life {
   }
 
   /**
-   * A user of this name becomes a buyer, and crm has heard of it: whatever was to be told of events and users before is on its way by then, as
-   * changes wait for the same second.
+   * A user of this name becomes a buyer, and crm has heard of it: whatever was to be told of events and users
+   * before is on its way by then, as changes wait for the same second.
    */
   async mark(name: string): Promise<void> {
     await this.#order(name, 1);
@@ -214,7 +223,10 @@ export class Life {
   }
 }
 
-/** Without the times of tries: they are kept by another clock, and each process tells them again, with PostgreSQL to a few milliseconds. */
+/**
+ * Without the times of tries: they are kept by another clock, and each process tells them again, with
+ * PostgreSQL to a few milliseconds.
+ */
 function withoutTries(answer: object): unknown {
   const isOfTry = (key: string) => ['startedAt', 'diedAt', 'confirmedAt'].includes(key);
   return JSON.parse(JSON.stringify(answer), (key, value: unknown) => (isOfTry(key) ? undefined : value));

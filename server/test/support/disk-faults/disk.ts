@@ -26,9 +26,10 @@ interface DiskFile {
 /**
  * The content of a disk while a program works on it, rebuilt from a recording.
  *
- * It promises as little as POSIX lets it: a write is certain after a sync of its file and not before, a name after a sync
- * of the folder. Any part of the other changes may be there, in any order, as whole sectors. A failed sync leaves the
- * changes it covered to chance for good, because the kernel then drops them from its list of pending writes.
+ * It promises as little as POSIX lets it: a write is certain after a sync of its file and not before, a name
+ * after a sync of the folder. Any part of the other changes may be there, in any order, as whole sectors. A
+ * failed sync leaves the changes it covered to chance for good, because the kernel then drops them from its
+ * list of pending writes.
  */
 export class Disk {
   readonly #chance: Chance;
@@ -37,7 +38,9 @@ export class Disk {
   #naming: Naming[] = [];
   readonly #namingSyncs = new Map<number, number>();
 
-  /** `folder` holds the durable state when the recording began; `chance` decides the effect of failed syncs. */
+  /**
+   * `folder` holds the durable state when the recording began; `chance` decides the effect of failed syncs.
+   */
   constructor(folder: string, chance: Chance) {
     this.#chance = chance;
     readdirSync(folder).forEach((name, nth) => {

@@ -49,7 +49,10 @@ const [CALLS, FAILED, FAIL_FROM, FAIL_TIMES, FAIL_WITH, DELAY_US, ON_MAIN_THREAD
 const PAGE = 4096;
 const FOR_EVER = 0xffff_ffff;
 
-/** A moment at which the program is to die: when it says `text` on stderr, or before a storage call after that. */
+/**
+ * A moment at which the program is to die: when it says `text` on stderr, or before a storage call after
+ * that.
+ */
 export interface Death {
   readonly text: string;
   readonly call?: {
@@ -68,8 +71,8 @@ export function dyingAt({ text, call }: Death): Readonly<Record<string, string>>
 }
 
 /**
- * The disk under one data folder, as the programs started with `env` see it. Changes take effect at the next storage call
- * of the running programs.
+ * The disk under one data folder, as the programs started with `env` see it. Changes take effect at the next
+ * storage call of the running programs.
  */
 export class DiskFaults {
   /** The variables a program must be started with. */

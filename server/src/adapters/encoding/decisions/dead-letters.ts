@@ -5,8 +5,9 @@ import type { LedgerCount } from '../ledger.ts';
 import { decodeSet, encodeSet, positionsBetween, summaryOf } from '../pending-set.ts';
 
 /**
- * Decisions of both stores about dead letters: which positions of a row a query means, where a page ends, what a redelivery or an erasure
- * leaves of a row. The stores read the rows, the newest first, and write what is decided here.
+ * Decisions of both stores about dead letters: which positions of a row a query means, where a page ends,
+ * what a redelivery or an erasure leaves of a row. The stores read the rows, the newest first, and write what
+ * is decided here.
  */
 
 /** Dead letters and rows that a redelivery takes in one slice. */
@@ -20,8 +21,8 @@ export const SEARCHED_HEADS = 1024;
 export const DROPPED_ROWS = 256;
 
 /**
- * Positions that a set may span to be found by its last position alone. The few wider sets have an index of their own
- * (`dead_letter_wide`), so that one of them does not make every search read all later rows.
+ * Positions that a set may span to be found by its last position alone. The few wider sets have an index of
+ * their own (`dead_letter_wide`), so that one of them does not make every search read all later rows.
  */
 export const WIDE_SPAN = 65_536;
 
@@ -67,7 +68,10 @@ export function sliceStart(from: string | undefined): SliceStart {
   return { id, below };
 }
 
-/** The place at which the next slice begins, when this one has looked at all rows down to an id; undefined at the end. */
+/**
+ * The place at which the next slice begins, when this one has looked at all rows down to an id; undefined at
+ * the end.
+ */
 export function nextPlace(lowest: number): string | undefined {
   return lowest <= 1 ? undefined : String(lowest - 1);
 }
@@ -124,7 +128,10 @@ export class DeadLetterPages {
     this.#limit = limit;
   }
 
-  /** Adds the letters of the next row, whose positions ascend. Returns the page when it is full before the end of the row. */
+  /**
+   * Adds the letters of the next row, whose positions ascend. Returns the page when it is full before the end
+   * of the row.
+   */
   add(row: DeadLetterHeader, positions: readonly Position[]): DeadLetterPage | undefined {
     const below = row.id === this.#start.id ? this.#start.below : Number.POSITIVE_INFINITY;
     for (const position of positions.toReversed()) {
@@ -210,7 +217,8 @@ export class RedeliveredDeadLetters extends TakenDeadLetters {
     this.#rows++;
     this.take({ ...header, encoded }, new Set(positions), positions.length);
     const { destination } = header;
-    // An event that is owed twice is dead twice. A set holds a position once, so the second goes to a set of its own.
+    // An event that is owed twice is dead twice. A set holds a position once, so the second goes to a set of
+    // its own.
     for (let nth = 0; ; nth++) {
       const key = `${destination}/${nth}/${origin}`;
       const set = this.#sets.get(key) ?? { destination, positions: new Set(), origin: origin ?? undefined };

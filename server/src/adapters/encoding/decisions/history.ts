@@ -7,7 +7,9 @@ import { pendingState } from '../results.ts';
 
 /** The rows that tell of the deliveries of one event. */
 export interface DeliveryTraces {
-  /** Destinations that no plan may name: a replay or redelivery is pending, was requested, or was given up. */
+  /**
+   * Destinations that no plan may name: a replay or redelivery is pending, was requested, or was given up.
+   */
   readonly destinations: Iterable<number>;
   /** In any order. */
   attemptsOf(destination: number): readonly Attempt[];
@@ -24,8 +26,9 @@ interface GivenUpSet {
 }
 
 /**
- * Puts the history of an event together from its plan and the rows about its deliveries. No row says that a delivery was delivered: it was owed, and
- * is neither pending nor given up. The plan of a damaged event is empty; destinations that left a trace of it are still found.
+ * Puts the history of an event together from its plan and the rows about its deliveries. No row says that a
+ * delivery was delivered: it was owed, and is neither pending nor given up. The plan of a damaged event is
+ * empty; destinations that left a trace of it are still found.
  */
 export function historyOf({ owed, skipped }: StoredPlan, traces: DeliveryTraces): EventHistory {
   const ids = [...new Set([...owed, ...traces.destinations])].sort((a, b) => a - b);

@@ -13,7 +13,10 @@ import {
 } from '../pending-set.ts';
 import type { DeadDeliveries } from '../results.ts';
 
-/** Decisions of both stores about rows of table "pending". The stores read the rows and write what is decided here. */
+/**
+ * Decisions of both stores about rows of table "pending". The stores read the rows and write what is decided
+ * here.
+ */
 
 /** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
 export const PARKED_MAX = 20_000;
@@ -38,19 +41,25 @@ export interface PendingRow {
   readonly refs: Uint8Array;
 }
 
-/** Whether the row of a second takes deliveries that are parked now. After a clock was set back, they must not hide behind later ones. */
+/**
+ * Whether the row of a second takes deliveries that are parked now. After a clock was set back, they must not
+ * hide behind later ones.
+ */
 export function mayGrow({ since }: { readonly since: Time }, now: Time): boolean {
   return now >= since && now < since + PARKED_SPAN;
 }
 
-/** The key of the row that grows. Deliveries of calls, which are nearly all, have no origin and need no text made. */
+/**
+ * The key of the row that grows. Deliveries of calls, which are nearly all, have no origin and need no text
+ * made.
+ */
 export function growingKey(destination: number, origin: string | null | undefined): number | string {
   return origin === undefined || origin === null ? destination : `${destination} ${origin}`;
 }
 
 /**
- * The set of a row. A damaged one is made anew from the other columns, if its deliveries were never tried and have no gaps; otherwise
- * undefined.
+ * The set of a row. A damaged one is made anew from the other columns, if its deliveries were never tried and
+ * have no gaps; otherwise undefined.
  */
 export function setOf({ destination, refs, n, first, last, tried }: PendingRow): Uint8Array | undefined {
   const encoded = withoutSetChecksum(destination, refs);
@@ -58,7 +67,10 @@ export function setOf({ destination, refs, n, first, last, tried }: PendingRow):
   return encodePositions(Array.from({ length: n }, (_, index) => first + index));
 }
 
-/** The count for a row whose set cannot be read. The row goes, so that those behind it are delivered; only the number of its deliveries is known. */
+/**
+ * The count for a row whose set cannot be read. The row goes, so that those behind it are delivered; only the
+ * number of its deliveries is known.
+ */
 export function lostWith({ destination, n }: PendingRow): LedgerCount {
   return { scope: 'destination', id: destination, name: 'dead:event_damaged', n };
 }
@@ -89,8 +101,9 @@ export function takeFrom(
 }
 
 /**
- * Takes out of a row that is too old the deliveries whose retry window is over. A parked row goes whole. A row of retries is split,
- * because each delivery has a first failure of its own; its `since` may be that of a delivery that has left it long ago.
+ * Takes out of a row that is too old the deliveries whose retry window is over. A parked row goes whole. A
+ * row of retries is split, because each delivery has a first failure of its own; its `since` may be that of a
+ * delivery that has left it long ago.
  */
 export function expireIn(row: PendingRow, encoded: Uint8Array, before: Time): TakenFromRow {
   const { destination, due, n, origin } = row;

@@ -10,8 +10,8 @@ export interface Remnant {
 }
 
 /**
- * Events that are past their retention go, but not those of dead letters, which can be redelivered, and not the messageIds that arrived
- * after `idsSince`, which are still recognised. Undefined when nothing is left.
+ * Events that are past their retention go, but not those of dead letters, which can be redelivered, and not
+ * the messageIds that arrived after `idsSince`, which are still recognised. Undefined when nothing is left.
  */
 export function remnantOf(
   chunk: Chunk,

@@ -56,7 +56,10 @@ const PRODUCE: Statement = {
   text: 'update producer set sequence = greatest(sequence, $2) where name = $1',
 };
 
-/** `$1` batch, `$2` process, `$3` number, `$4` whether it stored no event, `$5` answer, `$6` events, `$7` bytes. */
+/**
+ * `$1` batch, `$2` process, `$3` number, `$4` whether it stored no event, `$5` answer, `$6` events, `$7`
+ * bytes.
+ */
 const REMEMBER: Statement = {
   name: 'append.remember',
   text: `with old as (delete from batch where process = $2 and is_empty = $4 and number <= $3::bigint - 64),
@@ -74,7 +77,10 @@ interface PlacedRow {
   readonly taken: readonly number[] | null;
 }
 
-/** How long an append asks what became of a commit in doubt, in milliseconds; and how long it waits between two tries. */
+/**
+ * How long an append asks what became of a commit in doubt, in milliseconds; and how long it waits between
+ * two tries.
+ */
 const ASK_FOR = 60_000;
 const ASK_EVERY = 250;
 
@@ -105,17 +111,18 @@ class Turn {
 }
 
 /**
- * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: positions and keys, and then
- * everything else with the commit.
+ * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips:
+ * positions and keys, and then everything else with the commit.
  *
  * ```
  *   batch 1   positions, keys ──▶ look, encode ──▶ chunks, sets, counts, commit
  *   batch 2            positions, keys ──▶ look, encode ──▶ chunks, sets, counts, commit
  * ```
  *
- * The next batch of the process begins when the one before has its positions and its keys: positions rise in the order of the calls, and
- * a batch that waits for the one before, because both add to a parked row, holds no key that that one waits for. Two batches that share
- * a key, of one node or of two, meet in the unique index of the open slot: the later one waits for the commit of the earlier one.
+ * The next batch of the process begins when the one before has its positions and its keys: positions rise in
+ * the order of the calls, and a batch that waits for the one before, because both add to a parked row, holds
+ * no key that that one waits for. Two batches that share a key, of one node or of two, meet in the unique
+ * index of the open slot: the later one waits for the commit of the earlier one.
  */
 export class Appender {
   readonly #dependencies: AppenderDependencies;
@@ -159,7 +166,10 @@ export class Appender {
     this.#keySlots.prepare();
   }
 
-  /** A commit in doubt is asked for by the id of the batch, and a batch that came twice at once gets one answer. */
+  /**
+   * A commit in doubt is asked for by the id of the batch, and a batch that came twice at once gets one
+   * answer.
+   */
   async #appendNow(batch: Batch, { turn, before }: BatchTurn): Promise<AppendResult> {
     const { database, plans, hash } = this.#dependencies;
     const { events } = batch;
@@ -215,8 +225,8 @@ export class Appender {
   }
 
   /**
-   * Takes the places of duplicates away. `placed.taken` are events whose hash is in the open slot already: when none of those with it turns
-   * out to be the same event, the key is stored beside them.
+   * Takes the places of duplicates away. `placed.taken` are events whose hash is in the open slot already:
+   * when none of those with it turns out to be the same event, the key is stored beside them.
    */
   async #findDuplicates(transaction: Transaction, placed: PlacedRow, looked: LookedAt): Promise<void> {
     const { batch, keys, known, places, turn } = looked;
@@ -261,7 +271,9 @@ export class Appender {
     transaction.later(ERASE_KEYS, [binaryArrayOf(wordsAt(keys, gone)), positions]);
   }
 
-  /** Writes the events in as many chunks as they need. The line of a duplicate is empty and its source is 0. */
+  /**
+   * Writes the events in as many chunks as they need. The line of a duplicate is empty and its source is 0.
+   */
   #putChunks(
     transaction: Transaction,
     {
@@ -345,7 +357,10 @@ interface MoreKeys {
   readonly places: ArrayLike<Position>;
 }
 
-/** Stores keys beside others with the same hash. Returns the indexes of those where there are more of these than it was said. */
+/**
+ * Stores keys beside others with the same hash. Returns the indexes of those where there are more of these
+ * than it was said.
+ */
 export async function storeMoreKeys(
   write: Transaction,
   slot: number,
@@ -386,7 +401,10 @@ interface PreparedBatch {
 
 const NOTHING: JsonLine = { bytes: Buffer.alloc(0), from: 0, to: 0 };
 
-/** How many events at the beginning of the batch its producer had appended before. Moves the number of the producer. */
+/**
+ * How many events at the beginning of the batch its producer had appended before. Moves the number of the
+ * producer.
+ */
 async function knownOf(transaction: Transaction, { producer, events }: Batch): Promise<number> {
   if (producer === undefined) return 0;
   const [row] = await transaction.rows<{ sequence: number }>(PRODUCED, [producer.name]);

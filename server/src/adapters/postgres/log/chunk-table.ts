@@ -15,7 +15,10 @@ import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import { hashLines, type KeyHash } from '../../encoding/hashes.ts';
 import type { Statement, Transaction } from '../database.ts';
 
-/** The columns of a row, as adapters/encoding/chunk-codec.ts writes them, without the batch and the keys, which have tables of their own. */
+/**
+ * The columns of a row, as adapters/encoding/chunk-codec.ts writes them, without the batch and the keys,
+ * which have tables of their own.
+ */
 export type StoredRow = Omit<ChunkRow, 'batch' | 'answer' | 'keys'> & { readonly slot: number };
 
 /** A decoded chunk. Its keys are zeros: they are in tables of their own. */
@@ -94,7 +97,10 @@ const DELETE: Statement = {
 /** Bytes of a row beside its columns of bytes, with its index entry. */
 const ROW_BYTES = 120;
 
-/** Encodes a chunk and writes it, in place of the one that begins at the same position. Returns how many bytes its row takes. */
+/**
+ * Encodes a chunk and writes it, in place of the one that begins at the same position. Returns how many bytes
+ * its row takes.
+ */
 export function putChunk(
   transaction: Transaction,
   { slot, first, stage }: Pick<StoredRow, 'slot' | 'first' | 'stage'>,
@@ -119,7 +125,10 @@ export function putChunk(
   return bytesOf(row);
 }
 
-/** Writes a row for events that exist and cannot be read: one whose numbers have no checksum counts as damaged. */
+/**
+ * Writes a row for events that exist and cannot be read: one whose numbers have no checksum counts as
+ * damaged.
+ */
 export function putUnreadable(
   transaction: Transaction,
   { slot, first, n, at, until }: Pick<StoredRow, 'slot' | 'first' | 'n' | 'at' | 'until'>,
@@ -139,7 +148,10 @@ export function deleteChunks(transaction: Transaction, slot: number, firsts: rea
   transaction.later(DELETE, [slot, firsts]);
 }
 
-/** Reads chunks. One whose bytes have changed since they were stored reads as one that does not exist, and is noted. */
+/**
+ * Reads chunks. One whose bytes have changed since they were stored reads as one that does not exist, and is
+ * noted.
+ */
 export class ChunkTable {
   readonly #hash: KeyHash;
   readonly #onDamage: (first: Position, n: number) => void;

@@ -19,8 +19,9 @@ export interface PlacedBatch {
 }
 
 /**
- * Takes the places of duplicates away. The test is exact: two ids may share a hash, so each match is compared with the stored event.
- * One that cannot be read counts as a different event: an event too many is better than one too few.
+ * Takes the places of duplicates away. The test is exact: two ids may share a hash, so each match is compared
+ * with the stored event. One that cannot be read counts as a different event: an event too many is better
+ * than one too few.
  */
 export async function findDuplicates(
   transaction: Transaction,

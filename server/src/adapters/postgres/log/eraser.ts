@@ -19,7 +19,10 @@ const SLICE_CHUNKS = 32;
 /** Upkeep rewrites chunks too: the two never run side by side. */
 const ALONE: Statement = { name: 'erase.alone', text: `select pg_advisory_xact_lock(${LOCKS.upkeep})` };
 
-/** Other processes may hold the events in memory: they ask every second. `ALONE` lets the numbers rise in the order of the commits. */
+/**
+ * Other processes may hold the events in memory: they ask every second. `ALONE` lets the numbers rise in the
+ * order of the commits.
+ */
 const TELL_OTHERS: Statement = {
   name: 'erase.tell_others',
   text: `with old as (delete from erasure where at < clock_timestamp() - interval '1 hour')
@@ -57,9 +60,10 @@ export async function eraseSlice(
 }
 
 /**
- * Takes all that is owed of these events, and their dead letters, out of their rows. A claim, a settle or a redelivery under way may move a
- * part of a row into a new one while this waits for its lock, and a statement does not see rows that are committed after it began. So
- * nothing is left only when it has looked twice and found nothing.
+ * Takes all that is owed of these events, and their dead letters, out of their rows. A claim, a settle or a
+ * redelivery under way may move a part of a row into a new one while this waits for its lock, and a statement
+ * does not see rows that are committed after it began. So nothing is left only when it has looked twice and
+ * found nothing.
  */
 export async function eraseOwed(transaction: Transaction, gone: ReadonlySet<Position>) {
   const counts: LedgerCount[] = [];

@@ -87,7 +87,8 @@ export class PostgresEventLog implements EventLog {
       const line = chunk && eventLine(chunk, position);
       if (chunk === undefined || line === undefined || line.length === 0) return undefined;
       const at = position - chunk.first;
-      // A copy, so that an event waiting for a slow endpoint does not keep the bytes of hundreds of others in memory.
+      // A copy, so that an event waiting for a slow endpoint does not keep the bytes of hundreds of others in
+      // memory.
       return new StoredLine(chunk.sources[at]!, chunk.times[at]!, Buffer.from(line));
     });
   }

@@ -15,15 +15,19 @@ const APPENDING: Statement = {
 };
 
 /**
- * Up to where the log can be read in its order. Of two processes that append side by side, the one with the higher positions may be
- * the first to commit: a reader that went on behind it would miss the other. So a reader trusts positions that were given out while
- * a look at the sequence is some time ago, and every transaction of that time has ended. Nobody waits for a reader.
+ * Up to where the log can be read in its order. Of two processes that append side by side, the one with the
+ * higher positions may be the first to commit: a reader that went on behind it would miss the other. So a
+ * reader trusts positions that were given out while a look at the sequence is some time ago, and every
+ * transaction of that time has ended. Nobody waits for a reader.
  */
 export class Horizon {
   #settled: Position = 0;
   #candidate: { readonly end: Position; readonly appending: ReadonlySet<string> } | undefined;
 
-  /** Resolves to the position below which nothing can appear any more, for statements that begin after the call. */
+  /**
+   * Resolves to the position below which nothing can appear any more, for statements that begin after the
+   * call.
+   */
   async settled(read: Transaction): Promise<{ readonly settled: Position; readonly end: Position }> {
     const [row] = await read.rows<{ end: Position }>(END);
     const { end } = row!;

@@ -3,7 +3,10 @@ import { endianness } from 'node:os';
 /** The number of the type bigint in the server's catalogue. */
 const BIGINT = 20;
 
-/** Words of the server's binary form of an array before its first element, and of each element: its length in bytes, and the number. */
+/**
+ * Words of the server's binary form of an array before its first element, and of each element: its length in
+ * bytes, and the number.
+ */
 const HEAD_WORDS = 5;
 const ELEMENT_WORDS = 3;
 
@@ -12,8 +15,9 @@ const SCRATCH_BYTES = 65_536;
 const scratch = Buffer.from(new ArrayBuffer(SCRATCH_BYTES));
 
 /**
- * Two words for each number as an array of the server's binary form: how many dimensions, no nulls, the type, the length, the first index;
- * then each number behind its length in bytes. `pg` sends bytes as they are. As text they would be written and read digit by digit.
+ * Two words for each number as an array of the server's binary form: how many dimensions, no nulls, the type,
+ * the length, the first index; then each number behind its length in bytes. `pg` sends bytes as they are. As
+ * text they would be written and read digit by digit.
  */
 export function binaryArrayOf(words: Uint32Array): Buffer {
   const n = words.length / 2;
@@ -28,7 +32,10 @@ export function binaryArrayOf(words: Uint32Array): Buffer {
   return endianness() === 'LE' ? bytes.swap32() : bytes;
 }
 
-/** An expression whose value `wordsOf` reads. `pg` reads all answers as text, and bytes would be that in hexadecimal digits, half as long again. */
+/**
+ * An expression whose value `wordsOf` reads. `pg` reads all answers as text, and bytes would be that in
+ * hexadecimal digits, half as long again.
+ */
 export function formOf(array: string): string {
   return `encode(array_send(${array}), 'base64')`;
 }

@@ -22,7 +22,10 @@ const PARTS: Statement = {
   text: `select encode(words, 'base64') as words from key_filter where slot = $1 and part >= $2 order by part limit ${SLICE_PARTS}`,
 };
 
-/** How often a node asks for filters that are missing. Until it has them the database is asked about more keys. */
+/**
+ * How often a node asks for filters that are missing. Until it has them the database is asked about more
+ * keys.
+ */
 const LOOK_EVERY: Duration = SECOND;
 
 interface KeySlot {
@@ -59,12 +62,14 @@ export interface KeySlotsOptions {
 }
 
 /**
- * Tells which closed slots may hold a key. Keys are rows of the slot that was open when they came, and its unique index decides between two that
- * come at once; nothing of it is in the memory of a node. A slot gets no keys any more when the next one is open. Then upkeep makes a
- * filter of it (key-upkeep.ts), which nodes load when they need it, and a new event is looked for in the few slots whose filter takes it
- * for one of theirs. A slot without a filter is asked about every event.
+ * Tells which closed slots may hold a key. Keys are rows of the slot that was open when they came, and its
+ * unique index decides between two that come at once; nothing of it is in the memory of a node. A slot gets
+ * no keys any more when the next one is open. Then upkeep makes a filter of it (key-upkeep.ts), which nodes
+ * load when they need it, and a new event is looked for in the few slots whose filter takes it for one of
+ * theirs. A slot without a filter is asked about every event.
  *
- * A failover may undo what a node has seen. The next slot has another tag then, and filters behind which it stood are dropped.
+ * A failover may undo what a node has seen. The next slot has another tag then, and filters behind which it
+ * stood are dropped.
  */
 export class KeySlots {
   readonly #database: Database;
@@ -93,7 +98,9 @@ export class KeySlots {
     await this.#looking;
   }
 
-  /** The closed slots to ask about the keys from the index `first` on, pairs of words, of events since a time. */
+  /**
+   * The closed slots to ask about the keys from the index `first` on, pairs of words, of events since a time.
+   */
   async mayHold(
     read: Transaction,
     open: OpenKeySlot,

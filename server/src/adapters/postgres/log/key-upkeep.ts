@@ -11,8 +11,9 @@ export const KEY_BYTES = 90;
 const PAGED_KEY_BYTES = 14;
 
 /**
- * A slot of keys is open for an hour: its index stays in the memory of the server, and a checkpoint costs it a few hundred bytes an event,
- * whatever the rate. Or until it has so many keys: one statement makes pages of them.
+ * A slot of keys is open for an hour: its index stays in the memory of the server, and a checkpoint costs it
+ * a few hundred bytes an event, whatever the rate. Or until it has so many keys: one statement makes pages of
+ * them.
  */
 const SLOT_KEYS = 10_000_000;
 const FULL: Statement = {
@@ -26,7 +27,10 @@ export const CLOSE: Statement = { name: 'key_slot.close', text: 'select close_sl
 
 const OPEN: Statement = { name: 'key_slot.open', text: 'select open_key_slot($1::int)' };
 
-/** The time of the newest event of the oldest slot that is closed since. A chunk that begins below the slot may have events of it. */
+/**
+ * The time of the newest event of the oldest slot that is closed since. A chunk that begins below the slot
+ * may have events of it.
+ */
 const SEAL: Statement = {
   name: 'key_slot.seal',
   text: `update key_slot k set youngest = coalesce((select max(c.until) from chunk c
@@ -86,12 +90,18 @@ const PUT_PART: Statement = {
 
 const PART_BYTES = 256 * 1024;
 
-/** Blocks of a table of keys that are read at once, and rows in a full one; pages that are read at once. Some 30,000 keys each. */
+/**
+ * Blocks of a table of keys that are read at once, and rows in a full one; pages that are read at once. Some
+ * 30,000 keys each.
+ */
 const SLICE_BLOCKS = 200;
 const BLOCK_ROWS = 157;
 const SLICE_PAGES = 256;
 
-/** Opens a new slot of keys when the open one is old or full. False when an append takes long, undefined when there is nothing to do. */
+/**
+ * Opens a new slot of keys when the open one is old or full. False when an append takes long, undefined when
+ * there is nothing to do.
+ */
 export async function rotateKeys(write: Transaction): Promise<boolean | undefined> {
   const [full] = await write.rows<{ id: number; hasNext: boolean }>(FULL);
   if (full === undefined) return undefined;
@@ -108,8 +118,9 @@ export async function sealKeys(write: Transaction): Promise<boolean> {
 }
 
 /**
- * Takes the keys of a slot past every window out of their table, a step at a time, and drops them with the last of their events. `bytes`:
- * by how many the log grew. `hasTable`: the table has to wait. Undefined when there is nothing to do.
+ * Takes the keys of a slot past every window out of their table, a step at a time, and drops them with the
+ * last of their events. `bytes`: by how many the log grew. `hasTable`: the table has to wait. Undefined when
+ * there is nothing to do.
  */
 export async function passKeys(
   write: Transaction,
@@ -145,7 +156,10 @@ interface UnfilteredRow {
   readonly next: number;
 }
 
-/** Makes the filter of a closed slot, outside of any transaction: it gets no keys any more. False when all slots since a time have theirs. */
+/**
+ * Makes the filter of a closed slot, outside of any transaction: it gets no keys any more. False when all
+ * slots since a time have theirs.
+ */
 export async function makeFilter(database: Database, idsSince: Monotonic): Promise<boolean> {
   const [slot] = await database.read((read) => read.rows<UnfilteredRow>(UNFILTERED, [idsSince]));
   if (slot === undefined) return false;

@@ -20,7 +20,10 @@ const PRODUCED_TO: Statement = {
 /** Chunks of one page, at most. */
 const MOST_CHUNKS = 64;
 
-/** Milliseconds that a page waits for appends under way when it would be empty otherwise, and between two looks. */
+/**
+ * Milliseconds that a page waits for appends under way when it would be empty otherwise, and between two
+ * looks.
+ */
 const WAIT_FOR = 200;
 const LOOK_EVERY = 4;
 
@@ -36,8 +39,8 @@ export async function producedTo(read: Transaction, producer: string): Promise<n
 }
 
 /**
- * Opens the log of a database for reading, with connections of its own. It reads what is committed, and up to where no append under
- * way can add a lower position. Calls reject with a `StorageError`.
+ * Opens the log of a database for reading, with connections of its own. It reads what is committed, and up to
+ * where no append under way can add a lower position. Calls reject with a `StorageError`.
  */
 export function openPostgresLogReader(options: DatabaseOptions, chunks: ChunkTable): LogReader {
   return new PostgresLogReader(new Database({ connections: 2, ...options }), chunks);
@@ -97,7 +100,9 @@ class PostgresLogReader implements LogReader {
     if (this.#isStopped) throw new StorageError('the reader of the log is stopped');
   }
 
-  /** Where the log is settled; waits a moment when that is not beyond `start` and something is about to be. */
+  /**
+   * Where the log is settled; waits a moment when that is not beyond `start` and something is about to be.
+   */
   async #settledBeyond(read: Transaction, start: Position): Promise<Position> {
     for (const until = Date.now() + WAIT_FOR; ; ) {
       const { settled, end } = await this.#horizon.settled(read);

@@ -167,9 +167,10 @@ class HeldError extends StorageError {
 }
 
 /**
- * Background work on the log, a slice in each transaction, by one process at a time. Positions never change. Nothing disappears
- * without a trace: deliveries still owed of an event become dead letters in the same commit, and events of dead letters stay
- * readable as long as those are kept. A messageId stays until its dedupe window is over.
+ * Background work on the log, a slice in each transaction, by one process at a time. Positions never change.
+ * Nothing disappears without a trace: deliveries still owed of an event become dead letters in the same
+ * commit, and events of dead letters stay readable as long as those are kept. A messageId stays until its
+ * dedupe window is over.
  */
 export class LogMaintenance {
   readonly #dependencies: MaintenanceDependencies;
@@ -177,7 +178,10 @@ export class LogMaintenance {
   /** When records are looked at next, and up to which number regulations were. */
   #recordsAt: Monotonic = Number.NEGATIVE_INFINITY;
   #endedTo = 0;
-  /** When a slot may be opened again, and the table of one dropped, by `performance.now`: what may hold up appends for a moment. */
+  /**
+   * When a slot may be opened again, and the table of one dropped, by `performance.now`: what may hold up
+   * appends for a moment.
+   */
   #rotateAt = 0;
   #dropAt = 0;
 
@@ -202,7 +206,10 @@ export class LogMaintenance {
     }
   }
 
-  /** The first of these that has something to do does a slice of it. `limit`: nothing from this position on is dropped. */
+  /**
+   * The first of these that has something to do does a slice of it. `limit`: nothing from this position on is
+   * dropped.
+   */
   async #slice(write: Transaction, upkeep: Upkeep, limit: Position): Promise<boolean> {
     const [turn] = await write.rows<{ mine: boolean }>(TRY_ALONE);
     if (!turn!.mine) return false;
@@ -238,7 +245,10 @@ export class LogMaintenance {
     return hasMore;
   }
 
-  /** Opens the next slot of the log or of keys. An append that takes long makes the slot longer, and stops nobody: it is tried again later. */
+  /**
+   * Opens the next slot of the log or of keys. An append that takes long makes the slot longer, and stops
+   * nobody: it is tried again later.
+   */
   async #rotate(write: Transaction, { now }: Upkeep): Promise<boolean> {
     if (performance.now() < this.#rotateAt) return false;
     const hasOpened = (await rotateLog(write, now)) ?? (await rotateKeys(write));
@@ -246,7 +256,10 @@ export class LogMaintenance {
     return hasOpened ?? false;
   }
 
-  /** Merges small neighbours of one slot: then they compress as well as batches do, and a search reads one row instead of hundreds. */
+  /**
+   * Merges small neighbours of one slot: then they compress as well as batches do, and a search reads one row
+   * instead of hundreds.
+   */
   async #merge(write: Transaction, { now }: Upkeep): Promise<boolean> {
     const { chunks } = this.#dependencies;
     const all = await chunks.factsFrom(write, await mergedTo(write), SLICE_FACTS);
@@ -284,7 +297,8 @@ export class LogMaintenance {
   async #dropOld(write: Transaction, upkeep: Upkeep, span: DropSpan): Promise<boolean> {
     const oldest = upkeep.now - upkeep.retention.events;
     const facts = await this.#dependencies.chunks.factsFrom(write, span.from, SLICE_CHUNKS);
-    // The first chunk that must stay ends the slice. Later ones are newer, or the clock was set back and they wait.
+    // The first chunk that must stay ends the slice. Later ones are newer, or the clock was set back and they
+    // wait.
     const stays = facts.findIndex(({ until }) => until >= oldest);
     return await this.#drop(write, upkeep, { ...span, facts: stays < 0 ? facts : facts.slice(0, stays) });
   }
@@ -359,7 +373,10 @@ export class LogMaintenance {
     return rows.length > 0;
   }
 
-  /** Drops remnants whose time is over. Replayed deliveries of their events that are still pending become dead letters. */
+  /**
+   * Drops remnants whose time is over. Replayed deliveries of their events that are still pending become dead
+   * letters.
+   */
   async #dropRemnants(write: Transaction, upkeep: Upkeep, before: Monotonic): Promise<boolean> {
     const { chunks } = this.#dependencies;
     const [row] = await chunks.remnants(write, REMNANT, before);
@@ -382,7 +399,10 @@ export class LogMaintenance {
   }
 }
 
-/** Opens a new slot when the open one is old enough. False when an append takes long, undefined when there is nothing to do. */
+/**
+ * Opens a new slot when the open one is old enough. False when an append takes long, undefined when there is
+ * nothing to do.
+ */
 async function rotateLog(write: Transaction, now: Monotonic): Promise<boolean | undefined> {
   const [open] = await write.rows<OpenSlotRow>(OPEN_SLOT);
   if (open!.at === null || open!.at > now - SLOT_SPAN) return undefined;
@@ -409,8 +429,9 @@ async function dropSlot(write: Transaction): Promise<boolean> {
 }
 
 /**
- * Writes the files anew that hold erased events or answers of endpoints to them. Nobody can read such a slot meanwhile, so the open one is
- * closed first: appends go on in the next. The write-ahead log, its archives and replicas are the operator's.
+ * Writes the files anew that hold erased events or answers of endpoints to them. Nobody can read such a slot
+ * meanwhile, so the open one is closed first: appends go on in the next. The write-ahead log, its archives
+ * and replicas are the operator's.
  */
 export async function scrubLog(database: Database): Promise<void> {
   const slots = await database.write(async (write) => {
@@ -451,7 +472,10 @@ async function bury(
   count(write, dead.map(countOf));
 }
 
-/** Reduces a chunk to the events of dead letters and the recent messageIds, or deletes it when it has neither. Returns by how many bytes it grew. */
+/**
+ * Reduces a chunk to the events of dead letters and the recent messageIds, or deletes it when it has neither.
+ * Returns by how many bytes it grew.
+ */
 function reduce(
   write: Transaction,
   chunk: StoredChunk,

@@ -12,7 +12,10 @@ import {
 } from '../../encoding/plans.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 
-/** Documents are found by their digest: those of a thousand destinations are longer than an entry of an index may be. */
+/**
+ * Documents are found by their digest: those of a thousand destinations are longer than an entry of an index
+ * may be.
+ */
 function putStatement(table: string): string {
   return `insert into ${table}(digest, document) values (sha256(convert_to($1, 'UTF8')), $1)
     on conflict (digest) do update set document = excluded.document returning id`;
@@ -32,7 +35,10 @@ const GET_SETS: Statement = {
   text: 'select id, document from skip_set where id = any($1::int[])',
 };
 
-/** Plans by number. A plan is stored in a commit of its own before the batch that needs it: then two processes never wait for each other. */
+/**
+ * Plans by number. A plan is stored in a commit of its own before the batch that needs it: then two processes
+ * never wait for each other.
+ */
 export class PlanNumbers {
   readonly #database: Database;
   readonly #known = new PlanCache();

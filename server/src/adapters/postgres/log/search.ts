@@ -115,7 +115,10 @@ export class EventSearch {
     return { positions: await this.#byMessageId(read, query.messageId, below) };
   }
 
-  /** The events of all sources with this messageId, the newest first. A damaged one cannot be compared: its hash counts. */
+  /**
+   * The events of all sources with this messageId, the newest first. A damaged one cannot be compared: its
+   * hash counts.
+   */
   async #byMessageId(read: Transaction, id: string, below: Position): Promise<Position[]> {
     const sources = await read.rows<{ id: number }>(SOURCES);
     const words = new Uint32Array(sources.length * 2);
@@ -169,7 +172,10 @@ export class EventSearch {
     return downwards(positions, { facts, next, reached });
   }
 
-  /** Events that arrived in a range of time, below a position, the newest first. A clock may have been set back: no chunk ends the search. */
+  /**
+   * Events that arrived in a range of time, below a position, the newest first. A clock may have been set
+   * back: no chunk ends the search.
+   */
   async #byTime(read: Transaction, range: TimeRange, below: Position): Promise<SearchSlice> {
     const facts = await this.#chunks.factsBelow(read, below, SLICE_FACTS);
     const { taken, next, reached } = sliceOf(facts, ({ at, until }) => at < range.to && until >= range.from);
@@ -180,7 +186,10 @@ export class EventSearch {
     );
   }
 
-  /** Events that arrived in a range of time, from a position on, in the order of the log, as far as it is settled. */
+  /**
+   * Events that arrived in a range of time, from a position on, in the order of the log, as far as it is
+   * settled.
+   */
   async #ascending(
     read: Transaction,
     range: TimeRange,
@@ -224,7 +233,10 @@ export class EventSearch {
   }
 }
 
-/** The person that a search is for: the user with this id, or the visitor who has nothing but this anonymousId. */
+/**
+ * The person that a search is for: the user with this id, or the visitor who has nothing but this
+ * anonymousId.
+ */
 interface EventOwner {
   readonly kind: 'userId' | 'anonymousId';
   readonly id: string;
@@ -245,7 +257,10 @@ function marksOf(chunk: StoredChunk, like: EventPrefilter | undefined): Uint8Arr
   return marks;
 }
 
-/** The chunks of a slice that are to be read whole, as many as one slice reads; `next`: where the first one begins that is not. */
+/**
+ * The chunks of a slice that are to be read whole, as many as one slice reads; `next`: where the first one
+ * begins that is not.
+ */
 function sliceOf<Facts extends StoredFacts>(
   facts: readonly Facts[],
   isWanted: (facts: Facts) => boolean = () => true,

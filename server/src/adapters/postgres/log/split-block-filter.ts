@@ -19,8 +19,8 @@ function blocksFor(keys: number): number {
 }
 
 /**
- * A split block Bloom filter: says of a key that it was certainly not added, or that it may have been. Keys are hashes of 64 bits
- * as two words: the high one chooses a block, and the low one a bit in each word of it.
+ * A split block Bloom filter: says of a key that it was certainly not added, or that it may have been. Keys
+ * are hashes of 64 bits as two words: the high one chooses a block, and the low one a bit in each word of it.
  */
 export class SplitBlockFilter {
   readonly #blocks: number;

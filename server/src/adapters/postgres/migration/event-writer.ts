@@ -20,7 +20,10 @@ const OPEN_KEYS: Statement = {
   text: 'insert into key_slot(id, from_position, tag) values ($1::int, $2::bigint, (random() * 2 ^ 48)::bigint)',
 };
 
-/** Writes chunks with their keys, inside the transaction of a page. Slots are as long as those that appends fill, also for keys. */
+/**
+ * Writes chunks with their keys, inside the transaction of a page. Slots are as long as those that appends
+ * fill, also for keys.
+ */
 export async function writeEvents(write: Transaction, rows: readonly EventRow[]): Promise<void> {
   const [open] = await write.rows<OpenSlotRow>(OPEN_SLOT);
   const [last] = await write.rows<{ id: number }>(LAST_KEYS);

@@ -8,7 +8,10 @@ export const RECORD = 'migration';
 /** The fact that says where an earlier version has moved the installation. */
 const MOVED = 'moved_to';
 
-/** Whether the program that moves an installation is at work is told by its lock, which goes with its connection. */
+/**
+ * Whether the program that moves an installation is at work is told by its lock, which goes with its
+ * connection.
+ */
 const STANDING: Statement = {
   name: 'migration.standing',
   text: `select (select value from installation where name = '${RECORD}') as record,
@@ -45,8 +48,8 @@ async function standingOf(database: Database): Promise<{
 }
 
 /**
- * Rejects with a `StorageError` for a database that would deliver what another place delivers too, for one that is not filled yet, and
- * for one that is just being moved.
+ * Rejects with a `StorageError` for a database that would deliver what another place delivers too, for one
+ * that is not filled yet, and for one that is just being moved.
  */
 export async function refuseMoved(database: Database): Promise<void> {
   const { record, moved, isMoving } = await standingOf(database);

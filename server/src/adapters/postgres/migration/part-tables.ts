@@ -13,7 +13,10 @@ const PAGE_BYTES = 2 * 1024 * 1024;
 /** Parts that are tables, without the log. */
 export type TablePart = Exclude<InstallationPart, 'events' | 'profileCursor'>;
 
-/** `utf8`: a text that stands as bytes in the table, because it may hold U+0000. `flag`: 1 or 0 in a row, true or false in the table. */
+/**
+ * `utf8`: a text that stands as bytes in the table, because it may hold U+0000. `flag`: 1 or 0 in a row, true
+ * or false in the table.
+ */
 type ColumnType = 'int' | 'bigint' | 'float8' | 'text' | 'bytea' | 'utf8' | 'flag';
 
 interface PartTable {
@@ -238,7 +241,10 @@ const TABLES: { readonly [Part in TablePart]: PartTable } = {
   },
 };
 
-/** Columns of a part that stand in its table and in no row, with what is written there: `$1` is the first column behind those of the row. */
+/**
+ * Columns of a part that stand in its table and in no row, with what is written there: `$1` is the first
+ * column behind those of the row.
+ */
 const ADDED: Readonly<
   Partial<Record<TablePart, readonly (readonly [column: string, expression: string])[]>>
 > = {

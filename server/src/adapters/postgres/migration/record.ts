@@ -22,8 +22,9 @@ export function newRecord({ id, place, state }: MigrationOrigin): MigrationRecor
 }
 
 /**
- * Throws a `StorageError` unless the record is of a migration from this origin, as it is now. `empty` says how the target is emptied.
- * A migration that has come to its end belongs to its origin whatever became of that.
+ * Throws a `StorageError` unless the record is of a migration from this origin, as it is now. `empty` says
+ * how the target is emptied. A migration that has come to its end belongs to its origin whatever became of
+ * that.
  */
 export function refuseOtherOrigin(
   { origin, progress }: MigrationRecord,

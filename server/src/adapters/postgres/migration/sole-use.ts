@@ -5,8 +5,9 @@ import { type Database, LOCKS } from '../database.ts';
 const FOR_EVER = 2 ** 31 - 1;
 
 /**
- * Holds the lock of migrations on a connection of its own until `release`, so that no node starts and no second migration begins
- * meanwhile. The lock goes with the connection, however this process ends. Rejects with a `StorageError`.
+ * Holds the lock of migrations on a connection of its own until `release`, so that no node starts and no
+ * second migration begins meanwhile. The lock goes with the connection, however this process ends. Rejects
+ * with a `StorageError`.
  */
 export async function takeSoleUse(database: Database, place: string): Promise<{ release(): Promise<void> }> {
   const taken = Promise.withResolvers<void>();

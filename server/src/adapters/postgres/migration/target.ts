@@ -207,7 +207,10 @@ class DatabaseTarget implements InstallationTarget {
   }
 }
 
-/** The record of the migration that fills a database; undefined for an empty one. Throws a `StorageError` for any other. */
+/**
+ * The record of the migration that fills a database; undefined for an empty one. Throws a `StorageError` for
+ * any other.
+ */
 async function recordIn(session: Session, place: string): Promise<MigrationRecord | undefined> {
   if ((await formatOf(session)) === 0) return undefined;
   const [row] = await session.query<{ record: string | null; isUsed: boolean }>(

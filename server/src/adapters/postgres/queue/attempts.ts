@@ -101,7 +101,9 @@ export interface LoggedAttempt {
   readonly attempt: Attempt;
 }
 
-/** Numbers of URLs, which accepted requests name. They are stored ahead of the transaction that needs them. */
+/**
+ * Numbers of URLs, which accepted requests name. They are stored ahead of the transaction that needs them.
+ */
 export class EndpointNumbers {
   readonly #database: Database;
   readonly #numbers = new Map<string, number>();
@@ -162,7 +164,9 @@ export function insertFailed(transaction: Transaction, results: readonly Deliver
   ]);
 }
 
-/** The requests for these events: the failed ones in the order in which they ended, then the accepted ones. */
+/**
+ * The requests for these events: the failed ones in the order in which they ended, then the accepted ones.
+ */
 export async function attemptsOf(
   transaction: Transaction,
   groups: readonly (readonly Position[])[],
@@ -202,7 +206,10 @@ export async function dropAcceptedBelow(transaction: Transaction, position: Posi
   return (await transaction.rows(DROP_ACCEPTED, [position])).length > 0;
 }
 
-/** Drops a slice of the failed requests from before a time, but none of an event that is still kept. False when there are none. */
+/**
+ * Drops a slice of the failed requests from before a time, but none of an event that is still kept. False
+ * when there are none.
+ */
 export async function dropFailedBefore(
   transaction: Transaction,
   time: Time,

@@ -26,12 +26,13 @@ export interface ClaimStart extends Start {
 /**
  * From which due time on a claim looks for rows, by destination.
  *
- * Rows that were claimed stay in the index, dead, for as long as an older transaction is open, such as a dump or a session that somebody
- * forgot. A claim from the beginning passes over each of them again. So it begins a little before the first row that the one before left.
+ * Rows that were claimed stay in the index, dead, for as long as an older transaction is open, such as a dump
+ * or a session that somebody forgot. A claim from the beginning passes over each of them again. So it begins
+ * a little before the first row that the one before left.
  *
- * A row that this process makes due earlier moves the start back. Rows of others (late commits, sets of a dead process) are found by
- * `DeliveryQueue.nextDue`, which always looks from the beginning, and which nodes ask every three seconds; without it, claims look there
- * themselves every five seconds.
+ * A row that this process makes due earlier moves the start back. Rows of others (late commits, sets of a
+ * dead process) are found by `DeliveryQueue.nextDue`, which always looks from the beginning, and which nodes
+ * ask every three seconds; without it, claims look there themselves every five seconds.
  */
 export class ClaimStarts {
   readonly #starts = new Map<number, Start>();
@@ -46,7 +47,10 @@ export class ClaimStarts {
     return { due: BEGINNING, lookedAt: performance.now(), known };
   }
 
-  /** A claim that began there has left nothing that is due before `first`. What was found meanwhile to be due earlier still is. */
+  /**
+   * A claim that began there has left nothing that is due before `first`. What was found meanwhile to be due
+   * earlier still is.
+   */
   move(destination: number, { lookedAt, known }: ClaimStart, first: Time): void {
     const now = this.#starts.get(destination);
     if (now === undefined && known !== undefined) return;

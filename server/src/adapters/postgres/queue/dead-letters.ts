@@ -39,7 +39,10 @@ const INSERT: Statement = {
       $10::bytea[])`,
 };
 
-/** The lowest id that a slice looks at: every destination is searched down to the same one; 0 when all rows are looked at. */
+/**
+ * The lowest id that a slice looks at: every destination is searched down to the same one; 0 when all rows
+ * are looked at.
+ */
 const SLICE_END: Statement = {
   name: 'dead_letter.slice_end',
   text: `select coalesce(max(e.id), 0) as id from unnest($1::int[]) d(id), lateral (
@@ -136,8 +139,8 @@ export async function deadPositionsBetween(
 }
 
 /**
- * Drops a slice of the dead letters from before a time, but none of an event that is still kept: its history stays exact.
- * False when there are none.
+ * Drops a slice of the dead letters from before a time, but none of an event that is still kept: its history
+ * stays exact. False when there are none.
  */
 export async function dropDeadLettersBefore(
   transaction: Transaction,

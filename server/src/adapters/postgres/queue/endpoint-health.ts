@@ -30,7 +30,10 @@ export async function loadHealth(database: Database): Promise<DestinationHealth[
   });
 }
 
-/** Writes the health of endpoints, one JSON document a destination. The last of several for one destination counts. */
+/**
+ * Writes the health of endpoints, one JSON document a destination. The last of several for one destination
+ * counts.
+ */
 export function saveHealth(transaction: Transaction, healths: readonly DestinationHealth[]): void {
   const last = new Map(healths.map((health) => [health.destination, health.endpoints]));
   const sorted = [...last].sort(([a], [b]) => a - b);

@@ -26,7 +26,10 @@ const HELD: Statement = {
   text: `select destination, null::bigint as due, refs from pending where owner is not null and last >= $1 and first <= $2`,
 };
 
-/** Replays and redeliveries on disk: they may be owed to a destination that no plan names. They are few, since a replay waits for them. */
+/**
+ * Replays and redeliveries on disk: they may be owed to a destination that no plan names. They are few, since
+ * a replay waits for them.
+ */
 const REQUEUED: Statement = {
   name: 'history.requeued',
   text: `select destination, due, refs from pending where origin is not null and owner is null and last >= $1 and first <= $2`,
@@ -43,7 +46,10 @@ const HELD_FOR: Statement = {
   text: 'select refs from pending where owner is not null and destination = $1',
 };
 
-/** The rows with the highest positions first; all with the same one together. The counts exclude rows without any wanted delivery. */
+/**
+ * The rows with the highest positions first; all with the same one together. The counts exclude rows without
+ * any wanted delivery.
+ */
 const HIGHEST: Statement = {
   name: 'pending.highest',
   text: `select last, refs from pending where destination = $1 and owner is null and last <= $2 and first < $3
@@ -61,7 +67,10 @@ const STATS: Statement = {
 
 /** Facts about events that the log knows. */
 export interface LoggedFacts {
-  /** The plans of events, in the order of their positions; undefined for an event that is gone. The plan of a damaged one is empty. */
+  /**
+   * The plans of events, in the order of their positions; undefined for an event that is gone. The plan of a
+   * damaged one is empty.
+   */
   plansAt(read: Transaction, positions: readonly Position[]): Promise<(StoredPlan | undefined)[]>;
   /** The skip sets with these numbers. */
   skipSets(read: Transaction, numbers: Iterable<number>): Promise<ReadonlyMap<number, SkipSet>>;
@@ -69,7 +78,10 @@ export interface LoggedFacts {
   arrivalsAt(read: Transaction, positions: readonly Position[]): Promise<(Time | undefined)[]>;
 }
 
-/** The history of single events, assembled from plans, pending sets, attempts and dead letters in one snapshot. */
+/**
+ * The history of single events, assembled from plans, pending sets, attempts and dead letters in one
+ * snapshot.
+ */
 export class StoredHistories implements DeliveryHistories {
   readonly #database: Database;
   readonly #log: LoggedFacts;
@@ -151,7 +163,9 @@ class TracesOfEvents {
     this.#requeued = read.requeued;
   }
 
-  /** Destinations that no plan may name: a replay or redelivery is pending, was requested, or was given up. */
+  /**
+   * Destinations that no plan may name: a replay or redelivery is pending, was requested, or was given up.
+   */
   destinationsOf(position: Position): number[] {
     const holding = [...this.#held, ...this.#requeued, ...this.#dead].filter(
       ({ encoded }) => deliveryIn(encoded, position) !== undefined,

@@ -19,7 +19,10 @@ const ALL: Statement = {
     union all select 'pending', destination, '', sum(n) from pending group by destination`,
 };
 
-/** Counts inside the transaction of what is counted. Call it once, at the end: the counters stay locked until the commit. */
+/**
+ * Counts inside the transaction of what is counted. Call it once, at the end: the counters stay locked until
+ * the commit.
+ */
 export function count(transaction: Transaction, counts: readonly LedgerCount[]): void {
   const sums = new Map<string, LedgerCount>();
   for (const one of counts) {

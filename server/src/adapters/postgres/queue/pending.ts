@@ -36,9 +36,10 @@ import { count } from './ledger.ts';
  *        └────────────────────── no room ────────────▲     │    │
  *                        adoption: the owner is gone ──────┘    └── retry at t: a new row
  * ```
- * A held row has the number of the process that delivers it in "owner", and any row without an owner may be claimed from its "due"
- * time on. The rows are the only truth: a process keeps no copy of what it holds, because others erase from it and, when its
- * lease is gone, take it. Every statement that changes several rows locks them in the order of their ids, or skips locked ones.
+ * A held row has the number of the process that delivers it in "owner", and any row without an owner may be
+ * claimed from its "due" time on. The rows are the only truth: a process keeps no copy of what it holds,
+ * because others erase from it and, when its lease is gone, take it. Every statement that changes several
+ * rows locks them in the order of their ids, or skips locked ones.
  */
 const INSERT: Statement = {
   name: 'pending.insert',
@@ -170,20 +171,30 @@ const CLAIMED_ROWS = 64;
 export class PendingSets {
   #born = 0;
   /**
-   * The row that was parked last, by destination and origin: it may still grow. Only a hint, because the row may be gone or locked.
+   * The row that was parked last, by destination and origin: it may still grow. Only a hint, because the row
+   * may be gone or locked.
    */
   readonly #growing = new Map<number | string, { readonly id: PendingSetId; readonly since: Time }>();
-  /** Ends with the claim of a destination that is under way: two would take each other's rows for taken by another node. */
+  /**
+   * Ends with the claim of a destination that is under way: two would take each other's rows for taken by
+   * another node.
+   */
   readonly #claims = new Map<number, Promise<unknown>>();
-  /** Sets of claims whose commit is in doubt, by destination: if it has happened, nobody else knows that this process holds them. */
+  /**
+   * Sets of claims whose commit is in doubt, by destination: if it has happened, nobody else knows that this
+   * process holds them.
+   */
   readonly #inDoubt = new Map<number, readonly PendingSetId[]>();
   readonly #starts = new ClaimStarts();
-  /** Deliveries in a row, as the last claim of a destination found them: no more rows are read and locked than it is likely to need. */
+  /**
+   * Deliveries in a row, as the last claim of a destination found them: no more rows are read and locked than
+   * it is likely to need.
+   */
   readonly #rowSizes = new Map<number, number>();
 
   /**
-   * Owes new events inside the transaction that stores them. Resolves to one entry for each set: its id if it is held, undefined if
-   * it is parked or empty.
+   * Owes new events inside the transaction that stores them. Resolves to one entry for each set: its id if it
+   * is held, undefined if it is parked or empty.
    */
   async owe(transaction: Transaction, sets: readonly NewSet[]): Promise<(PendingSetId | undefined)[]> {
     const held: (PendingSetId | undefined)[] = [];
@@ -211,8 +222,9 @@ export class PendingSets {
   }
 
   /**
-   * Adds parked deliveries to the row of the last second, so that an outage costs a row a second instead of a row a commit. Such a
-   * row is nearly always one run, a few bytes long. Resolves to the sets that found a row.
+   * Adds parked deliveries to the row of the last second, so that an outage costs a row a second instead of a
+   * row a commit. Such a row is nearly always one run, a few bytes long. Resolves to the sets that found a
+   * row.
    */
   async #grow(transaction: Transaction, sets: readonly NewSet[]): Promise<ReadonlySet<NewSet>> {
     const fitting = new Map<PendingSetId, NewSet>();
@@ -473,7 +485,10 @@ export async function lowestPending(
   return row!.first ?? undefined;
 }
 
-/** Takes these positions out of every set, whoever holds it. Resolves to the number of deliveries by destination. */
+/**
+ * Takes these positions out of every set, whoever holds it. Resolves to the number of deliveries by
+ * destination.
+ */
 export async function erasePending(
   transaction: Transaction,
   positions: ReadonlySet<Position>,

@@ -43,8 +43,8 @@ interface ProgressRow {
 }
 
 /**
- * See `DeliveryQueue.enqueue`. The transaction that writes the pending sets of a slice moves the cursor of its origin too, so that a
- * crash neither repeats a slice nor leaves one out.
+ * See `DeliveryQueue.enqueue`. The transaction that writes the pending sets of a slice moves the cursor of
+ * its origin too, so that a crash neither repeats a slice nor leaves one out.
  */
 export async function enqueue(
   database: Database,

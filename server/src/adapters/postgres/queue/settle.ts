@@ -39,8 +39,8 @@ interface SettleRequest {
 }
 
 /**
- * Writes the results of deliveries: to the pending sets, the ledger, the attempts and the dead letters. One transaction at a time
- * takes all that has come since the last one, so that many results cost few commits.
+ * Writes the results of deliveries: to the pending sets, the ledger, the attempts and the dead letters. One
+ * transaction at a time takes all that has come since the last one, so that many results cost few commits.
  */
 export class ResultSettler {
   readonly #database: Database;

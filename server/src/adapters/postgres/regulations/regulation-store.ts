@@ -35,7 +35,9 @@ interface RegulationRow {
   readonly document: string;
 }
 
-/** Regulations as JSON documents, their subjects until they are done, and suppressed ids by their keyed hash. */
+/**
+ * Regulations as JSON documents, their subjects until they are done, and suppressed ids by their keyed hash.
+ */
 export class PostgresRegulations implements Regulations {
   readonly hashId: IdHash;
   readonly #database: Database;
@@ -132,7 +134,8 @@ export class PostgresRegulations implements Regulations {
 
   async scrub(): Promise<void> {
     await scrubLog(this.#database);
-    // A row that was deleted or changed stays in its file until the table is written anew. These tables are small.
+    // A row that was deleted or changed stays in its file until the table is written anew. These tables are
+    // small.
     await rewriteTables(this.#database, ['regulation', 'regulation_subject', 'suppression']);
   }
 
@@ -217,7 +220,10 @@ export class PostgresRegulations implements Regulations {
     await transaction.rows(SQL.forgetIds, [ids.map((userId) => this.#hash('user', userId))]);
   }
 
-  /** Damaged ones are as if they were forgotten: the regulation ends with a reason, and the next one has its turn. */
+  /**
+   * Damaged ones are as if they were forgotten: the regulation ends with a reason, and the next one has its
+   * turn.
+   */
   async #subjectsOf(transaction: Transaction, id: string): Promise<readonly RegulationSubject[]> {
     const [row] = await transaction.rows<{ subjects: string }>(SQL.subjects, [id]);
     if (row === undefined) return [];
@@ -274,7 +280,10 @@ function stored(row: RegulationRow): StoredRegulation {
   );
 }
 
-/** Undefined when the text is damaged. Finding a changed letter is left to the checksums of the server's pages. */
+/**
+ * Undefined when the text is damaged. Finding a changed letter is left to the checksums of the server's
+ * pages.
+ */
 function parsed<Document extends object>(text: string): Document | undefined {
   try {
     const document: unknown = JSON.parse(text);

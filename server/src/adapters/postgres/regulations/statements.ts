@@ -1,4 +1,7 @@
-/** The statements about regulations and suppressions. Hashes are bytes: they do not fit into a number of JavaScript. */
+/**
+ * The statements about regulations and suppressions. Hashes are bytes: they do not fit into a number of
+ * JavaScript.
+ */
 export const REGULATION_STATEMENTS = {
   insert: {
     name: 'regulation.insert',
@@ -47,7 +50,10 @@ on conflict (number) do update set subjects = excluded.subjects`,
     text: 'update suppression_version set version = version + 1 returning version',
   },
   suppressionVersion: { name: 'suppression.version', text: 'select version from suppression_version' },
-  /** $1 hashes, $2 ids or nulls, $3 since, $4 regulation. A null in $2 removes the id that an earlier regulation kept. */
+  /**
+   * $1 hashes, $2 ids or nulls, $3 since, $4 regulation. A null in $2 removes the id that an earlier
+   * regulation kept.
+   */
   suppress: {
     name: 'suppression.put',
     text: `insert into suppression as s (hash, owner, id, since, regulation)
@@ -57,8 +63,8 @@ on conflict (hash) do update set owner = null, id = excluded.id, since = least(s
   regulation = excluded.regulation`,
   },
   /**
-   * $1 hashes, $2 hashes of their owners, $3 since, $4 regulation. Only of owners that are suppressed still. A user who is suppressed
-   * on its own account stays so when another user's suppression ends.
+   * $1 hashes, $2 hashes of their owners, $3 since, $4 regulation. Only of owners that are suppressed still.
+   * A user who is suppressed on its own account stays so when another user's suppression ends.
    */
   suppressJoined: {
     name: 'suppression.put_joined',

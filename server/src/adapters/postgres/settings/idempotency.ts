@@ -4,7 +4,9 @@ import type { Database } from '../database.ts';
 /** Keys that are kept; the oldest goes first. */
 const MAX_KEYS = 10_000;
 
-/** A request without an answer for so long was lost, though its process goes on: the answer could not be kept. */
+/**
+ * A request without an answer for so long was lost, though its process goes on: the answer could not be kept.
+ */
 const LOST_AFTER = '1 minute';
 
 const SQL = {

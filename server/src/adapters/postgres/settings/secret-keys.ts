@@ -35,7 +35,10 @@ interface StoredRecord {
   readonly document: string;
 }
 
-/** The name of the key that the secrets of all nodes are encrypted with; undefined where they are stored as they are. */
+/**
+ * The name of the key that the secrets of all nodes are encrypted with; undefined where they are stored as
+ * they are.
+ */
 export async function storedKeyName(transaction: Transaction): Promise<string | undefined> {
   const [row] = await transaction.rows<{ value: string }>(SQL.key, []);
   return row?.value || undefined;
@@ -51,16 +54,20 @@ export async function keyNameIn(session: Session): Promise<string | undefined> {
   return row?.value || undefined;
 }
 
-/** Refuses a node that has not been given the key of the others, before it joins them. Throws a `StorageError`. */
+/**
+ * Refuses a node that has not been given the key of the others, before it joins them. Throws a
+ * `StorageError`.
+ */
 export async function refuseUnknownKey(session: Session, seal: SecretSeal): Promise<void> {
   const stored = await keyNameIn(session);
   if (stored !== undefined && !seal.has(stored)) throw new StorageError(unknownKey(stored, seal));
 }
 
 /**
- * Brings all secrets under the key of this node, in one transaction; without a key but with the one before they are stored as they are again.
- * Versions stay: no record has changed. The other nodes read them with the new key where it is among their previous ones. Resolves to the
- * number of records that were written anew; undefined where nothing was to be done. Rejects with a `StorageError` where a key is missing.
+ * Brings all secrets under the key of this node, in one transaction; without a key but with the one before
+ * they are stored as they are again. Versions stay: no record has changed. The other nodes read them with the
+ * new key where it is among their previous ones. Resolves to the number of records that were written anew;
+ * undefined where nothing was to be done. Rejects with a `StorageError` where a key is missing.
  */
 export async function adoptKey(
   database: Database,
@@ -88,7 +95,10 @@ export async function adoptKey(
   return records;
 }
 
-/** Deleted rows keep earlier texts until their file is written anew, and so do the samples that statistics are made of. */
+/**
+ * Deleted rows keep earlier texts until their file is written anew, and so do the samples that statistics are
+ * made of.
+ */
 async function removeRemnants({ query }: Session): Promise<void> {
   for (const statement of ['vacuum full record', 'analyze record', 'vacuum full pg_statistic'])
     await query(statement);

@@ -50,7 +50,10 @@ on conflict (kind, name) do update set version = excluded.version, gone = exclud
     text: `insert into audit (at, by, action, kind, name, before, after)
 select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])`,
   },
-  /** $1 kind, $2 name, $3 below, $4 limit, $5 characters after which the page ends. `found`: how many rows there were without that. */
+  /**
+   * $1 kind, $2 name, $3 below, $4 limit, $5 characters after which the page ends. `found`: how many rows
+   * there were without that.
+   */
   audit: {
     name: 'settings.audit',
     text: `select id, at, by, action, kind, name, before, after, found from (
@@ -70,8 +73,9 @@ returning id`,
 } as const;
 
 /**
- * The operator's records as JSON documents under stable ids, their secrets encrypted where there is a key. They are few, so each load reads all of them. `settings_version` is one
- * row that every change updates: it puts the changes of all nodes in one order, and tells a node that others have made some.
+ * The operator's records as JSON documents under stable ids, their secrets encrypted where there is a key.
+ * They are few, so each load reads all of them. `settings_version` is one row that every change updates: it
+ * puts the changes of all nodes in one order, and tells a node that others have made some.
  */
 export class PostgresSettings implements SettingsStore {
   readonly #database: Database;
@@ -88,7 +92,10 @@ export class PostgresSettings implements SettingsStore {
     this.#opener = new RecordOpener(seal);
   }
 
-  /** Why this node does not know the settings that are stored, such as a key that it was not given; empty when it does. */
+  /**
+   * Why this node does not know the settings that are stored, such as a key that it was not given; empty when
+   * it does.
+   */
   readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
 
   load(): Promise<SettingsSnapshot> {
@@ -195,7 +202,10 @@ export class PostgresSettings implements SettingsStore {
   }
 }
 
-/** Drops some of the oldest entries of the audit trail from before a time. Resolves to false when there are none. */
+/**
+ * Drops some of the oldest entries of the audit trail from before a time. Resolves to false when there are
+ * none.
+ */
 export async function dropAuditBefore(transaction: Transaction, time: Time): Promise<boolean> {
   return (await transaction.rows(SQL.dropAudit, [time])).length > 0;
 }

@@ -30,8 +30,9 @@ interface CursorRow {
 }
 
 /**
- * The store of profiles in the tables of the database. One node writes it at a time, the one whose process holds the lease: each
- * commit says how many went before it, so that of two writers only one goes on. `stop` closes the database that was given.
+ * The store of profiles in the tables of the database. One node writes it at a time, the one whose process
+ * holds the lease: each commit says how many went before it, so that of two writers only one goes on. `stop`
+ * closes the database that was given.
  */
 export class PostgresProfileStore implements ProfileStore {
   readonly #database: Database;
@@ -158,7 +159,10 @@ export class PostgresProfileStore implements ProfileStore {
     return row!;
   }
 
-  /** Stores a change, or learns that it is stored already: the connection may break while the commit is answered. */
+  /**
+   * Stores a change, or learns that it is stored already: the connection may break while the commit is
+   * answered.
+   */
   async #change(work: (transaction: Transaction) => Promise<void>): Promise<void> {
     this.#refuseStopped();
     const before = this.#commits ?? (await this.#cursorRow()).commits;

@@ -34,7 +34,9 @@ export interface BackupRunnerOptions {
   readonly folder: string;
   /** As `WriterOptions.file`. */
   readonly file: SharedArrayBuffer;
-  /** Says why the files in the folder are not the open store, a moment after that is so; empty while they are. */
+  /**
+   * Says why the files in the folder are not the open store, a moment after that is so; empty while they are.
+   */
   readonly problems: () => readonly string[];
   readonly secretKeys: SecretKeys;
 }
@@ -113,7 +115,10 @@ export interface RestoreOptions {
   readonly acceptDamage?: boolean;
   /** `reapplyRegulations` follows. Until it has come to its end no start takes the folder. */
   readonly awaitsRegulations?: boolean;
-  /** Prove the manifest. Without them the backup is restored all the same, and it is said what could not be checked. */
+  /**
+   * Prove the manifest. Without them the backup is restored all the same, and it is said what could not be
+   * checked.
+   */
   readonly secretKeys?: SecretKeys;
 }
 
@@ -126,8 +131,9 @@ export interface Restored {
 }
 
 /**
- * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy: its pages, every checksum, and by its manifest that
- * it is what was made. Throws a `StorageError` whose reason says what to do, and then removes what was written.
+ * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy: its pages, every
+ * checksum, and by its manifest that it is what was made. Throws a `StorageError` whose reason says what to
+ * do, and then removes what was written.
  */
 export function restoreBackup(
   from: string,
@@ -222,7 +228,10 @@ function neededKey(path: string, seal: SecretSeal): readonly string[] {
   }
 }
 
-/** Copies the profiles of a backup, if it has any. Returns their bytes; 0 for damaged ones, which are left out if accepted. */
+/**
+ * Copies the profiles of a backup, if it has any. Returns their bytes; 0 for damaged ones, which are left out
+ * if accepted.
+ */
 function restoreUsers(from: string, folder: string, acceptDamage: boolean): number {
   const file = join(from, USERS_FILE);
   if (!existsSync(file)) return 0;
@@ -260,7 +269,10 @@ function brokenPages(path: string): string | undefined {
   }
 }
 
-/** Reads the file's header only, so that a mistake shows before gigabytes are copied. Returns the file's size in bytes. */
+/**
+ * Reads the file's header only, so that a mistake shows before gigabytes are copied. Returns the file's size
+ * in bytes.
+ */
 function checkBackup(from: string, file: string): number {
   const move = movedTo(from);
   if (move !== undefined)

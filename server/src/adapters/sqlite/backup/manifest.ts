@@ -8,14 +8,17 @@ import { DATABASE_FILE, USERS_FILE, writeAnew } from '../data-folder/files.ts';
 /** Name of the manifest in a backup. */
 export const MANIFEST_FILE = 'manifest.json';
 
-/** Describes a backup as it was when it was made. The journal of regulations beside it grows later, and is not in it. */
+/**
+ * Describes a backup as it was when it was made. The journal of regulations beside it grows later, and is not
+ * in it.
+ */
 export interface BackupManifest {
   readonly format: 1;
   readonly at: string;
   readonly files: readonly ManifestFile[];
   /**
-   * A hash of all of the above with `secrets.key`, behind the name of the key; absent without one. A manifest without it tells damage, and not
-   * whoever wrote it anew.
+   * A hash of all of the above with `secrets.key`, behind the name of the key; absent without one. A manifest
+   * without it tells damage, and not whoever wrote it anew.
    */
   readonly mac?: string;
 }
@@ -29,7 +32,10 @@ export interface ManifestFile {
 
 const PIECE = 1024 * 1024;
 
-/** Reads a file and tells its size and hash. `onPiece` is called between two pieces of a megabyte, and may throw. */
+/**
+ * Reads a file and tells its size and hash. `onPiece` is called between two pieces of a megabyte, and may
+ * throw.
+ */
 export function describeFile(path: string, name: string, onPiece: () => void = () => {}): ManifestFile {
   const hash = createHash('sha256');
   const piece = Buffer.allocUnsafe(PIECE);
@@ -85,7 +91,9 @@ export function proofOf(manifest: BackupManifest, seal: SecretSeal): ManifestPro
   return { kind: 'unknown', why };
 }
 
-/** The manifest of a backup; undefined where there is none, and why where there is one that cannot be read. */
+/**
+ * The manifest of a backup; undefined where there is none, and why where there is one that cannot be read.
+ */
 export function readManifest(folder: string): BackupManifest | string | undefined {
   const path = join(folder, MANIFEST_FILE);
   if (!existsSync(path)) return undefined;
@@ -114,8 +122,8 @@ function isManifestFile(value: unknown): boolean {
 const COVERED = [DATABASE_FILE, USERS_FILE];
 
 /**
- * Lists how a backup differs from its manifest, each as a sentence. `pathOf`: where each file is read, such as its copy; undefined where there
- * is none.
+ * Lists how a backup differs from its manifest, each as a sentence. `pathOf`: where each file is read, such
+ * as its copy; undefined where there is none.
  */
 export function differencesFrom(
   { files }: BackupManifest,

@@ -35,9 +35,10 @@ export type BackupWorkerMessage =
 const STEP_BYTES = 256 * 1024;
 
 /**
- * Bytes between two syncs of the copy. After each sync the copy pauses for as long as these bytes took. Without syncs,
- * gigabytes of unsynced pages delay the next commit: with a gigabyte copied in one go, the slowest hundredth of all commits
- * took 440 ms; in pieces of one megabyte with pauses 4 ms, as without a backup.
+ * Bytes between two syncs of the copy. After each sync the copy pauses for as long as these bytes took.
+ * Without syncs, gigabytes of unsynced pages delay the next commit: with a gigabyte copied in one go, the
+ * slowest hundredth of all commits took 440 ms; in pieces of one megabyte with pauses 4 ms, as without a
+ * backup.
  */
 const BYTES_PER_SYNC = 1024 * 1024;
 
@@ -51,10 +52,10 @@ const UNFINISHED = '.unfinished';
 const PROFILES = 'the profiles in users.db, which are made from the log again';
 
 /**
- * Makes a backup on a thread of its own. One transaction of a separate connection reads all of a file, so the copy shows it at one
- * moment, whatever is committed meanwhile. The transaction on the profiles begins before the one on the log: profiles that had seen
- * more events than the log holds would be refused. Until the end the write-ahead logs cannot restart from their beginning and grow
- * with each commit.
+ * Makes a backup on a thread of its own. One transaction of a separate connection reads all of a file, so the
+ * copy shows it at one moment, whatever is committed meanwhile. The transaction on the profiles begins before
+ * the one on the log: profiles that had seen more events than the log holds would be refused. Until the end
+ * the write-ahead logs cannot restart from their beginning and grow with each commit.
  */
 async function copy(
   { folder, file, into, cancelFlag, secretKeys }: BackupWorkerOptions,
@@ -109,7 +110,10 @@ interface Sources {
   readonly users?: DatabaseSync;
 }
 
-/** Both files, each at one moment. Neither connection writes. The one to the log cannot checkpoint, not even as the last to close. */
+/**
+ * Both files, each at one moment. Neither connection writes. The one to the log cannot checkpoint, not even
+ * as the last to close.
+ */
 function openSources(folder: string, file: SharedArrayBuffer): Sources {
   const users = openUsers(folder, file);
   let log: DatabaseSync | undefined;
@@ -126,7 +130,10 @@ function openSources(folder: string, file: SharedArrayBuffer): Sources {
   }
 }
 
-/** For reading and writing: no other connection need be open, and a first one that only reads finds no index of the log. */
+/**
+ * For reading and writing: no other connection need be open, and a first one that only reads finds no index
+ * of the log.
+ */
 function openUsers(folder: string, file: SharedArrayBuffer): DatabaseSync | undefined {
   if (!existsSync(join(folder, USERS_FILE))) return undefined;
   let users: DatabaseSync | undefined;
@@ -144,8 +151,9 @@ function openUsers(folder: string, file: SharedArrayBuffer): DatabaseSync | unde
 }
 
 /**
- * Throws when another store stands in the folder than the one that the writer has open. Asked when a connection is open and has read
- * nothing: closed then, it does nothing to that other one, where a first connection to profiles would write their log into their file.
+ * Throws when another store stands in the folder than the one that the writer has open. Asked when a
+ * connection is open and has read nothing: closed then, it does nothing to that other one, where a first
+ * connection to profiles would write their log into their file.
  */
 function refuseAnother(folder: string, file: SharedArrayBuffer): void {
   if (isWritersFile(folder, file)) return;

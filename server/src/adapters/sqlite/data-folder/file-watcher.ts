@@ -18,13 +18,21 @@ const CHECK_INTERVAL = 250;
 export interface FileWatcherDependencies {
   readonly mark: HighWaterMark;
   readonly checkpoints: Checkpoints;
-  /** Whether the writer has a handle. Without one, the next request opens the files and checks them itself. */
+  /**
+   * Whether the writer has a handle. Without one, the next request opens the files and checks them itself.
+   */
   readonly isOpen: () => boolean;
-  /** Called with the problem when the open files are no longer those in the folder, and with undefined when they are again. */
+  /**
+   * Called with the problem when the open files are no longer those in the folder, and with undefined when
+   * they are again.
+   */
   readonly report: (problem: string | undefined) => void;
 }
 
-/** Watches whether the open files are still those in the folder. While they are not, nothing may be read or written. */
+/**
+ * Watches whether the open files are still those in the folder. While they are not, nothing may be read or
+ * written.
+ */
 export class FileWatcher {
   readonly #files: OpenFiles;
   readonly #dependencies: FileWatcherDependencies;
@@ -93,8 +101,8 @@ export interface FileProblem {
 const DATABASE_MAGIC = Buffer.from('SQLite format 3\0');
 
 /**
- * Detects that the open files were removed, replaced or emptied. Commits into them would succeed and be lost with the
- * process.
+ * Detects that the open files were removed, replaced or emptied. Commits into them would succeed and be lost
+ * with the process.
  */
 export class OpenFiles {
   readonly #folder: string;
@@ -103,8 +111,8 @@ export class OpenFiles {
   #database: FileIdentity | undefined;
   #log: FileIdentity | undefined;
   /**
-   * A second handle of the database file, to read its first bytes. It is opened and closed after the handles of SQLite,
-   * because the first close of a file releases all locks of the process on it.
+   * A second handle of the database file, to read its first bytes. It is opened and closed after the handles
+   * of SQLite, because the first close of a file releases all locks of the process on it.
    */
   #handle: number | undefined;
   /** Whether the log has been empty since the last truncation. */
@@ -159,7 +167,10 @@ export class OpenFiles {
     };
   }
 
-  /** An emptied file may have grown again: SQLite writes pages at their old places. Its first bytes are then zero. */
+  /**
+   * An emptied file may have grown again: SQLite writes pages at their old places. Its first bytes are then
+   * zero.
+   */
   #databaseChange(): FileChange | undefined {
     if (this.#handle === undefined) return undefined;
     const beginning = firstBytes(this.#handle, DATABASE_MAGIC.length);

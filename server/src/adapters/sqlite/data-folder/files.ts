@@ -19,12 +19,15 @@ export const WAL_FILE = 'millrace.db-wal';
 /** Name of the file of profiles, which has a thread of its own (docs/decisions/0020-users.md). */
 export const USERS_FILE = 'users.db';
 
-/** Flag of `open` for what Millrace writes: a link that somebody has put in the place of a file leads to a file of somebody else. */
+/**
+ * Flag of `open` for what Millrace writes: a link that somebody has put in the place of a file leads to a
+ * file of somebody else.
+ */
 export const NO_LINK = constants.O_NOFOLLOW ?? 0;
 
 /**
- * Writes a file anew and renames it, so that a crash leaves the old one or the new one, and no link is followed. Its content is synced unless
- * `flush` is false; its name is not.
+ * Writes a file anew and renames it, so that a crash leaves the old one or the new one, and no link is
+ * followed. Its content is synced unless `flush` is false; its name is not.
  */
 export function writeAnew(
   path: string,
@@ -63,7 +66,10 @@ export function isSameFile(one: FileIdentity | undefined, other: FileIdentity | 
   return one !== undefined && one.device === other?.device && one.inode === other.inode;
 }
 
-/** Memory for the identity of the file that the writer has open: device and inode, which other threads compare. */
+/**
+ * Memory for the identity of the file that the writer has open: device and inode, which other threads
+ * compare.
+ */
 export function sharedIdentity(): SharedArrayBuffer {
   return new SharedArrayBuffer(16);
 }
@@ -84,19 +90,23 @@ export function walPath(folder: string, file = DATABASE_FILE): string {
 }
 
 /**
- * The URI of the database file, for every connection of the server. Only the mode `rwc` creates a missing file, so that a
- * store that has vanished is not replaced by an empty one.
+ * The URI of the database file, for every connection of the server. Only the mode `rwc` creates a missing
+ * file, so that a store that has vanished is not replaced by an empty one.
  *
- * The VFS `unix-excl` keeps the index of the write-ahead log in the memory of the process and keeps other processes out. By
- * default the index is a file. SQLite 3.53 then loses the content of the log when it cannot open that file, neither for
- * writing nor for reading; and also when it can open it only for reading and the connection is closed. In both cases it takes
- * the log for empty and deletes it. See docs/decisions/0008-write-ahead-log.md.
+ * The VFS `unix-excl` keeps the index of the write-ahead log in the memory of the process and keeps other
+ * processes out. By default the index is a file. SQLite 3.53 then loses the content of the log when it cannot
+ * open that file, neither for writing nor for reading; and also when it can open it only for reading and the
+ * connection is closed. In both cases it takes the log for empty and deletes it. See
+ * docs/decisions/0008-write-ahead-log.md.
  */
 export function databaseUri(folder: string, mode: 'ro' | 'rw' | 'rwc' = 'rw', file = DATABASE_FILE): string {
   return `${urlOf(folder, file)}?${process.platform === 'win32' ? '' : 'vfs=unix-excl&'}mode=${mode}`;
 }
 
-/** The URI for a read-only connection while nobody else has the file open. It leaves no trace. `withLog`: reads the log too. */
+/**
+ * The URI for a read-only connection while nobody else has the file open. It leaves no trace. `withLog`:
+ * reads the log too.
+ */
 export function readOnlyUri(folder: string, withLog: boolean, file = DATABASE_FILE): string {
   if (!withLog) return `${urlOf(folder, file)}?immutable=1`;
   // Without locks: a read-only connection cannot get the lock that keeps the index of the log in memory.
@@ -116,7 +126,10 @@ const LARGEST_PAGE = 65536;
 export const WAL_MAGIC = Buffer.from('377f0682', 'hex');
 const MAGIC = WAL_MAGIC.readUInt32BE(0);
 
-/** Whether a write-ahead log begins with a whole transaction. SQLite takes any other log for empty and deletes it on close. */
+/**
+ * Whether a write-ahead log begins with a whole transaction. SQLite takes any other log for empty and deletes
+ * it on close.
+ */
 export function startsWithTransaction(path: string): boolean {
   let handle: number;
   try {

@@ -21,7 +21,10 @@ import { MARK_FILE } from './high-water-mark.ts';
 export const OWNER_ONLY = 0o700;
 const GROUP_AND_OTHERS = 0o077;
 
-/** Names of Millrace's files in a data folder, and of what file systems and orchestrators put into an empty one. */
+/**
+ * Names of Millrace's files in a data folder, and of what file systems and orchestrators put into an empty
+ * one.
+ */
 const OUR_NAMES =
   /^(millrace\.db.*|users\.db.*|lock\.db.*|owner(\.new)?|high-water-mark.*|admin-token.*|token-uses.*|restore\.unfinished.*|migration\.unfinished.*|moved\.json.*|regulations\.journal|manifest\.json.*|backups\.list|timeline-.*|lost\+found)$/;
 
@@ -37,7 +40,10 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** Makes one folder at a time. Node's `recursive` never ends where the system refuses although the parent exists (/proc). */
+/**
+ * Makes one folder at a time. Node's `recursive` never ends where the system refuses although the parent
+ * exists (/proc).
+ */
 function makeOne(path: string): void {
   const parent = dirname(path);
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
@@ -57,8 +63,9 @@ function restrictToOwner(folder: string): void {
 }
 
 /**
- * Refuses a folder that others have prepared: what stands in it would be taken for Millrace's own, and a link in it would lead what is written
- * to another file. A folder that is empty and this user's is only taken from the others. Throws a `StorageError`.
+ * Refuses a folder that others have prepared: what stands in it would be taken for Millrace's own, and a link
+ * in it would lead what is written to another file. A folder that is empty and this user's is only taken from
+ * the others. Throws a `StorageError`.
  */
 function refuseForeignFolder(folder: string): void {
   const user = process.getuid?.();
@@ -103,8 +110,9 @@ export function freeBytes(folder: string): number {
 }
 
 /**
- * Takes a new or an empty folder for a copy of the store, for its owner alone. `make` makes the folder and says whether it did;
- * `refusal` says what to do about a folder that holds these names. True when the folder was made.
+ * Takes a new or an empty folder for a copy of the store, for its owner alone. `make` makes the folder and
+ * says whether it did; `refusal` says what to do about a folder that holds these names. True when the folder
+ * was made.
  */
 export function takeEmptyFolder(
   folder: string,
@@ -118,10 +126,16 @@ export function takeEmptyFolder(
   return false;
 }
 
-/** Stands in a folder that is being restored, until the regulations that are newer than the backup are done again. */
+/**
+ * Stands in a folder that is being restored, until the regulations that are newer than the backup are done
+ * again.
+ */
 export const RESTORE_MARK = 'restore.unfinished';
 
-/** Throws a `StorageError` for a folder whose restore did not come to its end: deleted users may still be in it. */
+/**
+ * Throws a `StorageError` for a folder whose restore did not come to its end: deleted users may still be in
+ * it.
+ */
 export function refuseUnfinishedRestore(folder: string): void {
   if (!existsSync(join(folder, RESTORE_MARK))) return;
   throw new StorageError(
@@ -139,8 +153,8 @@ export interface LoosePermissions {
 }
 
 /**
- * Takes the rights of others from a data folder and from Millrace's files in it. A folder with foreign files keeps its rights,
- * because it may be a shared one such as /tmp.
+ * Takes the rights of others from a data folder and from Millrace's files in it. A folder with foreign files
+ * keeps its rights, because it may be a shared one such as /tmp.
  */
 function tightenPermissions(folder: string): readonly LoosePermissions[] {
   const user = process.getuid?.();
@@ -205,9 +219,10 @@ export interface FolderLock {
 }
 
 /**
- * Locks a data folder for this process, by a file lock that SQLite holds on an empty database. The system releases it with the
- * process, however that ends. A lock is therefore never stale, and process numbers, which repeat in containers, do not
- * matter. Throws a `StorageError` when another process has the folder, and for a folder that `refuseForeignFolder` refuses.
+ * Locks a data folder for this process, by a file lock that SQLite holds on an empty database. The system
+ * releases it with the process, however that ends. A lock is therefore never stale, and process numbers,
+ * which repeat in containers, do not matter. Throws a `StorageError` when another process has the folder, and
+ * for a folder that `refuseForeignFolder` refuses.
  */
 export function lockFolder(folder: string): FolderLock {
   refuseForeignFolder(folder);
@@ -244,8 +259,8 @@ function openLock(folder: string): DatabaseSync {
 }
 
 /**
- * Whether a process has locked the folder, and its number if it is known. Takes no lock that could prevent a start, and makes
- * no file.
+ * Whether a process has locked the folder, and its number if it is known. Takes no lock that could prevent a
+ * start, and makes no file.
  */
 export function folderUser(folder: string): { readonly isInUse: boolean; readonly pid?: number } {
   const pid = Number(/\d+/.exec(readOwner(join(folder, 'owner')))?.[0]);

@@ -32,7 +32,10 @@ export interface StoreProgress {
   readonly commits: number;
 }
 
-/** Bytes that a disk writes at once. Each part of the file has its own block, so that a torn write damages only one. */
+/**
+ * Bytes that a disk writes at once. Each part of the file has its own block, so that a torn write damages
+ * only one.
+ */
 const BLOCK = 512;
 /** The number alternates between two places. While one is written, the other holds the number before. */
 const PLACES = 2;
@@ -40,12 +43,12 @@ const PLACES = 2;
 const SYNC_EVERY = 1000;
 
 /**
- * The number of acknowledged commits, in a file of its own. It shows whether a store has lost commits, whatever happened to its
- * files.
+ * The number of acknowledged commits, in a file of its own. It shows whether a store has lost commits,
+ * whatever happened to its files.
  *
- * It is written after every commit and before its answer, without a sync, so it survives the process in the page cache. A power
- * cut may lose the numbers of the last second. The number is therefore sometimes too low and never too high: an intact
- * store is never refused.
+ * It is written after every commit and before its answer, without a sync, so it survives the process in the
+ * page cache. A power cut may lose the numbers of the last second. The number is therefore sometimes too low
+ * and never too high: an intact store is never refused.
  */
 export class HighWaterMark {
   readonly #folder: string;
@@ -201,8 +204,8 @@ export interface Inspection {
 }
 
 /**
- * Checks the files of a data folder before they are opened for writing, and changes nothing. No process may use the folder.
- * Throws a `StorageError` when commits were lost, or when the file is no store of Millrace.
+ * Checks the files of a data folder before they are opened for writing, and changes nothing. No process may
+ * use the folder. Throws a `StorageError` when commits were lost, or when the file is no store of Millrace.
  */
 export function inspectFolder(folder: string): Inspection {
   try {
@@ -300,7 +303,9 @@ function lostError(folder: string, { commits }: StoreProgress, found: number): S
   );
 }
 
-/** Nothing else in the file tells a store that is whole but for this place from one that has lost commits too. */
+/**
+ * Nothing else in the file tells a store that is whole but for this place from one that has lost commits too.
+ */
 function uncountedError(folder: string, { commits }: StoreProgress): StorageError {
   return new StorageError(
     `the store of the data folder ${folder} is damaged where it counts its commits, so nothing tells whether it holds all ` +

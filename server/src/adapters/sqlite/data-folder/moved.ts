@@ -39,7 +39,10 @@ export function isBeingFilled(folder: string): boolean {
   return existsSync(join(folder, MIGRATION_MARK));
 }
 
-/** Throws a `StorageError` for a folder that would deliver what another place delivers too, and for one that is not filled yet. */
+/**
+ * Throws a `StorageError` for a folder that would deliver what another place delivers too, and for one that
+ * is not filled yet.
+ */
 export function refuseMoved(folder: string): void {
   if (isBeingFilled(folder))
     throw new StorageError(

@@ -22,8 +22,9 @@ export interface ChunkRowsOptions {
 }
 
 /**
- * Rows of the table `chunk`, read and written around damage. A row counts only when the checksum of its numbers holds. Reads
- * skip an unreadable row and quarantine it; a write that meets damage throws an `UnwritableChunksError`.
+ * Rows of the table `chunk`, read and written around damage. A row counts only when the checksum of its
+ * numbers holds. Reads skip an unreadable row and quarantine it; a write that meets damage throws an
+ * `UnwritableChunksError`.
  */
 export class ChunkRows {
   readonly #sql: ReturnType<typeof statements>;
@@ -106,7 +107,10 @@ export class ChunkRows {
     return this.#rowAt<ChunkRow>(this.#sql.find, position);
   }
 
-  /** Whole rows that begin in a range of positions, read at once; undefined when anything about them is damaged. */
+  /**
+   * Whole rows that begin in a range of positions, read at once; undefined when anything about them is
+   * damaged.
+   */
   between(first: Position, end: Position): readonly ChunkRow[] | undefined {
     return this.#allInOrder<ChunkRow>(this.#sql.between, [first, end], 1);
   }
@@ -185,8 +189,9 @@ export class ChunkRows {
   }
 
   /**
-   * Rows of one query, read at once: upkeep reads some for every few events, and the scan that goes around damage takes four times
-   * as long. Undefined when anything about them is damaged, and the scan must find the way.
+   * Rows of one query, read at once: upkeep reads some for every few events, and the scan that goes around
+   * damage takes four times as long. Undefined when anything about them is damaged, and the scan must find
+   * the way.
    */
   #allInOrder<Row extends NumbersRow = NumbersRow>(
     sql: StatementSync,

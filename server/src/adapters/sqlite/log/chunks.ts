@@ -24,7 +24,10 @@ import { hashLines } from '../../encoding/hashes.ts';
 import type { Quarantine } from '../damage.ts';
 import { ChunkRows, type ChunkRowsOptions } from './chunk-rows.ts';
 
-/** Decoded chunks in the cache, and damaged ranges remembered. Claims read neighbours, and most duplicates are recent. */
+/**
+ * Decoded chunks in the cache, and damaged ranges remembered. Claims read neighbours, and most duplicates are
+ * recent.
+ */
 const CACHED_CHUNKS = 16;
 
 export interface ChunksOptions extends ChunkRowsOptions {
@@ -37,14 +40,18 @@ export interface ChunksOptions extends ChunkRowsOptions {
 /**
  * The event log. A position is the number of an event since the beginning of the log.
  *
- * A damaged chunk reads as one that does not exist, and `onDamage` is called. Chunks before and after it are not affected.
+ * A damaged chunk reads as one that does not exist, and `onDamage` is called. Chunks before and after it are
+ * not affected.
  */
 export class Chunks {
   readonly #rows: ChunkRows;
   readonly #options: ChunksOptions;
   /** The oldest first. */
   readonly #cache: Chunk[] = [];
-  /** Chunks that the cache has dropped during an operation, which may still read them. Further ones are left to the garbage collector. */
+  /**
+   * Chunks that the cache has dropped during an operation, which may still read them. Further ones are left
+   * to the garbage collector.
+   */
   #dropped: Chunk[] = [];
   /** Ranges of positions that were found damaged, the latest first. */
   #damaged: readonly { readonly first: Position; readonly end: Position }[] = [];
@@ -95,8 +102,8 @@ export class Chunks {
   }
 
   /**
-   * The chunks that begin in a range of positions, read at once, which is faster than one by one. Undefined when any of them
-   * is damaged.
+   * The chunks that begin in a range of positions, read at once, which is faster than one by one. Undefined
+   * when any of them is damaged.
    */
   between(first: Position, end: Position): readonly Chunk[] | undefined {
     const chunks: Chunk[] = [];
@@ -164,7 +171,10 @@ export class Chunks {
     if (this.#dropped.length < CACHED_CHUNKS) this.#dropped.push(oldest!);
   }
 
-  /** Gives back the memory of chunks that the cache has dropped. Call between operations, when nobody reads them any more. */
+  /**
+   * Gives back the memory of chunks that the cache has dropped. Call between operations, when nobody reads
+   * them any more.
+   */
   freeDropped(): void {
     if (this.#dropped.length === 0) return;
     for (const { body } of this.#dropped) freeBuffer(body);
@@ -208,8 +218,9 @@ export class Chunks {
   }
 
   /**
-   * Checks every checksum of the first chunk that ends after a position. Calls `onDamage` if the chunk is damaged, and
-   * repairs damaged keys and users. Returns the end of that chunk; undefined at the end of the log.
+   * Checks every checksum of the first chunk that ends after a position. Calls `onDamage` if the chunk is
+   * damaged, and repairs damaged keys and users. Returns the end of that chunk; undefined at the end of the
+   * log.
    */
   verify(position: Position): Position | undefined {
     const facts = this.factsFrom(this.firstAt(position), 2).find(({ first, n }) => first + n > position);
@@ -230,7 +241,8 @@ export class Chunks {
   #isWhole(row: ChunkRow): boolean {
     const seed = this.#rows.seedOf(row);
     if (seed === undefined || decodeHead(row, seed) === undefined) return false;
-    // Checking the checksum is cheaper than decoding the body, which is all that a row without checksums allows.
+    // Checking the checksum is cheaper than decoding the body, which is all that a row without checksums
+    // allows.
     return seed.sum === undefined
       ? decodeLines(row, seed) !== undefined
       : isBodyWhole(row.body, row.users, seed.sum);
@@ -245,7 +257,10 @@ export class Chunks {
     this.put(chunk.first, { ...chunk, lines: chunk.body }, chunk.stage, chunk.batchAnswer);
   }
 
-  /** Sources and plans of the chunk that begins at a position, without its events; undefined when they are damaged. */
+  /**
+   * Sources and plans of the chunk that begins at a position, without its events; undefined when they are
+   * damaged.
+   */
   columnsOf(first: Position): Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'> | undefined {
     const row = this.#rows.head(first);
     const seed = row && this.#rows.seedOf(row);
@@ -294,8 +309,8 @@ export class Chunks {
   }
 
   /**
-   * Visits the keys of all events from a position up to `end`, chunk by chunk. `until`: when the newest event of the chunk
-   * arrived.
+   * Visits the keys of all events from a position up to `end`, chunk by chunk. `until`: when the newest event
+   * of the chunk arrived.
    */
   keysBetween(
     position: Position,
@@ -322,13 +337,16 @@ export class Chunks {
   }
 }
 
-/** Batches remembered, of those with a chunk and of the others. Chunks of remembered batches are not compacted. */
+/**
+ * Batches remembered, of those with a chunk and of the others. Chunks of remembered batches are not
+ * compacted.
+ */
 export const REMEMBERED_BATCHES = 64;
 
 /**
- * The answers to the last batches, written in the transaction of the batch. A caller that lost an answer sends the batch
- * again, gets the same answer, and changes nothing. An answer is stored in the row of the batch's first chunk, which costs no
- * page. Only a batch without a chunk needs a row of its own.
+ * The answers to the last batches, written in the transaction of the batch. A caller that lost an answer
+ * sends the batch again, gets the same answer, and changes nothing. An answer is stored in the row of the
+ * batch's first chunk, which costs no page. Only a batch without a chunk needs a row of its own.
  */
 export class RecentBatches {
   readonly #putEmpty: StatementSync;
@@ -375,7 +393,10 @@ export class RecentBatches {
   }
 }
 
-/** The last `REMEMBERED_BATCHES` answers, and up to as many before them. Two maps, because one whose entries come and go does harm: see `Slab`. */
+/**
+ * The last `REMEMBERED_BATCHES` answers, and up to as many before them. Two maps, because one whose entries
+ * come and go does harm: see `Slab`.
+ */
 class RecentAnswers {
   #newer = new Map<string, string>();
   #older = new Map<string, string>();

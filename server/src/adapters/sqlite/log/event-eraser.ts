@@ -47,7 +47,8 @@ export class EventEraser {
       const chunk = chunks.at(position);
       if (chunk === undefined) {
         if (byChunk.size + wiped >= SLICE_CHUNKS) break;
-        // The bytes of a damaged chunk may still show what a person did. Its other events cannot be read either.
+        // The bytes of a damaged chunk may still show what a person did. Its other events cannot be read
+        // either.
         if (chunks.isDamaged(position)) {
           chunks.wipe(position);
           wiped++;

@@ -16,8 +16,8 @@ import {
 } from './sorted-run.ts';
 
 /**
- * The key index is a log-structured merge tree (LSM) without levels. It finds the position of an event by the 64-bit hash
- * of its source and messageId:
+ * The key index is a log-structured merge tree (LSM) without levels. It finds the position of an event by the
+ * 64-bit hash of its source and messageId:
  *
  *     append                                      lookup
  *       │                                           │
@@ -31,15 +31,19 @@ import {
  *                        merged filter of 2, 4, 8 or 16 runs
  *
  * - The **memtable** is a hash table in memory that holds the newest keys, about a million. A full one is
- *   **frozen**: it is only read, and a new one takes its place. So is one that is more than half full when the program becomes idle.
- * - A **flush** writes the frozen memtable as a **sorted run** (sorted-run.ts): pages of keys in order, each with its
- *   position, and a **filter**. A run never changes.
- * - The **filter** of a run stands in memory as far as `KeyIndexOptions.memory` reaches. A **merge** (run-set.ts) makes one
- *   filter of two, so that a lookup asks a few filters and not one for each run. Only filters are merged: runs stay as they
- *   are, because nothing is overwritten and the oldest run goes as a whole when its events are past their retention.
- * - A **lookup** proposes positions. The caller compares the stored event (dedupe.ts), because two ids may share a hash.
+ *   **frozen**: it is only read, and a new one takes its place. So is one that is more than half full when
+ *   the program becomes idle.
+ * - A **flush** writes the frozen memtable as a **sorted run** (sorted-run.ts): pages of keys in order, each
+ *   with its position, and a **filter**. A run never changes.
+ * - The **filter** of a run stands in memory as far as `KeyIndexOptions.memory` reaches. A **merge**
+ *   (run-set.ts) makes one filter of two, so that a lookup asks a few filters and not one for each run. Only
+ *   filters are merged: runs stay as they are, because nothing is overwritten and the oldest run goes as a
+ *   whole when its events are past their retention.
+ * - A **lookup** proposes positions. The caller compares the stored event (dedupe.ts), because two ids may
+ *   share a hash.
  *
- * The chunks hold every key too. After a restart the memtable is filled from them, and a damaged run is rebuilt from them.
+ * The chunks hold every key too. After a restart the memtable is filled from them, and a damaged run is
+ * rebuilt from them.
  */
 
 /** Keys flushed in one slice: about two milliseconds. */
@@ -48,7 +52,9 @@ const SLICE_KEYS = 16_384;
 const SLICE_FILTER_PARTS = 4;
 const FILTER_PART_BYTES = 65_536;
 
-/** Pages, and parts of the filter, that one run can have. A page is stored under run · PAGES_PER_RUN + page. */
+/**
+ * Pages, and parts of the filter, that one run can have. A page is stored under run · PAGES_PER_RUN + page.
+ */
 const PAGES_PER_RUN = 2 ** 20;
 
 interface KeyIndexOptions {
@@ -96,7 +102,9 @@ export class KeyIndex {
   /** Ids of runs that have a damaged page. */
   readonly #damagedRuns = new Set<number>();
   #found = new Uint8Array(512);
-  /** The result of `Memtable.touch`. It means nothing, but without a use the compiler would drop the reads. */
+  /**
+   * The result of `Memtable.touch`. It means nothing, but without a use the compiler would drop the reads.
+   */
   touched = 0;
 
   constructor(database: DatabaseSync, chunks: Chunks, { watermarks, memory, quarantine }: KeyIndexOptions) {
@@ -126,13 +134,17 @@ export class KeyIndex {
     this.#chunks.keysBetween(from, end, (first, until, keys) => {
       for (let index = 0; index * 2 < keys.length; index++) {
         const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
-        // Erasure leaves two zeros of a key. They are never looked up, and all of them would want the same slot.
+        // Erasure leaves two zeros of a key. They are never looked up, and all of them would want the same
+        // slot.
         if (high !== 0 || low !== 0) visit(high, low, first + index, until);
       }
     });
   }
 
-  /** Fills a frozen memtable with the keys of a range of chunks, as many as fit. Returns the position to go on from. */
+  /**
+   * Fills a frozen memtable with the keys of a range of chunks, as many as fit. Returns the position to go on
+   * from.
+   */
   #rebuildMemtable(fromPosition: Position, end: Position): Position {
     const toPosition = Math.min(end, fromPosition + MEMTABLE_KEYS);
     const memtable = new Memtable();
@@ -152,7 +164,10 @@ export class KeyIndex {
     if (at > this.#newest) this.#newest = at;
   }
 
-  /** Whether `matches` accepts any position of this key. Runs whose events all arrived before `since` are not read. */
+  /**
+   * Whether `matches` accepts any position of this key. Runs whose events all arrived before `since` are not
+   * read.
+   */
   some(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
     return this.someInMemory(high, low, matches) || this.#runs.some(high, low, { since, matches });
   }
@@ -170,8 +185,8 @@ export class KeyIndex {
   }
 
   /**
-   * Asks the filters for all keys of a batch at once: 1 for a key that a run may hold, 0 for one that no run holds. `keys`
-   * are pairs of words, high before low. The next call overwrites the answer.
+   * Asks the filters for all keys of a batch at once: 1 for a key that a run may hold, 0 for one that no run
+   * holds. `keys` are pairs of words, high before low. The next call overwrites the answer.
    */
   mayBeOnDisk(keys: Uint32Array): Uint8Array {
     const n = keys.length / 2;
@@ -183,8 +198,9 @@ export class KeyIndex {
   }
 
   /**
-   * Makes the memtable smaller, for a time in which few keys come. Many keys are frozen before the memtable is full, and the next flush
-   * writes them as a sorted run. So few that the filter of their run could not be merged move to a smaller table.
+   * Makes the memtable smaller, for a time in which few keys come. Many keys are frozen before the memtable
+   * is full, and the next flush writes them as a sorted run. So few that the filter of their run could not be
+   * merged move to a smaller table.
    */
   shrink(): void {
     if (this.#memtable.size > MOST_UNMERGED_KEYS) this.#freeze(this.#chunks.next);
@@ -197,8 +213,8 @@ export class KeyIndex {
   }
 
   /**
-   * Does one slice of a flush inside the caller's transaction, or of a rebuild or a merge when there is nothing to flush.
-   * False when there is nothing to do.
+   * Does one slice of a flush inside the caller's transaction, or of a rebuild or a merge when there is
+   * nothing to flush. False when there is nothing to do.
    */
   flush(): boolean {
     this.#flushing ??= this.#beginFlush();
@@ -211,7 +227,10 @@ export class KeyIndex {
     return true;
   }
 
-  /** Drops the oldest run, a slice at a time, when all its events are below `before`. False when there is no such run. */
+  /**
+   * Drops the oldest run, a slice at a time, when all its events are below `before`. False when there is no
+   * such run.
+   */
   dropOldestRun(before: Position): boolean {
     const { oldest } = this.#runs;
     if (oldest === undefined || oldest.facts.toPosition > before) return false;
@@ -225,7 +244,10 @@ export class KeyIndex {
     return true;
   }
 
-  /** Checks one page of a run and marks a damaged run for its rebuild. Returns the next page; undefined after the last run. */
+  /**
+   * Checks one page of a run and marks a damaged run for its rebuild. Returns the next page; undefined after
+   * the last run.
+   */
   verifyPage({ run, page }: { run: number; page: number }): { run: number; page: number } | undefined {
     const facts = this.#runs.at(run)?.facts;
     if (facts === undefined) return undefined;
@@ -319,7 +341,10 @@ export class KeyIndex {
     this.#flushing = undefined;
   }
 
-  /** The runs, the oldest first. The newest get their filters first, as far as `memory` reaches. Unreadable runs are deleted. */
+  /**
+   * The runs, the oldest first. The newest get their filters first, as far as `memory` reaches. Unreadable
+   * runs are deleted.
+   */
   #loadRuns(memory: number): SortedRun[] {
     // A flush that a crash cut off is done again: the chunks still hold its keys.
     for (const { id } of this.#sql.unfinished.all() as unknown as { id: number }[]) this.#deleteRun(id);
@@ -369,7 +394,10 @@ export class KeyIndex {
   };
 }
 
-/** Column "form" of a complete run whose parts carry checksums. Format 1 wrote 1; 0 is a run that is not complete. */
+/**
+ * Column "form" of a complete run whose parts carry checksums. Format 1 wrote 1; 0 is a run that is not
+ * complete.
+ */
 const WITH_SUMS = 2;
 
 type RunRow = Omit<SortedRunFacts, 'bucketBits' | 'hasSums'> & { readonly form: number };

@@ -20,9 +20,10 @@ import { asStorageError } from '../database.ts';
 import { InstallationFacts, ProducerSequences, Watermarks } from '../installation.ts';
 
 /**
- * Opens the log of a data folder for reading, on the calling thread. The store must be open in this process: its write-ahead log
- * has its index in the memory of the process. Every call reads what is committed at that moment, in a transaction as long as one
- * query, so that checkpoints are never held up. Calls reject with a `StorageError`; the next one opens the file anew.
+ * Opens the log of a data folder for reading, on the calling thread. The store must be open in this process:
+ * its write-ahead log has its index in the memory of the process. Every call reads what is committed at that
+ * moment, in a transaction as long as one query, so that checkpoints are never held up. Calls reject with a
+ * `StorageError`; the next one opens the file anew.
  */
 export function openLogReader(folder: string): LogReader {
   return new SqliteLogReader(folder);

@@ -49,7 +49,10 @@ export function logHandlers(log: LogTables, maintenance: Maintenance) {
   };
 }
 
-/** A batch as it crosses to the writer thread. All its arrays stand in the buffer of `lines`, which is moved, not copied. */
+/**
+ * A batch as it crosses to the writer thread. All its arrays stand in the buffer of `lines`, which is moved,
+ * not copied.
+ */
 export interface AppendMessage {
   readonly batch: string;
   readonly receivedAt: Monotonic;
@@ -68,7 +71,10 @@ export interface AppendMessage {
   readonly keys: Uint32Array;
   /** Dedupe window of each event in milliseconds; absent when all have the store's own. */
   readonly windows?: Float64Array;
-  /** Hash of the userId of each event in the same form, or without one of the anonymousId; two zeros where it has neither. */
+  /**
+   * Hash of the userId of each event in the same form, or without one of the anonymousId; two zeros where it
+   * has neither.
+   */
   readonly users: Uint32Array;
   readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array; origin?: string }[];
   readonly received: readonly CallCounts[];
@@ -150,7 +156,10 @@ export class LogTables {
     });
   }
 
-  /** Stores a batch. The answer is as `encodeAppended` writes it; a batch that is known gets the answer it got before. */
+  /**
+   * Stores a batch. The answer is as `encodeAppended` writes it; a batch that is known gets the answer it got
+   * before.
+   */
   append(message: AppendMessage): string {
     const earlier = this.batches.answerTo(message.batch);
     if (earlier !== undefined) return earlier;
@@ -185,7 +194,10 @@ export class LogTables {
     return undefined;
   }
 
-  /** Counts the batch in the ledger of its sources, consecutive events of a kind at once, without the first `known` events. */
+  /**
+   * Counts the batch in the ledger of its sources, consecutive events of a kind at once, without the first
+   * `known` events.
+   */
   #count(message: AppendMessage, places: Float64Array, known: number): void {
     const { ledger } = this.#dependencies;
     for (let index = known; index < places.length; ) {
@@ -235,9 +247,10 @@ export class LogTables {
 }
 
 /**
- * Finds events whose source and messageId are already in the log. It is exact: the key index proposes positions by hash, and
- * each proposal is compared with the stored event, because two ids may share a hash and an event would be lost. A stored event
- * that cannot be read counts as a different one: an event too many is better than one too few.
+ * Finds events whose source and messageId are already in the log. It is exact: the key index proposes
+ * positions by hash, and each proposal is compared with the stored event, because two ids may share a hash
+ * and an event would be lost. A stored event that cannot be read counts as a different one: an event too many
+ * is better than one too few.
  */
 class Dedupe {
   readonly #window: Duration;
@@ -251,8 +264,9 @@ class Dedupe {
   }
 
   /**
-   * The position of each event of a batch, counted from `next`; −1 for a duplicate and for the first `known` events, which are not
-   * looked at. The keys of the others go into the key index, so after a transaction that fails the index must be made anew.
+   * The position of each event of a batch, counted from `next`; −1 for a duplicate and for the first `known`
+   * events, which are not looked at. The keys of the others go into the key index, so after a transaction
+   * that fails the index must be made anew.
    */
   assignPositions(batch: AppendMessage, next: Position, known = 0): Float64Array {
     const positions = new Float64Array(batch.events).fill(-1, 0, known);

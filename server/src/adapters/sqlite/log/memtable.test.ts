@@ -28,7 +28,8 @@ describe('keyHash', () => {
     expect(new Set(hashes).size).toBe(hashes.length);
   });
 
-  // Vectors of the reference implementation: the key is the bytes 0 to 7, the message is that many bytes from 0 on.
+  // Vectors of the reference implementation: the key is the bytes 0 to 7, the message is that many bytes from
+  // 0 on.
   it.each([
     [4, 'd5e78a175be52ea1'],
     [5, 'cb9d7c3f2f3db580'],

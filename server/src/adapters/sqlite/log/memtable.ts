@@ -1,6 +1,9 @@
 import type { Position } from '../../../model/event.ts';
 
-/** Sizes of a memtable as it grows, as bits of the number of slots. The last one holds the keys of one sorted run. */
+/**
+ * Sizes of a memtable as it grows, as bits of the number of slots. The last one holds the keys of one sorted
+ * run.
+ */
 const SIZES: readonly number[] = [14, 16, 18, 21];
 
 /** Slots after the last home slot. Probing never wraps around, so the order of slots is the order of keys. */
@@ -17,12 +20,13 @@ const SLOT_DOUBLES = 2;
 const POSITION = 1;
 
 /**
- * An open-addressing hash table from 64-bit keys to positions. It is one flat piece of memory, 16 bytes a slot and at most
- * half full, so that a lookup is one visit to memory and no key costs an object. A key may stand in it more than once,
- * because different events may share a hash.
+ * An open-addressing hash table from 64-bit keys to positions. It is one flat piece of memory, 16 bytes a
+ * slot and at most half full, so that a lookup is one visit to memory and no key costs an object. A key may
+ * stand in it more than once, because different events may share a hash.
  *
- * The highest bits of a key give its home slot, so a scan over the slots meets the keys almost in order. Writing the
- * memtable as a sorted run is therefore a scan that can stop anywhere, not a sort of a million keys that blocks the thread.
+ * The highest bits of a key give its home slot, so a scan over the slots meets the keys almost in order.
+ * Writing the memtable as a sorted run is therefore a scan that can stop anywhere, not a sort of a million
+ * keys that blocks the thread.
  */
 export class Memtable {
   /** `#words` and `#doubles` are two views of the same memory. */
@@ -57,7 +61,10 @@ export class Memtable {
     this.#size++;
   }
 
-  /** Moves the keys to the smallest table that is at most half full. Call it when few keys come: the table grows again. */
+  /**
+   * Moves the keys to the smallest table that is at most half full. Call it when few keys come: the table
+   * grows again.
+   */
   shrink(): void {
     const needed = Math.max(SIZES[0]!, Math.ceil(Math.log2(this.#size * 2)));
     if (needed < this.#bits) this.#move(needed);
@@ -76,8 +83,9 @@ export class Memtable {
   }
 
   /**
-   * Reads the home slots of many keys at once, so that they are in the processor's cache when the keys are looked up one by
-   * one: independent reads overlap. The result means nothing. `keys` are pairs of words, high before low.
+   * Reads the home slots of many keys at once, so that they are in the processor's cache when the keys are
+   * looked up one by one: independent reads overlap. The result means nothing. `keys` are pairs of words,
+   * high before low.
    */
   touch(keys: Uint32Array): number {
     const words = this.#words;
@@ -87,8 +95,8 @@ export class Memtable {
   }
 
   /**
-   * Visits the entries in the order of their keys, from the slot `from` on: at least `atLeast` of them, unless the table ends
-   * first. Returns the slot to go on from; −1 at the end.
+   * Visits the entries in the order of their keys, from the slot `from` on: at least `atLeast` of them,
+   * unless the table ends first. Returns the slot to go on from; −1 at the end.
    */
   scan(
     from: number,
@@ -116,7 +124,10 @@ export class Memtable {
     return -1;
   }
 
-  /** Sorts a stretch of slots in place, by insertion. Every key of it is still found: no slot between it and its home is free. */
+  /**
+   * Sorts a stretch of slots in place, by insertion. Every key of it is still found: no slot between it and
+   * its home is free.
+   */
   #sort(from: number, end: number): void {
     const words = this.#words;
     const doubles = this.#doubles;

@@ -17,9 +17,9 @@ interface FilterMerge {
 }
 
 /**
- * All sorted runs, each with a filter of its own or with a share in a merged one, as far as memory reaches. Two filters of one
- * size are merged as soon as there are two. Of 23 runs, 16 share one filter, 4 share another, 2 share a third, and 1 has its
- * own.
+ * All sorted runs, each with a filter of its own or with a share in a merged one, as far as memory reaches.
+ * Two filters of one size are merged as soon as there are two. Of 23 runs, 16 share one filter, 4 share
+ * another, 2 share a third, and 1 has its own.
  */
 export class RunSet {
   readonly #memory: number;
@@ -77,7 +77,10 @@ export class RunSet {
     for (const filter of this.#merged) filter.markPossible(keys, found);
   }
 
-  /** Whether `matches` accepts any position of this key. Runs whose events all arrived before `since` are not read. */
+  /**
+   * Whether `matches` accepts any position of this key. Runs whose events all arrived before `since` are not
+   * read.
+   */
   some(high: number, low: number, { since, matches }: RecentKeyQuery): boolean {
     for (let nth = this.#unmerged.length - 1; nth >= 0; nth--) {
       const run = this.#unmerged[nth]!;
@@ -118,7 +121,10 @@ export class RunSet {
     return undefined;
   }
 
-  /** Drops the filters of the oldest runs first. They are asked as often, but their events leave the dedupe window soonest. */
+  /**
+   * Drops the filters of the oldest runs first. They are asked as often, but their events leave the dedupe
+   * window soonest.
+   */
   #keepToBudget(): void {
     let room = this.#memory;
     for (const { filterBytes } of this.#unmerged) room -= filterBytes;
@@ -152,7 +158,9 @@ const MAX_RUN_BITS = 4;
 /** Buckets merged in one slice: about two milliseconds. */
 const SLICE_BUCKETS = 16_384;
 
-/** A filter that can be merged: of one run, or a merged one. Its entries name a run by its index in `places`. */
+/**
+ * A filter that can be merged: of one run, or a merged one. Its entries name a run by its index in `places`.
+ */
 export interface FilterPart {
   readonly filter: KeyFilter;
   readonly places: readonly (SortedRun | undefined)[];
@@ -165,10 +173,11 @@ export function filterPartOf(run: SortedRun): FilterPart | undefined {
 }
 
 /**
- * One filter for 2, 4, 8 or 16 runs, made of two filters of half the size. A new key is looked up in every filter; with a day
- * of keys in a few dozen runs that would be most of the cost of an append.
+ * One filter for 2, 4, 8 or 16 runs, made of two filters of half the size. A new key is looked up in every
+ * filter; with a day of keys in a few dozen runs that would be most of the cost of an append.
  *
- * A filter for sixteen runs is wrong for one key in two hundred and fifty. A wrong answer costs the reading of a page.
+ * A filter for sixteen runs is wrong for one key in two hundred and fifty. A wrong answer costs the reading
+ * of a page.
  */
 export class MergedFilter implements FilterPart {
   readonly filter: KeyFilter;
@@ -234,7 +243,10 @@ export class MergedFilter implements FilterPart {
     return this.filter.runBits > 1 && this.runs.length <= this.#places.length / 2;
   }
 
-  /** Makes a filter of half the size for the runs that are left, a slice for each `next`. The last one returns it. */
+  /**
+   * Makes a filter of half the size for the runs that are left, a slice for each `next`. The last one returns
+   * it.
+   */
   *halve(): Generator<undefined, MergedFilter> {
     const { starts, entries, runBits } = this.filter;
     const left = this.runs;

@@ -29,8 +29,8 @@ const SLICE_CHUNKS = 256;
 const SLICE_BLOCKS = 64;
 
 /**
- * Events of decoded chunks in one slice of a descending search: a few milliseconds, and few enough chunks to be still in the
- * cache when their events are read.
+ * Events of decoded chunks in one slice of a descending search: a few milliseconds, and few enough chunks to
+ * be still in the cache when their events are read.
  */
 const SLICE_EVENTS = 4000;
 
@@ -207,7 +207,10 @@ export class LogSearch {
     return { positions };
   }
 
-  /** One slice of the events whose user, or anonymousId, has one of these hashes (two words each), from a position on. */
+  /**
+   * One slice of the events whose user, or anonymousId, has one of these hashes (two words each), from a
+   * position on.
+   */
   hashed(hashes: Uint32Array, from: Position): { readonly positions: Position[]; readonly next?: Position } {
     const wanted = new Set<string>();
     for (let at = 0; at < hashes.length; at += 2) wanted.add(`${hashes[at]} ${hashes[at + 1]}`);
@@ -277,7 +280,10 @@ export class LogSearch {
     return { positions };
   }
 
-  /** A function that searches one chunk: the positions it finds, ascending; undefined when it did not decode the chunk. */
+  /**
+   * A function that searches one chunk: the positions it finds, ascending; undefined when it did not decode
+   * the chunk.
+   */
   #searchChunk({ from, to, like }: TimeRange) {
     const matcher = like === undefined ? undefined : new PrefilterMatcher(like, this.#dependencies);
     return (first: Position, range: { readonly from: Position; readonly below: Position }) => {
@@ -298,7 +304,10 @@ export class LogSearch {
     };
   }
 
-  /** Whether the event at a position, which has the hash of the owner, is theirs. A damaged event counts as theirs. */
+  /**
+   * Whether the event at a position, which has the hash of the owner, is theirs. A damaged event counts as
+   * theirs.
+   */
   #isOf(position: Position, { kind, id, unhashedBelow }: SoughtOwner): boolean {
     const chunk = this.#chunks.at(position);
     if (chunk === undefined) return position >= unhashedBelow && this.#chunks.isDamaged(position);
@@ -309,7 +318,10 @@ export class LogSearch {
   }
 }
 
-/** The person that a search is for: the user with this id, or the visitor who has nothing but this anonymousId. */
+/**
+ * The person that a search is for: the user with this id, or the visitor who has nothing but this
+ * anonymousId.
+ */
 interface EventOwner {
   readonly kind: 'userId' | 'anonymousId';
   readonly id: string;
@@ -341,9 +353,10 @@ export interface PrefilterDependencies {
 export type ChunkColumns = Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'>;
 
 /**
- * Tells which events of a chunk may match a filter, without parsing them: by source, by the bytes of their JSON, and by the
- * records of their deliveries. Lines are as `JSON.stringify` writes them, so a field with its value has only one form. A
- * nested field of the same name causes a false match, which the caller rejects.
+ * Tells which events of a chunk may match a filter, without parsing them: by source, by the bytes of their
+ * JSON, and by the records of their deliveries. Lines are as `JSON.stringify` writes them, so a field with
+ * its value has only one form. A nested field of the same name causes a false match, which the caller
+ * rejects.
  */
 class PrefilterMatcher {
   readonly #like: EventPrefilter;
@@ -387,7 +400,9 @@ class PrefilterMatcher {
     return any;
   }
 
-  /** For each sought destination, the events it is or was owed: by their plans, by replays or by redelivery. */
+  /**
+   * For each sought destination, the events it is or was owed: by their plans, by replays or by redelivery.
+   */
   #owedByDestination({ first, n, plans }: ChunkColumns): Map<number, Uint8Array> {
     const byDestination = new Map<number, Uint8Array>();
     const mark = (id: number, position: Position) => {

@@ -1,13 +1,14 @@
 import type { Position } from '../../../model/event.ts';
 
 /**
- * Entries of one page. A sorted run is up to a million keys on disk, in order, each with its position (key-index.ts). Each
- * page of it is a row, small enough for one page of the file. An entry is high word (4 bytes), low word (4) and position (6),
- * little endian.
+ * Entries of one page. A sorted run is up to a million keys on disk, in order, each with its position
+ * (key-index.ts). Each page of it is a row, small enough for one page of the file. An entry is high word (4
+ * bytes), low word (4) and position (6), little endian.
  *
- * The filter of a run is not a Bloom filter: it holds 16 bits of every high word, in order, in buckets. It rejects all but one
- * in many thousands of keys that the run does not hold, it leads to the entry of a key that the run may hold, and it costs two
- * bytes a key. Over the memory budget a run keeps only the bounds of its buckets, which still lead to the right page.
+ * The filter of a run is not a Bloom filter: it holds 16 bits of every high word, in order, in buckets. It
+ * rejects all but one in many thousands of keys that the run does not hold, it leads to the entry of a key
+ * that the run may hold, and it costs two bytes a key. Over the memory budget a run keeps only the bounds of
+ * its buckets, which still lead to the right page.
  */
 export const PAGE_ENTRIES = 256;
 const ENTRY_BYTES = 14;
@@ -42,7 +43,10 @@ export class SortedRun {
   readonly facts: SortedRunFacts;
   /** The rank of the first key of each bucket, and the number of keys at the end. */
   readonly starts: Uint32Array;
-  /** The 16 bits after the bucket bits of each high word, by rank. Absent over the memory budget, or in a merged filter. */
+  /**
+   * The 16 bits after the bucket bits of each high word, by rank. Absent over the memory budget, or in a
+   * merged filter.
+   */
   #remainders: Uint16Array | undefined;
   readonly #readPage: ReadPage;
 
@@ -169,10 +173,10 @@ export class SortedRunBuilder {
 }
 
 /**
- * Keys in memory, in part: the first bits of the high word choose a bucket, and an entry keeps the next ones. The filter of
- * one run keeps sixteen. A merged filter for 2, 4, 8 or 16 runs has 1, 2, 3 or 4 more bucket bits; its entries keep as many
- * bits fewer and have the number of the run in their place. It therefore takes no more memory than a filter for each run,
- * and its buckets are as long.
+ * Keys in memory, in part: the first bits of the high word choose a bucket, and an entry keeps the next ones.
+ * The filter of one run keeps sixteen. A merged filter for 2, 4, 8 or 16 runs has 1, 2, 3 or 4 more bucket
+ * bits; its entries keep as many bits fewer and have the number of the run in their place. It therefore takes
+ * no more memory than a filter for each run, and its buckets are as long.
  */
 export interface KeyFilter {
   /** Where each bucket begins in `entries`, and the number of entries at the end. */
@@ -199,8 +203,8 @@ let scratch = new Uint32Array(3 * 1024);
 /**
  * Sets `found[n]` to 1 for each key that the filter may hold. `keys` are pairs of words, high before low.
  *
- * A lookup is two reads from memory that no cache holds. Key by key, an append would wait for each of them; in passes over
- * all keys, the reads overlap.
+ * A lookup is two reads from memory that no cache holds. Key by key, an append would wait for each of them;
+ * in passes over all keys, the reads overlap.
  */
 export function markPossible(filter: KeyFilter, keys: Uint32Array, found: Uint8Array): void {
   const { starts, entries, bucketBits, runBits } = filter;

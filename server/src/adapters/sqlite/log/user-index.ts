@@ -15,15 +15,18 @@ export interface UserIndexDependencies {
 /** Positions of one block. Making its filter is one slice of upkeep: about two milliseconds. */
 const BLOCK_EVENTS = 16_384;
 
-/** Bits of the filter per user, and bits that one user sets. The filter is wrong for one user in a hundred. */
+/**
+ * Bits of the filter per user, and bits that one user sets. The filter is wrong for one user in a hundred.
+ */
 const BITS_PER_USER = 10;
 const PROBES = 4;
 
 /**
- * Bloom filters that tell which users have no event in a block of the log. The user hashes themselves are in the rows of the
- * chunks, spread over the whole file: reading ten million costs a third of a second when the file is in memory, and several
- * seconds when it is not. The filters are side by side in a table of their own, a byte per event or less. Positions never
- * move, so a filter stays valid. An erased user makes it say "perhaps", which is harmless.
+ * Bloom filters that tell which users have no event in a block of the log. The user hashes themselves are in
+ * the rows of the chunks, spread over the whole file: reading ten million costs a third of a second when the
+ * file is in memory, and several seconds when it is not. The filters are side by side in a table of their
+ * own, a byte per event or less. Positions never move, so a filter stays valid. An erased user makes it say
+ * "perhaps", which is harmless.
  */
 export class UserIndex {
   readonly #chunks: Chunks;
@@ -32,7 +35,10 @@ export class UserIndex {
   readonly #get: StatementSync;
   readonly #put: StatementSync;
   readonly #drop: StatementSync;
-  /** The users of one block. A memtable in its place takes four times as long: it grows, and visits its keys in order. */
+  /**
+   * The users of one block. A memtable in its place takes four times as long: it grows, and visits its keys
+   * in order.
+   */
   readonly #users = new HashSet(BLOCK_EVENTS);
   /** The block to be made next, and the oldest that is stored. */
   #next: number;
@@ -114,7 +120,10 @@ function addToFilter(filter: Uint8Array, high: number, low: number): void {
   }
 }
 
-/** The bit of one probe. The two halves of a keyed hash are independent, so their sums serve as further hashes. */
+/**
+ * The bit of one probe. The two halves of a keyed hash are independent, so their sums serve as further
+ * hashes.
+ */
 function bitOf(high: number, low: number, probe: number, bits: number): number {
   return (high + probe * low) % bits;
 }

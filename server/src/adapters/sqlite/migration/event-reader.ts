@@ -24,7 +24,10 @@ export interface EventReaderDependencies {
   readonly hash: KeyHash;
 }
 
-/** Reads the log in its order. A chunk that cannot be read is a stretch of unreadable events, and so is a gap where one should be. */
+/**
+ * Reads the log in its order. A chunk that cannot be read is a stretch of unreadable events, and so is a gap
+ * where one should be.
+ */
 export class EventReader {
   readonly #dependencies: EventReaderDependencies;
 
@@ -62,7 +65,10 @@ export class EventReader {
     return isOver ? [] : unreadable(facts.first, facts.first + facts.n, facts);
   }
 
-  /** Events are missing where the chunk before does not reach up to the next one, unless they are past their retention. */
+  /**
+   * Events are missing where the chunk before does not reach up to the next one, unless they are past their
+   * retention.
+   */
   #missing(end: Position, { first, at }: Pick<ChunkFacts, 'first' | 'at'>): UnreadableEvents[] {
     const from = Math.max(end, this.#dependencies.watermarks.retainedFrom);
     return unreadable(from, first, { at, until: at });

@@ -25,8 +25,8 @@ const NO_PROFILES: Pick<PartReaders, ProfilePart> = {
 };
 
 /**
- * Reads the tables of users.db; undefined where there is none. Rows whose checksum does not hold are left out, as they are when
- * profiles are read.
+ * Reads the tables of users.db; undefined where there is none. Rows whose checksum does not hold are left
+ * out, as they are when profiles are read.
  */
 export function profileReaders(
   users: DatabaseSync | undefined,

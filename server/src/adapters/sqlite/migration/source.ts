@@ -37,8 +37,8 @@ import { profileReaders } from './profile-tables.ts';
 import { storeReaders } from './store-tables.ts';
 
 /**
- * Opens a data folder as the source of a migration. Its files stay as they are, the write-ahead log included. No server can start on it until
- * `stop`. Throws a `StorageError`.
+ * Opens a data folder as the source of a migration. Its files stay as they are, the write-ahead log included.
+ * No server can start on it until `stop`. Throws a `StorageError`.
  */
 export function openFolderSource(folder: string): InstallationSource {
   if (!existsSync(join(folder, DATABASE_FILE)))
@@ -73,7 +73,10 @@ function openFiles(folder: string): OpenFiles {
   }
 }
 
-/** A file of a folder that is locked by this process, which is left as it is. It must be of this format, if one is named. */
+/**
+ * A file of a folder that is locked by this process, which is left as it is. It must be of this format, if
+ * one is named.
+ */
 function openReadOnly(folder: string, file: string, format?: number): DatabaseSync {
   // SQLite would take a log without a whole transaction for empty.
   const withLog = startsWithTransaction(walPath(folder, file));

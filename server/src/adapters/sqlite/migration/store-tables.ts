@@ -163,7 +163,10 @@ interface AcceptedRow extends RowOf<'acceptedRequests'> {
   readonly key: number;
 }
 
-/** A row that destinations share becomes one for each of them and each endpoint: other engines have no shared ones. */
+/**
+ * A row that destinations share becomes one for each of them and each endpoint: other engines have no shared
+ * ones.
+ */
 function acceptedReader(database: DatabaseSync, leaveOut: LeaveOut) {
   return new NumberedTableReader<AcceptedRow, RowOf<'acceptedRequests'>>(
     database,

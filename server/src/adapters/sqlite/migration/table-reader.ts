@@ -13,8 +13,8 @@ export type LeaveOut = (rows: number) => void;
 type Convert<Stored, Row> = (stored: Stored) => readonly Row[] | undefined;
 
 /**
- * Reads a table in the order of a whole number. `sql` selects it as `key`, for rows from a parameter on. Damaged pages of the file are
- * passed, and everything that was on one of them counts as one row.
+ * Reads a table in the order of a whole number. `sql` selects it as `key`, for rows from a parameter on.
+ * Damaged pages of the file are passed, and everything that was on one of them counts as one row.
  */
 export class NumberedTableReader<Stored extends { readonly key: number }, Row> {
   readonly #sql: StatementSync;

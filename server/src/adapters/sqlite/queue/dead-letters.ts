@@ -121,8 +121,8 @@ export class DeadLetterTable {
   }
 
   /**
-   * Drops a slice of the dead letters from before a time, but none of an event that is still kept: its history stays exact.
-   * False when there are none.
+   * Drops a slice of the dead letters from before a time, but none of an event that is still kept: its
+   * history stays exact. False when there are none.
    */
   dropBefore(time: Time, retainedFrom: Position): boolean {
     return Number(this.#sql.drop.run(time, retainedFrom).changes) > 0;
@@ -169,8 +169,9 @@ export class DeadLetterTable {
   }
 
   /**
-   * The rows of one slice of a query, from an id downwards; every destination is searched down to the same id. Reads all rows
-   * before any is changed: a cursor over a table that changes meanwhile may skip or repeat rows.
+   * The rows of one slice of a query, from an id downwards; every destination is searched down to the same
+   * id. Reads all rows before any is changed: a cursor over a table that changes meanwhile may skip or repeat
+   * rows.
    */
   #look(
     { destinations, state, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery,
@@ -203,7 +204,10 @@ export class DeadLetterTable {
     }
   }
 
-  /** Takes all dead letters of these events out of their rows, and counts them as erased. Returns how many there were. */
+  /**
+   * Takes all dead letters of these events out of their rows, and counts them as erased. Returns how many
+   * there were.
+   */
   erase(positions: ReadonlySet<Position>): number {
     if (positions.size === 0) return 0;
     const erased = new ErasedDeadLetters(positions);

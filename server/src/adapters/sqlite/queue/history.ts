@@ -101,7 +101,10 @@ export class PendingQueries {
     return undefined;
   }
 
-  /** Destinations with a replay or redelivery of an event pending. Such sets are few, since a replay waits for them. */
+  /**
+   * Destinations with a replay or redelivery of an event pending. Such sets are few, since a replay waits for
+   * them.
+   */
   requeuedTo(position: Position): number[] {
     const rows = this.#sql.requeued.all(position) as unknown as { destination: number; refs: Uint8Array }[];
     const owed = rows.filter(

@@ -39,8 +39,8 @@ import type { LedgerTable } from '../ledger-table.ts';
  *        └────────────────────── no room ────────────▲     │    │
  *                           recoverOrphans: holder gone ───┘    └── retry at t: a new DUE row
  * ```
- * A HELD row belongs to the process of the epoch in "owner". A DUE row may be claimed from its "due" time on: parked
- * deliveries at once, failed ones at their next try.
+ * A HELD row belongs to the process of the epoch in "owner". A DUE row may be claimed from its "due" time on:
+ * parked deliveries at once, failed ones at their next try.
  */
 export const HELD = 0;
 export const DUE = 1;
@@ -170,8 +170,8 @@ export class PendingTable {
   }
 
   /**
-   * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second instead of a row a
-   * commit. The row's positions are nearly always one run, a few bytes long.
+   * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second
+   * instead of a row a commit. The row's positions are nearly always one run, a few bytes long.
    */
   insertParked(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
     const key = growingKey(destination, origin);
@@ -238,7 +238,8 @@ export class PendingTable {
   }
 
   /**
-   * Takes a delivery out of a held set; false when the set does not hold it (any more). `writeSets` updates the row.
+   * Takes a delivery out of a held set; false when the set does not hold it (any more). `writeSets` updates
+   * the row.
    */
   take({
     set,

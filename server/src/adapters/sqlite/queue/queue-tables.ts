@@ -17,7 +17,10 @@ import { PendingTable } from './pending.ts';
 import { ReplayCursors } from './replay-cursors.ts';
 import { DeliverySettler, FailedAttempts, SuccessfulAttempts } from './settle.ts';
 
-/** The operations of the delivery queue, of what became of deliveries, and of the health of endpoints (ports/delivery-queue.ts). */
+/**
+ * The operations of the delivery queue, of what became of deliveries, and of the health of endpoints
+ * (ports/delivery-queue.ts).
+ */
 export function queueHandlers(queue: QueueTables) {
   return {
     stats: read(() => queue.pendingQueries.stats()),

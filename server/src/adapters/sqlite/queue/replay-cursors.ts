@@ -4,8 +4,9 @@ import type { LedgerTable } from '../ledger-table.ts';
 import type { PendingTable } from './pending.ts';
 
 /**
- * The cursor of each origin (a replay or a redelivery), a row for every origin that ever was. The transaction that writes the
- * pending sets of a slice moves the cursor too, so that a crash neither repeats a slice nor leaves one out.
+ * The cursor of each origin (a replay or a redelivery), a row for every origin that ever was. The transaction
+ * that writes the pending sets of a slice moves the cursor too, so that a crash neither repeats a slice nor
+ * leaves one out.
  */
 export class ReplayCursors {
   readonly #pending: PendingTable;

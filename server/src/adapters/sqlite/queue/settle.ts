@@ -37,7 +37,10 @@ export interface DestinationAttempt {
   readonly attempt: Attempt;
 }
 
-/** Requests that were accepted: one row holds those of one settle to one endpoint, or the few to each of many endpoints. */
+/**
+ * Requests that were accepted: one row holds those of one settle to one endpoint, or the few to each of many
+ * endpoints.
+ */
 export class SuccessfulAttempts {
   readonly #insert: StatementSync;
   readonly #withEndpoint: StatementSync;
@@ -79,7 +82,10 @@ export class SuccessfulAttempts {
     this.#unwritten = new SuccessfulAttemptRows();
   }
 
-  /** Visits the events with an accepted request to one of these destinations, from a position on and below another. */
+  /**
+   * Visits the events with an accepted request to one of these destinations, from a position on and below
+   * another.
+   */
   visitBetween(
     from: Position,
     below: Position,
@@ -228,7 +234,10 @@ export class FailedAttempts {
     return rows.map(({ destination }) => destination);
   }
 
-  /** Visits the events with a failed request to one of these destinations, from a position on and below another. */
+  /**
+   * Visits the events with a failed request to one of these destinations, from a position on and below
+   * another.
+   */
   visitBetween(
     from: Position,
     below: Position,
@@ -241,7 +250,10 @@ export class FailedAttempts {
       if (destinations.has(destination)) visit(destination, position);
   }
 
-  /** Drops a slice of the rows from before a time, but none of an event that is still kept. False when there are none. */
+  /**
+   * Drops a slice of the rows from before a time, but none of an event that is still kept. False when there
+   * are none.
+   */
   dropBefore(time: Time, retainedFrom: Position): boolean {
     return Number(this.#drop.run(time, retainedFrom).changes) > 0;
   }
@@ -275,8 +287,8 @@ interface FailedAttemptRow {
 /** Results as they cross to the writer thread: the frequent ones as numbers, the others as objects. */
 export interface SettleMessage {
   /**
-   * Deliveries that one accepted request ended: `DELIVERED_FIELDS` numbers each (set, position, destination, index of the
-   * URL in `endpoints` or −1, start of the request, latency in milliseconds, status).
+   * Deliveries that one accepted request ended: `DELIVERED_FIELDS` numbers each (set, position, destination,
+   * index of the URL in `endpoints` or −1, start of the request, latency in milliseconds, status).
    */
   readonly delivered: Float64Array;
   readonly endpoints: readonly string[];

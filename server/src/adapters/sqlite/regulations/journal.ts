@@ -18,14 +18,18 @@ export interface JournalEntry {
   readonly id: string;
   readonly type: RegulationType;
   readonly at: Time;
-  /** Hashes of userIds and of joined ids, two words each, little endian, in base64. Without a userId it takes the regulation back. */
+  /**
+   * Hashes of userIds and of joined ids, two words each, little endian, in base64. Without a userId it takes
+   * the regulation back.
+   */
   readonly users: string;
   readonly joined: string;
 }
 
 /**
- * Regulations beside the store, so that a backup from before one can be made to heed it: a line of JSON for each, appended here and to
- * every backup of this folder that is still in its place. A later line of the same regulation replaces an earlier one.
+ * Regulations beside the store, so that a backup from before one can be made to heed it: a line of JSON for
+ * each, appended here and to every backup of this folder that is still in its place. A later line of the same
+ * regulation replaces an earlier one.
  */
 export class RegulationJournal {
   readonly #folder: string;
@@ -36,8 +40,8 @@ export class RegulationJournal {
   }
 
   /**
-   * Resolves when the line is on stable storage in the data folder. Backups that cannot be written are left out. Rejects with a
-   * `StorageError` when nothing was written.
+   * Resolves when the line is on stable storage in the data folder. Backups that cannot be written are left
+   * out. Rejects with a `StorageError` when nothing was written.
    */
   append(entry: JournalEntry): Promise<void> {
     const written = this.#lastWrite.then(async () => {
@@ -116,8 +120,8 @@ async function endOfLines(file: FileHandle): Promise<number> {
 }
 
 /**
- * The entries of a journal in their order. A line that was cut by a crash is left out: its regulation is in the store, or its caller
- * had no answer. Throws a `StorageError` for a file that is no journal.
+ * The entries of a journal in their order. A line that was cut by a crash is left out: its regulation is in
+ * the store, or its caller had no answer. Throws a `StorageError` for a file that is no journal.
  */
 export function readJournal(path: string): JournalEntry[] {
   let text: string;

@@ -16,8 +16,9 @@ export interface ReappliedRegulations {
 }
 
 /**
- * Makes a folder that was just restored heed the regulations that came after the backup: those in the journal of the backup, and in
- * `files`. Users are deleted by the keyed hashes of their ids; nobody is notified again. Rejects with a `StorageError`.
+ * Makes a folder that was just restored heed the regulations that came after the backup: those in the journal
+ * of the backup, and in `files`. Users are deleted by the keyed hashes of their ids; nobody is notified
+ * again. Rejects with a `StorageError`.
  */
 export async function reapplyRegulations(
   backup: string,

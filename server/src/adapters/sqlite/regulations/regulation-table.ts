@@ -65,7 +65,9 @@ export interface SuppressionListMessage {
   readonly after?: string;
 }
 
-/** Zeros before the subjects: more than a page of the file, so that none of the ids behind them is in a cell. */
+/**
+ * Zeros before the subjects: more than a page of the file, so that none of the ids behind them is in a cell.
+ */
 export const ZEROS = 8192;
 
 interface RegulationTableDependencies {
@@ -127,8 +129,8 @@ export class RegulationTable {
   }
 
   /**
-   * Lets the receipts of some regulations go that ended before a time. Their ids stay: a restore must not carry them out again, on users who
-   * have come back. False when all were looked at and none was dropped.
+   * Lets the receipts of some regulations go that ended before a time. Their ids stay: a restore must not
+   * carry them out again, on users who have come back. False when all were looked at and none was dropped.
    */
   dropEnded(before: Time): boolean {
     const rows = this.#sql.after.all(this.#droppedTo, SLICE_REGULATIONS) as unknown as RegulationRow[];
@@ -203,7 +205,10 @@ export class RegulationTable {
     return row === undefined ? '' : Buffer.from(row.hashes).toString('base64');
   }
 
-  /** Stores a regulation that was carried out after the backup that this store comes from. Its events are erased next. */
+  /**
+   * Stores a regulation that was carried out after the backup that this store comes from. Its events are
+   * erased next.
+   */
   reapply({ id, type, at, users, joined }: JournalEntry): void {
     const hashes = decodeHashes(users);
     const document: RegulationDocument = {

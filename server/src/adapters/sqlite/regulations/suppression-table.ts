@@ -17,8 +17,8 @@ interface Origin {
 }
 
 /**
- * Suppressed ids. A user's own row is found by the hash of the userId. The ids that are joined to the user have rows of their own
- * that name the user's hash, so that ending the suppression of the user ends theirs.
+ * Suppressed ids. A user's own row is found by the hash of the userId. The ids that are joined to the user
+ * have rows of their own that name the user's hash, so that ending the suppression of the user ends theirs.
  */
 export class SuppressionTable {
   readonly #sql: ReturnType<typeof statements>;
@@ -55,7 +55,10 @@ export class SuppressionTable {
     }
   }
 
-  /** Suppresses the joined ids of users and visitors who are suppressed still, and visitors who belong to a user no longer. */
+  /**
+   * Suppresses the joined ids of users and visitors who are suppressed still, and visitors who belong to a
+   * user no longer.
+   */
   addJoined(subjects: readonly RegulationSubject[], { since, regulation }: Origin): void {
     for (const { userId, anonymousId = '', formerUserIds, anonymousIds, belongsToUser } of subjects) {
       const [ownerHigh, ownerLow] =
@@ -81,7 +84,10 @@ export class SuppressionTable {
     }
   }
 
-  /** Suppresses users whose hashes are known, and the ids joined to them. With several users nobody knows whose a joined id is. */
+  /**
+   * Suppresses users whose hashes are known, and the ids joined to them. With several users nobody knows
+   * whose a joined id is.
+   */
   addHashed(users: Uint32Array, joined: Uint32Array, { since, regulation }: Origin): void {
     for (let at = 0; at < users.length; at += 2)
       this.#sql.put.run(users[at]!, users[at + 1]!, null, null, null, since, regulation);
@@ -105,7 +111,9 @@ export class SuppressionTable {
     return (this.#sql.list.all(after, max) as unknown as SuppressionRow[]).map(suppressionOf);
   }
 
-  /** The hashes behind a hash, in their order; empty at the end. An empty `after` stands for the beginning. */
+  /**
+   * The hashes behind a hash, in their order; empty at the end. An empty `after` stands for the beginning.
+   */
   hashesAfter(after: Uint32Array): Uint32Array {
     const rows = this.#sql.hashes.all(after[0] ?? -1, after[1] ?? -1) as unknown as {
       high: number;

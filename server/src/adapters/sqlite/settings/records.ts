@@ -36,8 +36,8 @@ export interface AuditMessage {
 }
 
 /**
- * The operator's records as JSON documents under stable ids, their secrets encrypted where there is a key. They are few, so each load reads
- * all of them.
+ * The operator's records as JSON documents under stable ids, their secrets encrypted where there is a key.
+ * They are few, so each load reads all of them.
  */
 export class RecordTable {
   readonly #seal: SecretSeal;
@@ -146,7 +146,10 @@ export interface StoredRecordRow extends RecordRow {
   sum: number;
 }
 
-/** Covers the whole row: an event must not go to another address because one bit of its destination has flipped. */
+/**
+ * Covers the whole row: an event must not go to another address because one bit of its destination has
+ * flipped.
+ */
 export function recordChecksum({ id, kind, name, version, gone, document }: RecordRow): number {
   return crc32(`${kind} ${name} ${document}`, checksumOf(id, version, gone));
 }

@@ -23,10 +23,16 @@ export function secretHandlers(database: DatabaseSync) {
 /** Name of the key that secrets are encrypted with; empty or absent where they are stored as they are. */
 const KEY_FACT = 'secrets_key';
 
-/** 1 while the file may still hold bytes of secrets as they were before they were encrypted with another key, or with any. */
+/**
+ * 1 while the file may still hold bytes of secrets as they were before they were encrypted with another key,
+ * or with any.
+ */
 const REMNANTS_FACT = 'secrets_remnants';
 
-/** The name of the key that a store's secrets are encrypted with; undefined without one. Reads a file of any format. */
+/**
+ * The name of the key that a store's secrets are encrypted with; undefined without one. Reads a file of any
+ * format.
+ */
 export function storedKeyName(database: DatabaseSync): string | undefined {
   const hasFacts = database.prepare(`select 1 from pragma_table_info('installation') where name = 'sum'`);
   if (hasFacts.get() === undefined) return undefined;
@@ -58,8 +64,9 @@ export interface AdoptedKey {
 }
 
 /**
- * Brings all secrets under the key of this start, in one transaction; without a key but with the one before they are stored as they are again.
- * Versions stay: no record has changed. Throws a `StorageError` where a key is missing, and changes nothing then.
+ * Brings all secrets under the key of this start, in one transaction; without a key but with the one before
+ * they are stored as they are again. Versions stay: no record has changed. Throws a `StorageError` where a
+ * key is missing, and changes nothing then.
  */
 export function adoptKey(database: DatabaseSync, seal: SecretSeal): AdoptedKey {
   const facts = new InstallationFacts(database);

@@ -17,8 +17,8 @@ import { type Chunks, REMEMBERED_BATCHES } from '../log/chunks.ts';
 const FEW_FACTS = 8;
 
 /**
- * Merges small neighbouring chunks into one. Events of single calls then compress as well as batches do, and a search reads
- * one row where it would read hundreds. Positions stay the same.
+ * Merges small neighbouring chunks into one. Events of single calls then compress as well as batches do, and
+ * a search reads one row where it would read hundreds. Positions stay the same.
  */
 export class Compaction {
   readonly #chunks: Chunks;

@@ -87,7 +87,10 @@ export class Maintenance {
     this.#verifier = new Verifier(dependencies);
   }
 
-  /** Works until the budget is used up. True when there is more to do now. Verification runs when nothing else does. */
+  /**
+   * Works until the budget is used up. True when there is more to do now. Verification runs when nothing else
+   * does.
+   */
   maintain({ now, retention, budget, mark }: MaintainMessage): boolean {
     const { watermarks, damage, quarantine } = this.#dependencies;
     if (mark !== undefined) watermarks.clocks = mark;

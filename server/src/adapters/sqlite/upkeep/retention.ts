@@ -41,10 +41,11 @@ export interface RetentionDependencies {
 }
 
 /**
- * Drops events past their retention, or beyond `limits.disk`. Nothing disappears without a trace. Deliveries still owed of an
- * event become dead letters in the same commit. Events of dead letters stay readable, as the only lines of their chunk, as
- * long as the dead letters are kept. A messageId stays until its dedupe window is over, because dedupe promises a time and
- * not a number of bytes. The stages of a chunk are drawn in chunk-rows.ts.
+ * Drops events past their retention, or beyond `limits.disk`. Nothing disappears without a trace. Deliveries
+ * still owed of an event become dead letters in the same commit. Events of dead letters stay readable, as the
+ * only lines of their chunk, as long as the dead letters are kept. A messageId stays until its dedupe window
+ * is over, because dedupe promises a time and not a number of bytes. The stages of a chunk are drawn in
+ * chunk-rows.ts.
  */
 export class RetentionSweep {
   readonly #dependencies: RetentionDependencies;
@@ -105,7 +106,8 @@ export class RetentionSweep {
     const [oldest] = chunks.factsFrom(watermarks.retainedFrom, 1);
     if (oldest === undefined || oldest.until >= now - events) return false;
     const candidates = chunks.factsFrom(watermarks.retainedFrom, SLICE_CHUNKS);
-    // The first chunk that must stay ends the slice. Later ones are newer, or the clock was set back and they wait.
+    // The first chunk that must stay ends the slice. Later ones are newer, or the clock was set back and they
+    // wait.
     const stays = candidates.findIndex(({ until }) => until >= now - events);
     return this.#dropChunks(stays < 0 ? candidates : candidates.slice(0, stays), now, (chunk) => {
       this.#reduce(chunk, queue.deadLetters.positionsBetween(chunk.first, chunk.first + chunk.n), idsSince);
@@ -127,7 +129,8 @@ export class RetentionSweep {
   /** Dead-letters what is owed of these chunks, and drops them. False when none of them can go. */
   #dropChunks(candidates: readonly ChunkFacts[], now: Monotonic, drop: (chunk: Chunk) => void): boolean {
     const { chunks, watermarks, queue, batches } = this.#dependencies;
-    // Events that this process delivers from memory wait. The newest row stays, because it says where the log goes on.
+    // Events that this process delivers from memory wait. The newest row stays, because it says where the log
+    // goes on.
     const end = Math.min(queue.pending.held.lowestFrom(watermarks.retainedFrom), chunks.firstOfBatches(1));
     const expired = candidates.filter(({ first, n }) => first + n <= end);
     const last = expired.at(-1);
@@ -153,7 +156,10 @@ export class RetentionSweep {
       settler.deadLetter({ ...set, state: 'dead', reason: 'retention_over', at });
   }
 
-  /** Reduces a chunk to the events of dead letters and the recent messageIds, or deletes it when it has neither. */
+  /**
+   * Reduces a chunk to the events of dead letters and the recent messageIds, or deletes it when it has
+   * neither.
+   */
   #reduce(chunk: Chunk, dead: ReadonlySet<Position>, idsSince: Monotonic): void {
     const { chunks } = this.#dependencies;
     const left = remnantOf(chunk, { dead, idsSince });
@@ -161,7 +167,10 @@ export class RetentionSweep {
     else chunks.put(chunk.first, left.events, left.stage);
   }
 
-  /** Drops remnants whose time is over. Replayed deliveries of their events that are still pending become dead letters. */
+  /**
+   * Drops remnants whose time is over. Replayed deliveries of their events that are still pending become dead
+   * letters.
+   */
   #dropRemnants(now: Monotonic, before: Monotonic, idsSince: Monotonic): boolean {
     const { chunks, watermarks } = this.#dependencies;
     if (this.#remnantsFrom >= watermarks.retainedFrom) return false;
@@ -209,7 +218,10 @@ export class RetentionSweep {
 /** Bytes given back to the disk in one slice. */
 const SLICE_BYTES = 256 * 1024;
 
-/** Free space that stays for new events, at least and as a share of the file. Otherwise the file would shrink and grow. */
+/**
+ * Free space that stays for new events, at least and as a share of the file. Otherwise the file would shrink
+ * and grow.
+ */
 const KEEP_BYTES = 1024 * 1024;
 const KEEP_SHARE = 0.1;
 
@@ -235,8 +247,8 @@ export class FileSpace {
   }
 
   /**
-   * The part of `limits.disk` that the log may take: what profiles leave of it, and at least half of it. A large file of profiles must not
-   * cost every stored event, from which profiles are made again.
+   * The part of `limits.disk` that the log may take: what profiles leave of it, and at least half of it. A
+   * large file of profiles must not cost every stored event, from which profiles are made again.
    */
   shareOfLog(disk: number): number {
     const profiles = [USERS_FILE, `${USERS_FILE}-wal`].map(
@@ -251,8 +263,8 @@ export class FileSpace {
   }
 
   /**
-   * Gives back one slice of free pages inside the caller's transaction. False when there are few of them and the file is
-   * within `limit` bytes.
+   * Gives back one slice of free pages inside the caller's transaction. False when there are few of them and
+   * the file is within `limit` bytes.
    */
   vacuum(limit = Number.POSITIVE_INFINITY): boolean {
     const free = this.#count(this.#freeCount);

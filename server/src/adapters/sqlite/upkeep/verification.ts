@@ -31,8 +31,9 @@ export interface VerifierDependencies {
 }
 
 /**
- * Reads every chunk and every sorted run once a day, a little each second, so that damage is found while a backup from
- * before it still exists. A damaged chunk is reported to `ChunksOptions.onDamage`; damaged keys and users are repaired.
+ * Reads every chunk and every sorted run once a day, a little each second, so that damage is found while a
+ * backup from before it still exists. A damaged chunk is reported to `ChunksOptions.onDamage`; damaged keys
+ * and users are repaired.
  */
 export class Verifier {
   readonly #dependencies: VerifierDependencies;
@@ -81,8 +82,8 @@ export class Verifier {
 }
 
 /**
- * Reads every row of a database file and checks its checksums; undefined when all hold, or when its format has none.
- * `progress` is called with the positions checked so far and all positions.
+ * Reads every row of a database file and checks its checksums; undefined when all hold, or when its format
+ * has none. `progress` is called with the positions checked so far and all positions.
  */
 export function verifyFile(
   path: string,
@@ -166,8 +167,8 @@ interface SetRow {
 type SummedRecord = RecordRow & { readonly sum: number };
 
 /**
- * Verifies the data folder of a stopped server; undefined when it has no database. `later`: pages are still in the write-ahead log since
- * the last stop, so the next start must finish them first.
+ * Verifies the data folder of a stopped server; undefined when it has no database. `later`: pages are still
+ * in the write-ahead log since the last stop, so the next start must finish them first.
  */
 export function verifyFolder(
   folder: string,

@@ -30,7 +30,9 @@ const BUSY_RETRY = 50;
 const VACUUM_PAGES = 4096;
 const SLICE_PAGES = 1024;
 
-/** Free pages that stay for new rows, at least and as a share of the file. Otherwise it would shrink and grow. */
+/**
+ * Free pages that stay for new rows, at least and as a share of the file. Otherwise it would shrink and grow.
+ */
 const KEEP_PAGES = 1024;
 const KEEP_SHARE = 0.05;
 
@@ -43,8 +45,9 @@ export interface ProfileStoreOptions {
 }
 
 /**
- * The store of profiles in a file of its own, on the calling thread. The folder must be locked by this process. Throws a
- * `StorageError` whose reason says what to do when the file cannot be used; `clearProfiles` can still replace it.
+ * The store of profiles in a file of its own, on the calling thread. The folder must be locked by this
+ * process. Throws a `StorageError` whose reason says what to do when the file cannot be used; `clearProfiles`
+ * can still replace it.
  */
 export function openProfileStore(options: ProfileStoreOptions): ProfileStore {
   return new SqliteProfileStore(options);
@@ -55,7 +58,10 @@ export function hasProfiles(folder: string): boolean {
   return existsSync(join(folder, USERS_FILE));
 }
 
-/** The parts that an empty file takes over from the one before: its counters go on, so that no number is given twice. */
+/**
+ * The parts that an empty file takes over from the one before: its counters go on, so that no number is given
+ * twice.
+ */
 interface CarriedOver extends Pick<UsersCursor, 'nextProfile' | 'nextOutbox'> {
   readonly outbox?: readonly OutboxEntry[];
   readonly documents?: Readonly<Record<string, Json>>;
@@ -96,7 +102,10 @@ function removeFile(folder: string, file: string): void {
     rmSync(join(folder, `${file}${rest}`), { force: true });
 }
 
-/** An open handle. It is given up after every failure of a write: neither it nor what it keeps in memory can be trusted. */
+/**
+ * An open handle. It is given up after every failure of a write: neither it nor what it keeps in memory can
+ * be trusted.
+ */
 interface Handle {
   readonly database: DatabaseSync;
   readonly tables: UsersTables;
@@ -244,7 +253,10 @@ class SqliteProfileStore implements ProfileStore {
     return this.#handle;
   }
 
-  /** Another file stands in the place of the open one, whose write-ahead log is still beside it: neither is touched. */
+  /**
+   * Another file stands in the place of the open one, whose write-ahead log is still beside it: neither is
+   * touched.
+   */
   #refuseAnother(): void {
     const { folder } = this.#options;
     const inode = inodeIn(folder);
@@ -255,8 +267,8 @@ class SqliteProfileStore implements ProfileStore {
   }
 
   /**
-   * When the file was removed from its folder, the open one still has everything, and is written there again: what destinations
-   * were told would otherwise be forgotten with the end of this process.
+   * When the file was removed from its folder, the open one still has everything, and is written there again:
+   * what destinations were told would otherwise be forgotten with the end of this process.
    */
   #bringBack(): void {
     const { folder } = this.#options;
@@ -317,7 +329,10 @@ function truncateLog(database: DatabaseSync): boolean {
   return (database.prepare('pragma wal_checkpoint(truncate)').get() as { busy: number }).busy === 0;
 }
 
-/** The process died between deleting profiles and looking for their bytes: nobody knows the texts, so all is written anew. */
+/**
+ * The process died between deleting profiles and looking for their bytes: nobody knows the texts, so all is
+ * written anew.
+ */
 function finishErasure(database: DatabaseSync, tables: UsersTables): void {
   database.exec('vacuum');
   if (!truncateLog(database)) return;

@@ -1,9 +1,10 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 
 /**
- * Looks for deleted bytes in an SQLite file whose write-ahead log is empty. SQLite overwrites what it deletes, but when it moves
- * the rows of a page together their old bytes stay in the space between them, and no setting removes them; only a VACUUM does.
- * Live rows are not looked at: a short text, such as a user id of two digits, stands in many of them.
+ * Looks for deleted bytes in an SQLite file whose write-ahead log is empty. SQLite overwrites what it
+ * deletes, but when it moves the rows of a page together their old bytes stay in the space between them, and
+ * no setting removes them; only a VACUUM does. Live rows are not looked at: a short text, such as a user id
+ * of two digits, stands in many of them.
  *
  * The file must have `auto_vacuum` on: it then has pages of pointers, which tell the type of every page
  * (sqlite.org/fileformat2.html).
@@ -28,7 +29,9 @@ const ENTRY = 5;
 
 const FILE_HEADER = 100;
 
-/** The page at one gigabyte is never used. A page of pointers that would stand there stands on the next one. */
+/**
+ * The page at one gigabyte is never used. A page of pointers that would stand there stands on the next one.
+ */
 const LOCK_PAGE = 2 ** 30;
 
 function searchFile(handle: number, texts: readonly Buffer[]): boolean {
@@ -57,7 +60,9 @@ function searchFile(handle: number, texts: readonly Buffer[]): boolean {
   return false;
 }
 
-/** Whether one of the texts stands in the unused space of a page of a tree. `header`: where its header begins. */
+/**
+ * Whether one of the texts stands in the unused space of a page of a tree. `header`: where its header begins.
+ */
 function slackHas(page: Buffer, header: number, texts: readonly Buffer[]): boolean {
   const type = page[header]!;
   const isInner = type === 2 || type === 5;
@@ -84,11 +89,13 @@ function has(bytes: Buffer, texts: readonly Buffer[]): boolean {
 const GROUPS_AT_ONCE = 4;
 
 /**
- * Overwrites deleted bytes in an SQLite file that is too large for a VACUUM, a slice at a time: the unused space of every page of a tree.
+ * Overwrites deleted bytes in an SQLite file that is too large for a VACUUM, a slice at a time: the unused
+ * space of every page of a tree.
  *
- * Call `wipe` only while the write-ahead log is empty and nothing else writes the file. Afterwards every connection that writes must
- * forget its pages (`pragma shrink_memory`): they would bring the old bytes back. A crash between two writes does no harm, because
- * nobody reads unused space. The file stays open for the life of the process: closing it would drop SQLite's locks on it.
+ * Call `wipe` only while the write-ahead log is empty and nothing else writes the file. Afterwards every
+ * connection that writes must forget its pages (`pragma shrink_memory`): they would bring the old bytes back.
+ * A crash between two writes does no harm, because nobody reads unused space. The file stays open for the
+ * life of the process: closing it would drop SQLite's locks on it.
  */
 export class SlackWiper {
   readonly #handle: number;
@@ -110,7 +117,9 @@ export class SlackWiper {
     this.#at = 0;
   }
 
-  /** Looks at the next pages. `isDone`: these were the last ones; `wiped`: number of pages that were written. */
+  /**
+   * Looks at the next pages. `isDone`: these were the last ones; `wiped`: number of pages that were written.
+   */
   wipe(): { readonly isDone: boolean; readonly wiped: number } {
     readSync(this.#handle, this.#head, 0, FILE_HEADER, 0);
     const size = this.#head.readUInt16BE(16) === 1 ? 65_536 : this.#head.readUInt16BE(16);

@@ -12,10 +12,16 @@ export const USERS_APPLICATION_ID = 0x4d494c55;
 /** Small pages: a changed profile writes the page it is on, and 4 KB pages write four times as much. */
 const PAGE_SIZE = 1024;
 
-/** Pages in the write-ahead log before they are copied into the file: 16 MB. Only the users thread waits for that. */
+/**
+ * Pages in the write-ahead log before they are copied into the file: 16 MB. Only the users thread waits for
+ * that.
+ */
 const CHECKPOINT_PAGES = 16_384;
 
-/** Numbered, never edited after release, like those of millrace.db. Their number is the format, in `user_version`. */
+/**
+ * Numbered, never edited after release, like those of millrace.db. Their number is the format, in
+ * `user_version`.
+ */
 const MIGRATIONS: readonly string[] = [
   `
   -- Facts about this file, each with a checksum (InstallationFacts): the cursor, the number of profiles, the log it belongs to.
@@ -69,8 +75,8 @@ export interface UsersFileOptions {
 }
 
 /**
- * Opens the file of profiles, makes it if there is none, and brings it to the current format. The folder must be locked by this
- * process. Throws an error that `asStorageError` explains.
+ * Opens the file of profiles, makes it if there is none, and brings it to the current format. The folder must
+ * be locked by this process. Throws an error that `asStorageError` explains.
  */
 export function openUsersFile({ folder, cache, file = USERS_FILE }: UsersFileOptions): DatabaseSync {
   checkSqliteVersion(process.versions.sqlite ?? '0');
@@ -96,7 +102,9 @@ export function openUsersFile({ folder, cache, file = USERS_FILE }: UsersFileOpt
   }
 }
 
-/** Makes a missing file with rights for its owner alone; SQLite gives the same rights to the write-ahead log. */
+/**
+ * Makes a missing file with rights for its owner alone; SQLite gives the same rights to the write-ahead log.
+ */
 function makeOwned(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
   if (process.getuid?.() === statSync(path).uid) chmodSync(path, 0o600);

@@ -36,8 +36,9 @@ interface MergeRow {
 }
 
 /**
- * The tables of one open file of profiles. Rows whose checksum does not hold read as if they did not exist, and are counted.
- * Changes need the caller's transaction; what is kept in memory is right only while every transaction is committed.
+ * The tables of one open file of profiles. Rows whose checksum does not hold read as if they did not exist,
+ * and are counted. Changes need the caller's transaction; what is kept in memory is right only while every
+ * transaction is committed.
  */
 export class UsersTables {
   readonly #database: DatabaseSync;
@@ -136,7 +137,10 @@ export class UsersTables {
     return undefined;
   }
 
-  /** Writes a slice. Rows are written in the order of their keys, so that neighbours share a page while it is at hand. */
+  /**
+   * Writes a slice. Rows are written in the order of their keys, so that neighbours share a page while it is
+   * at hand.
+   */
   apply(changes: ProfileChanges): void {
     const sql = this.#sql;
     const born = this.#cursor?.nextProfile ?? 0;
@@ -248,7 +252,9 @@ export class UsersTables {
     return JSON.parse(row.body) as Json;
   }
 
-  /** Deletes every row of these profiles, and of those that were merged into them, and stores these documents. */
+  /**
+   * Deletes every row of these profiles, and of those that were merged into them, and stores these documents.
+   */
   erase(profiles: readonly ProfileId[], documents: Readonly<Record<string, Json>>): void {
     const sql = this.#sql;
     for (const profile of profiles) {
@@ -347,7 +353,10 @@ function statements(database: DatabaseSync) {
   };
 }
 
-/** The owner of an identity and its checksum are one number, so that a row of the largest table stays at some 16 bytes. */
+/**
+ * The owner of an identity and its checksum are one number, so that a row of the largest table stays at some
+ * 16 bytes.
+ */
 const OWNER_SUMS = 4096;
 
 /** The column `owner` of an identity. */
@@ -366,7 +375,10 @@ const OWNER_PROFILE = `(owner / ${OWNER_SUMS})`;
 
 const WORD = 2 ** 32;
 
-/** Twelve bits that change with any bit of either number: the multiplication and the shifts of MurmurHash3's last step. */
+/**
+ * Twelve bits that change with any bit of either number: the multiplication and the shifts of MurmurHash3's
+ * last step.
+ */
 function ownerSum(key: IdentityKey, profile: ProfileId): number {
   let sum = Math.imul(key % WORD, 0x9e3779b1) ^ Math.imul(key / WORD, 0x85ebca6b);
   sum = Math.imul(sum ^ (sum >>> 15) ^ (profile % WORD), 0xc2b2ae35) ^ Math.imul(profile / WORD, 0x27d4eb2f);

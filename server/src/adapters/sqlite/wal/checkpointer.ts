@@ -15,16 +15,16 @@ import {
 const LOOK_INTERVAL = 100;
 
 /**
- * The log is copied when so many bytes of it are not copied yet, or after so many milliseconds. Small commits change the same few pages
- * again and again, and each copy writes them all.
+ * The log is copied when so many bytes of it are not copied yet, or after so many milliseconds. Small commits
+ * change the same few pages again and again, and each copy writes them all.
  */
 const COPY_FROM_BYTES = 4 * 1024 * 1024;
 const COPY_AFTER = 10_000;
 
 /**
- * The checkpointer's thread: copies committed pages from the write-ahead log into the file, so that no commit has to. The
- * file runs on import, so nothing may import it. After an error (a full disk, an I/O error) it tries again on a new handle;
- * nothing is lost, because the pages are still in the log.
+ * The checkpointer's thread: copies committed pages from the write-ahead log into the file, so that no commit
+ * has to. The file runs on import, so nothing may import it. After an error (a full disk, an I/O error) it
+ * tries again on a new handle; nothing is lost, because the pages are still in the log.
  */
 function run({ folder, shared, file }: CheckpointerOptions): void {
   const signals = new Int32Array(shared);
@@ -76,8 +76,8 @@ interface Checkpoint {
 }
 
 /**
- * Throws when another file than the writer's stands there. Its log would be copied and removed, under whoever works with it. Closed before
- * anything is read, the connection does nothing to it.
+ * Throws when another file than the writer's stands there. Its log would be copied and removed, under whoever
+ * works with it. Closed before anything is read, the connection does nothing to it.
  */
 function open(folder: string, writers: SharedArrayBuffer): DatabaseSync {
   const database = new DatabaseSync(databaseUri(folder));

@@ -13,8 +13,8 @@ export const COPIED_PAGES = 1;
 /** The command of the writer: `RUN`, `STOP`, or the number of a pause. */
 export const COMMAND = 2;
 /**
- * The number of the pause that the checkpointer keeps. Every pause has a number of its own, above 0, so that a late answer
- * to one pause is not taken for an answer to the next.
+ * The number of the pause that the checkpointer keeps. Every pause has a number of its own, above 0, so that
+ * a late answer to one pause is not taken for an answer to the next.
  */
 export const PAUSED_BY = 3;
 
@@ -30,9 +30,13 @@ export interface CheckpointerOptions {
   readonly file: SharedArrayBuffer;
 }
 
-/** The thread starts when the log is this long. A server without traffic is spared the thread and its memory. */
+/**
+ * The thread starts when the log is this long. A server without traffic is spared the thread and its memory.
+ */
 const THREAD_FROM_BYTES = 512 * 1024;
-/** The log starts again from its beginning when it is longer than this and at most `FEW_BYTES` are not copied. */
+/**
+ * The log starts again from its beginning when it is longer than this and at most `FEW_BYTES` are not copied.
+ */
 const RESTART_FROM_BYTES = 16 * 1024 * 1024;
 /** Copying this much between two commits causes no noticeable delay. */
 const FEW_BYTES = 1024 * 1024;
@@ -44,10 +48,11 @@ const PAUSE_LIMIT = 2000;
 const RESTART_DELAY = 5000;
 
 /**
- * The writer's side of checkpoints. A thread copies pages from the write-ahead log into the file; it starts when there is
- * enough to copy. It never quite catches up while commits go on, and only a log that is copied to its last page can start
- * again from its beginning. The writer therefore copies the last few pages itself now and then. If the thread is missing,
- * the writer copies all of them: commits become slower, and nothing is lost.
+ * The writer's side of checkpoints. A thread copies pages from the write-ahead log into the file; it starts
+ * when there is enough to copy. It never quite catches up while commits go on, and only a log that is copied
+ * to its last page can start again from its beginning. The writer therefore copies the last few pages itself
+ * now and then. If the thread is missing, the writer copies all of them: commits become slower, and nothing
+ * is lost.
  */
 export class Checkpoints {
   readonly #folder: string;
@@ -74,7 +79,10 @@ export class Checkpoints {
     this.#noteFile();
   }
 
-  /** Makes the thread close the file until `resume`. Throws a `StorageError` when it does not within `PAUSE_LIMIT`. */
+  /**
+   * Makes the thread close the file until `resume`. Throws a `StorageError` when it does not within
+   * `PAUSE_LIMIT`.
+   */
   pause(): void {
     if (this.#exited === undefined) return;
     const pause = ++this.#pauses;

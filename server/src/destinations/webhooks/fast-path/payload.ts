@@ -2,8 +2,9 @@ import type { CallType } from '../../../model/event.ts';
 import type { JsonLine } from '../../../model/serialized-event.ts';
 
 /**
- * Payloads made from pieces of the stored line, without parsing it. The bytes are those that `JSON.stringify` makes of the
- * parsed event, because the line and each of its values are fixed points of it. docs/decisions/0005-scanning.md.
+ * Payloads made from pieces of the stored line, without parsing it. The bytes are those that `JSON.stringify`
+ * makes of the parsed event, because the line and each of its values are fixed points of it.
+ * docs/decisions/0005-scanning.md.
  */
 
 /** The fields that payloads are made of, each with a number. */
@@ -46,7 +47,10 @@ NAMES.forEach((name, field) => {
   BY_HASH[slotOf(name, 0, name.length)] = field;
 });
 
-/** Start and end of each field's value in the line that was read last. An end of 0 means that the field is absent. */
+/**
+ * Start and end of each field's value in the line that was read last. An end of 0 means that the field is
+ * absent.
+ */
 const starts = new Int32Array(FIELDS);
 const ends = new Int32Array(FIELDS);
 
@@ -73,8 +77,8 @@ export function documentedPayloadFromBytes(line: JsonLine): Buffer | undefined {
 }
 
 /**
- * Bytes that the payload has twice and the line once: the anonymousId of an alias without a userId, and the traits of an
- * identify that has them only in its context. This function also locates those.
+ * Bytes that the payload has twice and the line once: the anonymousId of an alias without a userId, and the
+ * traits of an identify that has them only in its context. This function also locates those.
  */
 function duplicatedBytes(bytes: Buffer, type: CallType): number {
   if (type === 'alias' && hasField(FIELD.anonymousId)) return lengthOf(FIELD.anonymousId);
@@ -89,7 +93,10 @@ function duplicatedBytes(bytes: Buffer, type: CallType): number {
     : 0;
 }
 
-/** Uses the traits of the context as those of the event. False when the context has no traits that are an object. */
+/**
+ * Uses the traits of the context as those of the event. False when the context has no traits that are an
+ * object.
+ */
 function locateContextTraits(bytes: Buffer, from: number, to: number): boolean {
   for (let at = from + 1; at < to - 1; at++) {
     const name = at + 1;
@@ -221,7 +228,9 @@ function slotOf(bytes: Buffer, from: number, to: number): number {
   return (to - from + bytes[from]! + 5 * bytes[from + 2]!) & (SLOTS - 1);
 }
 
-/** The meaning of a byte outside of strings: none (0), start of a string, start or end of an object or array. */
+/**
+ * The meaning of a byte outside of strings: none (0), start of a string, start or end of an object or array.
+ */
 const [STRING, OPEN, CLOSE] = [1, 2, 3];
 const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === QUOTE) return STRING;

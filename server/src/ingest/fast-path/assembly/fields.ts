@@ -9,7 +9,10 @@ export const EMPTY_TEXT: u8 = 2;
 export const OBJECT: u8 = 3;
 const OTHER_KIND: u8 = 4;
 
-/** Of each field of the call being written: the kind of its value, the address of its key, and the address behind its value. */
+/**
+ * Of each field of the call being written: the kind of its value, the address of its key, and the address
+ * behind its value.
+ */
 const KINDS = memory.data(32, 16);
 const STARTS = memory.data(32 * 4, 16);
 const ENDS = memory.data(32 * 4, 16);

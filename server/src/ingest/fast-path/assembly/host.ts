@@ -17,8 +17,8 @@ export declare function channelOf(from: usize, to: usize): i32;
 export declare function newMessageId(at: usize): usize;
 
 /**
- * Writes the address of the caller in the place of the brace that ends a context, with a brace of its own, and gives by how many bytes
- * the context is longer then. `end`: behind the context.
+ * Writes the address of the caller in the place of the brace that ends a context, with a brace of its own,
+ * and gives by how many bytes the context is longer then. `end`: behind the context.
  */
 export declare function addAddress(end: usize): usize;
 
@@ -37,7 +37,10 @@ export let mergesIntegrations: bool = false;
 /** Whether the integrations of the batch have any key. */
 export let hasIntegrations: bool = false;
 
-/** Whether a context that has an address is stored as it is, and whether one of a client library that has none gets that of the caller. */
+/**
+ * Whether a context that has an address is stored as it is, and whether one of a client library that has none
+ * gets that of the caller.
+ */
 export let keepsAddress: bool = true;
 export let fillsAddress: bool = false;
 
@@ -69,13 +72,19 @@ export function setAddress(keeps: bool, fills: bool): void {
   fillsAddress = fills;
 }
 
-/** Limits that the program sets: calls of a batch, bytes of one call, characters of a messageId and of the other ids. */
+/**
+ * Limits that the program sets: calls of a batch, bytes of one call, characters of a messageId and of the
+ * other ids.
+ */
 export let maxCalls: i32 = 0;
 export let maxCallBytes: u32 = 0;
 export let maxMessageIdLength: usize = 0;
 export let maxIdLength: usize = 0;
 
-/** Gives the address from which on memory is the program's, behind the descriptors of so many calls and one more. */
+/**
+ * Gives the address from which on memory is the program's, behind the descriptors of so many calls and one
+ * more.
+ */
 export function setLimits(calls: i32, call: u32, messageId: usize, id: usize): usize {
   maxCalls = calls;
   maxCallBytes = call;

@@ -94,8 +94,8 @@ function isExponent(byte: u8): bool {
 export const MAX_KEYS: usize = 64;
 
 /**
- * Hashes of the keys of every object being read, four bytes each, the outermost object first. Two keys with the same hash count
- * as equal, which only costs time: the body is then parsed.
+ * Hashes of the keys of every object being read, four bytes each, the outermost object first. Two keys with
+ * the same hash count as equal, which only costs time: the body is then parsed.
  */
 export const HASHES = memory.data(34 * 64 * 4, 16);
 
@@ -108,8 +108,9 @@ let lastFrom: usize = 0;
 let lastEnd: usize = 0;
 
 /**
- * The address behind the colon of the key whose quote is at `at`. The hashes of the object's other keys stand from `first` to
- * `top`. Refuses a key that begins with a digit, because JavaScript moves whole numbers to the front.
+ * The address behind the colon of the key whose quote is at `at`. The hashes of the object's other keys stand
+ * from `first` to `top`. Refuses a key that begins with a digit, because JavaScript moves whole numbers to
+ * the front.
  */
 export function endOfKey(at: usize, first: usize, top: usize): usize {
   if (load<u8>(at) !== QUOTE || top - first >= MAX_KEYS * 4 || isDigit(load<u8>(at + 1))) return FAILED;
@@ -187,13 +188,14 @@ export function keyLength(name: i32): usize {
 }
 
 /**
- * The functions below read over JSON without making values of it. They check that the bytes are canonical, which means what
- * `JSON.stringify` would write: such bytes can be stored as they are.
+ * The functions below read over JSON without making values of it. They check that the bytes are canonical,
+ * which means what `JSON.stringify` would write: such bytes can be stored as they are.
  *
- * The check is one-sided. Text that passes is exactly what parsing and writing would give back. Text that fails may be valid
- * all the same (blanks between tokens, `1.0`, `\u0041`, keys that occur twice or begin with a digit, unusual depth) and is left
- * to `JSON.parse`. The bytes must be valid UTF-8, which the caller has checked, with zeros behind the last one: a zero ends
- * every loop here, and sixteen bytes are read together.
+ * The check is one-sided. Text that passes is exactly what parsing and writing would give back. Text that
+ * fails may be valid all the same (blanks between tokens, `1.0`, `\u0041`, keys that occur twice or begin
+ * with a digit, unusual depth) and is left to `JSON.parse`. The bytes must be valid UTF-8, which the caller
+ * has checked, with zeros behind the last one: a zero ends every loop here, and sixteen bytes are read
+ * together.
  */
 
 /** Values nested deeper are left to `JSON.parse`. */
@@ -273,7 +275,8 @@ function isEscape(byte: u8): bool {
 }
 
 /**
- * The end of the value at `at`, provided that it is valid: only quotes and brackets are read. `FAILED` when it breaks off.
+ * The end of the value at `at`, provided that it is valid: only quotes and brackets are read. `FAILED` when
+ * it breaks off.
  */
 export function endOfAny(at: usize, limit: usize): usize {
   let depth = 0;

@@ -1,4 +1,7 @@
-/** Writes the lines of the events of one request, one behind the other. The program makes sure that there is room. */
+/**
+ * Writes the lines of the events of one request, one behind the other. The program makes sure that there is
+ * room.
+ */
 
 /** The address of the next byte. */
 export let end: usize = 0;
@@ -14,7 +17,9 @@ export function putByte(byte: u8): void {
   store<u8>(end++, byte);
 }
 
-/** Copies the bytes between two addresses. Writes up to fifteen bytes more, which the next piece overwrites. */
+/**
+ * Copies the bytes between two addresses. Writes up to fifteen bytes more, which the next piece overwrites.
+ */
 export function put(from: usize, to: usize): void {
   let at = end;
   end += to - from;

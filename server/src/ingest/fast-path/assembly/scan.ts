@@ -28,15 +28,19 @@ import {
 } from './layout';
 
 /**
- * The field index of a call is a row of 32-bit numbers: its own length in bytes, then three for each field: the field's number,
- * the address of its key (of a library and an ip: of its value) and the address behind its value. A call that is not canonical has no
- * fields in it. The indexes of a batch stand one behind the other.
+ * The field index of a call is a row of 32-bit numbers: its own length in bytes, then three for each field:
+ * the field's number, the address of its key (of a library and an ip: of its value) and the address behind
+ * its value. A call that is not canonical has no fields in it. The indexes of a batch stand one behind the
+ * other.
  */
 
 export const INDEX_HEAD: usize = 4;
 export const INDEX_ENTRY: usize = 12;
 
-/** Any batch may have so many calls that are not canonical, and one more for every four. With more, scanning gives up. */
+/**
+ * Any batch may have so many calls that are not canonical, and one more for every four. With more, scanning
+ * gives up.
+ */
 const MAX_NON_CANONICAL: i32 = 3;
 
 /** How many calls were scanned, and how many of them are not canonical. */
@@ -51,9 +55,9 @@ export function scanOne(at: usize, fieldIndex: usize): usize {
 }
 
 /**
- * The address behind the list of calls at `at`. `FAILED` when it is no list, breaks off, has blanks between its calls, more
- * calls than a batch may have, or many that are not canonical. A call that is not canonical may be no JSON: the program has
- * to ask `JSON.parse`.
+ * The address behind the list of calls at `at`. `FAILED` when it is no list, breaks off, has blanks between
+ * its calls, more calls than a batch may have, or many that are not canonical. A call that is not canonical
+ * may be no JSON: the program has to ask `JSON.parse`.
  */
 export function scanList(at: usize, limit: usize, fieldIndex: usize): usize {
   calls = 0;
@@ -119,9 +123,10 @@ function addField(fieldIndex: usize, field: i32, from: usize, to: usize): void {
 let contextEntriesEnd: usize = 0;
 
 /**
- * The end of an object, as `endOfValue` gives it. Adds its fields `library` and `ip` to the field index, where it has them. Fails at the
- * field `direct`, with which a context may get an address from us, at `integrations`, which may say where the event goes, and at an `ip`
- * that is `null`: all are rare, and `normalize` handles them.
+ * The end of an object, as `endOfValue` gives it. Adds its fields `library` and `ip` to the field index,
+ * where it has them. Fails at the field `direct`, with which a context may get an address from us, at
+ * `integrations`, which may say where the event goes, and at an `ip` that is `null`: all are rare, and
+ * `normalize` handles them.
  */
 function endOfContext(at: usize, top: usize, fieldIndex: usize): usize {
   contextEntriesEnd = fieldIndex;
@@ -151,7 +156,10 @@ function endOfContext(at: usize, top: usize, fieldIndex: usize): usize {
 export let listFrom: usize = FAILED;
 export let listTo: usize = FAILED;
 
-/** Whether the body from `body` to `limit` has one canonical list named `batch`. Steps over everything around it. */
+/**
+ * Whether the body from `body` to `limit` has one canonical list named `batch`. Steps over everything around
+ * it.
+ */
 export function scanBatch(body: usize, limit: usize, fieldIndex: usize): bool {
   listFrom = FAILED;
   if (load<u8>(body) !== OPEN_OBJECT) return false;

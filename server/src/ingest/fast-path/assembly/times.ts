@@ -68,8 +68,9 @@ function daysIn(month: i32, year: i32): i32 {
 }
 
 /**
- * Whole days from 1970-01-01 in the Gregorian calendar. Years are counted from March, so that the leap day is the last of
- * its year and a month's first day is a linear formula; and 400 years later than they are, so that none is negative.
+ * Whole days from 1970-01-01 in the Gregorian calendar. Years are counted from March, so that the leap day is
+ * the last of its year and a month's first day is a linear formula; and 400 years later than they are, so
+ * that none is negative.
  */
 function daysSinceEpoch(year: i32, month: i32, day: i32): i32 {
   const marchYear = (month > 2 ? year : year - 1) + 400;

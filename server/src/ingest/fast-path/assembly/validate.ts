@@ -44,7 +44,10 @@ const TYPE_FROM: usize = 9;
 
 const NO_TYPE: usize = 0xff;
 
-/** Of the call checked last: the constant for its type, and when it happened and was sent by the client's clock. */
+/**
+ * Of the call checked last: the constant for its type, and when it happened and was sent by the client's
+ * clock.
+ */
 export let typeOfCall: usize = 0;
 export let originalAt: f64 = NaN;
 export let sentAt: f64 = NaN;
@@ -90,7 +93,10 @@ function lengthOf(found: usize): usize {
   return found === SCREEN ? 6 : 5;
 }
 
-/** True when every field has the right kind of value and none is missing; `normalize.ts` has the same rules in the plain way. */
+/**
+ * True when every field has the right kind of value and none is missing; `normalize.ts` has the same rules in
+ * the plain way.
+ */
 function hasRequiredFields(): bool {
   for (let field = USER_ID; field <= GROUP_ID; field++) if (!mayBeId(field)) return false;
   for (let field = EVENT; field <= CATEGORY; field++) if (kindOf(field) > EMPTY_TEXT) return false;
@@ -104,7 +110,9 @@ function hasRequiredFields(): bool {
   return typeOfCall !== ALIAS || kindOf(PREVIOUS_ID) === TEXT;
 }
 
-/** Whether a field is an id, or absent as an empty text is. A text has at most as many code units as bytes. */
+/**
+ * Whether a field is an id, or absent as an empty text is. A text has at most as many code units as bytes.
+ */
 function mayBeId(field: i32): bool {
   const kind = kindOf(field);
   return (
@@ -144,7 +152,10 @@ function isPlainId(): bool {
   return !isOwnId(load<u32>(from)) && isPlain(from, to);
 }
 
-/** `aud_`, `trt_` and `del_` as they stand in memory, the first letter lowest: ids that the server gives itself. */
+/**
+ * `aud_`, `trt_` and `del_` as they stand in memory, the first letter lowest: ids that the server gives
+ * itself.
+ */
 function isOwnId(first: u32): bool {
   return first === 0x5f647561 || first === 0x5f747274 || first === 0x5f6c6564;
 }

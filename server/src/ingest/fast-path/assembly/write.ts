@@ -55,9 +55,9 @@ const SENT_AT_NAME = constant('","sentAt":"');
 const RECEIVED_AT_NAME = constant('","receivedAt":"');
 
 /**
- * Writes the events of the scanned calls from pieces of the body, one a line, and gives the address behind the last line. A
- * line is byte for byte what `normalize` and `JSON.stringify` make of the call. Calls that they would discard get no line, nor
- * do calls too rare to be worth a second way.
+ * Writes the events of the scanned calls from pieces of the body, one a line, and gives the address behind
+ * the last line. A line is byte for byte what `normalize` and `JSON.stringify` make of the call. Calls that
+ * they would discard get no line, nor do calls too rare to be worth a second way.
  */
 export function encode(fieldIndex: usize, lines: usize): usize {
   beginAt(lines);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { nextRequestAt } from './health.ts';
+import { nextRequestAt } from './rate-limiter.ts';
 
 /** Times of requests under the rate limit; `wanted`: when each was ready, `late`: the delay of a timer. */
 function times(wanted: readonly number[], perSecond: number, late: () => number): number[] {

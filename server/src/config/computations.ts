@@ -15,7 +15,7 @@ type Kind = Computation['kind'];
 type ComputationRecord = AudienceRecord | TraitRecord;
 
 /** The records that audiences and computed traits may refer to. */
-export interface ComputationSurroundings {
+export interface ComputationContext {
   readonly sources: readonly Pick<SourceRecord, 'name' | 'system'>[];
   readonly destinations: readonly Pick<DestinationRecord, 'name'>[];
   readonly audiences: readonly AudienceRecord[];
@@ -56,7 +56,7 @@ const NOUNS = { audience: 'audience', trait: 'computed trait' } as const;
  */
 export function* computationIssues(
   wanted: WantedComputations,
-  known?: ComputationSurroundings,
+  known?: ComputationContext,
 ): Generator<ComputationIssue> {
   const entries = entriesOf(wanted, known);
   const asked = entries.filter(({ path }) => path !== undefined);
@@ -80,7 +80,7 @@ export function* computationIssues(
 }
 
 /** The computations of the document, and the stored ones that it does not overwrite. */
-function entriesOf(wanted: WantedComputations, known: ComputationSurroundings | undefined): Entry[] {
+function entriesOf(wanted: WantedComputations, known: ComputationContext | undefined): Entry[] {
   return (['audience', 'trait'] as const).flatMap((kind) => {
     const list = LISTS[kind];
     const named = new Set(wanted[list].map(({ name }) => name));
@@ -130,7 +130,7 @@ function describedOther(other: ComputationRecord, { kind }: ComputationRecord): 
 function* unknownDestinations(
   asked: readonly Entry[],
   wanted: WantedComputations,
-  known: ComputationSurroundings | undefined,
+  known: ComputationContext | undefined,
 ): Generator<ComputationIssue> {
   const names = new Set([...wanted.destinations, ...(known?.destinations ?? [])].map(({ name }) => name));
   const stored = new Map(

@@ -7,14 +7,14 @@ import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../
 import type { SettingsRemark } from '../ports/destination-type.ts';
 import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
-import { type ComputationIssue, type ComputationSurroundings, computationIssues } from './computations.ts';
+import { type ComputationContext, type ComputationIssue, computationIssues } from './computations.ts';
 import { destinationSchema } from './destination-schema.ts';
 import { configFileSchema, sourceSchema } from './schema.ts';
 
 type Issue = z.core.$ZodIssue;
 
 /** Records that a server already has, beside those of the document being checked. */
-export interface KnownRecords extends ComputationSurroundings {
+export interface KnownRecords extends ComputationContext {
   readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys' | 'system'>[];
   readonly destinations: readonly Pick<DestinationRecord, 'name' | 'sources'>[];
 }

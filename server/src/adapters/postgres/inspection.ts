@@ -91,16 +91,16 @@ function standbyStatus({ name, sync_state, behind_bytes, behind_ms }: StandbyFac
   };
 }
 
-/** Differences of clocks, ages of transactions, and bytes of logs that are worth a word. */
-const CLOCK_OFF: Duration = 5 * SECOND;
-const OLD_TRANSACTION: Duration = 5 * MINUTE;
-const MUCH_LOG = 2 ** 30;
+/** Thresholds for warnings. */
+const MAX_CLOCK_SKEW: Duration = 5 * SECOND;
+const MAX_TRANSACTION_AGE: Duration = 5 * MINUTE;
+const MAX_RETAINED_WAL = 2 ** 30;
 
 /**
  * A node renews its lease on a connection of the pool every second: a limit below this cuts connections all
  * the time.
  */
-const SHORT_IDLE: Duration = 10 * SECOND;
+const MIN_IDLE_TIMEOUT: Duration = 10 * SECOND;
 
 /**
  * Problems that endanger events, or slow all nodes down. `ahead`: how far the clock of the server is before
@@ -128,7 +128,7 @@ export function databaseProblems(
     say(false, `statement_timeout is ${facts.statement_timeout}`, advice);
   }
   const idle = millisecondsOf(facts.idle_session_timeout);
-  if (idle > 0 && idle <= SHORT_IDLE) {
+  if (idle > 0 && idle <= MIN_IDLE_TIMEOUT) {
     const advice = `connections are cut all the time: alter role ${facts.user} set idle_session_timeout = 0`;
     say(false, `idle_session_timeout is ${facts.idle_session_timeout}`, advice);
   }
@@ -144,7 +144,7 @@ export function databaseProblems(
     say(false, found, advice);
   }
   problems.push(...standbyProblems(facts, standbys), ...upkeepProblems(facts));
-  if (Math.abs(ahead) >= CLOCK_OFF) {
+  if (Math.abs(ahead) >= MAX_CLOCK_SKEW) {
     const found = `its clock is ${Math.round(Math.abs(ahead) / SECOND)} s ${ahead < 0 ? 'behind' : 'ahead of'} this node's`;
     say(false, found, 'set both by NTP: times of events and retries depend on it');
   }
@@ -177,12 +177,12 @@ function standbyProblems(
 function upkeepProblems(facts: DatabaseFacts): DatabaseProblem[] {
   const problems: DatabaseProblem[] = [];
   const { transaction_age: age, transaction_pid: pid, idle_slots: kept } = facts;
-  if (age !== null && age >= OLD_TRANSACTION) {
+  if (age !== null && age >= MAX_TRANSACTION_AGE) {
     const found = `a transaction is open for ${Math.round(age / MINUTE)} min (process ${pid})`;
     const advice = `deleted rows cannot be removed meanwhile: end it, or select pg_terminate_backend(${pid})`;
     problems.push({ isSevere: false, found, advice });
   }
-  if (kept !== null && kept >= MUCH_LOG) {
+  if (kept !== null && kept >= MAX_RETAINED_WAL) {
     const found = `replication slots that nobody reads keep ${Math.round(kept / 2 ** 30)} GB of its log`;
     const advice = 'start their standbys, or drop them: its disk fills up';
     problems.push({ isSevere: false, found, advice });

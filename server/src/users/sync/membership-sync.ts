@@ -188,22 +188,23 @@ export class MembershipSync {
   finish(state: ProfileState, befores: readonly ProfileBefore[], now: Time): Notification[] {
     const notifications = this.#handOver(state, befores, now);
     this.#options.recall?.(state);
-    for (const before of befores) this.#leaveNumbers(before);
     const targets = this.#visits.get(state.id);
     if (targets !== undefined) {
       for (const target of targets) notifications.push(...this.#visitFor(state, target, now));
       this.#visits.delete(state.id);
     }
+    const counted: number[] = [];
     for (const [id, computed] of state.computed) {
       const computation = this.#computations.get(id);
       if (computation === undefined) continue;
-      if (this.#isCounted(state, computation, computed.value)) this.#members.set(id, this.#membersOf(id) + 1);
+      if (this.#isCounted(state, computation, computed.value)) counted.push(id);
       if (!differs(computed.sent, computed.value, computation)) continue;
       const recipient = this.#recipientOf(state, computation, computed.sent);
       if (recipient === undefined || this.#throttle.isWaiting(state.id, id, now)) continue;
       this.#throttle.told(state.id, id, now);
       notifications.push(...this.#tellChange(state, computation, { recipient, computed, now }));
     }
+    this.#count(befores, counted);
     if (this.#throttle.has(state.id)) this.#throttle.keepOnly(state.id, (id) => this.#isOpen(state, id));
     return notifications;
   }
@@ -471,6 +472,18 @@ export class MembershipSync {
     if (!isMember(computation, value)) return false;
     if (state.userId === undefined && recipientOf(state, computation) === undefined) return false;
     return this.#options.isSynced(computation.id, state.id);
+  }
+
+  /** Counts a profile as it is and no longer as it was, which is nearly always the same. */
+  #count(befores: readonly ProfileBefore[], counted: readonly number[]): void {
+    const [first, ...others] = befores;
+    if (first !== undefined && others.length === 0 && this.#recounted.size === 0) {
+      const isSameAsBefore =
+        first.counted.length === counted.length && counted.every((id, nth) => id === first.counted[nth]);
+      if (isSameAsBefore) return;
+    }
+    for (const before of befores) this.#leaveNumbers(before);
+    for (const id of counted) this.#members.set(id, this.#membersOf(id) + 1);
   }
 
   #leaveNumbers({ counted }: ProfileBefore): void {

@@ -59,7 +59,7 @@ describe('an address as the pages about the API write it', () => {
     ['http://h:1/below/api/v1', 'http://h:1/below/'],
     ['http://h:1/apiary', 'http://h:1/apiary'],
   ])('%s is that of the server', (url, server) => {
-    expect(controlAddress({ url }, {})).toMatchObject({ url: new URL(server) });
+    expect(address({ url }).url.href).toBe(server);
   });
 });
 

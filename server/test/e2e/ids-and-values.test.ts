@@ -219,6 +219,35 @@ describe('an id of any characters', () => {
   }
 });
 
+describe('a number in place of the id of a user', () => {
+  it('is its digits in a regulation as in a call, and refused where it may have been rounded', async () => {
+    const regulate = (subject: string) =>
+      fetch(`${program.url}/api/v1/regulations`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${adminTokenOf(place)}`, 'content-type': 'application/json' },
+        body: `{"type":"SUPPRESS_ONLY","subjectIds":[${subject}]}`,
+      });
+    const suppressed = async (userId: string) =>
+      (await control.read<{ data: unknown[] }>(`suppressions?userId=${userId}`)).data.length;
+    const largest = '9007199254740991';
+    for (const digits of ['12', '-7', largest]) {
+      expect((await send(program.url, '/v1/track', `{"userId":${digits},"event":"E"}`)).status).toBe(200);
+      const answer = await regulate(digits);
+      expect([answer.status, await answer.json()]).toEqual([201, expect.objectContaining({ unknown: 0 })]);
+      expect(await suppressed(digits)).toBe(1);
+    }
+    // The first two are read as 2^53, which is the id of somebody else.
+    for (const rounded of ['9007199254740993', '-9007199254740993', '1e21']) {
+      const answer = await regulate(rounded);
+      expect([answer.status, await answer.json()], rounded).toEqual([
+        422,
+        expect.objectContaining({ errors: [expect.objectContaining({ path: 'body.subjectIds[0]' })] }),
+      ]);
+    }
+    expect(await suppressed('9007199254740992')).toBe(0);
+  });
+});
+
 describe('an id of dots', () => {
   it.each(['.', '..'])('%s is found at the command line, although no path can carry it', async (id) => {
     const call = { userId: id, messageId: id, event: 'Dots', traits: { dots: id.length } };

@@ -320,6 +320,39 @@ describe('delete notifications', () => {
   });
 });
 
+describe('an id that names nobody', () => {
+  it('is a number in answer and receipt, and told by its name to administrators until the regulation ends', async () => {
+    const one = await receiver();
+    const scene = await Scene.open(server, [one]);
+    const paused = scene.destination(0);
+    await scene.call('track', track('m1', { userId: 'erase-known' }));
+    await one.count(1);
+    await scene.api('POST', `destinations/${paused}/pause`);
+    const wish = { type: 'DELETE_ONLY', subjectIds: ['erase-known', 'erase-nobody'] };
+    const foreseen = await scene.api('POST', 'regulations', { ...wish, dryRun: true });
+    expect(foreseen).toMatchObject({ status: 200, answer: { unknown: ['erase-nobody'] } });
+    const { answer } = await scene.api<Receipt>('POST', 'regulations', wish);
+    expect(answer).toMatchObject({ unknown: 1, subjects: 2 });
+    const subjects = async () => {
+      const list = await scene.api<{ data: object[] }>('GET', `regulations/${answer.id}/subjects`);
+      return list.answer.data;
+    };
+    const told = await until('it is known who is meant', async () => {
+      const data = await subjects();
+      return data.length === 2 && data;
+    });
+    expect(told).toMatchObject([
+      { userId: 'erase-known', unknown: false },
+      { userId: 'erase-nobody', unknown: true },
+    ]);
+    expect((await scene.api('POST', `destinations/${paused}/resume`)).status).toBeLessThan(300);
+    const receipt = await scene.receipt(answer.id);
+    expect(receipt).toMatchObject({ overallStatus: 'FINISHED', unknown: 1 });
+    expect(JSON.stringify([answer, receipt])).not.toContain('erase-');
+    expect(await subjects()).toEqual([]);
+  });
+});
+
 describe('delete notifications, where profiles are kept,', () => {
   const withProfiles = sharedServer(() => 'egress: { allow: [127.0.0.0/8] }\nprofiles: on');
 

@@ -41,10 +41,11 @@ export interface RunningServer {
 
 /**
  * `config` is the configuration, in which RECEIVER stands for the receiver's address. Default: a source and
- * no destination.
+ * no destination. `millrace` is the program; default: that of the sources.
  */
 export async function startServer(
   config = 'sources: [{ name: website, writeKeys: [wk] }]',
+  millrace = MILLRACE,
 ): Promise<RunningServer> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-console-'));
   const answers = new Map<string, number>();
@@ -59,7 +60,7 @@ export async function startServer(
   const file = join(folder, 'millrace.yaml');
   writeFileSync(file, `${config.replaceAll('RECEIVER', receiverUrl)}\negress: { allow: [127.0.0.1/32] }\n`);
   const data = join(folder, 'data');
-  let program = await startProgram(['--config', file, '--data', data, '--port', '0']);
+  let program = await startProgram(millrace, ['--config', file, '--data', data, '--port', '0']);
   const { url } = program;
   const token = readFileSync(join(data, 'admin-token'), 'utf8').trim();
   return {
@@ -87,7 +88,8 @@ export async function startServer(
     },
     restart: async () => {
       await program.end();
-      program = await startProgram(['--config', file, '--data', data, '--port', new URL(url).port]);
+      const port = ['--port', new URL(url).port];
+      program = await startProgram(millrace, ['--config', file, '--data', data, ...port]);
     },
     stop: async () => {
       await program.end();
@@ -103,8 +105,8 @@ interface RunningProgram {
   end(): Promise<void>;
 }
 
-async function startProgram(options: readonly string[]): Promise<RunningProgram> {
-  const args = [MILLRACE, 'start', '--host', '127.0.0.1', ...options];
+async function startProgram(millrace: string, options: readonly string[]): Promise<RunningProgram> {
+  const args = [millrace, 'start', '--host', '127.0.0.1', ...options];
   const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(program, 'exit');
   return {

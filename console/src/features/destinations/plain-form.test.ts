@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PLAIN_FORM, plainFieldsOf, textOf, typedValue } from './plain-form.ts';
+import { PLAIN_FORM, plainFieldsOf, textOf, typedValue, typesIn } from './plain-form.ts';
 
 const settings = {
   type: 'object',
@@ -36,6 +36,13 @@ describe('a plain form of a destination', () => {
     expect(plainFieldsOf(document(lines), 'lines')).toEqual(fields);
     for (const strange of [undefined, {}, document(lines)])
       expect(plainFieldsOf(strange, 'none')).toEqual([]);
+  });
+
+  it('is drawn for the types that the server names', () => {
+    const webhooks = { properties: { type: { const: 'webhooks' } } };
+    expect(typesIn(document({ oneOf: [webhooks, lines] }))).toEqual(['webhooks', 'lines']);
+    expect(typesIn(document(webhooks))).toEqual(['webhooks']);
+    expect(typesIn(undefined)).toEqual([]);
   });
 
   it('shows values as text and takes them back, and nothing of a stored secret', () => {

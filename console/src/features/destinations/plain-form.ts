@@ -59,11 +59,25 @@ interface Schema {
  * does not say.
  */
 export function plainFieldsOf(document: unknown, type: string): readonly PlainField[] {
+  const own = variantsIn(document).find((one) => typeOf(one) === type);
+  return Object.entries(own?.properties?.['settings']?.properties ?? {}).map(fieldOf);
+}
+
+/** Names of the types that the server has, by the same document. Empty where it does not say. */
+export function typesIn(document: unknown): readonly string[] {
+  return variantsIn(document)
+    .map(typeOf)
+    .filter((type) => typeof type === 'string');
+}
+
+function variantsIn(document: unknown): readonly Schema[] {
   const record = valueAt(document, ['paths', '/api/v1/destinations', 'post', 'requestBody', 'content']);
   const schema = valueAt(record, ['application/json', 'schema']) as Schema | undefined;
-  const variants = schema?.oneOf ?? schema?.anyOf ?? (schema === undefined ? [] : [schema]);
-  const own = variants.find(({ properties }) => properties?.['type']?.const === type);
-  return Object.entries(own?.properties?.['settings']?.properties ?? {}).map(fieldOf);
+  return schema?.oneOf ?? schema?.anyOf ?? (schema === undefined ? [] : [schema]);
+}
+
+function typeOf({ properties }: Schema): unknown {
+  return properties?.['type']?.const;
 }
 
 function fieldOf([key, schema]: readonly [string, Schema]): PlainField {

@@ -1,5 +1,6 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
-import { answer, api, type Tagged } from '../../api/client.ts';
+import { useState } from 'react';
+import { type ApiFault, answer, api, type Tagged } from '../../api/client.ts';
 import { faultOf } from '../../editing/faults.ts';
 import { isSame } from '../../editing/fields.ts';
 import { FileNotice, useUntilNextStart } from '../../editing/file-records.tsx';
@@ -17,13 +18,16 @@ import {
   isStoredSecret,
   PLAIN_FORM,
   PLAIN_LABELS,
+  type PlainDraft,
   type PlainField,
   plainFieldsOf,
   textOf,
   typedValue,
 } from './plain-form.ts';
+import { useCreateDestination } from './queries.ts';
 
-const descriptionQuery = queryOptions({
+/** The server's description of its API. */
+export const descriptionQuery = queryOptions({
   queryKey: ['description'],
   queryFn: async ({ signal }) => await answer(api.GET('/api/openapi.json', { signal })),
   staleTime: Number.POSITIVE_INFINITY,
@@ -54,20 +58,8 @@ export function PlainSettings({ stored }: { readonly stored: Tagged<Destination>
           error={faultOf(faults, 'sources')}
           onChange={(sources) => put({ ...draft, sources })}
         />
-        {fields.map((field) => (
-          <PlainControl
-            key={field.key}
-            field={field}
-            value={draft.settings[field.key]}
-            error={faultOf(faults, `settings.${field.key}`)}
-            onChange={(value) => put({ ...draft, settings: { ...draft.settings, [field.key]: value } })}
-          />
-        ))}
-        <Objections
-          failure={failure}
-          faults={faults}
-          shown={['sources', ...fields.map(({ key }) => `settings.${key}`)]}
-        />
+        <PlainControls fields={fields} draft={draft} faults={faults} onChange={put} />
+        <Objections failure={failure} faults={faults} shown={['sources', ...fields.map(pathOf)]} />
         <div className="rowx">
           <Button type="submit" kind="primary" disabled={isSaving || !isChanged}>
             Save changes{until}
@@ -77,6 +69,74 @@ export function PlainSettings({ stored }: { readonly stored: Tagged<Destination>
       </form>
     </div>
   );
+}
+
+/** The ways out of the form of a new destination. */
+export interface Steps {
+  readonly onMade: (name: string, sources: readonly string[]) => Promise<void>;
+  readonly onCancel: () => void;
+}
+
+/** A new destination of such a type. */
+export function NewPlainDestination({ type, onMade, onCancel }: Steps & { readonly type: string }) {
+  const create = useCreateDestination();
+  const { data: description } = useQuery(descriptionQuery);
+  const fields = plainFieldsOf(description, type);
+  const [draft, setDraft] = useState<PlainDraft & { readonly name: string }>(NOTHING);
+  const { form, isSaving, failure, faults, submit } = useSubmission(async () => {
+    await create.mutateAsync({ ...draft, type });
+    await onMade(draft.name, draft.sources);
+  });
+  return (
+    <form ref={form} className="form stack" onSubmit={(event) => void submit(event)} noValidate>
+      <TextField
+        label="Name"
+        hint="Calls name it in integrations; it cannot be changed later."
+        error={faultOf(faults, 'name')}
+        value={draft.name}
+        onChange={(name) => setDraft({ ...draft, name })}
+      />
+      <SourceChoice
+        chosen={draft.sources}
+        error={faultOf(faults, 'sources')}
+        onChange={(sources) => setDraft({ ...draft, sources })}
+      />
+      <PlainControls fields={fields} draft={draft} faults={faults} onChange={setDraft} />
+      <Objections failure={failure} faults={faults} shown={['name', 'sources', ...fields.map(pathOf)]} />
+      <div className="rowx">
+        <Button type="submit" kind="primary" disabled={isSaving}>
+          Create destination
+        </Button>
+        <Button onClick={onCancel}>Cancel</Button>
+      </div>
+    </form>
+  );
+}
+
+const NOTHING = { name: '', sources: [], settings: {} };
+
+function pathOf({ key }: PlainField): string {
+  return `settings.${key}`;
+}
+
+interface PlainControlsProps<Draft extends PlainDraft> {
+  readonly fields: readonly PlainField[];
+  readonly draft: Draft;
+  readonly faults: readonly ApiFault[];
+  readonly onChange: (draft: Draft) => void;
+}
+
+function PlainControls<Draft extends PlainDraft>(props: PlainControlsProps<Draft>) {
+  const { fields, draft, faults, onChange } = props;
+  return fields.map((field) => (
+    <PlainControl
+      key={field.key}
+      field={field}
+      value={draft.settings[field.key]}
+      error={faultOf(faults, pathOf(field))}
+      onChange={(value) => onChange({ ...draft, settings: { ...draft.settings, [field.key]: value } })}
+    />
+  ));
 }
 
 interface PlainControlProps {

@@ -242,7 +242,7 @@ export class HealthReporter {
 
   /** A round has ended, at `from` of the monotonic clock. */
   record(decision: Decision, attempts: readonly Attempt[], from: Monotonic): void {
-    // Nothing was tried: the endpoints rest, or the type has nothing to send.
+    // No request was made: the endpoints rest, or the type has nothing to send.
     if (decision.kind === 'dropped' || (decision.kind === 'retry' && attempts.length === 0)) return;
     if (decision.kind === 'delivered') {
       const hasEnded = this.#refusals.accepted(from);

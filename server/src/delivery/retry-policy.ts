@@ -95,8 +95,8 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
 }
 
 /**
- * Nothing is to be tried again: the delivery is dead where an endpoint has refused it, or none was left, and
- * otherwise dropped.
+ * Ends a delivery that no endpoint is to be asked for again: it is dead where one has refused it, or none was
+ * left, and otherwise dropped.
  */
 function givenUp(asked: readonly EndpointOutcome[], { outcomes, now }: DecisionInput): Decision {
   const drop = outcomes.find(({ outcome }) => outcome.kind === 'dropped')?.outcome as Drop | undefined;

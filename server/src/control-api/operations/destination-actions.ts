@@ -157,7 +157,7 @@ async function switchTo(
 /** The request as it was sent, and the answer. */
 function testResultView({ request, attempt }: TestAttempt, mask: HeaderMask) {
   const { startedAt, latencyMs, outcome, answer } = attempt;
-  // What is said about a drop stands where an answer would.
+  // The note of a drop stands in the place of an answer.
   const said = outcome.kind === 'dropped' ? outcome.note : answer;
   return {
     request: requestView(request, mask),

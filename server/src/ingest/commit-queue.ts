@@ -99,10 +99,11 @@ export class CommitQueue {
   #waiting: QueuedRequest[] = [];
   #waitingBytes = 0;
   #waitingEvents = 0;
-  /** Requests whose commits are under way. */
-  readonly #committing = new Set<readonly QueuedRequest[]>();
-  /** At most `MAX_CONCURRENT_COMMITS`, the oldest first. */
-  readonly #underWay: Promise<void>[] = [];
+  /**
+   * At most `MAX_CONCURRENT_COMMITS`, the oldest first. An array, because a Set that is added to and deleted
+   * from leaves old tables behind, and they keep the events of ended commits until the next full collection.
+   */
+  readonly #underWay: CommitUnderWay[] = [];
   #isScheduled = false;
   /**
    * Time at which a commit was scheduled, on the clock of `performance`, and number of requests that waited
@@ -143,7 +144,7 @@ export class CommitQueue {
       if (request.refused === undefined) request.committed({ error });
       else request.refused(error);
     }
-    for (const requests of this.#committing) for (const request of requests) request.refused?.(error);
+    for (const { requests } of this.#underWay) for (const request of requests) request.refused?.(error);
   }
 
   /** Resolves when every request taken before has its answer, those of commits under way included. */
@@ -152,7 +153,7 @@ export class CommitQueue {
       this.add({ events: [], counts: [], receivedAt: 0, committed: () => resolve() });
     });
     // Of two commits under way the later one may end first.
-    await Promise.all(this.#underWay);
+    await Promise.all(this.#underWay.map(({ ended }) => ended));
   }
 
   /** Resolves when every request taken so far has its answer. */
@@ -193,9 +194,10 @@ export class CommitQueue {
 
   #commit(): void {
     while (this.#mayCommit()) {
-      const commit = this.#commitGroup(this.#takeGroup());
+      const requests = this.#takeGroup();
+      const commit = { requests, ended: this.#commitGroup(requests) };
       this.#underWay.push(commit);
-      void commit.then(() => {
+      void commit.ended.then(() => {
         this.#underWay.splice(this.#underWay.indexOf(commit), 1);
         if (this.#waiting.length > 0) this.#scheduleCommit();
         else if (this.#underWay.length === 0) for (const wake of this.#idle.splice(0)) wake();
@@ -219,7 +221,6 @@ export class CommitQueue {
   async #commitGroup(requests: readonly QueuedRequest[]): Promise<void> {
     const startedAt = performance.now();
     const group = this.#assemble(requests);
-    this.#committing.add(requests);
     this.#dependencies.onCommit?.();
     try {
       const appending = this.#dependencies.log.append(group.batch);
@@ -238,13 +239,11 @@ export class CommitQueue {
     } catch (error) {
       this.#releaseRoom(group);
       if (error instanceof RefusedContentError && requests.length > 1) {
-        this.#committing.delete(requests);
         await this.#commitSingly(requests);
         return;
       }
       for (const request of requests) request.committed({ error });
     }
-    this.#committing.delete(requests);
     for (const request of requests) this.#waitingBytes -= bytesOf(request);
   }
 
@@ -357,6 +356,11 @@ export class CommitQueue {
 
 /** Fewer than any number of requests: the first turn never ends the reading. */
 const NONE_SEEN = -1;
+
+interface CommitUnderWay {
+  readonly requests: readonly QueuedRequest[];
+  readonly ended: Promise<void>;
+}
 
 interface CommitGroup {
   readonly batch: Batch;

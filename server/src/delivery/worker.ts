@@ -364,31 +364,31 @@ export class DestinationWorker {
   ): void {
     const { clock, random, unreadFor } = this.#dependencies;
     const now = clock.monotonic();
-    const round = {
-      now,
-      settingsVersion: destination.version % SETTINGS_VERSION_MODULUS,
-      pauses: this.#destination.pauses ?? NO_PAUSES,
-      isProbe: ticket.isProbe,
-      isOutdated: this.#tracker.isOutdated(ticket),
-    };
+    const settingsVersion = destination.version % SETTINGS_VERSION_MODULUS;
+    const pauses = this.#destination.pauses ?? NO_PAUSES;
+    const { isProbe } = ticket;
+    const isOutdated = this.#tracker.isOutdated(ticket);
     let isDelivered = false;
-    for (const [index, ready] of batch.entries()) {
-      const { outcomes, attempts } = results[index]!;
-      const decision = decide(ready.delivery, { ...round, outcomes, random: random() });
+    let latencyMs: Duration | undefined;
+    for (let nth = 0; nth < batch.length; nth++) {
+      const { outcomes, attempts } = results[nth]!;
+      const round = { outcomes, now, settingsVersion, pauses, isProbe, isOutdated, random: random() };
+      const decision = decide(batch[nth]!.delivery, round);
       isDelivered ||= decision.kind === 'delivered';
-      this.#finishDelivery(ready, attempts, decision, { now, isOurs });
+      latencyMs ??= attempts[0]?.latencyMs;
+      this.#finishDelivery(batch[nth]!, attempts, decision, { now, isOurs });
     }
     const transition = this.#tracker.record({
       round: ticket,
       positions: batch.map(({ delivery }) => delivery.position),
       outcomes: results.length === 1 ? results[0]!.outcomes : results.flatMap(({ outcomes }) => outcomes),
       restsUntil: isDelivered ? undefined : this.#restsUntil(now),
-      latencyMs: results.find(({ attempts }) => attempts.length > 0)?.attempts[0]?.latencyMs ?? 0,
+      latencyMs: latencyMs ?? 0,
       unreadMs: unreadFor(now),
       now,
       random: random(),
     });
-    if (ticket.isProbe) this.#giveBackProbe(pauseOf(this.#tracker.breaker, now));
+    if (isProbe) this.#giveBackProbe(pauseOf(this.#tracker.breaker, now));
     if (transition.kind === 'closed') {
       if (transition.wasRest) this.#rateLimiter.restEnded();
       this.#backlog = afterBreakerClosed(this.#backlog);

@@ -56,8 +56,10 @@ class WebhookSender implements Sender {
     const { http, clock } = this.#tools;
     const settings = settingsOf(batch.destination);
     for (const { target, request } of requestsOf(batch)) {
-      const redactor = () => redactorOf(settings, target.place);
-      http.send(request, (received) => done(target, [deliveryOutcomeOf(received, request, redactor, clock)]));
+      http.send(request, (received) => {
+        const redactor = () => redactorOf(settings, target.place);
+        done(target, [deliveryOutcomeOf(received, request, redactor, clock)]);
+      });
     }
   }
 

@@ -396,7 +396,8 @@ export class MembershipSync {
     const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
     const { hearing } = whoNeeds(sent, value, terms);
     computed.sent = withSent(sent, value, hearing, terms);
-    return this.#send(state, computation, { recipient, value, now, to: hearing });
+    const { listeners } = terms;
+    return this.#send(state, computation, { recipient, value, now, to: hearing, listeners });
   }
 
   /** Makes one event for these destinations; none when there are no destinations. */
@@ -408,11 +409,14 @@ export class MembershipSync {
       readonly value: Json;
       readonly now: Time;
       readonly to: readonly string[];
+      /** Those of the profile, where the caller has asked for them. */
+      readonly listeners?: Listeners;
     },
   ): Notification[] {
     if (told.to.length === 0) return [];
     const computed = state.computed.get(computation.id)!;
     const { value, recipient, now, to } = told;
+    const { listeners = this.#options.listenersOf(computation, state.id) } = told;
     const last = computed.sent.sequence;
     const sequence = Math.max(now, (last === 0 ? this.#floor : last) + 1);
     const isCurrent = isSame(value, computed.value) && optionalKeyOf(idOf(state)) === keyOf(recipient);
@@ -426,18 +430,9 @@ export class MembershipSync {
       now,
       sequence,
       number: `${this.#options.lineage}.${state.id}.${sequence}`,
-      only: this.#isEveryone(to, computation, state.id) ? undefined : to,
+      only: isEveryone(to, listeners) ? undefined : to,
     });
     return [{ profile: Math.max(0, state.id), json: JSON.stringify(event) }];
-  }
-
-  /**
-   * Tells whether an event may go to all destinations. Those that hear nothing need not be left out: the log
-   * notes why each of them was skipped.
-   */
-  #isEveryone(to: readonly string[], computation: Computation, profile: ProfileId): boolean {
-    const { hearing, waiting = [] } = this.#options.listenersOf(computation, profile);
-    return to.length === hearing.length && waiting.length === 0;
   }
 
   /** Tells whether a profile has a change that still has to be sent. */
@@ -493,6 +488,14 @@ export class MembershipSync {
   #membersOf(id: number): number {
     return this.#members.get(id) ?? 0;
   }
+}
+
+/**
+ * Tells whether an event may go to all destinations. Those that hear nothing need not be left out: the log
+ * notes why each of them was skipped.
+ */
+function isEveryone(to: readonly string[], { hearing, waiting = [] }: Listeners): boolean {
+  return to.length === hearing.length && waiting.length === 0;
 }
 
 /** Tells whether the same id stands for the profile as before. */

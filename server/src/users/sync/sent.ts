@@ -84,6 +84,8 @@ export function withSent(
   to: readonly string[],
   { computation, listeners }: { readonly computation: Computation; readonly listeners: Listeners },
 ): Sent {
+  // Nearly always all of them know the same, and all of them hear.
+  if (sent.known === undefined && to.length === listeners.connected.length) return { ...sent, value };
   const unsure = unsureAmong(sent, listeners).flatMap((name): [string, Known][] =>
     to.includes(name) ? [] : [[name, null]],
   );

@@ -22,8 +22,10 @@ import { type Bench, cpuOf, median, result, run } from './processes.ts';
  * most SHARE of a core (on Linux, as root), so that there is something left for the next node. WAITING
  * deliveries wait for an endpoint that is down before anything is measured; keys have as much memory as an
  * operator with so many events a day would allow. EVENTS (`1,100`) are the events of a request. STATEMENTS
- * (0) prints as many of the statements on which the server spent most of its time.
+ * (0) prints as many of the statements on which the server spent most of its time. With BASE, another checkout,
+ * the same number of its programs on a database of their own is measured, and nothing else.
  */
+const BASE = process.env['BASE'];
 const NODES = Number(process.env['NODES'] ?? 1);
 const OFFERED = Number(process.env['OFFERED'] ?? Number.POSITIVE_INFINITY);
 const SHARE = Number(process.env['SHARE'] ?? Number.POSITIVE_INFINITY);
@@ -98,12 +100,8 @@ async function compare(isDelivered: boolean, events: number): Promise<void> {
   const admin = await connectTo(url);
   if (STATEMENTS > 0) await admin.query('create extension pg_stat_statements');
   const nodes = Array.from({ length: NODES }, () => url);
-  const apart = NODES === 1 ? [] : await Promise.all(nodes.map(() => postgres.makeDatabase()));
-  const sides = [
-    await startSide('embedded', isDelivered, [undefined]),
-    await startSide('PostgreSQL', isDelivered, nodes),
-    ...(NODES === 1 ? [] : [await startSide('a database each', isDelivered, apart)]),
-  ];
+  const apart = NODES === 1 && BASE === undefined ? [] : await Promise.all(nodes.map(() => postgres.makeDatabase()));
+  const sides = await startSides(isDelivered, nodes, apart);
   if (WAITING > 0) await writeWaiting(url);
   for (const side of sides) await load(side, { events, seconds: WARM_UP });
   if (SHARE < Number.POSITIVE_INFINITY)
@@ -131,24 +129,45 @@ async function compare(isDelivered: boolean, events: number): Promise<void> {
   for (const one of [url, ...apart]) await postgres.dropDatabase(one);
 }
 
+/** The ratio that is printed is that of the second side to the first. */
+async function startSides(
+  isDelivered: boolean,
+  nodes: readonly string[],
+  apart: readonly string[],
+): Promise<Side[]> {
+  if (BASE !== undefined)
+    return [
+      await startSide('the other version', isDelivered, { urls: apart.map(() => apart[0]), root: BASE }),
+      await startSide('this version', isDelivered, { urls: nodes }),
+    ];
+  return [
+    await startSide('embedded', isDelivered, { urls: [undefined] }),
+    await startSide('PostgreSQL', isDelivered, { urls: nodes }),
+    ...(NODES === 1 ? [] : [await startSide('a database each', isDelivered, { urls: apart })]),
+  ];
+}
+
 /** Programs that are ready: one for each address of a database, or for `undefined` on a folder of its own. */
 async function startSide(
   who: string,
   isDelivered: boolean,
-  urls: readonly (string | undefined)[],
+  { urls, root }: { readonly urls: readonly (string | undefined)[]; readonly root?: string },
 ): Promise<Side> {
   const [receiver, port] = isDelivered ? await startReceiver() : [];
   const programs: Bench[] = [];
   const addresses: string[] = [];
   for (const [nth, url] of urls.entries()) {
-    const program = start(`node-${nth}`, url, port);
+    const program = start(`node-${nth}`, { url, port, root });
     programs.push(program);
     addresses.push((await program.saw(/ready on (\S+)/))[1]!);
   }
   return { who, programs, addresses, receiver };
 }
 
-function start(node: string, url: string | undefined, port: string | undefined): Bench {
+function start(
+  node: string,
+  { url, port, root }: Record<'url' | 'port' | 'root', string | undefined>,
+): Bench {
   const data = mkdtempSync(join(folder, 'data-'));
   const config = join(data, 'millrace.yaml');
   const destinations = port === undefined ? [] : [destination(port)];
@@ -160,10 +179,8 @@ function start(node: string, url: string | undefined, port: string | undefined):
     ...(WAITING === 0 ? {} : { limits: { dedupeMemory: `${64 + Math.ceil(WAITING / 400_000)}MB` } }),
   };
   writeFileSync(config, JSON.stringify(settings));
-  return run([
-    ...['cli/bin/millrace.js', 'start', '--config', config, '--data', data],
-    ...['--host', '127.0.0.1', '--port', '0'],
-  ]);
+  const args = ['cli/bin/millrace.js', 'start', '--config', config, '--data', data];
+  return run([...args, '--host', '127.0.0.1', '--port', '0'], {}, root);
 }
 
 /**
@@ -302,7 +319,7 @@ async function roundTrips(url: string, events: number, admin: Client): Promise<s
   const target = join(postgres.folder, '.s.PGSQL.5432');
   const relay = await startRelay(join(socket, '.s.PGSQL.5432'), target, bursts);
   const address = url.replace(encodeURIComponent(postgres.folder), encodeURIComponent(socket));
-  const side = await startSide('relay', false, [address]);
+  const side = await startSide('relay', false, { urls: [address] });
   await load(side, { events, seconds: 1 });
   const [before, from] = [await readings(side, admin), bursts.n];
   await load(side, { events, seconds: 2 });

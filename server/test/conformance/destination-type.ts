@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { maskSchema } from '../../src/control-api/records.ts';
 import { destinationView, toJson, unmaskSecrets } from '../../src/control-api/views.ts';
-import type { Outcome } from '../../src/model/delivery.ts';
+import { type Drop, keptNote, type Outcome } from '../../src/model/delivery.ts';
 import type { Event } from '../../src/model/event.ts';
 import { hiddenTexts } from '../../src/model/hidden-values.ts';
+import type { JsonObject } from '../../src/model/json.ts';
 import { MAX_TARGETS } from '../../src/model/lane.ts';
 import type { DestinationRecord } from '../../src/model/settings.ts';
 import {
@@ -24,6 +25,8 @@ export interface TypeHarness {
   readonly settings: () => object;
   /** Settings of which every target fails. */
   readonly failing: () => object;
+  /** Properties of an event for which the type sends nothing. Absent where it sends every event. */
+  readonly dropped?: JsonObject;
   readonly open: () => Promise<Sender>;
   readonly close: () => Promise<void>;
 }
@@ -117,6 +120,7 @@ export function destinationTypeConformance(name: string, harness: TypeHarness): 
         now: NOW,
       };
     };
+    const { dropped } = harness;
 
     it('takes one event at least, and tells of each event of a full batch for each target once, and not before it returns', async () => {
       const limits = sender.most(batchOf(harness.settings(), 1).destination);
@@ -149,6 +153,27 @@ export function destinationTypeConformance(name: string, harness: TypeHarness): 
       }
     });
 
+    if (dropped !== undefined)
+      it('drops what it has nothing to send for, with a note that is kept whole, and sends the others', async () => {
+        const batch = batchOf(harness.settings(), 3);
+        const limits = sender.most(batch.destination);
+        const events = [eventOf(100), eventOf(101, dropped), eventOf(102)].slice(0, limits.events);
+        const expected = ['accepted', 'dropped', 'accepted'].slice(0, limits.events);
+        for (const outcomes of (await sent(sender, { ...batch, events })).values())
+          expect(outcomes.map(({ outcome }) => outcome.kind)).toEqual(expected);
+        const alone = await sent(sender, { ...batch, events: [eventOf(103, dropped)] });
+        const secrets = hiddenTexts(batch.destination.settings, hidden).filter(
+          ({ kind }) => kind !== 'address',
+        );
+        for (const outcomes of alone.values()) {
+          expect(outcomes).toHaveLength(1);
+          const { kind, note = '' } = outcomes[0]!.outcome as Drop;
+          expect(kind).toBe('dropped');
+          expect(note).toBe(keptNote(note));
+          for (const { text } of secrets) expect(note).not.toContain(text);
+        }
+      });
+
     it('shows the same request for the same batch, one for each target', () => {
       const batch = batchOf(harness.settings(), 1);
       const shown = sender.preview?.(batch);
@@ -165,11 +190,11 @@ function recordOf(type: DestinationType, settings: object): DestinationRecord {
   };
 }
 
-function eventOf(nth: number): OutboundBatch['events'][number] {
+function eventOf(nth: number, properties: JsonObject = {}): OutboundBatch['events'][number] {
   const at = new Date(NOW).toISOString();
   const event: Event = {
     ...{ messageId: `m-${nth}`, type: 'track' as const, channel: 'server' as const, userId: 'u1' },
-    event: 'Order Placed',
+    ...{ event: 'Order Placed', properties },
     ...{ context: {}, integrations: {}, timestamp: at, receivedAt: at },
   };
   return { serialized: { event, arrivedAt: NOW } };

@@ -13,6 +13,7 @@ destinationTypeConformance('lines', {
   type: lines,
   settings: () => ({ path: join(folder, 'events.jsonl'), token: TOKEN }),
   failing: () => ({ path: join(folder, 'no', 'such', 'folder'), token: TOKEN }),
+  dropped: { answer: 'drop' },
   open: async () => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-lines-'));
     return lines.open!({ http: { send() {}, stop: async () => {} }, clock: systemClock, logger: SILENT });

@@ -44,7 +44,7 @@ function settled(attempts: readonly Attempt[], decision: Settled['decision']): S
 const ok = attempt({ kind: 'accepted', reason: 'status_200', status: 200 });
 const unavailable = attempt({ kind: 'retryable', reason: 'status_503', status: 503 });
 const silent = attempt({ kind: 'retryable', reason: 'timeout' }, 5001);
-const retry: Settled['decision'] = { kind: 'retry', at: NOW + 2000, next: { position: 1, rounds: 1 } };
+const retry: Settled['decision'] = { kind: 'retry', at: NOW + 2000 };
 
 describe('the line of a happening', () => {
   it('shows an accepted event with type, name, user and latency', () => {

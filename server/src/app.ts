@@ -321,7 +321,7 @@ function createReports(
     clock,
     logger: options.logger,
     retention: config.retention.events,
-    nodes: storeView.nodes,
+    nodes: store.nodes,
     disk: () => readDiskUse(config.data),
     diskLimit: config.limits.disk,
     version: manifest.version,

@@ -1,6 +1,6 @@
 import type { Attempt, Drop, EndpointHealth, Outcome } from '../model/delivery.ts';
 import type { DestinationStateName } from '../model/destination.ts';
-import type { Time } from '../model/time.ts';
+import type { OnWallClock, Time } from '../model/time.ts';
 import type { PreviewedRequest } from '../ports/destination-type.ts';
 
 // The types that other stages read: status screens, metrics and the control API import them from here.
@@ -59,5 +59,5 @@ export interface TestAttempt {
   /** The endpoint's place in the settings, counted from 0. */
   readonly place: number;
   readonly request: PreviewedRequest;
-  readonly attempt: Omit<Attempt, 'outcome'> & { readonly outcome: Outcome | Drop };
+  readonly attempt: OnWallClock<Omit<Attempt, 'outcome'> & { readonly outcome: Outcome | Drop }>;
 }

@@ -1,13 +1,20 @@
 import { destinationOfLane } from '../model/lane.ts';
 import type { DestinationCounts, Ledger } from '../model/ledger.ts';
+import type { OnWallClock } from '../model/time.ts';
 import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { WorkerState } from './contract.ts';
+
+type AnyStats = QueueStats | OnWallClock<QueueStats>;
+
+interface QueueReader<Stats> extends Pick<DeliveryQueue, 'ledger'> {
+  stats(): Promise<readonly Stats[]>;
+}
 
 /**
  * The queue with its counts by destination. The store counts each endpoint by itself where each is a delivery
  * of its own (`success: each`); the counts of a destination are their sums (spec/contract.md, "Ledger").
  */
-export function byDestination(deliveryQueue: DeliveryQueue): Pick<DeliveryQueue, 'ledger' | 'stats'> {
+export function byDestination<Stats extends AnyStats>(deliveryQueue: QueueReader<Stats>): QueueReader<Stats> {
   return {
     ledger: async () => ledgerByDestination(await deliveryQueue.ledger()),
     stats: async () => foldByDestination(await deliveryQueue.stats(), mergeStats),
@@ -70,11 +77,11 @@ function addCountsByReason(a: Readonly<Record<string, number>>, b: Readonly<Reco
   return total;
 }
 
-function mergeStats(one: QueueStats, other: QueueStats): QueueStats {
+function mergeStats<Stats extends AnyStats>(one: Stats, other: Stats): Stats {
   const nextDueAt = earliest(one.nextDueAt, other.nextDueAt);
   const oldestAt = earliest(one.oldestAt, other.oldestAt);
   return {
-    destination: one.destination,
+    ...one,
     held: one.held + other.held,
     onDisk: one.onDisk + other.onDisk,
     retrying: one.retrying + other.retrying,

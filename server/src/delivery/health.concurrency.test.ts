@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SECOND, type Time } from '../model/time.ts';
+import { type Monotonic, SECOND } from '../model/time.ts';
 import {
   afterFailure,
   afterSuccess,
@@ -62,7 +62,7 @@ describe('concurrency', () => {
 });
 
 describe('congestion', () => {
-  const turn = (congestion: CongestionDetector, now: Time, ...latencies: readonly number[]): boolean => {
+  const turn = (congestion: CongestionDetector, now: Monotonic, ...latencies: readonly number[]): boolean => {
     for (const latency of latencies) congestion.record(latency, 0);
     const { isCongested: isFelt } = congestion;
     congestion.startSample(now);

@@ -181,7 +181,7 @@ export class HealthReporter {
   #isReported = false;
   #isBreakerOpen = false;
   readonly #refusals = new RefusalTracker();
-  #lastFailed: { readonly attempt: Attempt; readonly at: Time } | undefined;
+  #lastFailed: { readonly attempt: Omit<Attempt, 'startedAt' | 'latencyMs'>; readonly at: Time } | undefined;
 
   constructor(destination: string, logger: Logger, clock: Clock) {
     this.#destination = destination;
@@ -217,8 +217,6 @@ export class HealthReporter {
       const { at, reason, answer } = lastError;
       const attempt = {
         endpoint: url,
-        startedAt: at,
-        latencyMs: 0,
         outcome: { kind: 'retryable', reason },
       } as const;
       this.#lastFailed = { attempt: answer === undefined ? attempt : { ...attempt, answer }, at };

@@ -1,17 +1,21 @@
-import { type Decision, isFailure } from '../model/delivery.ts';
+import { type Attempt, type Decision, isFailure } from '../model/delivery.ts';
 import type { SerializedEvent } from '../model/serialized-event.ts';
 import { attemptOnWallClock, type Clock, wallTimeOf } from '../ports/clock.ts';
-import type { Activity, CurrentObserver } from '../ports/telemetry.ts';
+import type { Activity, CurrentObserver, ShownDecision } from '../ports/telemetry.ts';
 
 type ResultNotice = Extract<Activity, { kind: 'settled' }>;
 
-interface ShownResult extends Omit<ResultNotice, 'kind' | 'event'> {
+interface SettledDelivery {
+  readonly source: string;
+  readonly destination: string;
+  readonly attempts: readonly Attempt[];
+  readonly decision: Decision;
   readonly serialized: SerializedEvent;
 }
 
 /** Shows observers the result of a delivery. The event is parsed only if somebody is to see it. */
 export function showResult(
-  { serialized, ...result }: ShownResult,
+  { serialized, ...result }: SettledDelivery,
   observers: CurrentObserver,
   clock: Clock,
 ): void {
@@ -23,7 +27,7 @@ export function showResult(
 
 /** The result of a delivery as observers get it, with times of the wall clock. */
 function resultOnWallClock(
-  { attempts, decision, ...rest }: Omit<ResultNotice, 'kind'>,
+  { attempts, decision, ...rest }: Omit<SettledDelivery, 'serialized'> & Pick<ResultNotice, 'event'>,
   clock: Clock,
 ): ResultNotice {
   return {
@@ -34,6 +38,8 @@ function resultOnWallClock(
   };
 }
 
-function decisionOnWallClock(decision: Decision, clock: Clock): Decision {
-  return 'at' in decision ? { ...decision, at: wallTimeOf(decision.at, clock) } : decision;
+function decisionOnWallClock(decision: Decision, clock: Clock): ShownDecision {
+  if (!('at' in decision)) return decision;
+  const at = wallTimeOf(decision.at, clock);
+  return decision.kind === 'retry' ? { kind: decision.kind, at } : { ...decision, at };
 }

@@ -106,7 +106,7 @@ export type Decision =
   | { readonly kind: 'dead'; readonly reason: string };
 
 /** Whether the endpoints have failed to take the event, for now or for good. */
-export function isFailure({ kind }: Decision): boolean {
+export function isFailure({ kind }: Pick<Decision, 'kind'>): boolean {
   return kind === 'retry' || kind === 'dead';
 }
 

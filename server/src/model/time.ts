@@ -1,5 +1,9 @@
-/** Milliseconds since 1970-01-01T00:00:00Z by the wall clock. Always a whole number; never a `Date`. */
-export type Time = number;
+/**
+ * Milliseconds since 1970-01-01T00:00:00Z by the wall clock. Always a whole number; never a `Date`. The mark
+ * keeps the compiler from taking a time of one clock for one of the other; no value has it, and any number is
+ * either.
+ */
+export type Time = number & { readonly clock?: 'wall' };
 
 /**
  * Whole milliseconds on the monotonic clock, for durations and due times. A store keeps such times over
@@ -7,7 +11,18 @@ export type Time = number;
  * none ran. It began at the wall clock's time and differs from it by as much as the wall clock was set since.
  * It is never shown to people: see `wallTimeOf`.
  */
-export type Monotonic = number;
+export type Monotonic = number & { readonly clock?: 'monotonic' };
+
+/** The same data with times of the wall clock where it has monotonic ones, as people are shown it. */
+export type OnWallClock<Data> = Data extends number
+  ? 'clock' extends keyof Data
+    ? Time
+    : Data
+  : Data extends Uint8Array
+    ? Data
+    : Data extends object
+      ? { [Key in keyof Data]: OnWallClock<Data[Key]> }
+      : Data;
 
 /** A length of time in milliseconds. */
 export type Duration = number;

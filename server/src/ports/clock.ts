@@ -1,5 +1,5 @@
-import type { Attempt } from '../model/delivery.ts';
-import type { Duration, Monotonic, Time } from '../model/time.ts';
+import type { Attempt, Drop, Outcome } from '../model/delivery.ts';
+import type { Duration, Monotonic, OnWallClock, Time } from '../model/time.ts';
 
 /**
  * The only source of time. It has two readings that are never mixed. The wall clock says when something
@@ -57,12 +57,15 @@ export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
   return at + inForce.ahead;
 }
 
-/** The attempt with its start as the wall clock showed it. */
-export function attemptOnWallClock<Kept extends Pick<Attempt, 'startedAt'>>(
-  attempt: Kept,
-  clock: Pick<Clock, 'steps'>,
-): Kept {
-  return { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
+/** The attempt with its times as the wall clock showed them. */
+export function attemptOnWallClock<
+  Kept extends Pick<Attempt, 'startedAt'> & { readonly outcome: Outcome | Drop },
+>(attempt: Kept, clock: Pick<Clock, 'steps'>): OnWallClock<Kept> {
+  const { outcome } = attempt;
+  const shown = { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
+  if (!('notBefore' in outcome)) return shown as OnWallClock<Kept>;
+  const notBefore = wallTimeOf(outcome.notBefore, clock);
+  return { ...shown, outcome: { ...outcome, notBefore } } as OnWallClock<Kept>;
 }
 
 /** How long ago the wall clock showed this time, whatever it was set to since. */

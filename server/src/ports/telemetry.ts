@@ -3,7 +3,7 @@ import type { Event, Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import type { LatencyHistogram } from '../model/latency-histogram.ts';
 import type { JsonLine } from '../model/serialized-event.ts';
-import type { Duration, Monotonic, Time } from '../model/time.ts';
+import type { Duration, Monotonic, OnWallClock, Time } from '../model/time.ts';
 
 /** Sees events and deliveries as they happen. Must be quick and must not throw. */
 export type Observer = (activity: Activity) => void;
@@ -44,10 +44,14 @@ export type Activity =
       readonly source: string;
       readonly destination: string;
       readonly event: Event;
-      /** Attempts and decision have times by the wall clock. */
-      readonly attempts: readonly Attempt[];
-      readonly decision: Decision;
+      readonly attempts: readonly OnWallClock<Attempt>[];
+      readonly decision: ShownDecision;
     };
+
+/** A decision without what only the next try needs. */
+export type ShownDecision = OnWallClock<
+  Exclude<Decision, { kind: 'retry' }> | Omit<Extract<Decision, { kind: 'retry' }>, 'next'>
+>;
 
 /**
  * Counts requests, commits and rounds for the metrics page. Called for each of them: must cost no more than

@@ -8,7 +8,7 @@ import {
   userIdsOf,
 } from '../model/regulation.ts';
 import { maskUrl } from '../model/secrets.ts';
-import type { Time } from '../model/time.ts';
+import type { OnWallClock, Time } from '../model/time.ts';
 import { type DeliveryHistory, isOwed } from '../ports/delivery-queue.ts';
 import type { Turns } from './turns.ts';
 
@@ -16,8 +16,13 @@ import type { Turns } from './turns.ts';
 export interface NotificationHistory {
   /** Name of the source. */
   readonly source: string;
-  readonly deliveries: readonly DeliveryHistory[];
+  readonly deliveries: readonly NotificationDelivery[];
 }
+
+/** A delivery whose attempts have times of the wall clock. */
+type NotificationDelivery = Omit<DeliveryHistory, 'attempts' | 'nextAttemptAt'> & {
+  readonly attempts: readonly OnWallClock<Attempt>[];
+};
 
 export function isEnded({ deliveries }: Pick<NotificationHistory, 'deliveries'>): boolean {
   return deliveries.every(({ state }) => !isOwed(state));
@@ -69,7 +74,7 @@ export interface StreamOptions {
 
 /** Masked URLs of the endpoints of a delivery: those it was sent to, and those it is to be sent to. */
 function endpointsOf(
-  delivery: DeliveryHistory,
+  delivery: NotificationDelivery,
   success: Destination['success'],
   targets: readonly Target[],
 ): Set<string> {
@@ -90,7 +95,7 @@ class StreamCounts {
   #tried = 0;
   #confirmedAt: Time | undefined;
   #lastAttemptAt = Number.NEGATIVE_INFINITY;
-  #lastAttempt: Attempt | undefined;
+  #lastAttempt: OnWallClock<Attempt> | undefined;
   /** Reason of a delivery that died without a request. */
   #reason: string | undefined;
 
@@ -100,7 +105,7 @@ class StreamCounts {
     this.#endpoint = endpoint;
   }
 
-  add({ state, reason, attempts }: DeliveryHistory): void {
+  add({ state, reason, attempts }: NotificationDelivery): void {
     const own = attempts.filter(({ endpoint }) => maskUrl(endpoint) === this.#endpoint);
     const accepted = own.find(({ outcome }) => outcome.kind === 'accepted');
     this.#sent++;
@@ -142,7 +147,7 @@ class StreamCounts {
   }
 }
 
-function endOf({ startedAt, latencyMs }: Attempt): Time {
+function endOf({ startedAt, latencyMs }: OnWallClock<Attempt>): Time {
   return Math.round(startedAt + latencyMs);
 }
 
@@ -153,7 +158,7 @@ function endOf({ startedAt, latencyMs }: Attempt): Time {
 const MAX_BODY = 200;
 
 function answerOf(
-  { outcome, answer }: Attempt,
+  { outcome, answer }: OnWallClock<Attempt>,
   redact: (text: string) => string,
 ): NotificationStatus['answer'] {
   const { status, reason } = outcome;

@@ -2,7 +2,8 @@ import type { Destination } from '../model/destination.ts';
 import type { ReplayPreview, ReplayRequest } from '../model/replay.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { EventLog, RangeSize } from '../ports/event-log.ts';
+import type { RangeSize } from '../ports/event-log.ts';
+import type { LogView } from '../ports/store-view.ts';
 import {
   countDeadLetters,
   deadLetterQuery,
@@ -17,7 +18,7 @@ import { CURSOR_END, type CursorRange, type EventSlice } from './selection.ts';
 const PREVIEW_TIME_LIMIT: Duration = SECOND;
 
 export interface PreviewDependencies {
-  readonly log: Pick<EventLog, 'rangeSize'>;
+  readonly log: Pick<LogView, 'rangeSize'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Reads the slice at a cursor, as the replay itself will, and counts the deliveries that it makes. */
   readonly readSlice: (cursor: number) => Promise<EventSlice & { readonly deliveries: number }>;
@@ -93,7 +94,7 @@ export function estimate(
 
 /** How much is stored of a range, from a cursor on. */
 export async function storedFrom(
-  log: Pick<EventLog, 'rangeSize'>,
+  log: Pick<LogView, 'rangeSize'>,
   { from, to }: CursorRange,
   cursor: number,
 ): Promise<Pick<RangeSize, 'events' | 'bytes'>> {

@@ -2,20 +2,17 @@ import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
 import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
-import type { Monotonic } from '../model/time.ts';
+import type { Monotonic, OnWallClock } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import {
   type DeadLetterPage,
   type DeadLetterQuery,
-  type DeadLetterQueue,
-  type DeliveryHistories,
-  type DeliveryQueue,
   type EventHistory,
   isOwed,
-  type RedeliverySlice,
 } from '../ports/delivery-queue.ts';
-import type { EventLog, StoredEvent } from '../ports/event-log.ts';
+import type { StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { DeadLetterView, HistoryView, LogView, QueueView, ViewedSlice } from '../ports/store-view.ts';
 import type { NamedDelivery, NamedRedelivery, NamedRedeliveryResult } from './contract.ts';
 import type { ReplayFilterFactory } from './selection.ts';
 import { CURSOR_END } from './selection.ts';
@@ -24,8 +21,8 @@ import { CURSOR_END } from './selection.ts';
 export const LETTERS_AT_ONCE = 500;
 
 export interface RedeliveryDependencies {
-  readonly log: Pick<EventLog, 'read'>;
-  readonly deadLetters: Pick<DeadLetterQueue, 'list' | 'count' | 'redeliver'>;
+  readonly log: Pick<LogView, 'read'>;
+  readonly deadLetters: Pick<DeadLetterView, 'list' | 'count' | 'redeliver'>;
   readonly settings: { now(): SettingsSnapshot };
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly filterFor: ReplayFilterFactory;
@@ -78,7 +75,7 @@ export class DeadLetterRedelivery {
 export function deadLetterQuery(
   { redelivers, from, to }: ReplayRequest,
   destination: Destination,
-): DeadLetterQuery {
+): OnWallClock<DeadLetterQuery> {
   const { state, reason } = redelivers ?? {};
   return {
     ...{ destinations: everyLaneIdOf(destination), from, to },
@@ -98,7 +95,7 @@ function fromOf(from: string | undefined): { readonly from?: string } {
 
 /** The letters whose events are wanted. A letter whose event is gone is not. */
 export async function selectLetters(
-  { letters }: DeadLetterPage,
+  { letters }: OnWallClock<DeadLetterPage>,
   request: ReplayRequest,
   { log, settings, filterFor }: RedeliveryDependencies,
 ) {
@@ -108,8 +105,8 @@ export async function selectLetters(
 }
 
 export async function countDeadLetters(
-  query: DeadLetterQuery,
-  deadLetters: Pick<DeadLetterQueue, 'count'>,
+  query: OnWallClock<DeadLetterQuery>,
+  deadLetters: Pick<DeadLetterView, 'count'>,
 ): Promise<number> {
   let count = 0;
   let from: string | undefined;
@@ -122,10 +119,10 @@ export async function countDeadLetters(
 }
 
 export interface NamedRedeliveryDependencies {
-  readonly log: Pick<EventLog, 'find' | 'read'>;
-  readonly history: Pick<DeliveryHistories, 'read'>;
-  readonly deliveryQueue: Pick<DeliveryQueue, 'enqueue'>;
-  readonly deadLetters: Pick<DeadLetterQueue, 'count' | 'redeliver'>;
+  readonly log: Pick<LogView, 'find' | 'read'>;
+  readonly history: Pick<HistoryView, 'read'>;
+  readonly deliveryQueue: Pick<QueueView, 'enqueue'>;
+  readonly deadLetters: Pick<DeadLetterView, 'count' | 'redeliver'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly newId: () => string;
   /** Ids of the lanes of a destination as its settings are now (`laneIdsOf`). */
@@ -205,7 +202,7 @@ async function classifyAll(
  */
 async function namesByPosition(
   { ids, messageIds }: NamedRedelivery,
-  log: Pick<EventLog, 'find'>,
+  log: Pick<LogView, 'find'>,
   missing: string[],
 ) {
   const byPosition = new Map<Position, { destinations: Set<number>; names: string[] }>();
@@ -232,7 +229,7 @@ function isOfSourceAndType({ source, event }: StoredEvent, { sourceId, type }: N
 
 /** The endpoints that an event was owed to, or those of the settings where it was owed to none. */
 function owedTo(
-  { deliveries }: EventHistory,
+  { deliveries }: OnWallClock<EventHistory>,
   destination: number,
   lanes: () => readonly number[],
 ): readonly number[] {
@@ -249,7 +246,7 @@ function classify(
   }: {
     readonly request: NamedRedelivery;
     readonly stored: StoredEvent;
-    readonly eventHistory: EventHistory;
+    readonly eventHistory: OnWallClock<EventHistory>;
   },
   classified: ClassifiedDeliveries,
 ): void {
@@ -273,7 +270,7 @@ function classify(
 function namedDeadLetters(
   { destination, state, reason, from, to }: NamedRedelivery,
   only: readonly DeliveryKey[],
-): DeadLetterQuery {
+): OnWallClock<DeadLetterQuery> {
   return {
     destinations: everyLaneIdOf(destination),
     only,
@@ -285,8 +282,8 @@ function namedDeadLetters(
 }
 
 async function redeliverAll(
-  slice: Omit<RedeliverySlice, 'from'>,
-  deadLetters: Pick<DeadLetterQueue, 'redeliver'>,
+  slice: Omit<ViewedSlice, 'from'>,
+  deadLetters: Pick<DeadLetterView, 'redeliver'>,
 ): Promise<number> {
   let count = 0;
   let from: string | undefined;

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { emptyContents, openMemoryStore } from '../../test/memory-store/store.ts';
 import { handClock } from '../../test/support/clock.ts';
 import { laneIdsIn } from '../../test/support/lanes.ts';
+import { wallClockStore } from '../adapters/system/wall-clock-store.ts';
 import type { Replay } from '../model/replay.ts';
 import { SECOND } from '../model/time.ts';
 import type { DeliveryResult, ReplaySlice } from '../ports/delivery-queue.ts';
@@ -38,10 +39,8 @@ async function open(): Promise<void> {
   };
   replays = new Replayer({
     ...{
-      log: store.log,
+      ...wallClockStore(store, clock),
       deliveryQueue: { enqueue: owe },
-      history: store.history,
-      deadLetters: store.deadLetters,
     },
     ...{ settings, clock, logger: QUIET },
     parked: (lane) => parked.push(lane),
@@ -143,7 +142,7 @@ it('stays a little ahead of a slow destination, and goes on as that delivers', a
   expect(waiting).toBe('destination_behind');
   expect(events).toBeGreaterThanOrEqual(MAX_AHEAD);
   expect(events).toBeLessThan(MAX_AHEAD + 500);
-  const { deliveries } = await store.queue.claim(1, MAX_AHEAD, clock.now());
+  const { deliveries } = await store.queue.claim(1, MAX_AHEAD, clock.monotonic());
   await store.queue.settle(
     deliveries.map(({ set, delivery: { position } }) => ({
       ...{ set, destination: 1, position, attempts: [], decision: { kind: 'delivered' } },
@@ -188,7 +187,7 @@ it.each(['before', 'after'] as const)(
     expect((await replays.status(stateOf(id))).waiting).toBe('storage_unavailable');
     broken = undefined;
     await untilItEnds(id);
-    const { deliveries } = await store.queue.claim(1, 5000, clock.now());
+    const { deliveries } = await store.queue.claim(1, 5000, clock.monotonic());
     expect(new Set(deliveries.map(({ delivery }) => delivery.position)).size).toBe(1000);
     expect(deliveries).toHaveLength(1000);
   },
@@ -224,14 +223,14 @@ it('enqueues for every endpoint that is a delivery of its own', async () => {
 /** Settles deliveries of `site`: dead where `isDead` says so, delivered otherwise. */
 async function settled(count: number, isDead: (nth: number) => boolean): Promise<void> {
   await write(count, 1);
-  const { positions } = await store.log.find({ from: 0, to: clock.now() });
+  const { positions } = await store.log.find({ from: 0, to: clock.monotonic() });
   const slice = { origin: 'first', destinations: [1], positions: positions.toSorted((a, b) => a - b) };
   await store.queue.enqueue({ ...slice, from: 0, to: 1, now: START });
   await settleAll((nth) => (isDead(nth) ? { kind: 'dead', reason: 'status_410' } : { kind: 'delivered' }));
 }
 
 async function settleAll(decisionOf: (nth: number) => DeliveryResult['decision']): Promise<void> {
-  const { deliveries } = await store.queue.claim(1, 10_000, clock.now());
+  const { deliveries } = await store.queue.claim(1, 10_000, clock.monotonic());
   const outcome = { kind: 'accepted', reason: 'status_200', status: 200 } as const;
   const attempt = { endpoint: 'http://e1/', startedAt: START, latencyMs: 1, outcome };
   await store.queue.settle(

@@ -9,15 +9,10 @@ import {
 } from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep, waitAtMost } from '../ports/clock.ts';
-import type {
-  DeadLetterQueue,
-  DeliveryHistories,
-  DeliveryQueue,
-  ReplayProgress,
-} from '../ports/delivery-queue.ts';
-import type { EventLog } from '../ports/event-log.ts';
+import type { ReplayProgress } from '../ports/delivery-queue.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
+import type { DeadLetterView, HistoryView, LogView, QueueView } from '../ports/store-view.ts';
 import { nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
 import { previewRedelivery, previewReplay, storedFrom } from './preview.ts';
 import { DeadLetterRedelivery } from './redelivery.ts';
@@ -32,7 +27,7 @@ import {
 } from './selection.ts';
 
 export interface ReplayerDependencies extends Omit<ReplayJobDependencies, 'log' | 'filterFor'> {
-  readonly log: Pick<EventLog, 'find' | 'read' | 'rangeSize'>;
+  readonly log: Pick<LogView, 'find' | 'read' | 'rangeSize'>;
   readonly settings: ReplayJobDependencies['settings'] & {
     follow(tell: (snapshot: SettingsSnapshot) => void): void;
   };
@@ -142,10 +137,10 @@ const WAIT_INTERVAL: Duration = SECOND / 5;
 const STORAGE_RETRY: Duration = SECOND;
 
 export interface ReplayJobDependencies {
-  readonly log: Pick<EventLog, 'find' | 'read'>;
-  readonly deliveryQueue: Pick<DeliveryQueue, 'enqueue'>;
-  readonly history: Pick<DeliveryHistories, 'progress' | 'read'>;
-  readonly deadLetters: Pick<DeadLetterQueue, 'list' | 'count' | 'redeliver'>;
+  readonly log: Pick<LogView, 'find' | 'read'>;
+  readonly deliveryQueue: Pick<QueueView, 'enqueue'>;
+  readonly history: Pick<HistoryView, 'progress' | 'read'>;
+  readonly deadLetters: Pick<DeadLetterView, 'list' | 'count' | 'redeliver'>;
   readonly settings: {
     now(): SettingsSnapshot;
     change(decide: (now: SettingsSnapshot) => SettingsChanges): Promise<SettingsSnapshot>;

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
-import type { EventLog } from '../ports/event-log.ts';
+import { handClock } from '../../test/support/clock.ts';
+import { wallClockStore } from '../adapters/system/wall-clock-store.ts';
+import type { LogView } from '../ports/store-view.ts';
 import { estimate, previewReplay } from './preview.ts';
 import { CURSOR_END, LogCursor, type ReplayFilter } from './selection.ts';
 
@@ -8,16 +10,16 @@ const START = Date.UTC(2026, 0, 1);
 const RANGE = { from: START, to: START + 1000 };
 
 /** A log with one event a millisecond. */
-async function logOf(count: number): Promise<EventLog> {
-  const { log } = openMemoryStore();
+async function logOf(count: number): Promise<LogView> {
+  const store = openMemoryStore();
   for (let n = 0; n < count; n++) {
     const receivedAt = new Date(START + n).toISOString();
     const json = JSON.stringify({ messageId: `m${n}`, type: n % 2 === 0 ? 'track' : 'page', receivedAt });
     const events = [{ source: 1, messageId: `m${n}`, json }];
     const parts = { plans: [], planIndexes: [], owed: [], received: [] };
-    await log.append({ id: `b${n}`, receivedAt: START + n, events, ...parts });
+    await store.log.append({ id: `b${n}`, receivedAt: START + n, events, ...parts });
   }
-  return log;
+  return wallClockStore(store, handClock(START)).log;
 }
 
 async function readAll(
@@ -66,7 +68,7 @@ it('ends at once where there is nothing', async () => {
 });
 
 /** Reads slices as `Replayer.preview` does. */
-const sliceReader = (log: EventLog, isWanted: ReplayFilter) => {
+const sliceReader = (log: LogView, isWanted: ReplayFilter) => {
   const reader = new LogCursor(log, RANGE);
   return async (cursor: number) => {
     const slice = await reader.next(cursor, Number.POSITIVE_INFINITY, isWanted);

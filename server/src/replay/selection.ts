@@ -3,10 +3,11 @@ import type { Event, Position } from '../model/event.ts';
 import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Source } from '../model/settings.ts';
-import type { Time } from '../model/time.ts';
-import type { DeliveryHistories, EventHistory, ReplaySlice } from '../ports/delivery-queue.ts';
-import type { EventLog, EventPrefilter, StoredEvent } from '../ports/event-log.ts';
+import type { OnWallClock, Time } from '../model/time.ts';
+import type { EventHistory, ReplaySlice } from '../ports/delivery-queue.ts';
+import type { EventPrefilter, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { HistoryView, LogView } from '../ports/store-view.ts';
 
 /**
  * Makes the predicate that says whether an event of these sources is routed to a destination: by the
@@ -113,7 +114,7 @@ interface DestinationLanes {
 export async function selectDelivered(
   positions: readonly Position[],
   { id: destination, lanes }: DestinationLanes,
-  history: Pick<DeliveryHistories, 'read'>,
+  history: Pick<HistoryView, 'read'>,
 ): Promise<Required<Pick<ReplaySlice, 'positions' | 'only'>>> {
   const only = new Map<number, Position[]>(lanes.map((id) => [id, []]));
   const delivered: Position[] = [];
@@ -133,7 +134,7 @@ export async function selectDelivered(
  * longer there.
  */
 function lanesAgain(
-  { deliveries }: EventHistory,
+  { deliveries }: OnWallClock<EventHistory>,
   { id: destination, lanes }: DestinationLanes,
 ): readonly number[] {
   const delivered = deliveries
@@ -176,7 +177,7 @@ export type ReplayFilter = (stored: StoredEvent) => boolean;
  * memory it holds the positions of one slice of the log and no more.
  */
 export class LogCursor {
-  readonly #log: Pick<EventLog, 'find' | 'read'>;
+  readonly #log: Pick<LogView, 'find' | 'read'>;
   readonly #range: CursorRange & { readonly oldestFirst: true };
   /** Cursor at which the positions in memory go on. */
   #cursor = CURSOR_END;
@@ -186,7 +187,7 @@ export class LogCursor {
   /** Where the next search of the log begins. */
   #nextSearch = CURSOR_END;
 
-  constructor(log: Pick<EventLog, 'find' | 'read'>, { from, to, like }: CursorRange) {
+  constructor(log: Pick<LogView, 'find' | 'read'>, { from, to, like }: CursorRange) {
     this.#log = log;
     this.#range = { from, to, oldestFirst: true, ...(like === undefined ? {} : { like }) };
   }

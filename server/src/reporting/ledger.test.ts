@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteStore, type SqliteStore } from '../adapters/sqlite/store.ts';
+import { wallClockStore } from '../adapters/system/wall-clock-store.ts';
 import type { DestinationState } from '../delivery/contract.ts';
 import { LatencyHistogram } from '../model/latency-histogram.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../model/ledger.ts';
@@ -195,7 +196,7 @@ class Watched {
   disk: DiskUse | undefined;
   readonly reports: ReportService;
   readonly store: SqliteStore;
-  now: Time = Date.UTC(2026, 0, 1);
+  now = Date.UTC(2026, 0, 1);
   wake: (() => void) | undefined;
   wakesAt: Time | undefined;
   #scheduled: () => void = () => {};
@@ -237,7 +238,7 @@ class Watched {
     const log = (level: string) => (facts: LogFields, event: string) =>
       void this.lines.push({ level, event, facts });
     const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') };
-    const { queue, log: events, history } = store;
+    const { queue, log: events, history } = wallClockStore(store, clock);
     this.reports = new ReportService({
       retention: 1000,
       queue,

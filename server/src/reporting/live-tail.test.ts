@@ -39,7 +39,7 @@ const delivered: Activity = {
 const retried: Activity = {
   ...{ kind: 'settled', source: 'app', destination: 'warehouse', event: { ...event, type: 'page' } },
   attempts: [attempt],
-  decision: { kind: 'retry', at: START + 2000, next: { position: 1, rounds: 1 } },
+  decision: { kind: 'retry', at: START + 2000 },
 };
 const dead: Activity = {
   ...{ kind: 'settled', source: 'website', destination: 'crm', event, attempts: [] },

@@ -1,10 +1,10 @@
-import { type Attempt, type Decision, isFailure } from '../model/delivery.ts';
+import { type Attempt, isFailure } from '../model/delivery.ts';
 import { maskUrl } from '../model/secrets.ts';
 import type { JsonLine } from '../model/serialized-event.ts';
-import { type Duration, isoTime, SECOND, type Time } from '../model/time.ts';
+import { type Duration, isoTime, type OnWallClock, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ResponseStream, StreamClient } from '../ports/control-api.ts';
-import type { Activity, CurrentObserver, Observer } from '../ports/telemetry.ts';
+import type { Activity, CurrentObserver, Observer, ShownDecision } from '../ports/telemetry.ts';
 import type {
   OpenTail,
   TailCall,
@@ -100,7 +100,7 @@ function deliveryData(
 
 /** In the words of a trace. */
 function stateOfDecision(
-  decision: Decision,
+  decision: ShownDecision,
 ): Pick<TailDelivery, 'state' | 'reason' | 'note' | 'nextAttemptAt'> {
   switch (decision.kind) {
     case 'delivered':
@@ -117,7 +117,12 @@ function stateOfDecision(
   }
 }
 
-function attemptData({ endpoint, startedAt, latencyMs, outcome }: Attempt): TailDelivery['attempts'][number] {
+function attemptData({
+  endpoint,
+  startedAt,
+  latencyMs,
+  outcome,
+}: OnWallClock<Attempt>): TailDelivery['attempts'][number] {
   const { kind, reason, status } = outcome;
   return {
     endpoint: maskUrl(endpoint),

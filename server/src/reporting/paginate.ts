@@ -1,7 +1,8 @@
 import type { Position } from '../model/event.ts';
-import type { Monotonic, Time } from '../model/time.ts';
-import type { DeliveryHistories, EventHistory } from '../ports/delivery-queue.ts';
-import type { EventLog, StoredEvent } from '../ports/event-log.ts';
+import type { Monotonic, OnWallClock, Time } from '../model/time.ts';
+import type { EventHistory } from '../ports/delivery-queue.ts';
+import type { StoredEvent } from '../ports/event-log.ts';
+import type { HistoryView, LogView } from '../ports/store-view.ts';
 import type { Page, PageStart } from './contract.ts';
 
 /** Runs at most `atOnce` tasks at the same time; the others wait in the order they came. */
@@ -69,7 +70,11 @@ export interface PageSource<Entry> {
   /** True when the event matches the query. */
   readonly accepts: (stored: StoredEvent) => boolean;
   /** The entries of an event in the order of their lanes; empty when none of them matches. */
-  readonly entriesOf: (position: Position, stored: StoredEvent, known: EventHistory) => PageEntry<Entry>[];
+  readonly entriesOf: (
+    position: Position,
+    stored: StoredEvent,
+    known: OnWallClock<EventHistory>,
+  ) => PageEntry<Entry>[];
 }
 
 export interface PageLimits {
@@ -80,8 +85,8 @@ export interface PageLimits {
 }
 
 export interface PaginationDependencies {
-  readonly log: Pick<EventLog, 'read'>;
-  readonly history: Pick<DeliveryHistories, 'read'>;
+  readonly log: Pick<LogView, 'read'>;
+  readonly history: Pick<HistoryView, 'read'>;
   readonly now: () => Monotonic;
 }
 

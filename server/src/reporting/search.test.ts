@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Event } from '../model/event.ts';
+import type { OnWallClock } from '../model/time.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
 import type { DeliveryQuery, EventQuery } from './contract.ts';
 import { matchesDelivery, matchesEvent } from './search.ts';
@@ -91,14 +92,14 @@ describe('a delivery is found', () => {
     ...{ endpoint: 'http://crm/', startedAt: 1, latencyMs: 2 },
     outcome: { kind: 'retryable' as const, reason },
   });
-  const dead: DeliveryHistory = {
+  const dead: OnWallClock<DeliveryHistory> = {
     ...{ destination: 3 + LANE, state: 'dead', reason: 'retry_window_over' },
     attempts: [attempt('timeout'), attempt('status_503')],
   };
   const { reason: _, ...rest } = dead;
-  const retrying: DeliveryHistory = { ...rest, state: 'retrying' };
+  const retrying: OnWallClock<DeliveryHistory> = { ...rest, state: 'retrying' };
 
-  it.each<[DeliveryHistory, DeliveryQuery]>([
+  it.each<[OnWallClock<DeliveryHistory>, DeliveryQuery]>([
     [dead, {}],
     [dead, { destination: 3, state: 'dead', reason: 'retry_window_over' }],
     [retrying, { state: 'retrying', reason: 'status_503' }],
@@ -106,7 +107,7 @@ describe('a delivery is found', () => {
     expect(matchesDelivery(delivery, query)).toBe(true);
   });
 
-  it.each<[DeliveryHistory, DeliveryQuery]>([
+  it.each<[OnWallClock<DeliveryHistory>, DeliveryQuery]>([
     [dead, { destination: 4 }],
     [dead, { state: 'retrying' }],
     [dead, { reason: 'status_503' }],

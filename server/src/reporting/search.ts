@@ -8,17 +8,19 @@ import {
   type Target,
 } from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
-import { type Duration, isoTime, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import {
+  type Duration,
+  isoTime,
+  type Monotonic,
+  type OnWallClock,
+  SECOND,
+  type Time,
+} from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type {
-  DeadLetter,
-  DeadLetterQueue,
-  DeliveryHistories,
-  DeliveryHistory,
-  EventHistory,
-} from '../ports/delivery-queue.ts';
-import type { EventLog, EventPrefilter, LogQuery, StoredEvent } from '../ports/event-log.ts';
+import type { DeadLetter, DeliveryHistory, EventHistory } from '../ports/delivery-queue.ts';
+import type { EventPrefilter, LogQuery, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { DeadLetterView, HistoryView, LogView } from '../ports/store-view.ts';
 import type { JoinedIds } from '../ports/users.ts';
 import type {
   DeadLetterSearch,
@@ -72,7 +74,7 @@ function matchesName({ event, name }: Event, wanted: string): boolean {
 }
 
 export function matchesDelivery(
-  { destination, state, reason, attempts }: DeliveryHistory,
+  { destination, state, reason, attempts }: OnWallClock<DeliveryHistory>,
   query: Pick<DeliveryQuery, 'destination' | 'state' | 'reason'>,
 ): boolean {
   if (query.destination !== undefined && query.destination !== destinationOfLane(destination)) return false;
@@ -94,15 +96,15 @@ class DeliveryViews {
     this.#destinations = new Map(settings.destinations.map((one) => [one.name, one]));
   }
 
-  delivery(position: Position, stored: StoredEvent, delivery: DeliveryHistory): DeliverySummary {
+  delivery(position: Position, stored: StoredEvent, delivery: OnWallClock<DeliveryHistory>): DeliverySummary {
     const { attempts, ...rest } = deliveryTrace(position, delivery, this.#names);
     return { ...rest, ...this.#endpointOf(delivery.destination), ...this.#eventOf(stored), attempts };
   }
 
   letter(
-    { destination, position, state, reason, note, at }: DeadLetter,
+    { destination, position, state, reason, note, at }: OnWallClock<DeadLetter>,
     stored: StoredEvent | undefined,
-    known: EventHistory | undefined,
+    known: OnWallClock<EventHistory> | undefined,
   ): DeliverySummary {
     const requests = known?.deliveries.find((one) => one.destination === destination)?.attempts ?? [];
     const about = note === undefined ? { reason } : { reason, note };
@@ -148,7 +150,7 @@ const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024;
 
 /** A dead letter that matches the query. */
 interface MatchingLetter {
-  readonly letter: DeadLetter;
+  readonly letter: OnWallClock<DeadLetter>;
   readonly stored: StoredEvent | undefined;
   /** Its index in the batch that was read. */
   readonly nth: number;
@@ -158,9 +160,9 @@ interface MatchingLetter {
 const MAX_JOINED = 100;
 
 export interface SearchDependencies {
-  readonly log: Pick<EventLog, 'find' | 'read'>;
-  readonly history: Pick<DeliveryHistories, 'read' | 'findPending'>;
-  readonly deadLetters: Pick<DeadLetterQueue, 'list'>;
+  readonly log: Pick<LogView, 'find' | 'read'>;
+  readonly history: Pick<HistoryView, 'read' | 'findPending'>;
+  readonly deadLetters: Pick<DeadLetterView, 'list'>;
   readonly settings: () => SettingsSnapshot;
   /** Where a destination sends to. */
   readonly targetsOf: (destination: Destination) => readonly Target[];
@@ -273,7 +275,10 @@ export class SearchService {
   }
 
   /** The letters whose events match. */
-  async #matchingLetters(letters: readonly DeadLetter[], query: EventQuery): Promise<MatchingLetter[]> {
+  async #matchingLetters(
+    letters: readonly OnWallClock<DeadLetter>[],
+    query: EventQuery,
+  ): Promise<MatchingLetter[]> {
     const events = await this.#dependencies.log.read(letters.map(({ position }) => position));
     // An event that is gone matches only a query without conditions on events.
     const isAny = isAnyEvent(query);
@@ -325,7 +330,7 @@ export class SearchService {
     if (messageId !== undefined) return (below) => log.find({ messageId }, below);
     if (userId !== undefined) {
       const { userIds = [], anonymousIds = [] } = joined ?? {};
-      const queries: LogQuery[] = [
+      const queries: OnWallClock<LogQuery>[] = [
         ...[userId, ...userIds].map((userId) => ({ userId })),
         ...anonymousIds.map((anonymousId) => ({ anonymousId })),
       ];

@@ -4,14 +4,15 @@ import { type LatencyCounts, latencyQuantile } from '../model/latency-histogram.
 import { sumByReason } from '../model/ledger.ts';
 import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
 import { publicKeyOf, publicKeyPath } from '../model/signing-key.ts';
-import { type Duration, isoTime, type Time } from '../model/time.ts';
+import { type Duration, isoTime, type OnWallClock, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
+import type { QueueStats } from '../ports/delivery-queue.ts';
 import type { DiskUse, ReadDiskUse } from '../ports/disk-use.ts';
-import type { EventLog, LogSize } from '../ports/event-log.ts';
+import type { LogSize } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Nodes } from '../ports/nodes.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { HistoryView, LogView, QueueView } from '../ports/store-view.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { UsersHealth } from '../users/contract.ts';
 import type {
@@ -36,9 +37,9 @@ import { LedgerCheck, ledgerReport } from './ledger.ts';
 import { traceMessage } from './trace.ts';
 
 export interface ReportServiceDependencies {
-  readonly queue: Pick<DeliveryQueue, 'ledger' | 'stats'>;
-  readonly log: Pick<EventLog, 'size' | 'find' | 'read' | 'damaged'>;
-  readonly history: DeliveryHistories;
+  readonly queue: Pick<QueueView, 'ledger' | 'stats'>;
+  readonly log: Pick<LogView, 'size' | 'find' | 'read' | 'damaged'>;
+  readonly history: HistoryView;
   /** The current records; the ledger takes its names from them. */
   readonly settings: () => SettingsSnapshot;
   readonly destinationStates: () => readonly DestinationState[];
@@ -198,7 +199,7 @@ export class ReportService {
   };
 
   #laneOverviews(
-    stats: readonly QueueStats[],
+    stats: readonly OnWallClock<QueueStats>[],
     settings: SettingsSnapshot,
     { destinations }: LedgerReport,
   ): Record<string, LaneOverview> {
@@ -277,7 +278,7 @@ function latestByReason(samples: readonly DiscardSample[]): readonly DiscardSamp
   });
 }
 
-function logOverview({ events, bytes, oldestAt, damage }: LogSize): LogOverview {
+function logOverview({ events, bytes, oldestAt, damage }: OnWallClock<LogSize>): LogOverview {
   return {
     events,
     bytes,
@@ -291,7 +292,7 @@ function damageView({
   deliveries,
   foundAt,
   others,
-}: NonNullable<LogSize['damage']>): NonNullable<LogOverview['damage']> {
+}: NonNullable<OnWallClock<LogSize>['damage']>): NonNullable<LogOverview['damage']> {
   return {
     events,
     deliveries,
@@ -313,7 +314,7 @@ const MAX_TIME: Time = 8.64e15;
 
 /** A destination without a worker is disabled: it gets nothing. */
 function laneOverview(
-  stat: QueueStats | undefined,
+  stat: OnWallClock<QueueStats> | undefined,
   current: DestinationState | undefined,
   retention: Duration,
 ): LaneOverview {

@@ -1,10 +1,11 @@
 import type { Position } from '../model/event.ts';
 import { destinationOfLane } from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
-import { isoTime } from '../model/time.ts';
-import type { DeliveryHistories, DeliveryHistory, EventHistory } from '../ports/delivery-queue.ts';
-import type { EventLog, StoredEvent } from '../ports/event-log.ts';
+import { isoTime, type OnWallClock } from '../model/time.ts';
+import type { DeliveryHistory, EventHistory } from '../ports/delivery-queue.ts';
+import type { StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { HistoryView, LogView } from '../ports/store-view.ts';
 import type {
   DeliveryTrace,
   DiscardSample,
@@ -15,8 +16,8 @@ import type {
 } from './contract.ts';
 
 export interface TraceDependencies {
-  readonly log: Pick<EventLog, 'find' | 'read' | 'damaged'>;
-  readonly history: DeliveryHistories;
+  readonly log: Pick<LogView, 'find' | 'read' | 'damaged'>;
+  readonly history: HistoryView;
   readonly settings: () => SettingsSnapshot;
   readonly samples: () => readonly DiscardSample[];
 }
@@ -63,7 +64,7 @@ export interface RecordNames {
 
 export interface TraceInput {
   readonly stored: StoredEvent;
-  readonly known: EventHistory;
+  readonly known: OnWallClock<EventHistory>;
   readonly names: RecordNames;
 }
 
@@ -94,7 +95,7 @@ export function eventTrace(position: Position, { stored, known, names }: TraceIn
 
 export function deliveryTrace(
   position: Position,
-  delivery: DeliveryHistory,
+  delivery: OnWallClock<DeliveryHistory>,
   names: RecordNames,
 ): DeliveryTrace {
   const { destination, state, reason, note, nextAttemptAt, attempts } = delivery;

@@ -45,7 +45,7 @@ import type { Clock } from '../ports/clock.ts';
 import { type DestinationTypes, targetsOf } from '../ports/destination-type.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { Store } from '../ports/store.ts';
+import type { StoreView } from '../ports/store-view.ts';
 import type { Users } from '../ports/users.ts';
 import type { RegulationRequests } from '../regulations/contract.ts';
 import { redeliverNamed } from '../replay/redelivery.ts';
@@ -66,7 +66,7 @@ type ControlledUsers = Pick<
 
 /** The parts that the control API reads and changes. */
 export interface ControlOperationDependencies {
-  readonly store: Pick<Store, 'log' | 'queue' | 'history' | 'deadLetters' | 'backup'>;
+  readonly store: StoreView;
   readonly dispatcher: Pick<Dispatcher, 'parked'>;
   readonly settings: Pick<SettingsService, 'now' | 'change' | 'audit'>;
   readonly reports: ReportService;

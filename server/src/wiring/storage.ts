@@ -22,6 +22,7 @@ import { type EventLog, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { Store } from '../ports/store.ts';
+import type { StoreView } from '../ports/store-view.ts';
 import type { ProfilesPlace } from '../users/contract.ts';
 import { readSecretKeys } from './secret-keys.ts';
 import { SettingsService } from './settings-service.ts';
@@ -48,7 +49,7 @@ export interface ProgramStore extends Store {
 export interface Storage {
   readonly store: ProgramStore;
   /** The store with times of the wall clock, for reports and operators. */
-  readonly storeView: Store;
+  readonly storeView: StoreView;
   readonly clock: SystemClock;
   readonly settings: SettingsService;
 }

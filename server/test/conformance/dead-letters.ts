@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { DeadLetter, DeadLetterQuery } from '../../src/ports/delivery-queue.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -26,7 +26,7 @@ import {
 import { keepUp } from './upkeep.ts';
 
 /** Later than anything died. */
-const NOW: Time = START + HOUR;
+const NOW: Monotonic = START + HOUR;
 const OF_CRM: DeadLetterQuery = { destinations: [CRM] };
 
 /** Reads page by page. */
@@ -225,7 +225,7 @@ export function deadLettersConformance(subject: Subject): void {
       const [one, two] = heldFrom(batch, await subject.store.log.append(batch));
       await settle(subject.store, [dead(one!), delivered(two!)]);
       const retention = { events: 7 * DAY, deadLetters: 30 * DAY };
-      const young = async (name: string, receivedAt: Time) =>
+      const young = async (name: string, receivedAt: Monotonic) =>
         void (await subject.store.log.append({
           ...owedBatch(events(1, name), 'parked'),
           receivedAt,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { NewEvent, Retention } from '../../src/ports/event-log.ts';
 import {
@@ -43,7 +43,7 @@ export function dedupeConformance(subject: Subject): void {
 }
 
 /** Appends these events and gives the indexes of the duplicates. */
-async function repeats({ store }: Subject, of: readonly NewEvent[], receivedAt: Time = START) {
+async function repeats({ store }: Subject, of: readonly NewEvent[], receivedAt: Monotonic = START) {
   return duplicatesOf(await store.log.append(batch(of, { receivedAt })));
 }
 
@@ -189,7 +189,7 @@ function keepsWindow(subject: Subject): void {
   });
 
   it('keeps the window an event brings along, shorter or longer than its own', async () => {
-    const within = (id: string, dedupeWindow: Time): NewEvent => ({ ...event(id), dedupeWindow });
+    const within = (id: string, dedupeWindow: Monotonic): NewEvent => ({ ...event(id), dedupeWindow });
     await repeats(subject, [within('short', HOUR), within('long', 3 * DAY), event('own')]);
     const again = [within('short', HOUR), within('long', 3 * DAY), event('own')];
     expect(await repeats(subject, again, START + 2 * HOUR)).toEqual([1, 2]);

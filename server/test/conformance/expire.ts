@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import { HOUR, MINUTE } from '../../src/model/time.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, CRM, countsOfDestination, events, owed, WAREHOUSE } from './batches.ts';
@@ -23,7 +23,7 @@ import {
 const OVER = 'retry_window_over';
 
 /** Expires slice after slice until no delivery is left to expire; resolves to their number. */
-async function expireAll(store: Store, before: Time, destination = CRM): Promise<number> {
+async function expireAll(store: Store, before: Monotonic, destination = CRM): Promise<number> {
   let buried = 0;
   for (;;) {
     const slice = await store.queue.expire(destination, before, OVER);

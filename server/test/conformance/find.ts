@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { JsonObject } from '../../src/model/json.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { EventPrefilter, LogQuery, NewEvent } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -58,14 +58,14 @@ function findsBy(subject: Subject): void {
   it('finds by the time of arrival, the first millisecond included and the last one not', async () => {
     const { store } = subject;
     const times = [START, START + 1, START + 2, START + HOUR, START + 2 * HOUR];
-    const at = new Map<Time, readonly Position[]>();
+    const at = new Map<Monotonic, readonly Position[]>();
     // The client's own timestamp plays no part.
     const stamped = { timestamp: new Date(START + 2).toISOString() };
     for (const time of times) {
       at.set(time, await write(store, [event(`a${time}`, SITE, stamped), event(`b${time}`)], time));
     }
-    const arrived = (...when: Time[]) => when.flatMap((time) => at.get(time)!).reverse();
-    const between = (from: Time, to: Time) => findAll(store, { from, to });
+    const arrived = (...when: Monotonic[]) => when.flatMap((time) => at.get(time)!).reverse();
+    const between = (from: Monotonic, to: Monotonic) => findAll(store, { from, to });
     expect(await between(START + 1, START + 2)).toEqual(arrived(START + 1));
     expect(await between(START, START + 2)).toEqual(arrived(START, START + 1));
     expect(await between(START + 2, START + HOUR + 1)).toEqual(arrived(START + 2, START + HOUR));
@@ -213,7 +213,7 @@ function findsLike(subject: Subject): void {
 interface Written {
   readonly position: Position;
   readonly one: NewEvent;
-  readonly at: Time;
+  readonly at: Monotonic;
 }
 
 function findsStill(subject: Subject): void {
@@ -221,7 +221,7 @@ function findsStill(subject: Subject): void {
     const [website, shop] = await twoSources(subject.store);
     const sourceOf = (n: number) => (n % 3 === 0 ? shop : website);
     const written: Written[] = [];
-    const note = (of: readonly NewEvent[], at: Time, positions: readonly Position[]) =>
+    const note = (of: readonly NewEvent[], at: Monotonic, positions: readonly Position[]) =>
       positions.forEach((position, index) => {
         written.push({ position, one: of[index]!, at });
       });

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect } from 'vitest';
 import type { Ledger } from '../../src/model/ledger.ts';
 import { balanceOf } from '../../src/model/ledger.ts';
-import type { Time } from '../../src/model/time.ts';
 import type { QueueStats } from '../../src/ports/delivery-queue.ts';
 import type { Store } from '../../src/ports/store.ts';
 
@@ -25,7 +24,7 @@ export interface StoreHarness {
  * When the tests begin. An adapter that reads a clock must be handed one that shows this time or a later one;
  * results are settled at this time unless a test says otherwise.
  */
-export const START: Time = Date.UTC(2026, 0, 1, 12);
+export const START = Date.UTC(2026, 0, 1, 12);
 
 /** The store of the test that runs now. */
 export interface Subject {

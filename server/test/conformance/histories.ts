@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import { HOUR } from '../../src/model/time.ts';
 import type { Batch } from '../../src/ports/event-log.ts';
 import { batch, event, owed, skipped } from './batches.ts';
@@ -13,7 +13,7 @@ import { START } from './harness.ts';
 export const SLOT = 3 * HOUR;
 const LAST_SLOT = 12;
 /** Later than anything in a history is due. */
-export const END: Time = START + 16 * SLOT;
+export const END: Monotonic = START + 16 * SLOT;
 
 export const DESTINATIONS = [1, 2, 3] as const;
 
@@ -57,7 +57,7 @@ export type Step =
 
 /** A step at its time, with all it needs spelled out. */
 export interface Moment {
-  readonly now: Time;
+  readonly now: Monotonic;
   readonly step: Step;
   /** The batch that is appended, or appended again. */
   readonly batch?: Batch;
@@ -178,7 +178,7 @@ export function momentsOf(steps: readonly Step[]): Moment[] {
   });
 }
 
-function batchOf(step: Extract<Step, { kind: 'append' }>, id: string, receivedAt: Time): Batch {
+function batchOf(step: Extract<Step, { kind: 'append' }>, id: string, receivedAt: Monotonic): Batch {
   const arrival = { receivedAt: new Date(receivedAt).toISOString() };
   const of = step.events.map(({ n, source }) => event(nameOf(n), source, { ...arrival, userId: userOf(n) }));
   const withFate = (place: number, wanted: Fate) =>

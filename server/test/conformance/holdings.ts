@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Attempt, Decision, Delivery } from '../../src/model/delivery.ts';
-import type { Duration, Time } from '../../src/model/time.ts';
+import type { Duration, Monotonic } from '../../src/model/time.ts';
 import { SECOND } from '../../src/model/time.ts';
 import type { DeliveryResult, HeldDelivery, QueueStats } from '../../src/ports/delivery-queue.ts';
 import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
@@ -12,7 +12,7 @@ import { START } from './harness.ts';
 export const ALL = 1_000_000;
 
 /** Later than anything in a test is due. */
-export const MUCH_LATER: Time = START + 1000 * 24 * 3600 * SECOND;
+export const MUCH_LATER: Monotonic = START + 1000 * 24 * 3600 * SECOND;
 
 /** A delivery in the hands of the test. */
 export interface Holding extends HeldDelivery {
@@ -43,7 +43,7 @@ export async function park(store: Store, count: number, prefix = 'm', receivedAt
 }
 
 /** Claims for `CRM`. */
-export async function claim(store: Store, now: Time, max = ALL): Promise<Holding[]> {
+export async function claim(store: Store, now: Monotonic, max = ALL): Promise<Holding[]> {
   const { deliveries } = await store.queue.claim(CRM, max, now);
   return deliveries.map((held) => ({ ...held, destination: CRM }));
 }
@@ -76,19 +76,19 @@ export function dead(holding: Holding, reason = 'status_400'): DeliveryResult {
 }
 
 /** A delivery for which the type of its destination sent nothing. */
-export function dropped(holding: Holding, note?: string, at: Time = START + SECOND): DeliveryResult {
+export function dropped(holding: Holding, note?: string, at: Monotonic = START + SECOND): DeliveryResult {
   const drop = { kind: 'dropped', reason: 'not_applicable', at } as const;
   return { ...result(holding, note === undefined ? drop : { ...drop, note }), attempts: [] };
 }
 
 /** A delivery that failed once more, to be retried at `at`; `next` overrides the state for its next round. */
-export function retried(holding: Holding, at: Time, next: Partial<Delivery> = {}): DeliveryResult {
+export function retried(holding: Holding, at: Monotonic, next: Partial<Delivery> = {}): DeliveryResult {
   const { position, rounds } = holding.delivery;
   return result(holding, { kind: 'retry', at, next: { position, rounds: rounds + 1, ...next } });
 }
 
 /** A delivery that was not tried: unchanged, to be claimed again at `at`. */
-export function handedBack(holding: Holding, at: Time): DeliveryResult {
+export function handedBack(holding: Holding, at: Monotonic): DeliveryResult {
   return { ...result(holding, { kind: 'retry', at, next: holding.delivery }), attempts: [] };
 }
 
@@ -114,7 +114,7 @@ const FAILED: Attempt = {
 };
 
 /** An adapter may hand out a retry this much later than asked, so that it can merge sets; never earlier. */
-export function latest(at: Time, settledAt: Time = START): Time {
+export function latest(at: Monotonic, settledAt: Monotonic = START): Monotonic {
   return at + latenessOf(at - settledAt);
 }
 

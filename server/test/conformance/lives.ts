@@ -1,6 +1,6 @@
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import type { DeliveryResult, EventHistory, HeldDelivery } from '../../src/ports/delivery-queue.ts';
 import type { Batch, PositionPage } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -81,7 +81,7 @@ async function append(life: Life, batch: Batch): Promise<unknown> {
 }
 
 /** Claims all due deliveries: the adapter chooses the order among equally due ones. */
-async function claimAll(life: Life, destination: number, now: Time): Promise<unknown> {
+async function claimAll(life: Life, destination: number, now: Monotonic): Promise<unknown> {
   const { deliveries, nextDueAt } = await life.store.queue.claim(destination, ALL, now);
   const names = await hold(
     life,
@@ -125,7 +125,7 @@ async function namesAt(store: Store, positions: readonly Position[]): Promise<st
   );
 }
 
-async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: Time): Promise<unknown> {
+async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: Monotonic): Promise<unknown> {
   const names = [...life.held.keys()].sort();
   const results: DeliveryResult[] = [];
   for (const { nth, way } of step.results) {
@@ -140,7 +140,7 @@ async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: 
   return { first, second, results: results.length };
 }
 
-function resultOf(holding: Holding, way: Way, now: Time): DeliveryResult {
+function resultOf(holding: Holding, way: Way, now: Monotonic): DeliveryResult {
   if (way.kind === 'delivered') return delivered(holding);
   if (way.kind === 'dead') return dead(holding, way.reason);
   if (way.kind === 'dropped') return dropped(holding, way.note, now);
@@ -155,7 +155,7 @@ function resultOf(holding: Holding, way: Way, now: Time): DeliveryResult {
 async function owe(
   life: Life,
   { destination, nth }: Extract<Step, { kind: 'owe' }>,
-  now: Time,
+  now: Monotonic,
 ): Promise<unknown> {
   const { log, queue: backlog, history } = life.store;
   const from = START + nth * SLOT;
@@ -174,7 +174,7 @@ async function owe(
 async function find(
   { store, origins }: Life,
   { what, nth }: Extract<Step, { kind: 'find' }>,
-  now: Time,
+  now: Monotonic,
 ): Promise<unknown> {
   const from = START + nth * SLOT;
   const queries = {
@@ -194,7 +194,7 @@ async function find(
 async function revive(
   { store }: Life,
   { destination, reason }: Extract<Step, { kind: 'revive' }>,
-  now: Time,
+  now: Monotonic,
 ): Promise<unknown> {
   const query = { destinations: [destination], ...(reason === undefined ? {} : { reason }) };
   const revived = await reviveAll(store, query, now);
@@ -218,7 +218,7 @@ function withoutChoice({ deliveries, skipped }: ReturnType<typeof told>): unknow
 }
 
 /** A history in words that are the same for every adapter. */
-function told(history: EventHistory | undefined, now: Time) {
+function told(history: EventHistory | undefined, now: Monotonic) {
   const deliveries = history?.deliveries.map(({ nextAttemptAt, ...rest }) => ({
     ...rest,
     due: slotOf(nextAttemptAt, now),
@@ -248,7 +248,7 @@ async function restart(life: Life): Promise<unknown> {
 }
 
 /** Ledger and lanes, without the destinations and sources nothing was ever counted for. */
-async function booksOf(store: Store, now: Time): Promise<Sight> {
+async function booksOf(store: Store, now: Monotonic): Promise<Sight> {
   const { sources, destinations } = await store.queue.ledger();
   const lanes = await store.queue.stats();
   return {
@@ -271,7 +271,7 @@ function counted(entries: Iterable<readonly [number, object]>): Sight {
 }
 
 /** The slot in which a delivery is handed out: two adapters may round differently, but not across slots. */
-function slotOf(dueAt: Time | undefined, now: Time): string | undefined {
+function slotOf(dueAt: Monotonic | undefined, now: Monotonic): string | undefined {
   if (dueAt === undefined) return undefined;
   return dueAt <= now ? 'now' : `slot ${Math.ceil((dueAt - START) / SLOT)}`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
 import {
   batch,
@@ -35,7 +35,7 @@ import {
 import { A_WEEK, FOR_EVER, findAll, keepUp, write } from './upkeep.ts';
 
 /** A time at which events from `START` are past their week, and new events are not. */
-const NOW: Time = START + 8 * DAY;
+const NOW: Monotonic = START + 8 * DAY;
 
 /** ports/event-log.ts: `maintain`. That it changes nothing else: the histories of random.ts. */
 export function retainConformance(subject: Subject): void {
@@ -49,7 +49,7 @@ export function retainConformance(subject: Subject): void {
 }
 
 /** Appends a young batch last: an adapter may keep the newest batch at any age. */
-async function writeYoung({ store }: Subject, at: Time = NOW): Promise<Position> {
+async function writeYoung({ store }: Subject, at: Monotonic = NOW): Promise<Position> {
   const [position] = await write(store, [event(`young ${at}`)], at);
   return position!;
 }
@@ -59,7 +59,7 @@ async function holdAt(
   { store }: Subject,
   prefix: string,
   count: number,
-  receivedAt: Time,
+  receivedAt: Monotonic,
 ): Promise<Holding[]> {
   const one = owedBatch(events(count, prefix), 'held', { receivedAt });
   return heldFrom(one, await store.log.append(one));
@@ -218,7 +218,7 @@ function remembers(subject: Subject): void {
   it('goes on while events come and go, and what is owed always has its event', async () => {
     const { log, queue: backlog } = subject.store;
     const retention = { events: 75 * MINUTE, deadLetters: 100 * MINUTE };
-    const arrived: { readonly position: Position; readonly at: Time }[] = [];
+    const arrived: { readonly position: Position; readonly at: Monotonic }[] = [];
     let inHand: Holding[] = [];
     let at = START;
     for (let n = 0; n < 320; n++, at += MINUTE / 2) {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import { DAY } from '../../src/model/time.ts';
 import type { LogQuery, NewEvent, Retention } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -18,7 +18,7 @@ const BUDGET = 20;
 const MOST_SLICES = 5000;
 
 /** Runs upkeep until there is nothing more to do. */
-export async function keepUp(store: Store, now: Time, retention: Retention = A_WEEK): Promise<void> {
+export async function keepUp(store: Store, now: Monotonic, retention: Retention = A_WEEK): Promise<void> {
   for (let slice = 0; slice < MOST_SLICES; slice++) {
     if (!(await store.log.maintain(now, retention, BUDGET))) return;
   }
@@ -48,7 +48,7 @@ export async function erase({ log }: Pick<Store, 'log'>, userId: string): Promis
 export async function write(
   store: Store,
   of: readonly NewEvent[],
-  at: Time = START,
+  at: Monotonic = START,
 ): Promise<readonly Position[]> {
   return positionsOf(await store.log.append(batch(of, { receivedAt: at })));
 }
@@ -65,7 +65,7 @@ export function eventsOf(userId: string, count: number, prefix = userId): NewEve
 export async function writeSingly(
   store: Store,
   of: readonly NewEvent[],
-  at: Time = START,
+  at: Monotonic = START,
 ): Promise<readonly Position[]> {
   const written = await Promise.all(of.map((one) => write(store, [one], at)));
   return written.flat();

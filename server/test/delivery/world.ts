@@ -15,6 +15,7 @@ import type { HttpClient } from '../../src/ports/http-client.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { ProbeTurns } from '../../src/ports/nodes.ts';
 import type { Store } from '../../src/ports/store.ts';
+import type { StoreView } from '../../src/ports/store-view.ts';
 import { openSenders } from '../../src/wiring/destinations.ts';
 import { emptyContents, type MemoryContents, openMemoryStore } from '../memory-store/store.ts';
 import { type HandClock, handClock } from '../support/clock.ts';
@@ -22,7 +23,7 @@ import { lanesIn, targetsIn } from '../support/lanes.ts';
 import { sourceWith } from '../support/sources.ts';
 import { type Behaviour, type FakeEndpoints, fakeEndpoints, OK } from './fake-endpoints.ts';
 
-export const START: Time = Date.UTC(2026, 0, 1, 12);
+export const START = Date.UTC(2026, 0, 1, 12);
 
 const SOURCE = sourceWith({ writeKeys: [] });
 
@@ -111,7 +112,7 @@ export class World {
   }
 
   /** The store with times of the wall clock. */
-  get shownStore(): Store {
+  get shownStore(): StoreView {
     return wallClockStore(this.#store, this.clock);
   }
 

@@ -7,7 +7,7 @@ import type { DestinationCounts, Ledger, SourceCounts } from '../../src/model/le
 import type { RegulationSubject } from '../../src/model/regulation.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type { Source, SplitRecord, TokenRecord } from '../../src/model/settings.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic, Time } from '../../src/model/time.ts';
 import type { ClockMark } from '../../src/ports/clock.ts';
 import type { DeadLetter, PendingSetId } from '../../src/ports/delivery-queue.ts';
 import { type AppendResult, type CallCounts, StorageError } from '../../src/ports/event-log.ts';
@@ -26,7 +26,7 @@ export interface MemoryContents {
    * Arrival of each erased event; it keeps its position until an event there would reach the end of its
    * retention.
    */
-  readonly gaps: Map<Position, Time>;
+  readonly gaps: Map<Position, Monotonic>;
   /** The newest position ever given; positions start at 1. */
   lastPosition: Position;
   /** Events below are past their retention; only those with dead letters are still there. */
@@ -34,7 +34,7 @@ export interface MemoryContents {
   /** The newest event of every source and messageId, by `nameKey`. Deduplication reads it. */
   readonly names: Map<string, Position>;
   /** Arrival of the newest expired event, by `nameKey`. Deduplication reads it too. */
-  readonly expiredNames: Map<string, Time>;
+  readonly expiredNames: Map<string, Monotonic>;
   /** Answers of the last batches with stored events, by batch id, the oldest first. */
   readonly answers: Map<string, AppendResult>;
   /** Answers of the last batches without stored events. */
@@ -98,7 +98,7 @@ export interface StoredRecord {
   readonly source: number;
   readonly messageId: string;
   readonly userId: string | undefined;
-  readonly receivedAt: Time;
+  readonly receivedAt: Monotonic;
   readonly json: string;
   /** Ids of the destinations that it was planned for. */
   readonly owed: readonly number[];
@@ -112,7 +112,7 @@ export interface PendingSet {
   /** See `HeldDelivery.origin`. */
   readonly origin: string | undefined;
   /** Kept while the set is held: it is due at this time again when its holder dies. */
-  dueAt: Time;
+  dueAt: Monotonic;
   /** The process that delivers it from memory; undefined while it is on disk. */
   holder: Opening | undefined;
   readonly deliveries: Map<Position, Delivery>;

@@ -1,6 +1,6 @@
 import type { Decision, Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import type {
   Claim,
   DeliveryQueue,
@@ -86,7 +86,7 @@ function setsOnDisk(contents: MemoryContents, destination: number): PendingSet[]
 }
 
 function statsOf(contents: MemoryContents): readonly QueueStats[] {
-  const counts = new Map<number, { held: number; onDisk: number; retrying: number; oldestAt?: Time }>();
+  const counts = new Map<number, { held: number; onDisk: number; retrying: number; oldestAt?: Monotonic }>();
   for (const set of contents.sets.values()) {
     const stats = counts.get(set.destination) ?? { held: 0, onDisk: 0, retrying: 0 };
     stats[set.holder === undefined ? 'onDisk' : 'held'] += set.deliveries.size;
@@ -104,7 +104,7 @@ function statsOf(contents: MemoryContents): readonly QueueStats[] {
   }));
 }
 
-function nextDueOf(contents: MemoryContents, destination: number): { readonly nextDueAt?: Time } {
+function nextDueOf(contents: MemoryContents, destination: number): { readonly nextDueAt?: Monotonic } {
   const [first] = setsOnDisk(contents, destination);
   return first === undefined ? {} : { nextDueAt: first.dueAt };
 }
@@ -113,7 +113,7 @@ interface ClaimRequest {
   readonly holder: Opening;
   readonly destination: number;
   readonly max: number;
-  readonly now: Time;
+  readonly now: Monotonic;
 }
 
 /** A set claimed whole keeps its id; the last one may be split. */
@@ -204,7 +204,7 @@ function applyResult(contents: MemoryContents, result: DeliveryResult, context: 
 }
 
 /** The end of the last request; without one, the arrival of the newest event. */
-function timeOfDeath(contents: MemoryContents, { attempts }: DeliveryResult): Time {
+function timeOfDeath(contents: MemoryContents, { attempts }: DeliveryResult): Monotonic {
   const last = attempts.at(-1);
   if (last !== undefined) return Math.round(last.startedAt + last.latencyMs);
   return contents.events.get(contents.lastPosition)?.receivedAt ?? 0;
@@ -232,7 +232,7 @@ function scheduleRetry(
   set.deliveries.set(decision.next.position, { ...decision.next });
 }
 
-function makeDue(contents: MemoryContents, destination: number, now: Time): number {
+function makeDue(contents: MemoryContents, destination: number, now: Monotonic): number {
   let count = 0;
   for (const set of setsOnDisk(contents, destination)) {
     if (set.dueAt <= now) continue;
@@ -244,7 +244,7 @@ function makeDue(contents: MemoryContents, destination: number, now: Time): numb
 
 interface Expiry {
   readonly destination: number;
-  readonly before: Time;
+  readonly before: Monotonic;
   readonly reason: string;
 }
 

@@ -1,7 +1,7 @@
 import type { Event, Position } from '../../src/model/event.ts';
 import { EMPTY_PLAN, type EventPlan, skipsOf } from '../../src/model/plan.ts';
 import type { ErasedCounts } from '../../src/model/regulation.ts';
-import type { Duration, Time } from '../../src/model/time.ts';
+import type { Duration, Monotonic } from '../../src/model/time.ts';
 import type {
   AppendResult,
   Batch,
@@ -150,7 +150,7 @@ function nameKey({ source, messageId }: Pick<NewEvent, 'source' | 'messageId'>):
 }
 
 interface DedupeTerms {
-  readonly receivedAt: Time;
+  readonly receivedAt: Monotonic;
   readonly window: Duration;
   readonly firstOfBatch: Position;
 }
@@ -319,7 +319,7 @@ function expireEvent(contents: MemoryContents, position: Position): void {
 
 interface MaintenanceTerms {
   readonly holder: Opening;
-  readonly now: Time;
+  readonly now: Monotonic;
   readonly retention: Required<Pick<Retention, 'messageIds'>> & Retention;
 }
 
@@ -406,7 +406,7 @@ function lowestHeld(contents: MemoryContents, holder: Opening): Position {
 }
 
 /** Arrival of the event at a position, erased events included. */
-function arrivalOf(contents: MemoryContents, position: Position): Time | undefined {
+function arrivalOf(contents: MemoryContents, position: Position): Monotonic | undefined {
   return contents.events.get(position)?.receivedAt ?? contents.gaps.get(position);
 }
 
@@ -455,7 +455,7 @@ function sizeOf(contents: MemoryContents): LogSize {
 /** Without gaps. */
 function rangeSizeOf(
   { events }: MemoryContents,
-  { from, to }: { readonly from: Time; readonly to: Time },
+  { from, to }: { readonly from: Monotonic; readonly to: Monotonic },
   start: Position,
 ): RangeSize {
   let [count, bytes] = [0, 0];

@@ -2,34 +2,35 @@ import { byDestination } from '../../src/delivery/destination-totals.ts';
 import { Dispatcher } from '../../src/delivery/dispatcher.ts';
 import { DESTINATION_TYPES } from '../../src/destinations/list.ts';
 import type { WebhookSettings } from '../../src/destinations/webhooks/settings.ts';
-import type { Attempt, Decision } from '../../src/model/delivery.ts';
+import type { Attempt } from '../../src/model/delivery.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
-import { HOUR, type Time } from '../../src/model/time.ts';
+import { HOUR, type OnWallClock } from '../../src/model/time.ts';
 import type { LiveDelivery } from '../../src/ports/delivery-queue.ts';
 import type { EventLog } from '../../src/ports/event-log.ts';
 import type { HttpClient } from '../../src/ports/http-client.ts';
+import type { ShownDecision } from '../../src/ports/telemetry.ts';
 import { openSenders } from '../../src/wiring/destinations.ts';
 import { openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
 import { lanesIn } from '../support/lanes.ts';
 
 /** The time on the clock of the schedule when the event arrives. */
-export const START: Time = Date.UTC(2026, 0, 1, 12);
+export const START = Date.UTC(2026, 0, 1, 12);
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** The whole life of one event at one destination, from its arrival to its end. */
 export interface Course {
   /** Of every request that was answered for, in order. */
-  readonly attempts: readonly Attempt[];
+  readonly attempts: readonly OnWallClock<Attempt>[];
   /**
    * When each request was handed to the transport, in milliseconds after the event's arrival, by the
    * schedule's clock.
    */
   readonly sentAt: readonly number[];
-  readonly end: Decision;
+  readonly end: ShownDecision;
   /** Counts of the ledger at the end. */
   readonly counts: DestinationCounts;
 }
@@ -59,9 +60,9 @@ export async function courseOf(
       ...settings,
     },
   };
-  const attempts: Attempt[] = [];
+  const attempts: OnWallClock<Attempt>[] = [];
   const sentAt: number[] = [];
-  let roundEnded = Promise.withResolvers<Decision>();
+  let roundEnded = Promise.withResolvers<ShownDecision>();
   const http: HttpClient = {
     send: (request, done) => {
       sentAt.push(clock.now() - START);
@@ -90,9 +91,9 @@ export async function courseOf(
   dispatcher.configure([destination]);
   await dispatcher.start();
   await accept(store.log, dispatcher, lanesIn(destination));
-  let end: Decision = await roundEnded.promise;
+  let end: ShownDecision = await roundEnded.promise;
   while (end.kind === 'retry') {
-    roundEnded = Promise.withResolvers<Decision>();
+    roundEnded = Promise.withResolvers<ShownDecision>();
     const before = sentAt.length;
     await clock.passUntil(() => sentAt.length > before, 5 * HOUR);
     end = await roundEnded.promise;

@@ -1,6 +1,6 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { JsonLine } from '../../model/serialized-event.ts';
-import type { Monotonic, Time } from '../../model/time.ts';
+import type { Monotonic } from '../../model/time.ts';
 import type { StoredEvent } from '../../ports/event-log.ts';
 import { type Chunk, type ChunkEvents, concatLines } from './chunk-codec.ts';
 import { idsOf } from './hashes.ts';
@@ -85,7 +85,10 @@ export function redactEvents(chunk: Chunk, isRedacted: (position: Position) => b
 /** A chunk that keeps some events whole and only the messageId of some others, for dedupe. */
 export function reduceToIds(
   chunk: Chunk,
-  { keepsEvent, keepsId }: { keepsEvent: (position: Position) => boolean; keepsId: (time: Time) => boolean },
+  {
+    keepsEvent,
+    keepsId,
+  }: { keepsEvent: (position: Position) => boolean; keepsId: (time: Monotonic) => boolean },
 ): ChunkEvents {
   const left = redactEvents(chunk, (position) => {
     return !keepsEvent(position) && !keepsId(chunk.times[position - chunk.first]!);

@@ -1,5 +1,5 @@
 import type { Position } from '../../model/event.ts';
-import { MINUTE, type Time } from '../../model/time.ts';
+import { MINUTE, type Monotonic } from '../../model/time.ts';
 import { type Chunk, type ChunkEvents, concatLines } from './chunk-codec.ts';
 import { MAX_CHUNK_EVENTS } from './chunk-lines.ts';
 
@@ -7,8 +7,8 @@ import { MAX_CHUNK_EVENTS } from './chunk-lines.ts';
 export interface ChunkFacts {
   readonly first: Position;
   readonly n: number;
-  readonly at: Time;
-  readonly until: Time;
+  readonly at: Monotonic;
+  readonly until: Monotonic;
   readonly json: number;
   readonly stage: number;
   /** The chunk cannot be written, or its numbers cannot be read and are estimated from its neighbours. */
@@ -22,18 +22,22 @@ const FULL_EVENTS = MAX_CHUNK_EVENTS / 2;
 const MAX_JSON_BYTES = 1024 * 1024;
 
 /** The longest time that small chunks wait for more neighbours. */
-const MAX_WAIT: Time = 60 * MINUTE;
+const MAX_WAIT: Monotonic = 60 * MINUTE;
 
 /**
  * Whether a merge may be due of the chunks from `first` to `end`. Looking at each of them every second, until
  * there are enough, costs as much as merging them.
  */
-export function mayBeDue({ first, at }: Pick<ChunkFacts, 'first' | 'at'>, end: Position, now: Time): boolean {
+export function mayBeDue(
+  { first, at }: Pick<ChunkFacts, 'first' | 'at'>,
+  end: Position,
+  now: Monotonic,
+): boolean {
   return end - first >= FULL_EVENTS || at <= now - MAX_WAIT;
 }
 
 /** The chunks to merge now. None while more chunks may come that fit in. A large chunk stands alone. */
-export function nextMerge(facts: readonly ChunkFacts[], end: Position, now: Time): ChunkFacts[] {
+export function nextMerge(facts: readonly ChunkFacts[], end: Position, now: Monotonic): ChunkFacts[] {
   const chunks = mergeableChunks(facts, end);
   const isComplete = chunks.length < facts.length && (facts[chunks.length]?.first ?? end) < end;
   const events = chunks.reduce((sum, chunk) => sum + chunk.n, 0);

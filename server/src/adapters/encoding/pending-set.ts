@@ -1,6 +1,6 @@
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
-import type { Time } from '../../model/time.ts';
+import type { Monotonic } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { checksumOf, withChecksum, withoutChecksum } from './hashes.ts';
 
@@ -265,7 +265,7 @@ export function summaryOf(encoded: Uint8Array): SetSummary {
  * The `since` of a row: the start of its oldest retry window. A delivery without a first failure counts from
  * `due`.
  */
-export function earliestFailure(deliveries: readonly Delivery[], due: Time): Time {
+export function earliestFailure(deliveries: readonly Delivery[], due: Monotonic): Monotonic {
   return deliveries.reduce(
     (since, one) => Math.min(since, one.firstFailedAt ?? due),
     Number.POSITIVE_INFINITY,

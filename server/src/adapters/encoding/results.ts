@@ -1,6 +1,6 @@
 import type { Decision, Delivery, Outcome } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
-import type { Time } from '../../model/time.ts';
+import type { Monotonic } from '../../model/time.ts';
 import type { DeliveryHistory, DeliveryResult, GivenUp, QueueStats } from '../../ports/delivery-queue.ts';
 import type { LedgerCount } from './ledger.ts';
 import { encodePositions, pushVarint, readVarint } from './pending-set.ts';
@@ -179,7 +179,7 @@ export function decodeAttempts(encoded: Uint8Array, first: Position, at: number)
 const DUE_STEP = 100;
 
 /** Rounds the time of a retry up to the next tenth of a second. */
-function roundDue(at: Time): Time {
+function roundDue(at: Monotonic): Monotonic {
   return Math.ceil(at / DUE_STEP) * DUE_STEP;
 }
 
@@ -195,7 +195,7 @@ export interface DeadDeliveries {
 
 /** Deliveries of one destination that were given up together, for one reason. */
 export interface DeadLetterSet extends DeadDeliveries {
-  readonly at: Time;
+  readonly at: Monotonic;
   readonly state: GivenUp;
   readonly reason: string;
   readonly note?: string | undefined;
@@ -212,19 +212,19 @@ type GivenUpDecision = Exclude<UndeliveredDecision, { kind: 'retry' }>;
 /** Retries of one destination due at the same time. Each origin has its own group. */
 export interface RetryGroup {
   readonly destination: number;
-  readonly at: Time;
+  readonly at: Monotonic;
   readonly origin: string | undefined;
   readonly deliveries: Delivery[];
 }
 
 /** Groups what one settle did not deliver, so that deliveries that belong together share a row. */
 export class ResultGroups {
-  readonly #now: Time;
+  readonly #now: Monotonic;
   readonly #retries = new Map<string, RetryGroup>();
   readonly #deadLetters = new Map<string, Omit<DeadLetterSet, 'n' | 'encoded'> & { positions: number[] }>();
 
   /** `now` is the time of death of a delivery that died without a request. */
-  constructor(now: Time) {
+  constructor(now: Monotonic) {
     this.#now = now;
   }
 
@@ -271,7 +271,7 @@ export class ResultGroups {
   }
 
   /** The end of the last request. */
-  #timeOfDeath({ attempts }: DeliveryResult): Time {
+  #timeOfDeath({ attempts }: DeliveryResult): Monotonic {
     const last = attempts.at(-1);
     return last === undefined ? this.#now : Math.round(last.startedAt + last.latencyMs);
   }
@@ -290,14 +290,14 @@ export interface StatsRow {
   readonly held: number;
   readonly onDisk: number;
   readonly retrying: number;
-  readonly nextDueAt: Time | null;
+  readonly nextDueAt: Monotonic | null;
   readonly oldest: Position;
 }
 
 /** `oldestAt`: when the event at `oldest` arrived; undefined when it is gone. */
 export function queueStats(
   { destination, held, onDisk, retrying, nextDueAt }: StatsRow,
-  oldestAt: Time | undefined,
+  oldestAt: Monotonic | undefined,
 ): QueueStats {
   return {
     destination,
@@ -312,7 +312,7 @@ export function queueStats(
 /** Whether a pending delivery was tried before, and when it is due unless it is held. */
 export function pendingState(
   { rounds }: Delivery,
-  dueAt: Time | undefined,
+  dueAt: Monotonic | undefined,
 ): Pick<DeliveryHistory, 'state' | 'nextAttemptAt'> {
   const state = rounds > 0 ? 'retrying' : 'pending';
   return dueAt === undefined ? { state } : { state, nextAttemptAt: dueAt };

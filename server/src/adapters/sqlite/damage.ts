@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
-import type { Time } from '../../model/time.ts';
+import type { Monotonic } from '../../model/time.ts';
 import type { Damage } from '../../ports/event-log.ts';
 
 /**
@@ -278,7 +278,7 @@ export class DamageTable {
   }
 
   /** Writes the noted rows inside the caller's transaction. */
-  write(foundAt: Time): void {
+  write(foundAt: Monotonic): void {
     for (const { part, id, n } of this.#news) {
       this.#put.run(part, id, n, foundAt);
       this.#found.push({ part, id, n, foundAt });
@@ -319,5 +319,5 @@ interface DamageRow {
   /** The position at which the chunk begins, or the id of the pending set. */
   readonly id: number;
   readonly n: number;
-  readonly foundAt: Time;
+  readonly foundAt: Monotonic;
 }

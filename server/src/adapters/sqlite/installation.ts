@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import type { Position } from '../../model/event.ts';
-import type { Duration, Time } from '../../model/time.ts';
+import type { Duration, Monotonic } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import { type Producer, StorageError } from '../../ports/event-log.ts';
 import { commitsIn } from './earlier-slots.ts';
@@ -137,7 +137,7 @@ export class Watermarks {
   #compactedTo: Position;
   #retainedFrom: Position;
   #keysFrom: Position;
-  #verifyBegan: Time;
+  #verifyBegan: Monotonic;
   #verifiedTo: Position;
   /** Rows of lower positions may stand without checksums: format 1 wrote them. */
   readonly checksumsFrom: Position;
@@ -189,11 +189,11 @@ export class Watermarks {
   }
 
   /** When the last verification of everything stored began. */
-  get verifyBegan(): Time {
+  get verifyBegan(): Monotonic {
     return this.#verifyBegan;
   }
 
-  set verifyBegan(time: Time) {
+  set verifyBegan(time: Monotonic) {
     this.#verifyBegan = time;
     this.#facts.put('verify_began', time);
   }

@@ -1,4 +1,4 @@
-import { type Duration, HOUR, MINUTE, SECOND, type Time } from '../../model/time.ts';
+import { type Duration, HOUR, MINUTE, type Monotonic, type OnWallClock, SECOND } from '../../model/time.ts';
 import { attemptOnWallClock, type Clock, type ClockStep, wallTimeOf } from '../../ports/clock.ts';
 import type {
   DeadLetterQuery,
@@ -6,59 +6,62 @@ import type {
   EventHistory,
   QueueStats,
 } from '../../ports/delivery-queue.ts';
-import type { LogSize } from '../../ports/event-log.ts';
+import type { Damage, EventLog, LogSize } from '../../ports/event-log.ts';
 import type { Store } from '../../ports/store.ts';
+import type { DeadLetterView, LogView, StoreView, WallRange } from '../../ports/store-view.ts';
 
-/**
- * A store for queries by people. Stores keep and compare times of the monotonic clock: setting the wall clock
- * then ends no window and deletes nothing. People ask in wall-clock times and are shown wall-clock times.
- */
-export function wallClockStore(store: Store, clock: Clock): Store {
-  const { log, queue: backlog, history, deadLetters } = store;
-  return withReplaced(store, {
-    log: withReplaced(log, {
-      find: async (query, below) => {
-        const range = 'from' in query ? arrivalRange(query, clock.steps()) : {};
-        const found = await log.find({ ...query, ...range }, below);
-        const { reachedAt } = found;
-        return reachedAt === undefined ? found : { ...found, reachedAt: wallTimeOf(reachedAt, clock) };
-      },
-      size: async () => sizeOnWallClock(await log.size(), clock),
-      rangeSize: (range, from) => log.rangeSize(arrivalRange(range, clock.steps()), from),
-    }),
-    queue: withReplaced(backlog, {
-      stats: async () => (await backlog.stats()).map((lane) => laneOnWallClock(lane, clock)),
-    }),
-    history: withReplaced(history, {
+/** The view of a store in times of the wall clock. */
+export function wallClockStore(store: Store, clock: Clock): StoreView {
+  const { queue, history } = store;
+  return {
+    backup: (folder, progress) => store.backup(folder, progress),
+    log: logOnWallClock(store.log, clock),
+    queue: {
+      ledger: () => queue.ledger(),
+      enqueue: (...added) => queue.enqueue(...added),
+      stats: async () => (await queue.stats()).map((lane) => laneOnWallClock(lane, clock)),
+    },
+    history: {
+      findPending: (query, max, below) => history.findPending(query, max, below),
+      progress: (origin) => history.progress(origin),
+      pendingOf: (origins) => history.pendingOf(origins),
       read: async (positions) =>
         (await history.read(positions)).map((known) => known && historyOnWallClock(known, clock)),
-    }),
-    deadLetters: deadLettersOnWallClock(deadLetters, clock),
-  });
-}
-
-/** The same object with some methods replaced. */
-function withReplaced<Whole extends object>(whole: Whole, parts: Partial<Whole>): Whole {
-  return new Proxy(whole, {
-    get(target, name) {
-      const part = Reflect.get(parts, name) ?? Reflect.get(target, name);
-      return typeof part === 'function' ? part.bind(target) : part;
     },
-  });
-}
-
-function sizeOnWallClock(size: LogSize, clock: Clock): LogSize {
-  const { oldestAt, damage } = size;
-  const foundAt = damage?.foundAt;
-  return {
-    ...size,
-    ...(oldestAt === undefined ? {} : { oldestAt: wallTimeOf(oldestAt, clock) }),
-    ...(foundAt === undefined ? {} : { damage: { ...damage!, foundAt: wallTimeOf(foundAt, clock) } }),
+    deadLetters: deadLettersOnWallClock(store.deadLetters, clock),
   };
 }
 
-function laneOnWallClock(lane: QueueStats, clock: Clock): QueueStats {
-  const { nextDueAt, oldestAt } = lane;
+function logOnWallClock(log: EventLog, clock: Clock): LogView {
+  return {
+    read: (positions) => log.read(positions),
+    damaged: (positions) => log.damaged(positions),
+    find: async (query, below) => {
+      const asked = 'from' in query ? { ...query, ...arrivalRange(query, clock.steps()) } : query;
+      const { reachedAt, ...page } = await log.find(asked, below);
+      return reachedAt === undefined ? page : { ...page, reachedAt: wallTimeOf(reachedAt, clock) };
+    },
+    size: async () => sizeOnWallClock(await log.size(), clock),
+    rangeSize: (range, from) => log.rangeSize(arrivalRange(range, clock.steps()), from),
+  };
+}
+
+function sizeOnWallClock({ oldestAt, damage, ...size }: LogSize, clock: Clock): OnWallClock<LogSize> {
+  return {
+    ...size,
+    ...(oldestAt === undefined ? {} : { oldestAt: wallTimeOf(oldestAt, clock) }),
+    ...(damage === undefined ? {} : { damage: damageOnWallClock(damage, clock) }),
+  };
+}
+
+function damageOnWallClock({ foundAt, ...damage }: Damage, clock: Clock): OnWallClock<Damage> {
+  return foundAt === undefined ? damage : { ...damage, foundAt: wallTimeOf(foundAt, clock) };
+}
+
+function laneOnWallClock(
+  { nextDueAt, oldestAt, ...lane }: QueueStats,
+  clock: Clock,
+): OnWallClock<QueueStats> {
   return {
     ...lane,
     ...(nextDueAt === undefined ? {} : { nextDueAt: wallTimeOf(nextDueAt, clock) }),
@@ -66,9 +69,8 @@ function laneOnWallClock(lane: QueueStats, clock: Clock): QueueStats {
   };
 }
 
-function historyOnWallClock(known: EventHistory, clock: Clock): EventHistory {
-  const deliveries = known.deliveries.map((delivery) => {
-    const { nextAttemptAt } = delivery;
+function historyOnWallClock(known: EventHistory, clock: Clock): OnWallClock<EventHistory> {
+  const deliveries = known.deliveries.map(({ nextAttemptAt, ...delivery }) => {
     const attempts = delivery.attempts.map((attempt) => attemptOnWallClock(attempt, clock));
     const shown = { ...delivery, attempts };
     return nextAttemptAt === undefined
@@ -78,22 +80,19 @@ function historyOnWallClock(known: EventHistory, clock: Clock): EventHistory {
   return { ...known, deliveries };
 }
 
-/**
- * Dead letters by the time at which they were given up. Where the wall clock was set back, the result may
- * include some that show a time outside the range: they died between others inside it.
- */
-function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): DeadLetterQueue {
-  const within = ({ from = 0, to = Number.MAX_SAFE_INTEGER, ...query }: DeadLetterQuery): DeadLetterQuery => {
+function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): DeadLetterView {
+  const within = (asked: OnWallClock<DeadLetterQuery>): DeadLetterQuery => {
+    const { from = 0, to = Number.MAX_SAFE_INTEGER, ...query } = asked;
     return { ...query, ...monotonicRange({ from, to }, clock.steps()) };
   };
-  return withReplaced(deadLetters, {
+  return {
     list: async (query, limit, begin) => {
       const { letters, ...page } = await deadLetters.list(within(query), limit, begin);
       return { ...page, letters: letters.map((one) => ({ ...one, at: wallTimeOf(one.at, clock) })) };
     },
     count: (query, from) => deadLetters.count(within(query), from),
     redeliver: (slice) => deadLetters.redeliver({ ...slice, query: within(slice.query) }),
-  });
+  };
 }
 
 /**
@@ -115,18 +114,16 @@ const COMMIT_SPAN: Duration = MINUTE;
  */
 const STEP_MARGIN = HOUR;
 
-interface WallRange {
-  /** Inclusive. */
-  readonly from: Time;
-  /** Exclusive. */
-  readonly to: Time;
+interface MonotonicRange {
+  readonly from: Monotonic;
+  readonly to: Monotonic;
 }
 
 /**
  * The monotonic range that has every event that shows an arrival time in this range. It has others near its
  * ends too, and between them where the wall clock was set: callers compare the time that each event shows.
  */
-export function arrivalRange(range: WallRange, steps: readonly ClockStep[]): WallRange {
+export function arrivalRange(range: WallRange, steps: readonly ClockStep[]): MonotonicRange {
   const { from, to } = monotonicRange(range, steps);
   if (from >= to) return { from, to };
   return { from: from - SLEW, to: Math.min(to + COMMIT_SPAN + SLEW, Number.MAX_SAFE_INTEGER) };
@@ -136,8 +133,8 @@ export function arrivalRange(range: WallRange, steps: readonly ClockStep[]): Wal
  * The monotonic range of what `wallTimeOf` shows within this range. Where the clock was set, there may be
  * several such ranges with others between them: the result then spans them all.
  */
-export function monotonicRange({ from, to }: WallRange, steps: readonly ClockStep[]): WallRange {
-  if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { from, to };
+export function monotonicRange({ from, to }: WallRange, steps: readonly ClockStep[]): MonotonicRange {
+  if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { from: Math.min(from, 0), to: Math.max(to, 0) };
   const parts = steps.flatMap(({ at, ahead }, nth) => {
     const begin = nth === 0 ? Number.NEGATIVE_INFINITY : at - STEP_MARGIN;
     const end = (steps[nth + 1]?.at ?? Number.MAX_SAFE_INTEGER) + STEP_MARGIN;

@@ -9,9 +9,10 @@ import type { Destination } from '../../model/destination.ts';
 import type { JsonObject } from '../../model/json.ts';
 import { destinationOfLane } from '../../model/lane.ts';
 import { type Duration, isoTime } from '../../model/time.ts';
-import type { DeliveryHistories, ReplayProgress } from '../../ports/delivery-queue.ts';
+import type { ReplayProgress } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { HistoryView } from '../../ports/store-view.ts';
 import type { ComputationStatus, MembersPage, Users, UsersStatus } from '../../ports/users.ts';
 import { diffRecords } from '../changes.ts';
 import {
@@ -43,7 +44,7 @@ import { refuseRenaming } from './sources.ts';
 export interface ComputationOperationDependencies extends RecordDependencies {
   readonly users: Pick<Users, 'members' | 'preview' | 'repeat' | 'status'>;
   readonly previews: PreviewDesk;
-  readonly history: Pick<DeliveryHistories, 'pendingOf'>;
+  readonly history: Pick<HistoryView, 'pendingOf'>;
   /** The audiences and computed traits whose definitions mention this one. */
   readonly mentionsOf: (computation: Computation, now: SettingsSnapshot) => readonly Computation[];
   /** The longest time of an event in a definition; undefined when none is limited. */

@@ -5,8 +5,9 @@ import { hasRole } from '../../model/settings.ts';
 import { isoTime, type Time } from '../../model/time.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { type DestinationTypes, type PreviewedRequest, targetsOf } from '../../ports/destination-type.ts';
-import type { EventLog, StoredEvent } from '../../ports/event-log.ts';
+import type { StoredEvent } from '../../ports/event-log.ts';
 import type { AuditPage, AuditQuery, SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { LogView } from '../../ports/store-view.ts';
 import { parseDeliveryId } from '../delivery-id.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { Problem } from '../problem.ts';
@@ -18,7 +19,7 @@ export interface DeliveryRequestDependencies {
     now(): SettingsSnapshot;
     audit(query: AuditQuery, limit: number): Promise<AuditPage>;
   };
-  readonly log: Pick<EventLog, 'read'>;
+  readonly log: Pick<LogView, 'read'>;
   readonly types: DestinationTypes;
   /** The requests that would carry an event to these targets at a time. */
   readonly preview: (

@@ -1,5 +1,5 @@
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { DeadLetter, DeadLetterPage, DeadLetterQuery, GivenUp } from '../../../ports/delivery-queue.ts';
 import type { LedgerCount } from '../ledger.ts';
 import { decodeSet, encodeSet, positionsBetween, summaryOf } from '../pending-set.ts';
@@ -30,7 +30,7 @@ export const WIDE_SPAN = 65_536;
 export interface DeadLetterHeader {
   readonly id: number;
   readonly destination: number;
-  readonly at: Time;
+  readonly at: Monotonic;
   readonly state: GivenUp;
   readonly reason: string;
   readonly note: string | null;

@@ -1,6 +1,6 @@
 import type { Attempt, Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { DeliveryHistory, EventHistory, GivenUp, PendingPage } from '../../../ports/delivery-queue.ts';
 import type { StoredPlan } from '../plans.ts';
 import { pendingState } from '../results.ts';
@@ -14,7 +14,7 @@ export interface DeliveryTraces {
   /** In any order. */
   attemptsOf(destination: number): readonly Attempt[];
   /** The pending delivery, and when it is due unless a process holds it; undefined when none is pending. */
-  pendingOf(destination: number): { readonly delivery: Delivery; readonly dueAt?: Time } | undefined;
+  pendingOf(destination: number): { readonly delivery: Delivery; readonly dueAt?: Monotonic } | undefined;
   /** The sets of deliveries that were given up and hold this one, the last first. */
   givenUp(destination: number): readonly GivenUpSet[];
 }

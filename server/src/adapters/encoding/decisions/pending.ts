@@ -1,6 +1,6 @@
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import type { LedgerCount } from '../ledger.ts';
 import {
@@ -20,7 +20,7 @@ import type { DeadDeliveries } from '../results.ts';
 
 /** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
 export const PARKED_MAX = 20_000;
-const PARKED_SPAN: Time = 1000;
+const PARKED_SPAN: Monotonic = 1000;
 
 /** Rows expired in one slice. */
 export const EXPIRED_ROWS = 32;
@@ -29,9 +29,9 @@ export const EXPIRED_ROWS = 32;
 export interface PendingRow {
   readonly id: PendingSetId;
   readonly destination: number;
-  readonly due: Time;
+  readonly due: Monotonic;
   /** From when the retry window of its oldest delivery counts: its first failure, or its parking. */
-  readonly since: Time;
+  readonly since: Monotonic;
   readonly first: Position;
   readonly last: Position;
   readonly n: number;
@@ -45,7 +45,7 @@ export interface PendingRow {
  * Whether the row of a second takes deliveries that are parked now. After a clock was set back, they must not
  * hide behind later ones.
  */
-export function mayGrow({ since }: { readonly since: Time }, now: Time): boolean {
+export function mayGrow({ since }: { readonly since: Monotonic }, now: Monotonic): boolean {
   return now >= since && now < since + PARKED_SPAN;
 }
 
@@ -80,7 +80,7 @@ export interface TakenFromRow {
   /** The deliveries that stay, in their order; without any the row is deleted. */
   readonly left: readonly Delivery[];
   /** See `PendingRow.since`. */
-  readonly since: Time;
+  readonly since: Monotonic;
   /** The deliveries that were taken out; absent where none was. */
   readonly taken?: DeadDeliveries;
 }
@@ -105,7 +105,7 @@ export function takeFrom(
  * row of retries is split, because each delivery has a first failure of its own; its `since` may be that of a
  * delivery that has left it long ago.
  */
-export function expireIn(row: PendingRow, encoded: Uint8Array, before: Time): TakenFromRow {
+export function expireIn(row: PendingRow, encoded: Uint8Array, before: Monotonic): TakenFromRow {
   const { destination, due, n, origin } = row;
   const deliveries = hasRecords(encoded) ? decodeSet(encoded) : [];
   const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? due) < before;

@@ -1,6 +1,6 @@
 import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
 import {
   ANSWER_ROWS,
@@ -212,7 +212,7 @@ export async function dropAcceptedBelow(transaction: Transaction, position: Posi
  */
 export async function dropFailedBefore(
   transaction: Transaction,
-  time: Time,
+  time: Monotonic,
   retainedFrom: Position,
 ): Promise<boolean> {
   return (await transaction.rows(DROP_FAILED, [time, retainedFrom])).length > 0;
@@ -243,14 +243,14 @@ interface AcceptedAttemptRow {
   readonly destination: number;
   readonly url: string;
   readonly first: Position;
-  readonly at: Time;
+  readonly at: Monotonic;
   readonly facts: Uint8Array;
 }
 
 interface FailedAttemptRow {
   readonly position: Position;
   readonly destination: number;
-  readonly startedAt: Time;
+  readonly startedAt: Monotonic;
   readonly latencyMs: number;
   readonly endpoint: string;
   readonly kind: 'retryable' | 'refused';

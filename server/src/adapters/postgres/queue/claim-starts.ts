@@ -1,4 +1,4 @@
-import { type Duration, SECOND, type Time } from '../../../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../../../model/time.ts';
 import type { NextDue } from '../../../ports/delivery-queue.ts';
 
 /** The next claim finds a row that becomes visible later than others by at most this. */
@@ -8,11 +8,11 @@ const MARGIN: Duration = 2 * SECOND;
 const LOOK_WITHIN = 5000;
 
 /** Before every due time. */
-const BEGINNING: Time = Number.MIN_SAFE_INTEGER;
+const BEGINNING: Monotonic = Number.MIN_SAFE_INTEGER;
 
 /** Where claims of a destination begin. */
 interface Start {
-  readonly due: Time;
+  readonly due: Monotonic;
   /** When this process last looked at everything that is due before, by `performance.now`. */
   readonly lookedAt: number;
 }
@@ -39,7 +39,7 @@ export class ClaimStarts {
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   /** Where a claim of what is due at `now` begins. */
-  of(destination: number, now: Time): ClaimStart {
+  of(destination: number, now: Monotonic): ClaimStart {
     const known = this.#starts.get(destination);
     const lookedAt = Math.max(this.#lookedAt, known?.lookedAt ?? this.#lookedAt);
     const isFresh = performance.now() - lookedAt < LOOK_WITHIN;
@@ -51,7 +51,7 @@ export class ClaimStarts {
    * A claim that began there has left nothing that is due before `first`. What was found meanwhile to be due
    * earlier still is.
    */
-  move(destination: number, { lookedAt, known }: ClaimStart, first: Time): void {
+  move(destination: number, { lookedAt, known }: ClaimStart, first: Monotonic): void {
     const now = this.#starts.get(destination);
     if (now === undefined && known !== undefined) return;
     const lowered = now === known ? Number.POSITIVE_INFINITY : now!.due;
@@ -59,7 +59,7 @@ export class ClaimStarts {
   }
 
   /** Something may be due that early. */
-  lower(destination: number, due: Time): void {
+  lower(destination: number, due: Monotonic): void {
     const known = this.#starts.get(destination);
     if (known !== undefined && due < known.due) this.#starts.set(destination, { ...known, due });
   }

@@ -1,5 +1,5 @@
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type {
   DeadLetterCount,
   DeadLetterPage,
@@ -144,7 +144,7 @@ export async function deadPositionsBetween(
  */
 export async function dropDeadLettersBefore(
   transaction: Transaction,
-  time: Time,
+  time: Monotonic,
   retainedFrom: Position,
 ): Promise<boolean> {
   return (await transaction.rows(DROP, [time, retainedFrom])).length > 0;

@@ -1,6 +1,6 @@
 import type { Position } from '../../../model/event.ts';
 import type { SkipSet } from '../../../model/plan.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type {
   DeliveryHistories,
   EventHistory,
@@ -75,7 +75,7 @@ export interface LoggedFacts {
   /** The skip sets with these numbers. */
   skipSets(read: Transaction, numbers: Iterable<number>): Promise<ReadonlyMap<number, SkipSet>>;
   /** When events arrived, in the order of their positions; undefined for one that is gone. */
-  arrivalsAt(read: Transaction, positions: readonly Position[]): Promise<(Time | undefined)[]>;
+  arrivalsAt(read: Transaction, positions: readonly Position[]): Promise<(Monotonic | undefined)[]>;
 }
 
 /**
@@ -262,14 +262,14 @@ function toTrace({ destination, due, refs }: TraceRow): TraceSet {
 interface TraceRow {
   readonly destination: number;
   /** Null while a process holds it. */
-  readonly due: Time | null;
+  readonly due: Monotonic | null;
   readonly refs: Uint8Array;
 }
 
 interface TraceSet {
   readonly destination: number;
   readonly encoded: Uint8Array;
-  readonly due?: Time;
+  readonly due?: Monotonic;
 }
 
 interface Traces {

@@ -1,6 +1,6 @@
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { Claim, HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
   EXPIRED_ROWS,
@@ -140,22 +140,22 @@ export interface NewSet {
   readonly destination: number;
   readonly state: 'held' | 'parked';
   readonly positions: readonly Position[];
-  readonly now: Time;
+  readonly now: Monotonic;
   readonly origin?: string | undefined;
 }
 
 interface ClaimRequest {
   readonly destination: number;
   readonly max: number;
-  readonly now: Time;
+  readonly now: Monotonic;
 }
 
 /** A row to be inserted. */
 interface BornSet {
   readonly destination: number;
   readonly owner?: number;
-  readonly due: Time;
-  readonly since: Time;
+  readonly due: Monotonic;
+  readonly since: Monotonic;
   readonly origin?: string | null | undefined;
   readonly n: number;
   readonly encoded: Uint8Array;
@@ -174,7 +174,7 @@ export class PendingSets {
    * The row that was parked last, by destination and origin: it may still grow. Only a hint, because the row
    * may be gone or locked.
    */
-  readonly #growing = new Map<number | string, { readonly id: PendingSetId; readonly since: Time }>();
+  readonly #growing = new Map<number | string, { readonly id: PendingSetId; readonly since: Monotonic }>();
   /**
    * Ends with the claim of a destination that is under way: two would take each other's rows for taken by
    * another node.
@@ -257,7 +257,7 @@ export class PendingSets {
       readonly positions: readonly Position[];
       readonly origin?: string | undefined;
     }[],
-    now: Time,
+    now: Monotonic,
   ): void {
     const born = sets.map(({ destination, positions, origin }) => ({
       destination,
@@ -339,7 +339,7 @@ export class PendingSets {
     }
     count(transaction, lost);
     // Not awaited: the commit shares its round trip. When it fails, the commit says so.
-    const next = transaction.rows<{ due: Time | null }>(NEXT_DUE, [destination, due]);
+    const next = transaction.rows<{ due: Monotonic | null }>(NEXT_DUE, [destination, due]);
     next.catch(() => undefined);
     return { deliveries, next };
   }
@@ -353,7 +353,7 @@ export class PendingSets {
   }
 
   /** See `DeliveryQueue.makeDue`. */
-  async makeDue(transaction: Transaction, destination: number, now: Time): Promise<number> {
+  async makeDue(transaction: Transaction, destination: number, now: Monotonic): Promise<number> {
     const [made] = await transaction.rows<{ n: number }>(MAKE_DUE, [destination, now]);
     this.#starts.lower(destination, now);
     return made!.n;
@@ -447,7 +447,7 @@ export function heldRows(transaction: Transaction, sets: readonly PendingSetId[]
 export async function takeExpired(
   transaction: Transaction,
   destination: number,
-  before: Time,
+  before: Monotonic,
 ): Promise<DeadDeliveries[]> {
   for (;;) {
     const values = [destination, before, EXPIRED_ROWS];

@@ -1,4 +1,4 @@
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type {
   DeliveryResult,
   DestinationHealth,
@@ -164,7 +164,7 @@ class SettledResults {
   readonly counts: LedgerCount[] = [];
   readonly #sets: ReadonlyMap<PendingSetId, OpenSet>;
 
-  constructor(sets: ReadonlyMap<PendingSetId, OpenSet>, newest: Time) {
+  constructor(sets: ReadonlyMap<PendingSetId, OpenSet>, newest: Monotonic) {
     this.#sets = sets;
     this.groups = new ResultGroups(newest);
   }
@@ -211,8 +211,8 @@ async function readHeld(
   return sets;
 }
 
-async function newestArrival(transaction: Transaction): Promise<Time> {
-  const [newest] = await transaction.rows<{ at: Time }>(NEWEST);
+async function newestArrival(transaction: Transaction): Promise<Monotonic> {
+  const [newest] = await transaction.rows<{ at: Monotonic }>(NEWEST);
   return newest?.at ?? 0;
 }
 

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import { findLineOffsets } from '../../../model/serialized-event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import {
   type BatchAnswer,
   type Chunk,
@@ -270,7 +270,7 @@ export class Chunks {
   }
 
   /** When the event at a position arrived; undefined when there is none or it is damaged. */
-  arrivalOf(position: Position): Time | undefined {
+  arrivalOf(position: Position): Monotonic | undefined {
     const row = this.#rows.head(position);
     const seed = row && this.#rows.seedOf(row);
     if (row === undefined || seed === undefined) return undefined;
@@ -315,7 +315,7 @@ export class Chunks {
   keysBetween(
     position: Position,
     end: Position,
-    visit: (first: Position, until: Time, keys: Uint32Array) => void,
+    visit: (first: Position, until: Monotonic, keys: Uint32Array) => void,
   ): void {
     for (const row of this.#rows.keysFrom(position)) {
       if (row.first >= end) return;

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/hashes.ts';
 import type { Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
@@ -70,7 +70,7 @@ interface FrozenMemtable {
   readonly fromPosition: Position;
   readonly toPosition: Position;
   /** When its newest event arrived. */
-  readonly newest: Time;
+  readonly newest: Monotonic;
 }
 
 /** A flush under way. */
@@ -95,7 +95,7 @@ export class KeyIndex {
   readonly #watermarks: Watermarks;
   #memtable = new Memtable();
   #memtableFrom: Position;
-  #newest: Time = 0;
+  #newest: Monotonic = 0;
   #frozen: FrozenMemtable[] = [];
   #flushing: MemtableFlush | undefined;
   readonly #runs: RunSet;
@@ -129,7 +129,7 @@ export class KeyIndex {
   #eachKey(
     from: Position,
     end: Position,
-    visit: (high: number, low: number, at: Position, until: Time) => void,
+    visit: (high: number, low: number, at: Position, until: Monotonic) => void,
   ) {
     this.#chunks.keysBetween(from, end, (first, until, keys) => {
       for (let index = 0; index * 2 < keys.length; index++) {
@@ -158,7 +158,7 @@ export class KeyIndex {
   }
 
   /** Adds a key. Positions ascend from call to call. `at`: when the event arrived. */
-  add(high: number, low: number, position: Position, at: Time): void {
+  add(high: number, low: number, position: Position, at: Monotonic): void {
     if (this.#memtable.isFull) this.#freeze(position);
     this.#memtable.add(high, low, position);
     if (at > this.#newest) this.#newest = at;
@@ -168,7 +168,7 @@ export class KeyIndex {
    * Whether `matches` accepts any position of this key. Runs whose events all arrived before `since` are not
    * read.
    */
-  some(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
+  some(high: number, low: number, since: Monotonic, matches: (position: Position) => boolean): boolean {
     return this.someInMemory(high, low, matches) || this.#runs.some(high, low, { since, matches });
   }
 
@@ -180,7 +180,7 @@ export class KeyIndex {
   }
 
   /** The same, in the runs alone. Ask `mayBeOnDisk` first. */
-  someOnDisk(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
+  someOnDisk(high: number, low: number, since: Monotonic, matches: (position: Position) => boolean): boolean {
     return this.#runs.some(high, low, { since, matches });
   }
 
@@ -208,7 +208,7 @@ export class KeyIndex {
   }
 
   /** When the newest event arrived. */
-  get newest(): Time {
+  get newest(): Monotonic {
     return this.#newest;
   }
 

@@ -1,5 +1,5 @@
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import {
   bucketOf,
   type KeyFilter,
@@ -148,7 +148,7 @@ function firstOf({ runs: [oldest] }: MergedFilter): Position {
 }
 
 interface RecentKeyQuery {
-  readonly since: Time;
+  readonly since: Monotonic;
   readonly matches: (position: Position) => boolean;
 }
 

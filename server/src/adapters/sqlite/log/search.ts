@@ -1,5 +1,5 @@
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type {
   EventPrefilter,
   LogQuery,
@@ -43,7 +43,7 @@ const SLICE_FACTS = 2000;
 const SKIPPED_PER_DECODED = 8;
 
 type SearchSlice = Omit<PositionPage, 'scanned' | 'reachedAt'>;
-type TimeRange = Extract<LogQuery, { from: Time }>;
+type TimeRange = Extract<LogQuery, { from: Monotonic }>;
 
 export interface LogSearchDependencies extends PrefilterDependencies {
   readonly chunks: Chunks;
@@ -92,7 +92,10 @@ export class LogSearch {
   }
 
   /** How many events of a chunk arrived in a range of time, from position `start` on. */
-  #arrivedIn(first: Position, { from, to, start }: { from: Time; to: Time; start: Position }): number {
+  #arrivedIn(
+    first: Position,
+    { from, to, start }: { from: Monotonic; to: Monotonic; start: Position },
+  ): number {
     let arrived = 0;
     for (const at of this.#chunks.arrivalsIn(first)?.subarray(Math.max(0, start - first)) ?? [])
       if (at >= from && at < to) arrived++;

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type {
   DeadLetterCount,
   DeadLetterPage,
@@ -124,7 +124,7 @@ export class DeadLetterTable {
    * Drops a slice of the dead letters from before a time, but none of an event that is still kept: its
    * history stays exact. False when there are none.
    */
-  dropBefore(time: Time, retainedFrom: Position): boolean {
+  dropBefore(time: Monotonic, retainedFrom: Position): boolean {
     return Number(this.#sql.drop.run(time, retainedFrom).changes) > 0;
   }
 

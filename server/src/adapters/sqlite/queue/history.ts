@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { EventHistory, PendingPage, PendingQuery, QueueStats } from '../../../ports/delivery-queue.ts';
 import { NO_PLAN } from '../../encoding/chunk-codec.ts';
 import { eventLine } from '../../encoding/chunk-lines.ts';
@@ -90,11 +90,11 @@ export class PendingQueries {
   }
 
   /** A pending delivery, and when it is due unless it is held; undefined when it is settled. */
-  of(destination: number, position: Position): { delivery: Delivery; dueAt?: Time } | undefined {
+  of(destination: number, position: Position): { delivery: Delivery; dueAt?: Monotonic } | undefined {
     const held = this.#held.at(destination, position);
     if (held !== undefined) return { delivery: held };
     for (const row of this.#sql.overlapping.iterate(destination, position, position) as Iterable<unknown>) {
-      const { due, refs } = row as { due: Time; refs: Uint8Array };
+      const { due, refs } = row as { due: Monotonic; refs: Uint8Array };
       const delivery = deliveryIn(setOrEmpty(destination, refs), position);
       if (delivery !== undefined) return { delivery, dueAt: due };
     }

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
   EXPIRED_ROWS,
@@ -115,8 +115,8 @@ export function statements(database: DatabaseSync) {
 export interface NewPendingRow {
   destination: number;
   state: typeof HELD | typeof DUE;
-  due: Time;
-  since: Time;
+  due: Monotonic;
+  since: Monotonic;
   n: number;
   origin?: string | undefined;
   encoded: Uint8Array;
@@ -143,7 +143,7 @@ export class PendingTable {
   readonly held: HeldSets;
   #newlyHeld: PendingSetId[] = [];
   /** The parked row that still grows, by destination and origin. */
-  readonly #growing = new Map<number | string, { id: PendingSetId; since: Time; runs: RunEncoder }>();
+  readonly #growing = new Map<number | string, { id: PendingSetId; since: Monotonic; runs: RunEncoder }>();
 
   constructor(database: DatabaseSync, { epoch, ledger, damage }: PendingTableDependencies) {
     this.#epoch = epoch;
@@ -161,7 +161,7 @@ export class PendingTable {
   }
 
   /** Inserts a set that this process holds. `positions` ascending, not empty. */
-  insertHeld(destination: number, positions: readonly Position[], now: Time): PendingSetId {
+  insertHeld(destination: number, positions: readonly Position[], now: Monotonic): PendingSetId {
     const encoded = encodePositions(positions);
     const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, encoded });
     this.held.put(id, HeldSet.fromPositions(destination, positions));
@@ -173,7 +173,7 @@ export class PendingTable {
    * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second
    * instead of a row a commit. The row's positions are nearly always one run, a few bytes long.
    */
-  insertParked(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
+  insertParked(destination: number, positions: readonly Position[], now: Monotonic, origin?: string): void {
     const key = growingKey(destination, origin);
     let growing = this.#growing.get(key);
     if (growing && !(mayGrow(growing, now) && growing.runs.size < PARKED_MAX)) growing = undefined;
@@ -188,19 +188,19 @@ export class PendingTable {
   }
 
   /** Enqueues replayed or redelivered events. `positions` ascending, not empty. */
-  requeue(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
+  requeue(destination: number, positions: readonly Position[], now: Monotonic, origin?: string): void {
     const encoded = encodePositions(positions);
     this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, encoded, origin });
   }
 
   /** Enqueues failed deliveries, to be claimed from `at` on. */
-  scheduleRetry(destination: number, at: Time, deliveries: readonly Delivery[], origin?: string): void {
+  scheduleRetry(destination: number, at: Monotonic, deliveries: readonly Delivery[], origin?: string): void {
     const since = earliestFailure(deliveries, at);
     const encoded = encodeSet(deliveries);
     this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, encoded, origin });
   }
 
-  claim(destination: number, max: number, now: Time): ClaimAnswer {
+  claim(destination: number, max: number, now: Monotonic): ClaimAnswer {
     const fresh: number[] = [];
     const tried: HeldDelivery[] = [];
     const origins: [PendingSetId, string][] = [];
@@ -280,14 +280,14 @@ export class PendingTable {
   }
 
   /** Makes all waiting deliveries of a destination due now. Returns how many. */
-  makeDue(destination: number, now: Time): number {
+  makeDue(destination: number, now: Monotonic): number {
     const { n } = this.#sql.countWaiting.get(destination, now) as { n: number };
     if (n > 0) this.#sql.makeDue.run(now, destination, now);
     return n;
   }
 
   /** Takes out deliveries whose retry window is over, a few rows at a time; empty only when none is left. */
-  expire(destination: number, before: Time): DeadDeliveries[] {
+  expire(destination: number, before: Monotonic): DeadDeliveries[] {
     for (;;) {
       const rows = this.#sql.expired.all(destination, before) as unknown as PendingRow[];
       const expired = rows.flatMap((row) => {
@@ -407,7 +407,7 @@ export interface ClaimAnswer {
   readonly tried: readonly HeldDelivery[];
   /** The origin of each set that has one. */
   readonly origins: readonly (readonly [set: PendingSetId, origin: string])[];
-  readonly nextDueAt?: Time;
+  readonly nextDueAt?: Monotonic;
 }
 
 export interface PendingTableDependencies {

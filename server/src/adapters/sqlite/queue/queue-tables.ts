@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../ports/delivery-queue.ts';
 import type { ChangedAnswer, KeptText } from '../../encoding/kept-answers.ts';
 import type { LedgerAnswer } from '../../encoding/ledger.ts';
@@ -62,17 +62,17 @@ interface PutAnswersMessage {
 interface ClaimMessage {
   readonly destination: number;
   readonly max: number;
-  readonly now: Time;
+  readonly now: Monotonic;
 }
 
 interface MakeDueMessage {
   readonly destination: number;
-  readonly now: Time;
+  readonly now: Monotonic;
 }
 
 interface ExpireMessage {
   readonly destination: number;
-  readonly before: Time;
+  readonly before: Monotonic;
   readonly reason: string;
 }
 

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
 import {
   ANSWER_ROWS,
@@ -254,7 +254,7 @@ export class FailedAttempts {
    * Drops a slice of the rows from before a time, but none of an event that is still kept. False when there
    * are none.
    */
-  dropBefore(time: Time, retainedFrom: Position): boolean {
+  dropBefore(time: Monotonic, retainedFrom: Position): boolean {
     return Number(this.#drop.run(time, retainedFrom).changes) > 0;
   }
 

@@ -1,5 +1,5 @@
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
+import type { Monotonic } from '../../../model/time.ts';
 import { type Chunk, freeBuffer } from '../../encoding/chunk-codec.ts';
 import { COMPACTED, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
 import {
@@ -30,7 +30,7 @@ export class Compaction {
   }
 
   /** Does one slice inside the caller's transaction. False when there is nothing to merge now. */
-  step(now: Time): boolean {
+  step(now: Monotonic): boolean {
     const end = this.#chunks.firstOfBatches(REMEMBERED_BATCHES);
     let facts = this.#nextFacts(end, now);
     let merge = nextMerge(facts, end, now);
@@ -48,7 +48,7 @@ export class Compaction {
     return true;
   }
 
-  #nextFacts(end: Position, now: Time): readonly ChunkFacts[] {
+  #nextFacts(end: Position, now: Monotonic): readonly ChunkFacts[] {
     const facts = this.#chunks.factsFrom(this.#watermarks.compactedTo, 1);
     if (facts[0] === undefined || !mayBeDue(facts[0], end, now)) return [];
     while (facts.length < MAX_CHUNK_EVENTS && mergeableChunks(facts, end).length === facts.length) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import type { Position } from '../../../model/event.ts';
-import { DAY, type Duration, type Time } from '../../../model/time.ts';
+import { DAY, type Duration, type Monotonic } from '../../../model/time.ts';
 import type { Damage } from '../../../ports/event-log.ts';
 import { keyHash } from '../../encoding/hashes.ts';
 import { withoutSetChecksum } from '../../encoding/pending-set.ts';
@@ -48,7 +48,7 @@ export class Verifier {
   }
 
   /** Does one slice inside the caller's transaction, when a round is due or under way. */
-  step(now: Time): void {
+  step(now: Monotonic): void {
     const { watermarks } = this.#dependencies;
     const isUnderWay = this.#position > 0 || this.#page !== undefined;
     const isTime = now >= watermarks.verifyBegan + PERIOD || now < watermarks.verifyBegan;

@@ -22,8 +22,8 @@ import { type Bench, cpuOf, median, result, run } from './processes.ts';
  * most SHARE of a core (on Linux, as root), so that there is something left for the next node. WAITING
  * deliveries wait for an endpoint that is down before anything is measured; keys have as much memory as an
  * operator with so many events a day would allow. EVENTS (`1,100`) are the events of a request. STATEMENTS
- * (0) prints as many of the statements on which the server spent most of its time. With BASE, another checkout,
- * the same number of its programs on a database of their own is measured, and nothing else.
+ * (0) prints as many of the statements on which the server spent most of its time. With BASE, another
+ * checkout, the same number of its programs on a database of their own is measured, and nothing else.
  */
 const BASE = process.env['BASE'];
 const NODES = Number(process.env['NODES'] ?? 1);
@@ -100,7 +100,8 @@ async function compare(isDelivered: boolean, events: number): Promise<void> {
   const admin = await connectTo(url);
   if (STATEMENTS > 0) await admin.query('create extension pg_stat_statements');
   const nodes = Array.from({ length: NODES }, () => url);
-  const apart = NODES === 1 && BASE === undefined ? [] : await Promise.all(nodes.map(() => postgres.makeDatabase()));
+  const apart =
+    NODES === 1 && BASE === undefined ? [] : await Promise.all(nodes.map(() => postgres.makeDatabase()));
   const sides = await startSides(isDelivered, nodes, apart);
   if (WAITING > 0) await writeWaiting(url);
   for (const side of sides) await load(side, { events, seconds: WARM_UP });

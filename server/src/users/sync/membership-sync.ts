@@ -409,7 +409,7 @@ export class MembershipSync {
       readonly value: Json;
       readonly now: Time;
       readonly to: readonly string[];
-      /** Those of the profile, where the caller has asked for them. */
+      /** The listeners of the profile, where the caller has asked for them. */
       readonly listeners?: Listeners;
     },
   ): Notification[] {

@@ -28,6 +28,7 @@ import { SourceRateLimiter } from './ingest/rate-limits.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
+import { defined } from './model/json.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Mailer } from './ports/mailer.ts';
@@ -529,7 +530,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
   const { url, adminUrl } = servers;
   return {
     url,
-    ...(adminUrl === undefined ? {} : { adminUrl }),
+    ...defined({ adminUrl }),
     ...(file === undefined ? {} : { adminTokenFile: file }),
     createSignInLink: () => `${adminUrl ?? url}/sign-in#code=${sessions.createCode()}`,
   };

@@ -1,4 +1,5 @@
 import type { AlertChange, AlertMemory, AlertRecord, TroubleKey } from '../model/alert.ts';
+import { defined } from '../model/json.ts';
 import { type Duration, MINUTE, type Monotonic, type Time } from '../model/time.ts';
 
 /**
@@ -150,7 +151,7 @@ function troubleChanges(
     changes.push({ ...trouble, change: 'started' });
     told.push({
       condition,
-      ...(destination === undefined ? {} : { destination }),
+      ...defined({ destination }),
       since: Math.min(since, at),
       toldAt: now,
     });

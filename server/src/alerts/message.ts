@@ -1,4 +1,5 @@
 import type { AlertChange, AlertMessage } from '../model/alert.ts';
+import { defined } from '../model/json.ts';
 import { isoTime } from '../model/time.ts';
 import type { Mail } from '../ports/mailer.ts';
 
@@ -28,11 +29,11 @@ function changeView({ change, condition, destination, since, count, text, hint }
   return {
     change,
     condition,
-    ...(destination === undefined ? {} : { destination }),
+    ...defined({ destination }),
     since: isoTime(since),
-    ...(count === undefined ? {} : { count }),
+    ...defined({ count }),
     text,
-    ...(hint === undefined ? {} : { hint }),
+    ...defined({ hint }),
   };
 }
 

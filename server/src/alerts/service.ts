@@ -1,4 +1,5 @@
 import type { AlertMemory, AlertMessage, AlertRecord } from '../model/alert.ts';
+import { defined } from '../model/json.ts';
 import { type Duration, HOUR, isoTime, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -94,7 +95,7 @@ export class AlertService {
         open: memory?.told.length ?? 0,
         sent,
         failed,
-        ...(last === undefined ? {} : { last }),
+        ...defined({ last }),
         isWaiting: memory?.outgoing !== undefined,
       };
     });

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import receiving from '../../../spec/receiving.openapi.json' with { type: 'json' };
 import { STATUS_TEXT } from '../model/http-syntax.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
-import type { Json, JsonObject } from '../model/json.ts';
+import { defined, type Json, type JsonObject } from '../model/json.ts';
 import { type ApiOperation, isRepeatable } from './operation.ts';
 import { type ProblemCode, statusOf } from './problem.ts';
 import { FILTERED } from './token-limits.ts';
@@ -163,7 +163,7 @@ function parameterObjects(one: ApiOperation): Json[] {
       name,
       in: 'query',
       required: required.includes(name),
-      ...(description === undefined ? {} : { description }),
+      ...defined({ description }),
       schema: rest,
     };
   });

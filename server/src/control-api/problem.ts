@@ -1,6 +1,7 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import { STATUS_TEXT } from '../model/http-syntax.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import { defined } from '../model/json.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 
@@ -78,7 +79,7 @@ function problemBody({ code, hint, errors, isCut }: Problem): string {
     status,
     detail: `${message} ${hint ?? usual}${isCut ? ` There are more than the first ${MAX_PROBLEMS}.` : ''}`,
     code,
-    ...(errors === undefined ? {} : { errors }),
+    ...defined({ errors }),
     ...(isCut ? { truncated: true } : {}),
   });
 }

@@ -1,7 +1,7 @@
 import type { AlertRecord } from '../model/alert.ts';
 import { type DeliveryPolicy, policyOf } from '../model/delivery-policy.ts';
 import { type HiddenChange, type HiddenPlaces, mapHidden } from '../model/hidden-values.ts';
-import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { defined, isObject, type Json, type JsonObject } from '../model/json.ts';
 import { maskKey, maskSecret, maskUrl, type SecretMask } from '../model/secrets.ts';
 import {
   type AddressRule,
@@ -87,11 +87,10 @@ export function sourceView(source: SourceRecord): SourceView {
     mode,
     whenDisabled,
     ...(dedupeWindow === undefined ? {} : { dedupeWindow: formatDuration(dedupeWindow) }),
-    ...(rateLimit === undefined ? {} : { rateLimit }),
-    ...(rateLimitPerAddress === undefined ? {} : { rateLimitPerAddress }),
+    ...defined({ rateLimit, rateLimitPerAddress }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
-    ...(system === undefined ? {} : { system }),
+    ...defined({ system }),
   };
 }
 
@@ -137,7 +136,7 @@ export function tokenView({
     createdAt: isoTime(createdAt),
     ...(expiresAt === undefined ? {} : { expiresAt: isoTime(expiresAt) }),
     ...limits,
-    ...(bodies === undefined ? {} : { bodies }),
+    ...defined({ bodies }),
   };
 }
 
@@ -232,7 +231,7 @@ function alertViewWith(alert: AlertRecord, change: HiddenChange): AlertView {
     type,
     enabled,
     on,
-    ...(destinations === undefined ? {} : { destinations }),
+    ...defined({ destinations }),
     after: formatDuration(after),
     remindEvery: formatDuration(remindEvery),
     settings: mapHidden(settings, HIDDEN_IN_ALERTS[type], change) as unknown as AlertSettingsView,

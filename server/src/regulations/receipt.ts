@@ -1,5 +1,6 @@
 import type { Attempt } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
+import { defined } from '../model/json.ts';
 import { destinationOfLane, endpointIndexOfLane, nameOfTarget, type Target } from '../model/lane.ts';
 import {
   type NotificationStatus,
@@ -131,7 +132,7 @@ class StreamCounts {
       sent: this.#sent,
       confirmed: this.#confirmed,
       ...(this.#confirmedAt === undefined ? {} : { confirmedAt: this.#confirmedAt }),
-      ...(answer === undefined ? {} : { answer }),
+      ...defined({ answer }),
     };
   }
 
@@ -164,9 +165,9 @@ function answerOf(
   const { status, reason } = outcome;
   const body = answer === undefined || answer === '' ? undefined : redact(answer).slice(0, MAX_BODY);
   return {
-    ...(status === undefined ? {} : { status }),
+    ...defined({ status }),
     ...(outcome.kind === 'accepted' ? {} : { reason }),
-    ...(body === undefined ? {} : { body }),
+    ...defined({ body }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { defined } from '../model/json.ts';
 import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Monotonic, OnWallClock } from '../model/time.ts';
@@ -80,7 +81,7 @@ export function deadLetterQuery(
   return {
     ...{ destinations: everyLaneIdOf(destination), from, to },
     ...(state === undefined || state === 'delivered' ? {} : { state }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
   };
 }
 
@@ -275,9 +276,7 @@ function namedDeadLetters(
     destinations: everyLaneIdOf(destination),
     only,
     ...(state === undefined || state === 'delivered' ? {} : { state }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to }),
+    ...defined({ reason, from, to }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Destination } from '../model/destination.ts';
+import { defined } from '../model/json.ts';
 import { everyLaneIdOf } from '../model/lane.ts';
 import {
   type Replay,
@@ -93,8 +94,7 @@ export class Replayer {
       events,
       pending: [...pending.values()].reduce((sum, n) => sum + n, 0),
       ...(await this.#remainingOf(replay, { events, cursor })),
-      ...(speed === undefined ? {} : { speed }),
-      ...(waiting === undefined ? {} : { waiting }),
+      ...defined({ speed, waiting }),
     };
   };
 

@@ -1,4 +1,4 @@
-import type { Json } from '../model/json.ts';
+import { defined, type Json } from '../model/json.ts';
 import { maskSecret } from '../model/secrets.ts';
 import type { Source } from '../model/settings.ts';
 import { isoTime, SECOND, type Time } from '../model/time.ts';
@@ -248,7 +248,7 @@ export class DiscardSamples implements DiscardSampler {
       .flatMap(({ source, reason, samples }) => samples.map((sample) => ({ source, reason, ...sample })))
       .toSorted((a, b) => b.at - a.at)
       .map(({ source, at, ...rest }) => ({
-        ...(source === undefined ? {} : { source }),
+        ...defined({ source }),
         ...rest,
         at: isoTime(at),
       }));

@@ -1,4 +1,5 @@
 import { type Attempt, isFailure } from '../model/delivery.ts';
+import { defined } from '../model/json.ts';
 import { maskUrl } from '../model/secrets.ts';
 import type { JsonLine } from '../model/serialized-event.ts';
 import { type Duration, isoTime, type OnWallClock, SECOND, type Time } from '../model/time.ts';
@@ -112,7 +113,7 @@ function stateOfDecision(
     case 'dropped':
       return {
         ...{ state: 'dropped', reason: decision.reason },
-        ...(decision.note === undefined ? {} : { note: decision.note }),
+        ...defined({ note: decision.note }),
       };
   }
 }
@@ -130,7 +131,7 @@ function attemptData({
     latencyMs,
     outcome: kind,
     reason,
-    ...(status === undefined ? {} : { status }),
+    ...defined({ status }),
   };
 }
 

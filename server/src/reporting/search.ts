@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import { defined } from '../model/json.ts';
 import {
   destinationOfLane,
   endpointIndexOfLane,
@@ -240,10 +241,7 @@ export class SearchService {
     const query = {
       destinations,
       state,
-      ...(reason === undefined ? {} : { reason }),
-      ...(from === undefined ? {} : { from }),
-      ...(to === undefined ? {} : { to }),
-      ...(only === undefined ? {} : { only }),
+      ...defined({ reason, from, to, only }),
     };
     const isAny = isAnyEvent(event);
     const data: DeliverySummary[] = [];
@@ -383,10 +381,7 @@ function likenessOf({
   event,
 }: { [Key in keyof EventQuery]?: EventQuery[Key] | undefined }): EventPrefilter {
   return {
-    ...(source === undefined ? {} : { source }),
-    ...(type === undefined ? {} : { type }),
-    ...(anonymousId === undefined ? {} : { anonymousId }),
-    ...(event === undefined ? {} : { event }),
+    ...defined({ source, type, anonymousId, event }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { DestinationState, EndpointState, LastError } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
+import { defined } from '../model/json.ts';
 import { type LatencyCounts, latencyQuantile } from '../model/latency-histogram.ts';
 import { sumByReason } from '../model/ledger.ts';
 import type { DatabaseStatus, GoneNode, NodeStatus } from '../model/node.ts';
@@ -185,12 +186,14 @@ export class ReportService {
       delivered,
       dead: sumByReason(dead),
       dropped: sumByReason(dropped),
-      ...(lane.oldestPendingAt === undefined ? {} : { oldestPendingAt: lane.oldestPendingAt }),
-      ...(lane.oldestKeptUntil === undefined ? {} : { oldestKeptUntil: lane.oldestKeptUntil }),
-      ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
-      ...(lane.failingSince === undefined ? {} : { failingSince: lane.failingSince }),
-      ...(lane.refusingSince === undefined ? {} : { refusingSince: lane.refusingSince }),
-      ...(lane.lastError === undefined ? {} : { lastError: lane.lastError }),
+      ...defined({
+        oldestPendingAt: lane.oldestPendingAt,
+        oldestKeptUntil: lane.oldestKeptUntil,
+        nextAttemptAt,
+        failingSince: lane.failingSince,
+        refusingSince: lane.refusingSince,
+        lastError: lane.lastError,
+      }),
       ...(signingKey === undefined
         ? {}
         : { publicKey: { ...publicKeyOf(signingKey), path: publicKeyPath(signingKey.id) } }),
@@ -243,7 +246,7 @@ function profilesOverview({ progress, isFailed, isLate, reason }: UsersHealth): 
   return {
     profiles: {
       state,
-      ...(reason === undefined ? {} : { reason }),
+      ...defined({ reason }),
       ...{ profiles, bytes, behind, lagMs: Math.round(lag), failed, skipped: counts?.skipped ?? 0 },
     },
   };
@@ -297,7 +300,7 @@ function damageView({
     events,
     deliveries,
     ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }),
-    ...(others === undefined ? {} : { others }),
+    ...defined({ others }),
   };
 }
 

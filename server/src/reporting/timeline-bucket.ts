@@ -1,3 +1,4 @@
+import { defined } from '../model/json.ts';
 import type {
   DestinationRow,
   EndpointRow,
@@ -114,7 +115,7 @@ export class TimelineBucket {
       at,
       sources: recordOf(this.sources, (sums) => sums.toRow()) ?? {},
       destinations: recordOf(this.destinations, (sums) => sums.toRow()) ?? {},
-      ...(commits === undefined ? {} : { commits }),
+      ...defined({ commits }),
     };
   }
 }

@@ -1,4 +1,5 @@
 import type { Position } from '../model/event.ts';
+import { defined } from '../model/json.ts';
 import { destinationOfLane } from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { isoTime, type OnWallClock } from '../model/time.ts';
@@ -103,14 +104,12 @@ export function deliveryTrace(
     id: `${position}-${destination}`,
     destination: names.destination(destination),
     state,
-    ...(reason === undefined ? {} : { reason }),
-    ...(note === undefined ? {} : { note }),
+    ...defined({ reason, note }),
     ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: isoTime(nextAttemptAt) }),
     attempts: attempts.map(({ endpoint, startedAt, latencyMs, outcome, answer }) => ({
       ...{ endpoint: maskUrl(endpoint), startedAt: isoTime(startedAt), latencyMs },
       ...{ outcome: outcome.kind, reason: outcome.reason },
-      ...(outcome.status === undefined ? {} : { status: outcome.status }),
-      ...(answer === undefined ? {} : { answer }),
+      ...defined({ status: outcome.status, answer }),
     })),
   };
 }
@@ -123,7 +122,7 @@ function mentionsId(messageId: string): (sample: DiscardSample) => boolean {
 
 function discardTrace({ source, reason, at, call }: DiscardSample): DiscardTrace {
   return {
-    ...(source === undefined ? {} : { source }),
+    ...defined({ source }),
     ...{ receivedAt: at, verdict: 'discarded', reason, call },
   };
 }

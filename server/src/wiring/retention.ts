@@ -1,4 +1,5 @@
 import type { Config } from '../config/load.ts';
+import { defined } from '../model/json.ts';
 import { type RetentionPeriods, retentionPeriods } from '../model/retention.ts';
 import { DAY, type Duration, type Time } from '../model/time.ts';
 import { type Clock, wallTimeOf } from '../ports/clock.ts';
@@ -24,7 +25,7 @@ export function logRetention({ store, clock, settings, config }: RetentionParts)
     Math.max(DAY, ...settings.now().sources.map(({ dedupeWindow = DAY }) => dedupeWindow));
   return () => ({
     ...{ events, deadLetters, messageIds: longestDedupeWindow() },
-    ...(disk === undefined ? {} : { disk }),
+    ...defined({ disk }),
     ...recordsBefore(periods, clock),
   });
 }

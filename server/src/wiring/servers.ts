@@ -3,6 +3,7 @@ import type { Config } from '../config/load.ts';
 import type { ControlHandler } from '../control-api/contract.ts';
 import { ConsoleFiles } from '../http/console.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '../http/server.ts';
+import { defined } from '../model/json.ts';
 import type { IngestHandler } from '../ports/ingest.ts';
 import type { IngestCounters, MetricsRecorder } from '../ports/telemetry.ts';
 import { rolesOf } from './nodes.ts';
@@ -71,7 +72,7 @@ function serverOptions({ host, port, admin, tls, publicUrl, limits, trustedProxi
   const { connections, requests, requestBytes } = limits;
   return {
     ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
-    ...(tls === undefined ? {} : { tls }),
+    ...defined({ tls }),
     ...(publicUrl === undefined ? {} : { publicUrls: [publicUrl].flat() }),
     ...{ adminHosts: admin.hosts },
     ...(trustedProxies.length === 0 ? {} : { trustedProxies }),

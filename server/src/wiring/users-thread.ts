@@ -8,6 +8,7 @@ import { openSharedProfiles } from '../adapters/postgres/store.ts';
 import { openLogReader } from '../adapters/sqlite/log/log-reader.ts';
 import { clearProfiles, openProfileStore } from '../adapters/sqlite/users/profile-store.ts';
 import { createSystemClock } from '../adapters/system/clock.ts';
+import { defined } from '../model/json.ts';
 import type { Duration } from '../model/time.ts';
 import type { LogFields, Logger, LogLevel } from '../ports/logger.ts';
 import { Computations } from '../users/computation/computations.ts';
@@ -41,7 +42,7 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
     logger,
     processorTime,
     report: (progress) => post({ kind: 'progress', progress }),
-    ...(isPaused === undefined ? {} : { isPaused }),
+    ...defined({ isPaused }),
   });
   const take = (message: ToUsersThread) => {
     if (message.kind === 'wake') return service.wake();

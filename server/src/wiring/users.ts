@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../config/load.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 import { hearsOfComputations } from '../model/destination.ts';
+import { defined } from '../model/json.ts';
 import { retentionPeriods } from '../model/retention.ts';
 import { AUDIENCES_SOURCE, type Source, trustOf } from '../model/settings.ts';
 import type { Clock, ClockMark } from '../ports/clock.ts';
@@ -94,8 +95,7 @@ function profileRetention(
   const { periods, advised } = retentionPeriods(retention, isBounded);
   const { anonymous, known } = periods;
   return {
-    ...(anonymous === undefined ? {} : { anonymous }),
-    ...(known === undefined ? {} : { known }),
+    ...defined({ anonymous, known }),
     ...(advised.anonymous === undefined ? {} : { advised: { anonymous: advised.anonymous } }),
     ...(limits.disk === undefined ? {} : { bytes: PROFILE_SHARE * limits.disk }),
   };

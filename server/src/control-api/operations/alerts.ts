@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { AlertHealth, AlertSending } from '../../alerts/contract.ts';
 import { ALERT_CONDITIONS, type AlertRecord } from '../../model/alert.ts';
-import type { JsonObject } from '../../model/json.ts';
+import { defined, type JsonObject } from '../../model/json.ts';
 import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import { diffRecords } from '../changes.ts';
@@ -242,7 +242,7 @@ function shown({ alerts }: Pick<AlertOperationDependencies, 'alerts'>) {
     const { last, isWaiting = false } = healths.get(alert.name) ?? {};
     const open = (alert.memory?.told ?? []).map(({ condition, destination, since }) => ({
       condition,
-      ...(destination === undefined ? {} : { destination }),
+      ...defined({ destination }),
       since: isoTime(since),
     }));
     return {

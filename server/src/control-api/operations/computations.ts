@@ -6,7 +6,7 @@ import {
   type TraitDefinition,
 } from '../../model/definition.ts';
 import type { Destination } from '../../model/destination.ts';
-import type { JsonObject } from '../../model/json.ts';
+import { defined, type JsonObject } from '../../model/json.ts';
 import { destinationOfLane } from '../../model/lane.ts';
 import { type Duration, isoTime } from '../../model/time.ts';
 import type { ReplayProgress } from '../../ports/delivery-queue.ts';
@@ -256,7 +256,7 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
       const request = {
         definition,
         includeAnonymous: anonymous,
-        ...(replaces === undefined ? {} : { replaces }),
+        ...defined({ replaces }),
       };
       const preview = await dependencies.previews.preview(
         JSON.stringify(request),
@@ -541,7 +541,7 @@ function stateOf(
     const { state, reason, members, progress, eventsSince } = known;
     return {
       ...{ state, members, progress },
-      ...(reason === undefined ? {} : { reason }),
+      ...defined({ reason }),
       ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
     };
   }

@@ -3,6 +3,7 @@ import type { TestAttempt } from '../../delivery/contract.ts';
 import type { Destination } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { CALL_TYPES, type CallType } from '../../model/event.ts';
+import { defined } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { DestinationStatus } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
@@ -149,8 +150,7 @@ async function switchTo(
     enabled,
     paused,
     pending,
-    ...(oldestPendingAt === undefined ? {} : { oldestPendingAt }),
-    ...(oldestKeptUntil === undefined ? {} : { oldestKeptUntil }),
+    ...defined({ oldestPendingAt, oldestKeptUntil }),
   };
 }
 

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import { CALL_TYPES } from '../../model/event.ts';
+import { defined } from '../../model/json.ts';
 import { destinationOfLane } from '../../model/lane.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../model/replay.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../../model/time.ts';
@@ -137,7 +138,7 @@ async function redeliverByName(
 ): Promise<RedeliveryAnswer> {
   const { id, count, pending, missing } = await redeliverNamed(request);
   return {
-    ...(id === undefined ? {} : { id }),
+    ...defined({ id }),
     count,
     estimated: false,
     pending,
@@ -188,7 +189,7 @@ function replayRequestOf(
     from: from ?? 0,
     to: Math.min(to ?? now, now),
     redelivers: { state, before, ...(reason === undefined ? {} : { reason }) },
-    ...(source === undefined ? {} : { source }),
+    ...defined({ source }),
     ...(type === undefined ? {} : { types: [type] }),
   };
   return asked;

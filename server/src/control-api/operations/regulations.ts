@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '../../model/json.ts';
 import {
   type IdJoin,
   type NotificationStatus,
@@ -273,8 +274,7 @@ function subjectView(subject: RegulationSubject, nameOfSource: (id: number) => s
     at: at === undefined ? null : isoTime(at),
   });
   return {
-    ...(userId === undefined ? {} : { userId }),
-    ...(anonymousId === undefined ? {} : { anonymousId }),
+    ...defined({ userId, anonymousId }),
     ...{ formerUserIds: [...formerUserIds], anonymousIds: [...anonymousIds], unknown: isUnknown },
     ...{ joins: joins.map(joinView), leftOut: leftOut.map(joinView) },
     ...(belongsToUser === true ? { outcome: 'belongs_to_a_user' as const } : {}),
@@ -399,12 +399,11 @@ function regulationView(
     ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt), erasedFrom }),
     ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
     ...{ by, subjects, unknown, erased },
-    ...(belongToUsers === undefined ? {} : { belongToUsers }),
+    ...defined({ belongToUsers }),
     ...(joined === undefined ? {} : { joined: [...joined] }),
-    ...(leftOut === undefined ? {} : { leftOut }),
-    ...(profiles === undefined ? {} : { profiles }),
+    ...defined({ leftOut, profiles }),
     streamStatus: streamStatus.map(streamView),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
   };
 }
 

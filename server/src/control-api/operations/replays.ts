@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { CALL_TYPES } from '../../model/event.ts';
+import { defined } from '../../model/json.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../model/replay.ts';
 import { isoTime, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings-store.ts';
@@ -222,7 +223,7 @@ function parseIdCursor(cursor: string): string {
 function previewView({ count, deliveries, bytes, isExact }: ReplayPreview, perSecond: number) {
   return {
     count,
-    ...(deliveries === undefined ? {} : { deliveries }),
+    ...defined({ deliveries }),
     bytes,
     exact: isExact,
     estimated: !isExact,
@@ -254,10 +255,9 @@ function auditView(replay: Replay) {
     to: isoTime(to),
     rate,
     state,
-    ...(source === undefined ? {} : { source }),
-    ...(types === undefined ? {} : { types }),
+    ...defined({ source, types }),
     ...(redelivers === undefined ? {} : { redelivers: redeliveryView(redelivers) }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
     ...(endedAt === undefined ? {} : { endedAt: isoTime(endedAt) }),
   };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { MAX_ENTRIES } from '../../model/input-limits.ts';
+import { defined } from '../../model/json.ts';
 import { ROLES, type TokenRecord } from '../../model/settings.ts';
 import { isoTime, type Time } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
@@ -141,7 +142,7 @@ function tokenRecord(input: TokenInput, token: string, createdAt: Time): TokenRe
     digest: tokenDigest(token),
     hint: token.slice(-HINT_LENGTH),
     createdAt,
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...defined({ expiresAt }),
     ...(hasLimits(input) ? { limits: { sources, destinations } } : {}),
     ...(bodies ? {} : { bodies }),
   };

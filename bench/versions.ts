@@ -43,6 +43,13 @@ interface Turn {
   readonly perCpuSecond: number;
 }
 
+// A program that is stopped would outlive an interrupted run.
+const running: Bench[] = [];
+process.once('SIGINT', () => {
+  for (const { child } of running) child.kill('SIGKILL');
+  process.exit(130);
+});
+
 const folder = mkdtempSync(join(FOLDER, 'millrace-bench-'));
 try {
   if (BASE === undefined) throw new Error('name the other checkout: BASE=/path node bench/versions.ts');
@@ -100,6 +107,7 @@ async function start(way: Way, root?: string): Promise<Program> {
   const server = startMillrace(mkdtempSync(join(folder, 'server-')), started);
   const [, url] = await server.saw(/ready on (\S+)/);
   server.child.kill('SIGSTOP');
+  running.push(server);
   return { server, url: url!, events: 0, ...(receiver === undefined ? {} : { receiver }) };
 }
 

@@ -74,8 +74,8 @@ export interface QueuedRequest {
   /** Called once: with the result of the commit, or with the error when nothing is stored. */
   readonly committed: (result: CommitResult | { readonly error: unknown }) => void;
   /**
-   * Called when the store does not answer, in place of `committed`, or before it where its commit is under
-   * way.
+   * Called when the store does not answer: in place of `committed`, or beside it where the commit is under
+   * way. It tells nothing new after `committed`.
    */
   readonly refused?: (error: unknown) => void;
 }

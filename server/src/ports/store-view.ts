@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import type { Monotonic, OnWallClock, Time } from '../model/time.ts';
+import type { OnWallClock, Time } from '../model/time.ts';
 import type {
   DeadLetterCount,
   DeadLetterPage,
@@ -61,5 +61,4 @@ export interface DeadLetterView {
 
 export interface ViewedSlice extends Omit<RedeliverySlice, 'query'> {
   readonly query: OnWallClock<DeadLetterQuery>;
-  readonly now: Monotonic;
 }

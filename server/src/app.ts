@@ -368,13 +368,13 @@ function createMaintenance(inputs: StorageDependencies): MaintenanceWorker {
 
 /** A replay goes by the same routing rules as a call. */
 function createReplayer(
-  { storeView, clock, settings, options }: StorageDependencies,
+  { store, storeView, clock, settings, options }: StorageDependencies,
   dispatcher: Dispatcher,
 ): Replayer {
-  const { log, queue, history, deadLetters } = storeView;
+  const { log, history, deadLetters } = storeView;
   return new Replayer({
     log,
-    deliveryQueue: queue,
+    deliveryQueue: store.queue,
     history,
     deadLetters,
     settings,
@@ -578,6 +578,7 @@ function controlDependencies(
   const { replayer, regulations, config, options } = inputs;
   return {
     store: storeView,
+    deliveryQueue: inputs.store.queue,
     users: inputs.users,
     dispatcher,
     settings,

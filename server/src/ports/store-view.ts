@@ -36,7 +36,7 @@ export interface LogView extends Pick<EventLog, 'read' | 'damaged'> {
   rangeSize(range: WallRange, from: Position): Promise<RangeSize>;
 }
 
-export interface QueueView extends Pick<DeliveryQueue, 'ledger' | 'enqueue'> {
+export interface QueueView extends Pick<DeliveryQueue, 'ledger'> {
   stats(): Promise<readonly OnWallClock<QueueStats>[]>;
 }
 

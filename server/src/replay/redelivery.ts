@@ -8,12 +8,13 @@ import type { Clock } from '../ports/clock.ts';
 import {
   type DeadLetterPage,
   type DeadLetterQuery,
+  type DeliveryQueue,
   type EventHistory,
   isOwed,
 } from '../ports/delivery-queue.ts';
 import type { StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import type { DeadLetterView, HistoryView, LogView, QueueView, ViewedSlice } from '../ports/store-view.ts';
+import type { DeadLetterView, HistoryView, LogView, ViewedSlice } from '../ports/store-view.ts';
 import type { NamedDelivery, NamedRedelivery, NamedRedeliveryResult } from './contract.ts';
 import type { ReplayFilterFactory } from './selection.ts';
 import { CURSOR_END } from './selection.ts';
@@ -122,7 +123,7 @@ export async function countDeadLetters(
 export interface NamedRedeliveryDependencies {
   readonly log: Pick<LogView, 'find' | 'read'>;
   readonly history: Pick<HistoryView, 'read'>;
-  readonly deliveryQueue: Pick<QueueView, 'enqueue'>;
+  readonly deliveryQueue: Pick<DeliveryQueue, 'enqueue'>;
   readonly deadLetters: Pick<DeadLetterView, 'count' | 'redeliver'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly newId: () => string;

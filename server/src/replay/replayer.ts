@@ -10,10 +10,10 @@ import {
 } from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep, waitAtMost } from '../ports/clock.ts';
-import type { ReplayProgress } from '../ports/delivery-queue.ts';
+import type { DeliveryQueue, ReplayProgress } from '../ports/delivery-queue.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
-import type { DeadLetterView, HistoryView, LogView, QueueView } from '../ports/store-view.ts';
+import type { DeadLetterView, HistoryView, LogView } from '../ports/store-view.ts';
 import { nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
 import { previewRedelivery, previewReplay, storedFrom } from './preview.ts';
 import { DeadLetterRedelivery } from './redelivery.ts';
@@ -138,7 +138,7 @@ const STORAGE_RETRY: Duration = SECOND;
 
 export interface ReplayJobDependencies {
   readonly log: Pick<LogView, 'find' | 'read'>;
-  readonly deliveryQueue: Pick<QueueView, 'enqueue'>;
+  readonly deliveryQueue: Pick<DeliveryQueue, 'enqueue'>;
   readonly history: Pick<HistoryView, 'progress' | 'read'>;
   readonly deadLetters: Pick<DeadLetterView, 'list' | 'count' | 'redeliver'>;
   readonly settings: {

@@ -42,6 +42,7 @@ import type { Destination } from '../model/destination.ts';
 import { laneIdsOf } from '../model/lane.ts';
 import type { Duration } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import { type DestinationTypes, targetsOf } from '../ports/destination-type.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -67,6 +68,7 @@ type ControlledUsers = Pick<
 /** The parts that the control API reads and changes. */
 export interface ControlOperationDependencies {
   readonly store: StoreView;
+  readonly deliveryQueue: Pick<DeliveryQueue, 'enqueue'>;
   readonly dispatcher: Pick<Dispatcher, 'parked'>;
   readonly settings: Pick<SettingsService, 'now' | 'change' | 'audit'>;
   readonly reports: ReportService;
@@ -133,6 +135,7 @@ function userOperations({
 /** All operations of the control API. */
 export function controlOperations({
   store,
+  deliveryQueue,
   dispatcher,
   settings,
   reports,
@@ -199,7 +202,7 @@ export function controlOperations({
       redeliverNamed: (request) =>
         redeliverNamed(request, {
           ...{ log, history, deadLetters, clock, newId: uuidv7 },
-          deliveryQueue: store.queue,
+          deliveryQueue,
           lanesOf: (destination) => laneIdsOf(destination, targetsIn(destination)),
           parked: (destination, at) => dispatcher.parked(destination, at),
         }),

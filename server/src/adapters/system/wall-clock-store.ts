@@ -18,7 +18,6 @@ export function wallClockStore(store: Store, clock: Clock): StoreView {
     log: logOnWallClock(store.log, clock),
     queue: {
       ledger: () => queue.ledger(),
-      enqueue: (...added) => queue.enqueue(...added),
       stats: async () => (await queue.stats()).map((lane) => laneOnWallClock(lane, clock)),
     },
     history: {
@@ -134,7 +133,7 @@ export function arrivalRange(range: WallRange, steps: readonly ClockStep[]): Mon
  * several such ranges with others between them: the result then spans them all.
  */
 export function monotonicRange({ from, to }: WallRange, steps: readonly ClockStep[]): MonotonicRange {
-  if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { from: Math.min(from, 0), to: Math.max(to, 0) };
+  if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { from: 0, to: Number.MAX_SAFE_INTEGER };
   const parts = steps.flatMap(({ at, ahead }, nth) => {
     const begin = nth === 0 ? Number.NEGATIVE_INFINITY : at - STEP_MARGIN;
     const end = (steps[nth + 1]?.at ?? Number.MAX_SAFE_INTEGER) + STEP_MARGIN;

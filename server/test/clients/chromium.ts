@@ -77,8 +77,8 @@ export async function startChromium(path: string): Promise<Chromium> {
     async stop() {
       // Its own way out ends its children too; they would write to the profile for a while after a SIGKILL.
       const late = setTimeout(() => child.kill('SIGKILL'), GIVE_UP_AFTER);
-      await protocol.send('Browser.close');
-      await exited;
+      // The browser may close the connection before it has answered. That it has ended is the answer.
+      await Promise.all([exited, protocol.send('Browser.close').catch(() => {})]);
       clearTimeout(late);
       protocol.close();
       rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
@@ -106,7 +106,7 @@ interface Protocol {
 
 async function connect(address: string): Promise<Protocol> {
   const socket = new WebSocket(address);
-  const answers = new Map<number, (message: Message) => void>();
+  const answers = new Map<number, (message: Pick<Message, 'result' | 'error'>) => void>();
   const waiting = new Set<{ readonly event: string; readonly sessionId: string; resolve: () => void }>();
   const complaints: { readonly sessionId: string | undefined; readonly text: string }[] = [];
   let sent = 0;
@@ -127,6 +127,11 @@ async function connect(address: string): Promise<Protocol> {
       waiter.resolve();
     }
   });
+  socket.addEventListener('close', () => {
+    for (const answer of answers.values())
+      answer({ error: { message: 'the browser closed the connection' } });
+    answers.clear();
+  });
   await new Promise<void>((resolve, reject) => {
     socket.addEventListener('open', () => resolve());
     socket.addEventListener('error', () => reject(new Error(`no connection to ${address}`)));
@@ -134,6 +139,11 @@ async function connect(address: string): Promise<Protocol> {
   return {
     send: (method, params = {}, sessionId) =>
       new Promise((resolve, reject) => {
+        // A closed socket takes what is sent to it and says nothing.
+        if (socket.readyState !== WebSocket.OPEN) {
+          reject(new Error(`${method}: the browser has closed the connection`));
+          return;
+        }
         const id = ++sent;
         answers.set(id, ({ result, error }) => {
           if (error === undefined) resolve(result ?? {});

@@ -35,6 +35,7 @@ const clock = {
   now: () => Date.now(),
   monotonic: () => Math.floor(performance.now()),
   steps: () => [{ at: 0, ahead: Date.now() - Math.floor(performance.now()) }],
+  turn: (run: () => void) => void setImmediate(run),
 };
 
 const folder = mkdtempSync(join(process.env['DIR'] ?? tmpdir(), 'millrace-bench-users-'));

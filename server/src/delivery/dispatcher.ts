@@ -311,7 +311,7 @@ class SocketReading {
   unreadFor(now: Monotonic): Duration {
     if (!this.#isNoted) {
       this.#isNoted = true;
-      setImmediate(this.#endReading);
+      this.#clock.turn(this.#endReading);
     }
     return this.#lastEnd === undefined ? 0 : Math.max(0, now - this.#lastEnd);
   }

@@ -211,10 +211,10 @@ export class DestinationWorker {
       this.#addHeld(-deliveries.length);
       return;
     }
-    const startedAt = performance.now();
+    const startedAt = this.#dependencies.clock.elapsed();
     for (const one of deliveries) this.#queue.push(one);
     this.#sendReady();
-    this.#dependencies.worked?.(performance.now() - startedAt);
+    this.#dependencies.worked?.(this.#dependencies.clock.elapsed() - startedAt);
   }
 
   /**
@@ -347,13 +347,13 @@ export class DestinationWorker {
     const begun = this.rounds.begin(batch.length);
     const lostLeases = this.#lostLeases;
     sendRound(batch, destination, this.#roundDependencies, (results) => {
-      const startedAt = performance.now();
+      const startedAt = this.#dependencies.clock.elapsed();
       this.rounds.end(begun, batch.length);
       this.#finishRound(batch, results, { destination, ticket, isOurs: lostLeases === this.#lostLeases });
       if (this.rounds.count === 0) this.#onIdle?.();
       this.#sendReady();
       this.#load();
-      this.#dependencies.worked?.(performance.now() - startedAt);
+      this.#dependencies.worked?.(this.#dependencies.clock.elapsed() - startedAt);
     });
   }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { realTurns } from '../../test/support/clock.ts';
 import { AdmissionController, type InFlightRequest } from './admission.ts';
 
 function admissionOf(requests: number, bytes: number) {
@@ -9,6 +10,7 @@ function admissionOf(requests: number, bytes: number) {
     monotonic: () => clock.time,
     after: () => () => {},
     steps: () => [{ at: 0, ahead: 0 }],
+    ...realTurns,
   };
   const admission = new AdmissionController({ requests, bytes }, clock);
   const cut: InFlightRequest[] = [];

@@ -132,12 +132,17 @@ const LEAST_SLICE: Duration = 0.2;
  * `AdmissionController`.
  */
 export class TurnScheduler {
+  readonly #clock: Pick<Clock, 'turn' | 'elapsed'>;
   /** The tasks that wait for a later turn. */
   readonly #tasks = new Fifo<() => void>();
   #slice: Duration = Number.POSITIVE_INFINITY;
   #used: Duration = 0;
   #delivering: Duration = 0;
   #isScheduled = false;
+
+  constructor(clock: Pick<Clock, 'turn' | 'elapsed'>) {
+    this.#clock = clock;
+  }
 
   /** Runs a task now, or in a later turn when this turn's slice is used up. A task must not throw. */
   run(task: () => void): void {
@@ -157,15 +162,15 @@ export class TurnScheduler {
   };
 
   #perform(task: () => void): void {
-    const startedAt = performance.now();
+    const startedAt = this.#clock.elapsed();
     task();
-    this.#used += performance.now() - startedAt;
+    this.#used += this.#clock.elapsed() - startedAt;
   }
 
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(this.#endTurn);
+    this.#clock.turn(this.#endTurn);
   }
 
   readonly #endTurn = (): void => {

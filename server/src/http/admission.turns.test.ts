@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { realTurns } from '../../test/support/clock.ts';
 import { TurnScheduler } from './admission.ts';
 
 /**
@@ -12,7 +13,7 @@ function spend(ms: number): void {
 
 /** A scheduler whose slice is short, because deliveries have just used the thread. */
 async function sharedTurns(): Promise<TurnScheduler> {
-  const turns = new TurnScheduler();
+  const turns = new TurnScheduler(realTurns);
   turns.run(() => {});
   turns.delivered(1);
   await nextTurn();
@@ -28,7 +29,7 @@ describe('the turns of calls and deliveries', () => {
   });
 
   it('run every call at once where no delivery needs the thread', () => {
-    const turns = new TurnScheduler();
+    const turns = new TurnScheduler(realTurns);
     const done: string[] = [];
     turns.run(() => done.push('first'));
     turns.run(() => spend(10));

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { realTurns } from '../../test/support/clock.ts';
 import { post, postHead, startTestServer, stillClock } from '../../test/support/http-server.ts';
 import { runningServer } from '../../test/support/running-server.ts';
 import { until } from '../../test/support/until.ts';
@@ -148,6 +149,7 @@ describe('stop', () => {
       now: () => 1000,
       monotonic: () => 1000,
       steps: () => [{ at: 0, ahead: 0 }],
+      ...realTurns,
       after: (delay: number, callback: () => void) => {
         expect(delay).toBe(5000);
         wake = callback;

@@ -207,7 +207,13 @@ function attachHandlers(
   shutdown: ServerShutdown,
 ): OpenServer {
   const { bounds = DEFAULT_SERVER_BOUNDS, clock, logger, discards, control, adminPort } = options;
-  const { receiver = noReceiver, recorder, limits, trustedProxies, turns = new TurnScheduler() } = options;
+  const {
+    receiver = noReceiver,
+    recorder,
+    limits,
+    trustedProxies,
+    turns = new TurnScheduler(options.clock),
+  } = options;
   const isTls = options.tls !== undefined;
   const lingering = new LingeringConnections(limits);
   const exchangeContext: ExchangeContext = { shutdown, lingering, recorder };

@@ -49,7 +49,7 @@ export interface CurrentPlanner {
 export interface CommitQueueDependencies {
   readonly current: CurrentPlanner;
   readonly log: Pick<EventLog, 'append'>;
-  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps' | 'turn' | 'elapsed'>;
   readonly liveDelivery: LiveDelivery;
   readonly newBatchId: () => string;
   /**
@@ -166,9 +166,9 @@ export class CommitQueue {
   #scheduleCommit(): void {
     if (this.#isScheduled || !this.#mayCommit()) return;
     this.#isScheduled = true;
-    this.#scheduledAt = performance.now();
+    this.#scheduledAt = this.#dependencies.clock.elapsed();
     this.#seen = NONE_SEEN;
-    setImmediate(this.#endTurn);
+    this.#dependencies.clock.turn(this.#endTurn);
   }
 
   /**
@@ -177,9 +177,9 @@ export class CommitQueue {
    */
   readonly #endTurn = (): void => {
     const isMore = this.#waiting.length > this.#seen && this.#waitingEvents < ENOUGH_EVENTS;
-    if (isMore && performance.now() - this.#scheduledAt < MAX_READING) {
+    if (isMore && this.#dependencies.clock.elapsed() - this.#scheduledAt < MAX_READING) {
       this.#seen = this.#waiting.length;
-      setImmediate(this.#endTurn);
+      this.#dependencies.clock.turn(this.#endTurn);
       return;
     }
     this.#isScheduled = false;
@@ -219,12 +219,12 @@ export class CommitQueue {
   }
 
   async #commitGroup(requests: readonly QueuedRequest[]): Promise<void> {
-    const startedAt = performance.now();
+    const startedAt = this.#dependencies.clock.elapsed();
     const group = this.#assemble(requests);
     this.#dependencies.onCommit?.();
     try {
       const appending = this.#dependencies.log.append(group.batch);
-      this.#dependencies.worked?.(performance.now() - startedAt);
+      this.#dependencies.worked?.(this.#dependencies.clock.elapsed() - startedAt);
       const appended = await appending;
       this.#rememberTraceContexts(requests, appended);
       this.#recordLatencies(requests);

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { realTurns } from '../../test/support/clock.ts';
 import type { Source } from '../model/settings.ts';
 import { fullBucket, refundTokens, SourceRateLimiter, takeTokens } from './rate-limits.ts';
 
@@ -16,6 +17,7 @@ function limitsOf(...sources: Source[]) {
     monotonic: () => clock.time,
     after: () => () => {},
     steps: () => [{ at: 0, ahead: 0 }],
+    ...realTurns,
   };
   const lines: object[] = [];
   const logger = { warn: (fields: object, event: string) => lines.push({ ...fields, event }) };

@@ -23,6 +23,17 @@ export interface Clock {
   after(delay: Duration, wake: () => void): () => void;
 
   /**
+   * Calls `run` in the next turn of the event loop, after the sockets that have something to say were read.
+   */
+  turn(run: () => void): void;
+
+  /**
+   * Milliseconds with their fractions, to measure how long a piece of work takes: the difference of two
+   * readings. Has nothing to do with the other readings.
+   */
+  elapsed(): Duration;
+
+  /**
    * The steps in which the wall clock was set, as far as remembered. The first says how it was before. Never
    * empty.
    */
@@ -92,6 +103,11 @@ export async function waitAtMost(
   } finally {
     cancel();
   }
+}
+
+/** Resolves in the next turn of the event loop. */
+export function nextTurn(clock: Pick<Clock, 'turn'>): Promise<void> {
+  return new Promise((resolve) => clock.turn(resolve));
 }
 
 /** Waits between two tries that a stop or a change of the settings can cut short. One wait at a time. */

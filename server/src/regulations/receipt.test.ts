@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { realTurns } from '../../test/support/clock.ts';
 import { targetsIn } from '../../test/support/lanes.ts';
 import { streamsOf } from './receipt.ts';
 import { Turns } from './turns.ts';
@@ -38,7 +39,7 @@ it('sums up 5,000 notifications in turns, and takes the ids out of the one answe
       redacted.push(text);
       return 'without';
     },
-    turns: new Turns({ monotonic: () => now++ }),
+    turns: new Turns({ ...realTurns, monotonic: () => now++ }),
     targetsOf: targetsIn,
   });
   isDone = true;

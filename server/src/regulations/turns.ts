@@ -1,16 +1,15 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Duration } from '../model/time.ts';
-import type { Clock } from '../ports/clock.ts';
+import { type Clock, nextTurn } from '../ports/clock.ts';
 
 /** Milliseconds of one turn on the main thread: calls and deliveries wait meanwhile. */
 const SLICE: Duration = 5;
 
 /** Divides long work of the main thread into turns: `if (turns.isOver()) await turns.next()`. */
 export class Turns {
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #clock: Pick<Clock, 'monotonic' | 'turn'>;
   #end: Duration;
 
-  constructor(clock: Pick<Clock, 'monotonic'>) {
+  constructor(clock: Pick<Clock, 'monotonic' | 'turn'>) {
     this.#clock = clock;
     this.#end = clock.monotonic() + SLICE;
   }
@@ -20,7 +19,7 @@ export class Turns {
   }
 
   async next(): Promise<void> {
-    await nextTurn();
+    await nextTurn(this.#clock);
     this.#end = this.#clock.monotonic() + SLICE;
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { realTurns } from '../../test/support/clock.ts';
 import { openSqliteStore, type SqliteStore } from '../adapters/sqlite/store.ts';
 import { wallClockStore } from '../adapters/system/wall-clock-store.ts';
 import type { DestinationState } from '../delivery/contract.ts';
@@ -226,6 +227,7 @@ class Watched {
       now: () => this.now,
       monotonic: () => this.now,
       steps: () => [{ at: 0, ahead: 0 }],
+      ...realTurns,
       after: (delay, wake) => {
         this.wakesAt = this.now + delay;
         this.wake = wake;

@@ -343,7 +343,7 @@ export class LiveTail implements CurrentObserver {
   #flushSoon(): void {
     if (this.#flushesSoon) return;
     this.#flushesSoon = true;
-    setImmediate(() => {
+    this.#clock.turn(() => {
       this.#flushesSoon = false;
       for (const client of this.#clients) client.flush();
     });

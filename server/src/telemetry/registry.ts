@@ -3,6 +3,7 @@ import type { Attempt, Decision } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
 import { LatencyHistogram } from '../model/latency-histogram.ts';
 import { type Duration, HOUR, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type {
   AcceptanceRecorder,
@@ -172,19 +173,18 @@ export function reasonLabel(reason: string): string {
 export function instrumentLog(
   log: Pick<EventLog, 'append'>,
   measures: Pick<MetricsRecorder, 'committed'>,
+  clock: Pick<Clock, 'elapsed'>,
 ): Pick<EventLog, 'append'> {
   return {
     append: async (batch) => {
-      // `performance.now`, because the clock of the program has whole milliseconds and a commit may take
-      // less.
-      const askedAt = performance.now();
+      const askedAt = clock.elapsed();
       let isStored = false;
       try {
         const appended = await log.append(batch);
         isStored = true;
         return appended;
       } finally {
-        measures.committed(performance.now() - askedAt, isStored);
+        measures.committed(clock.elapsed() - askedAt, isStored);
       }
     },
   };

@@ -1,4 +1,3 @@
-import { Worker } from 'node:worker_threads';
 import { newSubject } from '../model/regulation.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -9,6 +8,8 @@ import type { Preview, PreviewRequest, SplitId, UserIdentity, Users, UsersStatus
 import { NO_COUNTS, type UsersHealth, type UsersProgress, type UsersSettings } from './contract.ts';
 import type {
   FromUsersThread,
+  ToUsersThread,
+  UsersCall,
   UsersCallAnswer,
   UsersCallArguments,
   UsersCallName,
@@ -42,11 +43,21 @@ const OTHER_NODE = 'profiles are kept by another node: ask that one (millrace st
 /** Profiles that lag less are up to date. */
 const LIVE_LAG: Duration = 1000;
 
+/** The main thread's end of the messages to and from a users thread. */
+export interface UsersThreadChannel {
+  post(message: ToUsersThread): void;
+  /** Call once, at once. `ended` is the last to be called, with the reason. */
+  listen(listener: { heard(message: FromUsersThread): void; ended(reason: string): void }): void;
+}
+
+export type StartUsersThread = (options: UsersThreadOptions) => UsersThreadChannel;
+
 export interface UsersClientDependencies {
   /** `auto`: the thread starts with the first computation, or when profiles are asked for. */
   readonly profiles: 'off' | 'auto' | 'on';
   /** Options of the thread, read anew at each of its starts. */
   readonly options: () => Omit<UsersThreadOptions, 'settings' | 'isPaused'>;
+  readonly startThread: StartUsersThread;
   /** Whether there is a file of profiles already. */
   readonly hasFile: () => boolean;
   /** True where several processes share the profiles; one of them applies the log to them. */
@@ -383,9 +394,9 @@ export class UsersClient implements Users {
   }
 
   #makeThread(isPaused: boolean): UsersThread {
-    const { options, logger } = this.#dependencies;
+    const { options, startThread, logger } = this.#dependencies;
     const given = { ...options(), settings: this.#settings };
-    return new UsersThread(isPaused ? { ...given, isPaused } : given, {
+    return new UsersThread(startThread(isPaused ? { ...given, isPaused } : given), {
       logger,
       progress: (progress) => {
         const hasNew = progress.lastOutbox !== this.#progress?.lastOutbox;
@@ -403,45 +414,38 @@ interface ThreadListener {
 
 /** One life of the thread. */
 class UsersThread {
-  readonly #worker: Worker;
+  readonly #channel: UsersThreadChannel;
   readonly #waiting = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
   #lastId = 0;
   #closed: StorageError | undefined;
   /** Resolves to the reason when the thread has ended. */
   readonly ended: Promise<string>;
 
-  constructor(options: UsersThreadOptions, listener: ThreadListener) {
-    // The published package is compiled; the repository runs from its sources.
-    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-    this.#worker = new Worker(new URL(`../wiring/users-thread.${extension}`, import.meta.url), {
-      workerData: options,
-      name: 'millrace-users',
-    });
-    this.#worker.on('message', (message: FromUsersThread) => {
-      if (message.kind === 'log') listener.logger[message.level](message.facts, message.event);
-      else if (message.kind === 'progress') listener.progress(message.progress);
-      else this.#settle(message);
-    });
-    this.ended = new Promise((resolve) => {
-      let reason = 'it has come to its end';
-      this.#worker.on('error', (error) => {
-        reason = error.message;
-      });
-      this.#worker.on('exit', () => {
+  constructor(channel: UsersThreadChannel, listener: ThreadListener) {
+    this.#channel = channel;
+    const end = Promise.withResolvers<string>();
+    this.ended = end.promise;
+    channel.listen({
+      heard: (message) => {
+        if (message.kind === 'log') listener.logger[message.level](message.facts, message.event);
+        else if (message.kind === 'progress') listener.progress(message.progress);
+        else this.#settle(message);
+      },
+      ended: (reason) => {
         this.#closed = new StorageError(`the users thread has ended (${reason}): try again later`);
         for (const { reject } of this.#waiting.values()) reject(this.#closed);
         this.#waiting.clear();
-        resolve(reason);
-      });
+        end.resolve(reason);
+      },
     });
   }
 
   wake(): void {
-    this.#worker.postMessage({ kind: 'wake' });
+    this.#channel.post({ kind: 'wake' });
   }
 
   yieldTo(isBusy: boolean): void {
-    this.#worker.postMessage({ kind: 'load', isBusy });
+    this.#channel.post({ kind: 'load', isBusy });
   }
 
   call<Name extends UsersCallName>(
@@ -453,7 +457,7 @@ class UsersThread {
 
   preview(request: PreviewRequest, signal?: AbortSignal): Promise<Preview> {
     const id = ++this.#lastId;
-    const cancel = () => this.#worker.postMessage({ kind: 'cancel', id });
+    const cancel = () => this.#channel.post({ kind: 'cancel', id });
     signal?.addEventListener('abort', cancel, { once: true });
     return this.#ask(id, 'preview', [request]).finally(() => signal?.removeEventListener('abort', cancel));
   }
@@ -466,7 +470,8 @@ class UsersThread {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
     const { promise, resolve, reject } = Promise.withResolvers<UsersCallAnswer<Name>>();
     this.#waiting.set(id, { resolve: (answer) => resolve(answer as UsersCallAnswer<Name>), reject });
-    this.#worker.postMessage({ kind: 'call', id, name, arguments: given });
+    // The compiler does not see that name and arguments belong together.
+    this.#channel.post({ kind: 'call', id, name, arguments: given } as UsersCall);
     return promise;
   }
 

@@ -1,9 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
-import type { Clock } from '../ports/clock.ts';
+import { type Clock, nextTurn } from '../ports/clock.ts';
 import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
@@ -39,7 +38,7 @@ import { SentBefore } from './sync/sent-before.ts';
 export interface ProcessorOptions {
   readonly reader: LogReader;
   readonly store: ProfileStore;
-  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps' | 'turn'>;
   readonly logger: Logger;
   readonly hash: IdentityHash;
   readonly computations: ProfileComputations;
@@ -474,7 +473,7 @@ export class Processor implements UsersProcessor {
       const page = this.#unknownSources.before(await reader.page(position, PAGE_EVENTS), this.#settings);
       // Settings are posted before the first event that was taken with them: those of this page have come by
       // now.
-      await nextTurn();
+      await nextTurn(clock);
       if (this.#areSettingsWaiting) return { position, events, unreadable, skipped, hasMore: true };
       if (page.next === position) return { position, events, unreadable, skipped, hasMore: false };
       const read = readEvents(page, identityReader, this.#settings);

@@ -1,5 +1,5 @@
 import type { Duration, Monotonic } from '../model/time.ts';
-import type { Clock } from '../ports/clock.ts';
+import { type Clock, nextTurn } from '../ports/clock.ts';
 import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
@@ -13,7 +13,7 @@ import {
   type UsersProgress,
   type UsersSettings,
 } from './contract.ts';
-import type { UsersCall } from './thread-protocol.ts';
+import type { FromUsersThread, ToUsersThread, UsersCall } from './thread-protocol.ts';
 
 /**
  * Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others.
@@ -381,8 +381,8 @@ export class UsersService {
       !this.#isResting() &&
       this.#failure === undefined &&
       this.#dependencies.isPaused !== true;
-    if (this.#calls.length > 0 || this.#isStopping || mayStart) return nextTurn();
-    if (pause === 0) return nextTurn();
+    if (this.#calls.length > 0 || this.#isStopping || mayStart) return nextTurn(this.#dependencies.clock);
+    if (pause === 0) return nextTurn(this.#dependencies.clock);
     return new Promise((resolve) => {
       const cancel = this.#dependencies.clock.after(pause, () => end());
       const end = () => {
@@ -397,9 +397,21 @@ export class UsersService {
   }
 }
 
-/** Lets messages of the main thread in. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/** Takes the messages to a users thread, and posts what it answers. */
+export function serveMessages(
+  service: UsersService,
+  post: (message: FromUsersThread) => void,
+): (message: ToUsersThread) => void {
+  return (message) => {
+    if (message.kind === 'wake') return service.wake();
+    if (message.kind === 'load') return service.yieldTo(message.isBusy);
+    const { id } = message;
+    if (message.kind === 'cancel') return service.cancel(id);
+    service.call(message).then(
+      (answer) => post({ kind: 'done', id, answer }),
+      (error: unknown) => post({ kind: 'failed', id, reason: reasonOf(error) }),
+    );
+  };
 }
 
 export function reasonOf(error: unknown): string {

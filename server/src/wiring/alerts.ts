@@ -1,4 +1,3 @@
-import { uuidv7 } from 'uuidv7';
 import { AlertSender } from '../alerts/sender.ts';
 import { AlertService } from '../alerts/service.ts';
 import type { Config } from '../config/load.ts';
@@ -24,13 +23,14 @@ interface AlertParts {
   readonly mailer: Mailer;
   readonly config: Config;
   readonly version: string;
+  readonly newId: () => string;
   readonly clock: Clock;
   readonly options: { readonly logger: Logger };
 }
 
 /** Alerts look at the same reports as people do. */
 export function createAlerts(parts: AlertParts): AlertService {
-  const { settings, reports, httpClient, mailer, config, version, clock, options } = parts;
+  const { settings, reports, httpClient, mailer, config, version, newId, clock, options } = parts;
   const { limits, node } = config;
   const sender = new AlertSender({
     post: (webhook, message) => postAlert(webhook, message, { httpClient, clock }),
@@ -52,7 +52,7 @@ export function createAlerts(parts: AlertParts): AlertService {
       };
     },
     sender,
-    newId: uuidv7,
+    newId,
     clock,
     logger: options.logger,
   });

@@ -60,7 +60,7 @@ interface StorageOptions {
 }
 
 /** Takes what must be stopped, also when the start fails later. */
-interface StopList {
+export interface StopList {
   add<Part extends { stop(): void | Promise<void> }>(part: Part): Part;
 }
 

@@ -13,7 +13,7 @@ import type { Duration } from '../model/time.ts';
 import type { LogFields, Logger, LogLevel } from '../ports/logger.ts';
 import { Computations } from '../users/computation/computations.ts';
 import { createProcessor } from '../users/processor.ts';
-import { reasonOf, UsersService } from '../users/service.ts';
+import { serveMessages, UsersService } from '../users/service.ts';
 import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from '../users/thread-protocol.ts';
 
 /**
@@ -44,16 +44,7 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
     report: (progress) => post({ kind: 'progress', progress }),
     ...defined({ isPaused }),
   });
-  const take = (message: ToUsersThread) => {
-    if (message.kind === 'wake') return service.wake();
-    if (message.kind === 'load') return service.yieldTo(message.isBusy);
-    const { id } = message;
-    if (message.kind === 'cancel') return service.cancel(id);
-    service.call(message).then(
-      (answer) => post({ kind: 'done', id, answer }),
-      (error: unknown) => post({ kind: 'failed', id, reason: reasonOf(error) }),
-    );
-  };
+  const take = serveMessages(service, post);
   // Settings may have changed since the thread was begun: no event is applied with those of before.
   for (let queued = receiveMessageOnPort(port); queued !== undefined; queued = receiveMessageOnPort(port))
     take(queued.message as ToUsersThread);

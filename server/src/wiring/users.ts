@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { Worker } from 'node:worker_threads';
 import type { Config } from '../config/load.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 import { hearsOfComputations } from '../model/destination.ts';
@@ -11,7 +11,7 @@ import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { CurrentObserver } from '../ports/telemetry.ts';
 import type { Users } from '../ports/users.ts';
 import type { Router } from '../routing/router.ts';
-import { announcedLog, UsersClient } from '../users/client.ts';
+import { announcedLog, type StartUsersThread, UsersClient } from '../users/client.ts';
 import type { UsersSettings } from '../users/contract.ts';
 import { Publisher } from '../users/sync/publisher.ts';
 import type { SettingsService } from './settings-service.ts';
@@ -26,8 +26,14 @@ interface UsersParts {
   readonly options: { readonly logger: Logger };
 }
 
+interface ThreadParts {
+  readonly startUsersThread: StartUsersThread;
+  readonly busyShare: () => number;
+}
+
 /** Profiles, which live on a thread of their own. They follow the settings from here on. */
-export function createUsers({ store, clock, settings, config, options }: UsersParts): UsersClient {
+export function createUsers(parts: UsersParts & ThreadParts): UsersClient {
+  const { store, clock, settings, config, options, startUsersThread, busyShare } = parts;
   const settingsNow = () => usersSettings(settings.now(), { config, isBounded: store.isBounded });
   const users = new UsersClient(
     {
@@ -35,8 +41,8 @@ export function createUsers({ store, clock, settings, config, options }: UsersPa
       options: () => ({ ...store.profilesPlace(), store: store.identity, clock: clock.mark() }),
       hasFile: store.hasProfiles,
       isShared: store.nodes !== undefined,
-      // On PostgreSQL the thread waits for the database most of its time, and stands in nobody's way.
-      busyShare: store.nodes === undefined ? busyShareOfThisThread() : () => 0,
+      startThread: startUsersThread,
+      busyShare,
       clock,
       logger: options.logger,
     },
@@ -46,8 +52,27 @@ export function createUsers({ store, clock, settings, config, options }: UsersPa
   return users;
 }
 
+/** Starts the users thread as a thread of this process. */
+export const startUsersThread: StartUsersThread = (options) => {
+  // The published package is compiled; the repository runs from its sources.
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const url = new URL(`./users-thread.${extension}`, import.meta.url);
+  const worker = new Worker(url, { workerData: options, name: 'millrace-users' });
+  return {
+    post: (message) => worker.postMessage(message),
+    listen: ({ heard, ended }) => {
+      let reason = 'it has come to its end';
+      worker.on('message', heard);
+      worker.on('error', (error) => {
+        reason = error.message;
+      });
+      worker.on('exit', () => ended(reason));
+    },
+  };
+};
+
 /** As `UsersClientDependencies.busyShare`, of the thread that calls this. */
-function busyShareOfThisThread(): () => number {
+export function busyShareOfThisThread(): () => number {
   let last = performance.eventLoopUtilization();
   return () => {
     const now = performance.eventLoopUtilization();
@@ -106,11 +131,12 @@ interface PublisherParts extends UsersParts {
   readonly users: UsersClient;
   readonly tail: CurrentObserver;
   readonly routerFor: (snapshot: SettingsSnapshot) => Router;
+  readonly newId: () => string;
 }
 
 /** Brings what follows from profiles into the log. */
 export function createPublisher(parts: PublisherParts): Publisher {
-  const { store, clock, settings, options, dispatcher, users, tail, routerFor } = parts;
+  const { store, clock, settings, options, dispatcher, users, tail, routerFor, newId } = parts;
   let router = routerFor(settings.now());
   settings.follow((now) => {
     router = routerFor(now);
@@ -123,7 +149,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
     hasCalls: users.hasCalls,
     liveDelivery: dispatcher,
     currentObserver: tail,
-    newBatchId: randomUUID,
+    newBatchId: newId,
     clock,
     logger: options.logger,
   });

@@ -204,6 +204,8 @@ export class World {
       monotonic: () => this.clock.monotonic(),
       steps: () => this.clock.steps(),
       after: (delay, wake) => this.clock.after(delay, () => life.over || wake()),
+      turn: (run) => this.clock.turn(() => life.over || run()),
+      elapsed: () => this.clock.elapsed(),
     };
     const types = this.#options.types ?? DESTINATION_TYPES;
     const dispatcher = new Dispatcher({

@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { IngestHandler } from '../../src/ports/ingest.ts';
+import { realTurns } from '../support/clock.ts';
 import {
   controlHandler,
   post,
@@ -88,6 +89,7 @@ function steppedClock() {
       now: () => now,
       monotonic: () => now,
       steps: () => [{ at: 0, ahead: 0 }],
+      ...realTurns,
       after: (delay: number, wake: () => void) => {
         const wait = { at: now + delay, wake };
         waits.push(wait);

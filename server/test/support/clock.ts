@@ -1,6 +1,12 @@
 import type { Duration, Monotonic, Time } from '../../src/model/time.ts';
 import type { Clock, ClockStep } from '../../src/ports/clock.ts';
 
+/** The part of a clock that a test never moves: turns of the event loop, and how long work takes. */
+export const realTurns: Pick<Clock, 'turn' | 'elapsed'> = {
+  turn: (run) => void setImmediate(run),
+  elapsed: () => performance.now(),
+};
+
 /** Two clocks that stand still until a test moves them. */
 export interface HandClock extends Clock {
   /**
@@ -57,6 +63,7 @@ export function handClock(start: Time, ahead: Duration = 0): HandClock {
     now: () => Math.floor(now + steps.at(-1)!.ahead),
     monotonic: () => now,
     after,
+    ...realTurns,
     settle,
     steps: () => steps,
     step(by) {

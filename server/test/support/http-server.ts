@@ -5,6 +5,7 @@ import { createHttpServer, type HttpServer, type HttpServerOptions } from '../..
 import type { Clock } from '../../src/ports/clock.ts';
 import type { IngestHandler, IngestRequest, IngestResult } from '../../src/ports/ingest.ts';
 import type { LogFields } from '../../src/ports/logger.ts';
+import { realTurns } from './clock.ts';
 
 /** One HTTP answer as it came over the connection. */
 export interface WireResponse {
@@ -150,6 +151,7 @@ export const stillClock: Clock = {
   monotonic: () => 1000,
   after: () => () => {},
   steps: () => [{ at: 0, ahead: 0 }],
+  ...realTurns,
 };
 
 /** The head of a POST; a body of `length` bytes is to follow. */

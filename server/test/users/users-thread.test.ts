@@ -10,6 +10,7 @@ import { StorageError } from '../../src/ports/event-log.ts';
 import type { LogFields } from '../../src/ports/logger.ts';
 import { UsersClient, type UsersClientDependencies } from '../../src/users/client.ts';
 import { DEFAULT_IDENTITY_SETTINGS, KEEP_PROFILES, type UsersSettings } from '../../src/users/contract.ts';
+import { startUsersThread } from '../../src/wiring/users.ts';
 import { batch, event } from '../conformance/batches.ts';
 import { openStore } from '../support/shared-writer.ts';
 import { until } from '../support/until.ts';
@@ -63,7 +64,10 @@ describe('the users thread', () => {
     const options = () => ({ folder, store: store.identity, clock: clock.mark(), cache: 1024 * 1024 });
     const logger = { debug: log, info: log, warn: log, error: log };
     users = new UsersClient(
-      { profiles, options, hasFile: () => hasProfiles(folder), busyShare: () => 0, clock, logger, ...parts },
+      {
+        ...{ profiles, options, hasFile: () => hasProfiles(folder), startThread: startUsersThread },
+        ...{ busyShare: () => 0, clock, logger, ...parts },
+      },
       settings,
     );
     users.start();

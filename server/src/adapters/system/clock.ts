@@ -40,6 +40,8 @@ export function createSystemClock(last?: ClockMark): SystemClock {
     now: () => Date.now(),
     monotonic,
     after,
+    turn: (run) => void setImmediate(run),
+    elapsed: () => performance.now(),
     steps: () => {
       const ahead = Date.now() - monotonic();
       if (Math.abs(ahead - steps.at(-1)!.ahead) < STEP) return steps;

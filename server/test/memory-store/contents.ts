@@ -4,6 +4,7 @@ import type { Attempt, Delivery } from '../../src/model/delivery.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../src/model/ledger.ts';
+import type { SingleJob } from '../../src/model/node.ts';
 import type { RegulationSubject } from '../../src/model/regulation.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type { Source, SplitRecord, TokenRecord } from '../../src/model/settings.ts';
@@ -11,6 +12,7 @@ import type { Monotonic, Time } from '../../src/model/time.ts';
 import type { ClockMark } from '../../src/ports/clock.ts';
 import type { DeadLetter, PendingSetId } from '../../src/ports/delivery-queue.ts';
 import { type AppendResult, type CallCounts, StorageError } from '../../src/ports/event-log.ts';
+import type { Acknowledged } from '../../src/ports/nodes.ts';
 import type { StoredRegulation } from '../../src/ports/regulations.ts';
 import type { StoredSession } from '../../src/ports/session-store.ts';
 import type { AuditEntry } from '../../src/ports/settings-store.ts';
@@ -88,9 +90,37 @@ export interface MemoryContents {
   /** The clocks at the last maintenance. */
   clocks: ClockMark | undefined;
 
-  /** The opening that may write; every other one stands for a dead process. */
+  /**
+   * The opening that may write, where one process has the contents alone; every other one stands for a dead
+   * process.
+   */
   holder: Opening;
   lastHolder: Opening;
+  /** What several processes share. */
+  readonly shared: SharedContents;
+}
+
+/** Where several processes have the contents open at once. */
+export interface SharedContents {
+  /** The processes with a lease, by opening: all of them may write. */
+  readonly members: Map<Opening, Membership>;
+  /** Those whose lease was taken from them, with the time when that was seen. */
+  readonly gone: { readonly member: Membership; readonly at: Monotonic }[];
+  readonly jobs: Map<SingleJob, Opening>;
+  /** Turns at probing, by lane. Nobody has one whose holder is `NO_OPENING`. */
+  readonly probes: Map<number, { readonly holder: Opening; readonly until: Monotonic }>;
+  readonly erasures: { readonly by: Opening; readonly positions: readonly Position[] }[];
+  /** Numbers of changes. */
+  settings: number;
+  suppressions: number;
+}
+
+export interface Membership {
+  readonly name: string;
+  readonly since: Time;
+  /** The end of its lease. */
+  expires: Monotonic;
+  acknowledged: Acknowledged;
 }
 
 /** A stored event. */
@@ -190,14 +220,27 @@ export function emptyContents(): MemoryContents {
     clocks: undefined,
     holder: NO_OPENING,
     lastHolder: NO_OPENING,
+    shared: {
+      members: new Map(),
+      gone: [],
+      jobs: new Map(),
+      probes: new Map(),
+      erasures: [],
+      settings: 0,
+      suppressions: 0,
+    },
   };
 }
 
-/** Throws a `StorageError` unless `holder` is the store that has the contents open. */
+/** Whether this opening may write: it has the contents alone, or a lease. */
+export function isOpen({ holder, shared }: MemoryContents, opening: Opening): boolean {
+  return holder === opening || shared.members.has(opening);
+}
+
+/** Throws a `StorageError` unless `holder` is a store that has the contents open. */
 export function assertOpen(contents: MemoryContents, holder: Opening): void {
-  if (contents.holder !== holder) {
-    throw new StorageError('the store was stopped, or its contents were opened again by another process');
-  }
+  if (isOpen(contents, holder)) return;
+  throw new StorageError('the store was stopped, or its contents were opened again by another process');
 }
 
 export interface SourceCounters {

@@ -15,6 +15,7 @@ import {
   addDeadLetters,
   assertOpen,
   countersOfDestination,
+  isOpen,
   ledgerOf,
   type MemoryContents,
   type Opening,
@@ -39,7 +40,7 @@ export function openDeliveryQueue(contents: MemoryContents, holder: Opening): De
     },
     async settle(results) {
       // A dead process holds nothing, so its results change nothing; that is no error.
-      if (contents.holder !== holder) return { ignored: results.length };
+      if (!isOpen(contents, holder)) return { ignored: results.length };
       return settle(contents, holder, results);
     },
     async makeDue(destination, now) {
@@ -314,7 +315,8 @@ export function progressOf(contents: MemoryContents, origin: string): ReplayProg
 function recoverOrphans(contents: MemoryContents, holder: Opening): number {
   let count = 0;
   for (const set of contents.sets.values()) {
-    if (set.holder === undefined || set.holder === holder) continue;
+    if (set.holder === undefined || set.holder === holder || contents.shared.members.has(set.holder))
+      continue;
     set.holder = undefined;
     count += set.deliveries.size;
   }

@@ -25,6 +25,7 @@ import {
   countersOfDestination,
   countersOfSource,
   type MemoryContents,
+  NO_OPENING,
   type Opening,
   type StoredRecord,
   uncountLetter,
@@ -62,12 +63,15 @@ export function openEventLog(contents: MemoryContents, holder: Opening, dedupeWi
       const positions = found.filter((position) => readEvent(contents, position)?.event.type !== 'delete');
       const counts = eraseEvents(contents, new Set(positions));
       if (regulation !== undefined) countErased(contents, regulation, counts);
+      noteErased(contents, holder, positions);
       onErased?.(positions);
       return counts;
     },
     async eraseAt(positions) {
       assertOpen(contents, holder);
-      return eraseEvents(contents, new Set(positions.filter((position) => contents.events.has(position))));
+      const stored = positions.filter((position) => contents.events.has(position));
+      noteErased(contents, holder, stored);
+      return eraseEvents(contents, new Set(stored));
     },
     async sharedIds({ ids, owners, trusted }) {
       const isShared = (id: string) =>
@@ -92,6 +96,10 @@ export function openEventLog(contents: MemoryContents, holder: Opening, dedupeWi
       return rangeSizeOf(contents, range, from);
     },
   };
+}
+
+function noteErased({ shared }: MemoryContents, by: Opening, positions: readonly Position[]): void {
+  if (positions.length > 0) shared.erasures.push({ by, positions });
 }
 
 interface AppendContext {
@@ -397,7 +405,8 @@ function expireBeyondSpace(contents: MemoryContents, terms: MaintenanceTerms): v
 function lowestHeld(contents: MemoryContents, holder: Opening): Position {
   let lowest = Number.POSITIVE_INFINITY;
   for (const set of contents.sets.values()) {
-    if (set.holder !== holder) continue;
+    if (set.holder === undefined || !(set.holder === holder || contents.shared.members.has(set.holder)))
+      continue;
     for (const position of set.deliveries.keys()) {
       if (position >= contents.retainedFrom) lowest = Math.min(lowest, position);
     }
@@ -419,7 +428,7 @@ function deadLetterBetween(
   const withdrawn = withdraw(
     contents,
     (position) => position >= from && position < end,
-    (set) => set.holder !== holder,
+    (set) => set.holder !== holder && !contents.shared.members.has(set.holder ?? NO_OPENING),
   );
   for (const { destination, origin, positions } of withdrawn) {
     addDeadLetters(

@@ -28,6 +28,7 @@ export function openRegulations(contents: MemoryContents, holder: Opening): Regu
     async create(regulation) {
       assertOpen(contents, holder);
       contents.audit.push(creationEntry(regulation));
+      contents.shared.suppressions++;
       return create(contents, regulation);
     },
     async get(id) {
@@ -51,6 +52,7 @@ export function openRegulations(contents: MemoryContents, holder: Opening): Regu
     },
     async advance(id, change) {
       assertOpen(contents, holder);
+      contents.shared.suppressions++;
       advance(contents, id, change);
     },
     async scrub() {},

@@ -20,6 +20,7 @@ export function openSettings(contents: MemoryContents, holder: Opening): Setting
     async apply(changes) {
       assertOpen(contents, holder);
       change(contents, copyOf(changes));
+      contents.shared.settings++;
       return snapshotOf(contents);
     },
     async audit(query, limit, from = contents.audit.length + contents.auditGone) {

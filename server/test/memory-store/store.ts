@@ -1,10 +1,11 @@
 import { DAY, type Duration } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { emptyContents, type MemoryContents, NO_OPENING } from './contents.ts';
+import { emptyContents, type MemoryContents, NO_OPENING, type Opening } from './contents.ts';
 import { openDeliveryQueue } from './delivery-queue.ts';
 import { openEventLog } from './event-log.ts';
 import { openDeadLetters, openHistory } from './history.ts';
+import { MemoryNodes, type MemoryNodesOptions } from './nodes.ts';
 import { openRegulations } from './regulations.ts';
 import { openSessions } from './sessions.ts';
 import { openEndpointHealths, openSettings } from './settings.ts';
@@ -34,7 +35,52 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
   const holder = ++contents.lastHolder;
   contents.holder = holder;
   return {
-    log: openEventLog(contents, holder, options.dedupeWindow ?? DAY),
+    ...portsOf(contents, holder, options.dedupeWindow ?? DAY),
+    isBounded: true,
+    ...lastMarkOf(contents),
+
+    /** Its sets stay held, like those of a crashed process, until the next store recovers them. */
+    async stop() {
+      if (contents.holder === holder) contents.holder = NO_OPENING;
+    },
+  };
+}
+
+export interface SharedMemoryStoreOptions extends MemoryStoreOptions, MemoryNodesOptions {
+  readonly contents: MemoryContents;
+}
+
+/** A store that has its contents open together with others, by a lease. */
+export interface SharedMemoryStore extends Store {
+  readonly nodes: MemoryNodes;
+}
+
+/** Opens contents for one of several processes: it has a lease when this resolves. */
+export async function openSharedMemoryStore(options: SharedMemoryStoreOptions): Promise<SharedMemoryStore> {
+  const { contents, dedupeWindow = DAY } = options;
+  const nodes = new MemoryNodes(options);
+  await nodes.join();
+  const portsNow = (): Ports => {
+    const ports = portsOf(contents, nodes.opening, dedupeWindow);
+    return { ...ports, queue: { ...ports.queue, recoverOrphans: async () => nodes.adopt() } };
+  };
+  let last = { opening: nodes.opening, ports: portsNow() };
+  const ports = underCurrentLease(() => {
+    if (nodes.opening !== last.opening) last = { opening: nodes.opening, ports: portsNow() };
+    return last.ports;
+  });
+  return { ...ports, ...lastMarkOf(contents), nodes, isBounded: true, stop: () => nodes.stop() };
+}
+
+function lastMarkOf({ clocks }: MemoryContents): Pick<Store, 'lastClockMark'> {
+  return clocks === undefined ? {} : { lastClockMark: clocks };
+}
+
+type Ports = Omit<Store, 'isBounded' | 'lastClockMark' | 'stop'>;
+
+function portsOf(contents: MemoryContents, holder: Opening, dedupeWindow: Duration): Ports {
+  return {
+    log: openEventLog(contents, holder, dedupeWindow),
     queue: openDeliveryQueue(contents, holder),
     settings: openSettings(contents, holder),
     sessions: openSessions(contents, holder),
@@ -42,18 +88,29 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     deadLetters: openDeadLetters(contents, holder),
     endpointHealth: openEndpointHealths(contents, holder),
     regulations: openRegulations(contents, holder),
-    isBounded: true,
-    ...(contents.clocks === undefined ? {} : { lastClockMark: contents.clocks }),
 
     async backup() {
       throw new StorageError(
         'the store is in memory and has no files to copy: start Millrace with a data folder',
       );
     },
-
-    /** Its sets stay held, like those of a crashed process, until the next store recovers them. */
-    async stop() {
-      if (contents.holder === holder) contents.holder = NO_OPENING;
-    },
   };
+}
+
+/** Ports whose methods are those of the lease that the process has when they are called. */
+function underCurrentLease(current: () => Ports): Ports {
+  type Methods = Record<string | symbol, (...given: unknown[]) => unknown>;
+  const portNamed = (name: string) =>
+    new Proxy(
+      {},
+      {
+        get:
+          (_, method) =>
+          (...given: unknown[]) =>
+            (current() as unknown as Record<string, Methods>)[name]![method]!(...given),
+      },
+    );
+  const { backup, ...ports } = current();
+  const shared = Object.fromEntries(Object.keys(ports).map((name) => [name, portNamed(name)]));
+  return { ...shared, backup } as unknown as Ports;
 }

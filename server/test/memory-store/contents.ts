@@ -24,6 +24,8 @@ import type { AuditEntry } from '../../src/ports/settings-store.ts';
 export interface MemoryContents {
   /** In the order of their positions. Erased and expired events are not in it. */
   readonly events: Map<Position, StoredRecord>;
+  /** Of their JSON. */
+  bytes: number;
   /**
    * Arrival of each erased event; it keeps its position until an event there would reach the end of its
    * retention.
@@ -184,6 +186,7 @@ export const NO_OPENING: Opening = 0;
 export function emptyContents(): MemoryContents {
   return {
     events: new Map(),
+    bytes: 0,
     gaps: new Map(),
     lastPosition: 0,
     retainedFrom: 1,

@@ -195,6 +195,7 @@ function storeEvent(
     owed: plan.owed.map(({ id }) => id),
     skipped: skipsOf(plan),
   });
+  contents.bytes += Buffer.byteLength(json);
   contents.names.set(nameKey(event), position);
   return position;
 }
@@ -310,7 +311,9 @@ function eraseEvents(contents: MemoryContents, gone: ReadonlySet<Position>): Era
 
 /** Its deliveries must have left their sets. A newer event of the same name keeps its entry in `names`. */
 function removeEvent(contents: MemoryContents, position: Position): void {
-  const key = nameKey(contents.events.get(position)!);
+  const record = contents.events.get(position)!;
+  const key = nameKey(record);
+  contents.bytes -= Buffer.byteLength(record.json);
   if (contents.names.get(key) === position) contents.names.delete(key);
   contents.events.delete(position);
   contents.dead.delete(position);
@@ -342,10 +345,13 @@ function maintain(contents: MemoryContents, terms: MaintenanceTerms): void {
   const { now, retention } = terms;
   const { retainedFrom } = contents;
   const young = now - retention.deadLetters;
-  contents.failures = contents.failures.filter(
-    ({ attempt, position }) => attempt.startedAt >= young || position >= retainedFrom,
-  );
-  contents.letters = contents.letters.filter(({ at, position }) => at >= young || position >= retainedFrom);
+  // Nothing of an event that is still stored goes.
+  if (retainedFrom > 1) {
+    contents.failures = contents.failures.filter(
+      ({ attempt, position }) => attempt.startedAt >= young || position >= retainedFrom,
+    );
+    contents.letters = contents.letters.filter(({ at, position }) => at >= young || position >= retainedFrom);
+  }
   for (const [name, at] of contents.expiredNames)
     if (at <= now - retention.messageIds) contents.expiredNames.delete(name);
   dropRecords(contents, retention);
@@ -386,7 +392,9 @@ function expireEventsOfDeadLetters(contents: MemoryContents, terms: MaintenanceT
 
 /** Events with dead letters go too; otherwise an outage that fills the space would never end. */
 function expireBeyondSpace(contents: MemoryContents, terms: MaintenanceTerms): void {
-  let excess = bytesOf(contents) - (terms.retention.disk ?? Number.POSITIVE_INFINITY);
+  const { disk } = terms.retention;
+  if (disk === undefined) return;
+  let excess = contents.bytes - disk;
   const end = lowestHeld(contents, terms.holder);
   const going: Position[] = [];
   for (const [position, { json }] of contents.events) {
@@ -445,17 +453,13 @@ function retainFrom(contents: MemoryContents, cut: Position): void {
   contents.retainedFrom = Math.max(contents.retainedFrom, cut);
 }
 
-function bytesOf({ events }: MemoryContents): number {
-  return [...events.values()].reduce((sum, { json }) => sum + Buffer.byteLength(json), 0);
-}
-
 /** Events past their retention are not counted, though their dead letters may keep them. */
 function sizeOf(contents: MemoryContents): LogSize {
   const { retainedFrom, lastPosition } = contents;
   const size = {
     events: lastPosition - retainedFrom + 1,
     end: lastPosition + 1,
-    bytes: bytesOf(contents),
+    bytes: contents.bytes,
   };
   const oldestAt = arrivalOf(contents, retainedFrom);
   return oldestAt === undefined ? size : { ...size, oldestAt };

@@ -1,0 +1,9 @@
+import { erased } from './erased.ts';
+import { owed, settled } from './owed.ts';
+import type { PromiseFamily } from './promise.ts';
+import { bounded, soon } from './recovery.ts';
+import { notAgain, notNow } from './requests.ts';
+import { stored } from './stored.ts';
+
+/** Whoever adds a stage to the program adds its promises here. */
+export const PROMISES: readonly PromiseFamily[] = [stored, owed, settled, notAgain, notNow, erased, soon, bounded];

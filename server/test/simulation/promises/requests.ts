@@ -1,0 +1,126 @@
+import { isDelivering } from '../../../src/model/destination.ts';
+import { SECOND } from '../../../src/model/time.ts';
+import type { DeliveryResult } from '../../../src/ports/delivery-queue.ts';
+import type { KnownSending, PromiseFamily, WorldView } from './promise.ts';
+
+/** How long several nodes take until all know how many they are. */
+const STEADY = 25 * SECOND;
+/** A node with results that are older begins no more requests. */
+const UNWRITTEN = 1500;
+
+/** No request begins for what is settled, and what was accepted is not sent again by who has heard of it. */
+export const notAgain: PromiseFamily = {
+  name: 'not again',
+  headings: ['At least once', 'Exact bytes'],
+  watch: (world) => {
+    /** By lease and delivery: it has heard of an acceptance. */
+    const heardOf = new Set<string>();
+    const sentBy = new Map<string, string>();
+    const digests = new Map<string, number>();
+    return {
+      sending({ known, key, id, node, endpoint, lane, request }) {
+        if (known?.position === undefined)
+          return world.fail('sent is stored', `${id} is sent to ${endpoint.url} and was never stored`);
+        const fate = known.fates.get(key);
+        if (fate === undefined) return world.fail('sent is owed', `${id} is sent to ${key} and was never owed`);
+        if (fate !== 'owed' && fate !== 'erased')
+          return world.fail('settled is not sent again', `${id} is sent to ${key} after it was ${fate}`);
+        if (world.planOf(lane % 2 ** 24).success === 'any' && heardOf.has(`${node.lease} ${key} ${known.position}`))
+          return world.fail('accepted is not repeated', `${node.life.name} sends ${id} to ${key} again`);
+        sentBy.set(`${key} ${known.position}`, node.lease);
+        checkBody(world, digests, `${known.position} ${endpoint.place}`, request.body);
+        return undefined;
+      },
+      heard({ known, key, node }, answer) {
+        if (known === undefined || answer.kind !== 'answered' || answer.status >= 300) return;
+        if (sentBy.get(`${key} ${known.position}`) !== node.lease || known.fates.get(key) !== 'owed') return;
+        heardOf.add(`${node.lease} ${key} ${known.position}`);
+      },
+      applied({ operation }, { revived }) {
+        // A dead letter may have been accepted by one of its requests that came too late.
+        if (operation === 'redeliver' || revived > 0) heardOf.clear();
+      },
+    };
+  },
+};
+
+/** Body and id of an event are the same in all requests to an endpoint. */
+function checkBody(world: WorldView, digests: Map<string, number>, key: string, body: Buffer): void {
+  let digest = body.length;
+  for (let at = 0; at < body.length; at += 7) digest = (Math.imul(digest, 31) + body[at]!) | 0;
+  const before = digests.get(key);
+  if (before !== undefined && before !== digest)
+    world.fail('bodies stay as they are', `the body of ${key} differs from that of an earlier request`);
+  digests.set(key, digest);
+}
+
+/** Nothing is sent without a lease, to a paused destination, or beyond its limits. */
+export const notNow: PromiseFamily = {
+  name: 'not now',
+  headings: ['Pausing and disabling', 'Settings', 'At least once'],
+  watch: (world) => {
+    const unwritten = new Unwritten();
+    return {
+      sending(sending) {
+        const { node, id, destination } = sending;
+        const settings = node.pipeline.settings.now().destinations.find((one) => one.id === destination)!;
+        if (!isDelivering(settings))
+          return world.fail('paused is not sent', `${node.life.name} sends ${id} to ${settings.name}, which is paused`);
+        const nodes = node.opened?.nodes;
+        if (nodes !== undefined && !nodes.maySend())
+          return world.fail('no sending without a lease', `${node.life.name} sends ${id} without a lease`);
+        checkConcurrency(world, sending);
+        const oldest = unwritten.oldestOf(node.lease);
+        if (nodes === undefined || oldest === undefined) return undefined;
+        if (world.kernel.now - oldest > 1000) world.reached('results unwritten for a second');
+        if (world.kernel.now - oldest > UNWRITTEN)
+          world.fail('results are written', `${node.life.name} sends ${id} with a result unwritten for ${Math.round(world.kernel.now - oldest)} ms`);
+        return undefined;
+      },
+      heard({ known, key, lane, node }, answer) {
+        if (answer.kind !== 'answered' || answer.status >= 300 || known?.fates.get(key) !== 'owed') return;
+        unwritten.add(node.lease, `${lane} ${known.position}`, world.kernel.now);
+      },
+      applied({ operation, args, life }) {
+        if (operation === 'settle') unwritten.settle(world.nodeOf(life).lease, args[0] as readonly DeliveryResult[]);
+      },
+    };
+  },
+};
+
+/** By lease: when acceptances were heard of that are not written yet, the oldest first. */
+class Unwritten {
+  readonly #byLease = new Map<string, Map<string, number>>();
+
+  oldestOf(lease: string): number | undefined {
+    const [oldest] = this.#byLease.get(lease)?.values() ?? [];
+    return oldest;
+  }
+
+  add(lease: string, delivery: string, now: number): void {
+    const all = this.#byLease.get(lease) ?? new Map<string, number>();
+    this.#byLease.set(lease, all);
+    if (!all.has(delivery)) all.set(delivery, now);
+  }
+
+  settle(lease: string, results: readonly DeliveryResult[]): void {
+    const all = this.#byLease.get(lease);
+    for (const { destination, position } of results) all?.delete(`${destination} ${position}`);
+  }
+}
+
+function checkConcurrency(world: WorldView, { destination, endpoint }: KnownSending): void {
+  const { concurrency } = world.planOf(destination);
+  if (concurrency === undefined) return;
+  if (endpoint.open === concurrency - 1) world.reached('concurrency used up');
+  if (endpoint.open < concurrency) return;
+  const { now } = world.kernel;
+  const { death, ready, still, store, lostLease } = world.troubles;
+  // Requests of a dead process end at the endpoint only when they have taken their time.
+  const isSteady =
+    world.nodes.length === 1
+      ? now - death > 6 * SECOND
+      : now - Math.max(death, ready, still, store, lostLease) > STEADY;
+  if (isSteady)
+    world.fail('concurrency', `${endpoint.url} has ${endpoint.open + 1} open requests of ${concurrency}`);
+}

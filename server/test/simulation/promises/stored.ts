@@ -1,0 +1,32 @@
+import { DAY } from '../../../src/model/time.ts';
+import type { PromiseFamily } from './promise.ts';
+
+/** What a client heard as stored is stored, and once. */
+export const stored: PromiseFamily = {
+  name: 'stored',
+  headings: ['Success', 'Duplicates', 'Message ids'],
+  watch: (world) => ({
+    acknowledged({ events }) {
+      for (const { id, user, position, isErased } of events) {
+        if (position !== undefined || isErased || world.suppressedUsers.has(user!)) continue;
+        world.fail('acknowledged is stored', `${id} was acknowledged and is not in the store`);
+      }
+    },
+    applied({ operation }) {
+      const { lastPosition } = world.store.contents;
+      const { size } = world.book.byPosition;
+      if (operation === 'append' && size !== lastPosition)
+        world.fail('stored once', `${size} events have ${lastPosition} positions`);
+    },
+    ended() {
+      const seen = new Map<string, number>();
+      for (const [position, { source, messageId, receivedAt }] of world.store.contents.events) {
+        const key = `${source} ${messageId}`;
+        const before = seen.get(key);
+        if (before !== undefined && receivedAt - before < DAY)
+          return world.fail('stored once', `${messageId} is stored twice within a day, the second time at ${position}`);
+        seen.set(key, receivedAt);
+      }
+    },
+  }),
+};

@@ -1,0 +1,288 @@
+import { HOUR, MINUTE } from '../../src/model/time.ts';
+import { Chance } from './random.ts';
+
+/** How an endpoint answers for a while. */
+export const MODES = [
+  ...['refuses', 'hangs', 'error', 'wants_later', 'resets', 'resets_after', 'late'],
+  ...['flaky', 'poisoned', 'mixed', 'rejects'],
+] as const;
+export type Mode =
+  | ('refuses' | 'hangs' | 'error' | 'wants_later' | 'resets' | 'resets_after' | 'late')
+  | ('flaky' | 'poisoned' | 'mixed' | 'rejects');
+
+/** Something that goes wrong, or that somebody does, so many milliseconds after the beginning. */
+export type Fault = { readonly at: number } & (
+  | { readonly kind: 'kill'; readonly node: number; readonly afterSteps: number; readonly downFor: number }
+  | { readonly kind: 'stop'; readonly node: number; readonly downFor: number }
+  | { readonly kind: 'still'; readonly node: number; readonly lasts: number; readonly areSocketsFirst: boolean }
+  | { readonly kind: 'store away'; readonly lasts: number }
+  | { readonly kind: 'store slow'; readonly lasts: number; readonly latency: number }
+  | { readonly kind: 'store refuses'; readonly lasts: number; readonly share: number }
+  | { readonly kind: 'store doubts'; readonly lasts: number; readonly share: number }
+  | { readonly kind: 'wall clock'; readonly node: number; readonly by: number }
+  | { readonly kind: 'endpoint'; readonly url: number; readonly mode: Mode; readonly lasts: number }
+  | Flapping
+  | { readonly kind: 'pause'; readonly destination: number; readonly lasts: number }
+  | { readonly kind: 'change'; readonly destination: number }
+  | { readonly kind: 'burst'; readonly calls: number }
+  | { readonly kind: 'delete user'; readonly user: number }
+  | { readonly kind: 'suppress user'; readonly user: number; readonly lasts: number }
+  | { readonly kind: 'replay'; readonly destination: number; readonly back: number }
+  | { readonly kind: 'redeliver'; readonly destination: number }
+);
+
+/** An endpoint that comes and goes. `calls`: made in each time that it is down. */
+interface Flapping {
+  readonly kind: 'flaps';
+  readonly url: number;
+  readonly mode: Mode;
+  readonly up: number;
+  readonly down: number;
+  readonly times: number;
+  readonly calls: number;
+}
+
+export type FaultKind = Fault['kind'];
+
+export interface DestinationPlan {
+  readonly endpoints: number;
+  readonly success: 'any' | 'each';
+  readonly concurrency?: number;
+  readonly rateLimit?: number;
+}
+
+/** Everything that is decided about a world before it begins: plain data, to be kept in a file. */
+export interface Scenario {
+  readonly seed: number;
+  readonly nodes: number;
+  /** Milliseconds until everything is well again. */
+  readonly lasts: number;
+  readonly destinations: readonly DestinationPlan[];
+  readonly users: number;
+  /** Mean milliseconds between two requests of clients, in quiet and in busy times. */
+  readonly every: number;
+  readonly everyBusy: number;
+  /** Busy times, in which faults gather too. */
+  readonly busy: readonly { readonly from: number; readonly to: number }[];
+  /** Most calls in a request. */
+  readonly batch: number;
+  readonly clients: number;
+  /** Whether the store keeps profiles, with an audience. */
+  readonly hasProfiles: boolean;
+  readonly faults: readonly Fault[];
+}
+
+/** What a world is about. */
+interface Profile {
+  readonly nodes: readonly number[];
+  readonly kinds: readonly FaultKind[];
+  /** Shortest and longest time until everything is well. */
+  readonly lasts: readonly [number, number];
+  /** One endpoint for each destination, without limits, under traffic all the time: breakers open there. */
+  readonly isPlain?: boolean;
+  /** Faults last hours. */
+  readonly isLong?: boolean;
+}
+
+const EVERYTHING: readonly FaultKind[] = [
+  ...(['kill', 'stop', 'still', 'store away', 'store slow', 'store refuses', 'store doubts'] as const),
+  ...(['wall clock', 'endpoint', 'flaps', 'pause', 'change', 'burst'] as const),
+  ...(['delete user', 'suppress user', 'replay', 'redeliver'] as const),
+];
+
+const PROFILES: readonly Profile[] = [
+  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [2 * MINUTE, 6 * HOUR] },
+  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [2 * MINUTE, 30 * MINUTE] },
+  {
+    nodes: [1],
+    kinds: ['endpoint', 'flaps', 'flaps', 'flaps', 'burst', 'burst', 'change'],
+    ...{ lasts: [5 * MINUTE, 20 * MINUTE], isPlain: true },
+  },
+  {
+    nodes: [1],
+    kinds: ['flaps', 'flaps', 'flaps', 'burst', 'store slow'],
+    ...{ lasts: [3 * MINUTE, 10 * MINUTE], isPlain: true },
+  },
+  {
+    nodes: [1, 1, 2],
+    kinds: ['endpoint', 'pause', 'pause', 'pause', 'store slow', 'flaps', 'burst'],
+    ...{ lasts: [MINUTE, 10 * MINUTE], isPlain: true },
+  },
+  {
+    nodes: [1],
+    kinds: ['store doubts', 'store refuses', 'store slow', 'burst', 'kill', 'endpoint', 'delete user'],
+    lasts: [2 * MINUTE, 20 * MINUTE],
+  },
+  {
+    nodes: [1],
+    kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'wall clock', 'kill', 'redeliver'],
+    ...{ lasts: [5 * HOUR, 12 * HOUR], isPlain: true, isLong: true },
+  },
+  {
+    nodes: [2, 3],
+    kinds: ['store away', 'store refuses', 'store slow', 'still', 'kill', 'stop', 'burst', 'endpoint'],
+    lasts: [2 * MINUTE, 15 * MINUTE],
+  },
+  {
+    nodes: [1, 2, 2, 3],
+    kinds: [
+      ...(['delete user', 'delete user', 'suppress user', 'still', 'endpoint'] as const),
+      ...(['burst', 'store slow', 'kill', 'replay'] as const),
+    ],
+    lasts: [MINUTE, 10 * MINUTE],
+  },
+  {
+    nodes: [1, 1, 2],
+    kinds: ['replay', 'replay', 'redeliver', 'redeliver', 'endpoint', 'kill', 'store refuses', 'burst', 'pause'],
+    lasts: [5 * MINUTE, 40 * MINUTE],
+  },
+];
+
+const MOST_FAULTS = 30;
+/** Nodes ask each other all the time: an hour of theirs costs a hundred times that of a server alone. */
+const LONGEST_OF_SEVERAL = 20 * MINUTE;
+
+export interface Wishes {
+  readonly nodes?: number | undefined;
+  readonly hours?: number | undefined;
+}
+
+/** The world of an integer. */
+export function scenarioOf(seed: number, wishes: Wishes = {}): Scenario {
+  const chance = new Chance(seed, 'scenario');
+  const profile = chance.of(PROFILES);
+  const nodes = wishes.nodes ?? chance.of(profile.nodes);
+  const [shortest, longest] = profile.lasts;
+  const drawn = chance.magnitude(shortest, nodes > 1 ? Math.min(longest, LONGEST_OF_SEVERAL) : longest);
+  const lasts = wishes.hours === undefined ? drawn : wishes.hours * HOUR;
+  const destinations = Array.from({ length: 1 + chance.below(4) }, () => destinationOf(chance, profile));
+  const busy = busyTimes(chance, profile, lasts);
+  const busyTime = busy.reduce((sum, { from, to }) => sum + to - from, 0);
+  return {
+    ...{ seed, nodes, lasts, destinations, busy },
+    users: 1 + chance.below(40),
+    every: Math.max(1000, lasts / 60),
+    everyBusy: Math.max(20, busyTime / ((profile.isPlain ? 200 : 50) + chance.below(400))),
+    batch: chance.of([1, 1, 1, 2, 5, 15]),
+    clients: 1 + chance.below(4),
+    hasProfiles: chance.is(0.3),
+    faults: faultsOf(chance, profile, { nodes, lasts, destinations, busy }),
+  };
+}
+
+function destinationOf(chance: Chance, { isPlain = false }: Profile): DestinationPlan {
+  const endpoints = isPlain ? 1 : chance.of([1, 1, 1, 2, 3]);
+  return {
+    endpoints,
+    success: endpoints > 1 ? chance.of(['any', 'each'] as const) : 'any',
+    ...(chance.is(isPlain ? 0 : 0.2) && { concurrency: 1 + chance.below(8) }),
+    ...(chance.is(isPlain ? 0 : 0.1) && { rateLimit: 1 + chance.below(50) }),
+  };
+}
+
+function busyTimes(chance: Chance, { isPlain = false }: Profile, lasts: number): Scenario['busy'] {
+  const drawn = Array.from({ length: 1 + chance.below(3) }, () => {
+    const from = chance.between(0, lasts * 0.9);
+    return { from, to: from + chance.magnitude(5000, 10 * MINUTE) };
+  });
+  return isPlain ? [{ from: 0, to: lasts }] : drawn;
+}
+
+type Size = Pick<Scenario, 'nodes' | 'lasts' | 'destinations' | 'busy'>;
+
+function faultsOf(chance: Chance, profile: Profile, size: Size): Fault[] {
+  // Each world has some kinds of faults and not the others: a rare pair is met more often so.
+  const share = profile.kinds === EVERYTHING ? 0.5 : 0.8;
+  const kinds = profile.kinds.filter((kind) => chance.is(kind === 'endpoint' ? 0.8 : share));
+  const count = kinds.length === 0 ? 0 : chance.below(MOST_FAULTS);
+  const faults = Array.from({ length: count }, () => {
+    const { from, to } = chance.of(size.busy);
+    const isBusy = chance.is(profile.isLong ? 0.2 : 0.8);
+    const at = isBusy ? chance.between(from, to + 30_000) : chance.between(0, size.lasts);
+    return { at, ...faultOf(chance, chance.of(kinds), profile, size) };
+  });
+  return faults.filter(({ at }) => at < size.lasts).sort((a, b) => a.at - b.at);
+}
+
+type Drawn<Of = Fault> = Of extends Fault ? Omit<Of, 'at'> : never;
+
+function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size): Drawn {
+  const node = chance.below(size.nodes);
+  const destination = chance.below(size.destinations.length);
+  switch (kind) {
+    case 'kill':
+      return { kind, node, afterSteps: chance.below(60), downFor: chance.magnitude(100, 5 * MINUTE) };
+    case 'stop':
+      return { kind, node, downFor: chance.magnitude(100, 5 * MINUTE) };
+    case 'still':
+      return { kind, node, lasts: chance.magnitude(20, 40_000), areSocketsFirst: chance.is(0.5) };
+    case 'wall clock':
+      return { kind, node, by: chance.of([-1, 1]) * chance.magnitude(10, 30 * 24 * HOUR) };
+    case 'pause':
+      return { kind, destination, lasts: pauseOf(chance, profile) };
+    case 'change':
+    case 'redeliver':
+      return { kind, destination };
+    case 'replay':
+      return { kind, destination, back: chance.magnitude(MINUTE, 2 * HOUR) };
+    case 'burst':
+      return { kind, calls: Math.round(chance.magnitude(1, 150)) };
+    case 'delete user':
+      return { kind, user: chance.below(1000) };
+    case 'suppress user':
+      return { kind, user: chance.below(1000), lasts: chance.magnitude(1000, 5 * MINUTE) };
+    case 'endpoint':
+    case 'flaps':
+      return endpointFault(chance, kind, profile, size);
+    default:
+      return storeFault(chance, kind);
+  }
+}
+
+function pauseOf(chance: Chance, { kinds, isLong = false }: Profile): number {
+  if (isLong) return chance.magnitude(MINUTE, 3 * HOUR);
+  return chance.magnitude(100, kinds === EVERYTHING ? 2 * HOUR : 2 * MINUTE);
+}
+
+type StoreFault = Extract<FaultKind, `store ${string}`>;
+
+function storeFault(chance: Chance, kind: StoreFault): Drawn {
+  const lasts = chance.magnitude(kind === 'store away' ? 20 : 1000, 10 * MINUTE);
+  switch (kind) {
+    case 'store away':
+      return { kind, lasts };
+    case 'store slow':
+      return { kind, lasts, latency: chance.magnitude(5, chance.is(0.5) ? 250 : 3000) };
+    case 'store refuses':
+      return { kind, lasts, share: chance.magnitude(0.01, 0.8) };
+    case 'store doubts':
+      return { kind, lasts, share: chance.magnitude(0.01, 0.5) };
+  }
+}
+
+const FLAPPING: readonly Mode[] = ['refuses', 'hangs', 'error', 'resets', 'late', 'mixed', 'mixed', 'mixed'];
+
+function endpointFault(
+  chance: Chance,
+  kind: 'endpoint' | 'flaps',
+  { kinds, isLong = false }: Profile,
+  { destinations, lasts }: Size,
+): Drawn {
+  const url = chance.below(destinations.reduce((sum, { endpoints }) => sum + endpoints, 0));
+  if (kind === 'flaps') {
+    return {
+      ...{ kind, url, mode: chance.of(FLAPPING) },
+      up: chance.magnitude(5, 5000),
+      down: chance.magnitude(500, 20_000),
+      times: 3 + chance.below(25),
+      calls: chance.is(0.7) ? chance.below(40) : 0,
+    };
+  }
+  const [shortest, longest] = isLong
+    ? [10 * MINUTE, 8 * HOUR]
+    : kinds === EVERYTHING
+      ? [50, 6 * HOUR]
+      : [200, 5 * MINUTE];
+  const drawn = chance.magnitude(shortest, longest);
+  return { kind, url, mode: chance.of(MODES) as Mode, lasts: Math.min(drawn, lasts) };
+}

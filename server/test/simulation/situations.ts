@@ -1,0 +1,87 @@
+/**
+ * Situations that worlds must come into, or their promises prove little: the gate fails where its seeds do
+ * not reach one of them. A name says what is happening at that moment.
+ */
+export const SITUATIONS = [
+  // Processes
+  'killed with an append under way',
+  'killed with a settle under way',
+  'killed with a claim under way',
+  'killed with requests in flight',
+  'killed while it starts',
+  'killed with a deletion under way',
+  'killed with a replay under way',
+  'started with deliveries of a dead process',
+  'stopped with requests in flight',
+  'stood still, and timers came first',
+  'stood still, and sockets came first',
+  // Store
+  'append in doubt',
+  'settle in doubt',
+  'claim in doubt',
+  'makeDue in doubt',
+  'advance in doubt',
+  'enqueue in doubt',
+  'append refused',
+  'settle refused',
+  'claim refused',
+  'claim beside results of its lane',
+  'results unwritten for a second',
+  'expire gave deliveries up',
+  // Delivery
+  'breaker open',
+  'breaker closed again',
+  'probe failed',
+  'makeDue moved deliveries',
+  'claimed from disk',
+  'delivery failed three times',
+  'retry window over',
+  'retry window over after a pause',
+  'refused for good',
+  'accepted twice',
+  'accepted after the time limit',
+  'told to come later',
+  'round failed after the endpoint was back',
+  'one of several endpoints accepted',
+  'one lane of several settled',
+  'concurrency used up',
+  // Operators
+  'paused with requests in flight',
+  'paused with an open breaker',
+  'changed with requests in flight',
+  'resumed with deliveries on disk',
+  'replay done',
+  'dead letter revived',
+  'event sent by a replay and by its call',
+  // Deletion
+  'user deleted with deliveries pending',
+  'user deleted with a request in flight',
+  'user deleted with a call of theirs unanswered',
+  'erased event read',
+  'call of a suppressed user discarded',
+  'suppression lifted',
+  'step of a deletion repeated',
+  // Several nodes
+  'lease lost',
+  'lease lost with requests in flight',
+  'joined again',
+  'deliveries adopted',
+  'job taken over',
+  'two nodes sent to one lane',
+  'turn to probe refused',
+  'waited for another node',
+  'erasure told to another node',
+  // Clients and clocks
+  'call repeated without an answer',
+  'call repeated to another node',
+  'duplicate found',
+  'bad call discarded',
+  'wall clock set back with retries waiting',
+  'wall clock set forward with retries waiting',
+  // Profiles
+  'computation event delivered',
+  'killed with profiles behind',
+] as const;
+
+export type Situation = (typeof SITUATIONS)[number];
+export type Reached = Map<Situation, number>;

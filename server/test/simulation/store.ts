@@ -1,0 +1,268 @@
+import { type Monotonic, SECOND } from '../../src/model/time.ts';
+import type { Clock, ClockMark } from '../../src/ports/clock.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import type { ErasedCounts } from '../../src/model/regulation.ts';
+import type { Store } from '../../src/ports/store.ts';
+import type { ProgramStore } from '../../src/wiring/storage.ts';
+import { emptyContents, type MemoryContents } from '../memory-store/contents.ts';
+import type { Ask, MemoryNodes } from '../memory-store/nodes.ts';
+import { emptyProfiles, type MemoryProfiles } from '../memory-store/profile-store.ts';
+import { openMemoryStore, openSharedMemoryStore } from '../memory-store/store.ts';
+import { START } from './globals.ts';
+import type { Kernel, Life } from './kernel.ts';
+import type { Chance } from './random.ts';
+
+/** How the store is at a moment. */
+export interface Weather {
+  /** Mean milliseconds of a write. */
+  readonly latency: number;
+  /** Share of the operations that are refused and do nothing. */
+  readonly refuses: number;
+  /** Share of the writes that take effect and are answered with an error. */
+  readonly doubts: number;
+  /** Every operation is refused. */
+  readonly isAway: boolean;
+}
+
+export const FAIR: Weather = { latency: 0.8, refuses: 0, doubts: 0, isAway: false };
+
+/** An operation of the store that has taken effect, whatever its caller will hear. */
+export interface Applied {
+  /** The name of its method. */
+  readonly operation: string;
+  readonly args: readonly unknown[];
+  readonly answer: unknown;
+  readonly life: Life;
+  /** Its caller will hear an error all the same. */
+  readonly isDoubted: boolean;
+}
+
+/** Operations that change nothing. */
+const READS = new Set([
+  ...['read', 'damaged', 'find', 'size', 'rangeSize', 'producedTo', 'sharedIds', 'stats', 'nextDue', 'ledger'],
+  ...['load', 'get', 'list', 'count', 'open', 'audit', 'auditedBefore', 'endedBefore', 'progress', 'pendingOf'],
+  ...['subjects', 'suppression', 'suppressions', 'visitSuppressed', 'findPending', 'changes', 'erasedAfter'],
+  ...['toWaitFor', 'gone', 'samples'],
+]);
+
+/** Operations that may have taken effect although their answer is an error. */
+const DOUBTFUL = new Set(['append', 'settle', 'claim', 'makeDue', 'expire', 'create', 'advance', 'enqueue', 'redeliver']);
+
+/** One store for all nodes of a world: what it has applied stays, whoever dies. */
+export class SimulatedStore {
+  readonly contents: MemoryContents = emptyContents();
+  readonly profiles: MemoryProfiles = emptyProfiles();
+  weather: Weather = FAIR;
+  readonly isShared: boolean;
+  readonly #kernel: Kernel;
+  readonly #chance: Chance;
+  readonly #applied: (applied: Applied) => void;
+
+  constructor(
+    { kernel, chance, isShared }: { readonly kernel: Kernel; readonly chance: Chance; readonly isShared: boolean },
+    applied: (applied: Applied) => void,
+  ) {
+    this.#kernel = kernel;
+    this.#chance = chance;
+    this.isShared = isShared;
+    this.#applied = applied;
+  }
+
+  /** Opens it for a process. Rejects with a `StorageError`. */
+  async open(life: Life, name: string, clock: Clock): Promise<OpenedStore> {
+    const channel = new Channel(life, {
+      ...{ kernel: this.#kernel, chance: this.#chance, isShared: this.isShared, applied: this.#applied },
+      weather: () => this.weather,
+      park: (operation, answer) => this.#park(operation, answer),
+    });
+    const { contents } = this;
+    const now = (): Monotonic => START + Math.floor(this.#kernel.now);
+    const ask: Ask = (operation, apply) => channel.ask(operation, [], apply) as never;
+    const shared = this.isShared ? await openSharedMemoryStore({ contents, name, clock, now, ask }) : undefined;
+    const inner: Store = shared ?? openMemoryStore({ contents });
+    const nodes = shared?.nodes;
+    const clockMark: ClockMark = { now: clock.now(), monotonic: now(), steps: clock.steps() };
+    const store: ProgramStore = {
+      ...portsThrough(channel, inner),
+      ...(nodes !== undefined && { nodes, sharedClock: clockMark }),
+      identity: { id: 'simulated', keySecret: KEY_SECRET },
+      format: 1,
+      problems: () => [],
+      hasProfiles: () => this.profiles.states.size > 0,
+      profilesPlace: () => ({ folder: '' }),
+      isBounded: true,
+      backup: inner.backup,
+      stop: () => inner.stop(),
+    };
+    return { store, channel, nodes };
+  }
+
+  /** What a process does not know it holds, it must not hold. */
+  #park(operation: string, answer: unknown): void {
+    const { sets } = this.contents;
+    for (const id of newlyHeld(operation, answer)) {
+      const set = sets.get(id);
+      if (set !== undefined) set.holder = undefined;
+    }
+  }
+}
+
+export const KEY_SECRET = Buffer.from('of a world');
+
+function newlyHeld(operation: string, answer: unknown): readonly number[] {
+  if (operation === 'append')
+    return (answer as { held: readonly (number | undefined)[] }).held.filter((id) => id !== undefined);
+  if (operation !== 'claim') return [];
+  return (answer as { deliveries: readonly { set: number }[] }).deliveries.map(({ set }) => set);
+}
+
+/** The store as one process has it open. */
+export interface OpenedStore {
+  readonly store: ProgramStore;
+  readonly channel: Channel;
+  /** Where several processes share it. */
+  readonly nodes: MemoryNodes | undefined;
+}
+
+type PortName = 'log' | 'queue' | 'settings' | 'sessions' | 'history' | 'deadLetters' | 'endpointHealth' | 'regulations';
+const PORTS: readonly PortName[] = [
+  ...(['log', 'queue', 'settings', 'sessions', 'history', 'deadLetters', 'endpointHealth', 'regulations'] as const),
+];
+
+type Methods = Record<string, (...given: unknown[]) => unknown>;
+
+/** The ports of a store, whose every method goes through the channel. */
+function portsThrough(channel: Channel, inner: Store): Pick<Store, PortName> {
+  const port = (name: PortName) => {
+    const methods = inner[name] as unknown as Methods;
+    const made = new Map<string, unknown>();
+    return new Proxy(
+      {},
+      {
+        get: (_, method: string) => {
+          if (!made.has(method)) made.set(method, methodThrough(channel, methods, method));
+          return made.get(method);
+        },
+      },
+    );
+  };
+  return Object.fromEntries(PORTS.map((name) => [name, port(name)])) as unknown as Pick<Store, PortName>;
+}
+
+function methodThrough(channel: Channel, methods: Methods, method: string): unknown {
+  if (method === 'hashId') return methods[method];
+  const call = (given: readonly unknown[]) => channel.ask(method, given, () => methods[method]!(...given));
+  if (method === 'erase') return (erasure: Erasure) => eraseThrough(erasure, call);
+  if (method !== 'visitSuppressed') return (...given: unknown[]) => call(given);
+  return async (visit: (hashes: Uint32Array) => void) => {
+    // Its caller hears of them with the answer, and not inside of the store.
+    const seen: Uint32Array[] = [];
+    await call([(hashes: Uint32Array) => seen.push(hashes)]);
+    for (const hashes of seen) visit(hashes);
+  };
+}
+
+interface Erasure {
+  readonly onErased?: (positions: readonly number[]) => void;
+}
+
+async function eraseThrough(
+  erasure: Erasure,
+  call: (given: readonly unknown[]) => Promise<unknown>,
+): Promise<ErasedCounts> {
+  const erased: (readonly number[])[] = [];
+  const inside = { ...erasure, onErased: (positions: readonly number[]) => erased.push(positions) };
+  const counts = (await call([inside])) as ErasedCounts;
+  for (const positions of erased) erasure.onErased?.(positions);
+  return counts;
+}
+
+interface ChannelOptions {
+  readonly kernel: Kernel;
+  readonly chance: Chance;
+  readonly isShared: boolean;
+  readonly weather: () => Weather;
+  readonly applied: (applied: Applied) => void;
+  readonly park: (operation: string, answer: unknown) => void;
+}
+
+/**
+ * The way of a process to the store and back: an operation takes effect after a while, or not, and is
+ * answered after a while, if somebody is there.
+ */
+export class Channel {
+  readonly #life: Life;
+  readonly #options: ChannelOptions;
+  #lastApply = 0;
+  #lastAnswer = 0;
+  /** Operations that have not taken effect yet, and how many of them still may. */
+  #open = 0;
+  #mayApply = Number.POSITIVE_INFINITY;
+
+  constructor(life: Life, options: ChannelOptions) {
+    this.#life = life;
+    this.#options = options;
+  }
+
+  /** Writes under way. */
+  readonly underWay = new Map<string, number>();
+
+  /** The process has died: of what was under way the first so many take effect. */
+  cut(): void {
+    this.#mayApply = this.#options.chance.below(this.#open + 1);
+  }
+
+  ask<Answer>(operation: string, args: readonly unknown[], apply: () => Answer): Promise<Awaited<Answer>> {
+    const { kernel, chance, isShared, weather } = this.#options;
+    const { latency, isAway, refuses, doubts } = weather();
+    const isWrite = !READS.has(operation);
+    const lasts = 0.02 + chance.exponential(latency * (isWrite ? 1 : 0.4));
+    // An engine does one after the other; a database has several connections.
+    const at = isShared ? kernel.now + lasts : Math.max(kernel.now + lasts, this.#lastApply + 0.001);
+    this.#lastApply = at;
+    const isRefused = isAway || chance.is(refuses);
+    const isDoubted = !isRefused && DOUBTFUL.has(operation) && chance.is(doubts);
+    const { promise, resolve, reject } = Promise.withResolvers<Awaited<Answer>>();
+    this.#count(operation, 1);
+    kernel.arrive(at - kernel.now, undefined, `apply ${operation}`, () => {
+      this.#count(operation, -1);
+      if (this.#life.isOver && this.#mayApply-- <= 0) return;
+      if (isRefused) return this.#answer(operation, () => reject(new StorageError(`${operation} is refused`)));
+      this.#apply({ operation, args, isDoubted, isWrite }, apply).then(
+        (answer) => {
+          const error = new StorageError(`${operation}: nobody knows whether it was written`);
+          this.#answer(operation, () => (isDoubted ? reject(error) : resolve(answer)));
+        },
+        (error: unknown) => this.#answer(operation, () => reject(error)),
+      );
+    });
+    return promise;
+  }
+
+  async #apply<Answer>(
+    { isWrite, ...asked }: Omit<Applied, 'answer' | 'life'> & { readonly isWrite: boolean },
+    apply: () => Answer,
+  ): Promise<Awaited<Answer>> {
+    const answer = await apply();
+    if (isWrite) this.#options.applied({ ...asked, answer, life: this.#life });
+    if (asked.isDoubted) this.#options.park(asked.operation, answer);
+    return answer;
+  }
+
+  #answer(operation: string, end: () => void): void {
+    const { kernel, chance, isShared, weather } = this.#options;
+    let at = kernel.now + 0.02 + chance.exponential(0.05 + weather().latency * 0.05);
+    if (!isShared) at = Math.max(at, this.#lastAnswer);
+    this.#lastAnswer = at;
+    kernel.arrive(at - kernel.now, this.#life, `answer ${operation}`, end);
+  }
+
+  #count(operation: string, by: number): void {
+    this.#open += by;
+    this.underWay.set(operation, (this.underWay.get(operation) ?? 0) + by);
+  }
+}
+
+/** The longest time for which a store that is only slow keeps somebody waiting. */
+export const LONG_SLOW = 300;
+export const STEADY_AFTER = 25 * SECOND;

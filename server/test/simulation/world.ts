@@ -1,0 +1,374 @@
+import { destinationOfLane } from '../../src/model/lane.ts';
+import type { HttpResult } from '../../src/ports/http-client.ts';
+import type { LogLevel } from '../../src/ports/logger.ts';
+import { Book, deliveryKey } from './book.ts';
+import { Clients } from './clients.ts';
+import { Kernel, type Life } from './kernel.ts';
+import { Endpoint, Network, type Sending } from './network.ts';
+import { ServerNode } from './node.ts';
+import { Operators } from './operators.ts';
+import { PROMISES } from './promises/all.ts';
+import type { KnownSending, Troubles, Watcher, WorldView } from './promises/promise.ts';
+import { CALM } from './promises/recovery.ts';
+import { Chance } from './random.ts';
+import type { DestinationPlan, Fault, Scenario } from './scenario.ts';
+import { Scout } from './scout.ts';
+import type { Reached, Situation } from './situations.ts';
+import { type Applied, FAIR, LONG_SLOW, SimulatedStore, type Weather } from './store.ts';
+
+/** The promise that was broken, and how. */
+export interface Broken {
+  readonly promise: string;
+  readonly message: string;
+}
+
+/** How a world ended. */
+export interface Outcome {
+  readonly broken: Broken | undefined;
+  readonly digest: string;
+  readonly steps: number;
+  /** Simulated milliseconds. */
+  readonly lasted: number;
+  readonly reached: Reached;
+  readonly counts: Counts;
+}
+
+export interface Counts {
+  kills: number;
+  sent: number;
+  acknowledged: number;
+  events: number;
+  erased: number;
+}
+
+/** Faults from which nothing follows for promises of quick recovery. */
+const QUIET_WEATHER = LONG_SLOW;
+
+/** A whole installation with its clients, endpoints, operators and faults. */
+export class World implements WorldView {
+  readonly scenario: Scenario;
+  readonly seed: number;
+  readonly hasProfiles: boolean;
+  readonly kernel: Kernel;
+  readonly network: Network;
+  readonly store: SimulatedStore;
+  readonly book: Book;
+  readonly nodes: readonly ServerNode[];
+  readonly troubles: Troubles = { ...{ death: -Infinity, ready: -Infinity, still: -Infinity, store: -Infinity }, lostLease: -Infinity };
+  readonly #clients: Clients;
+  readonly #operators: Operators;
+  readonly #watchers: readonly Watcher[];
+  readonly #reached: Reached = new Map();
+  readonly #counts: Counts = { kills: 0, sent: 0, acknowledged: 0, events: 0, erased: 0 };
+  readonly #endpoints = new Map<number, Endpoint[]>();
+  readonly #scout: Scout;
+  #weathers: { readonly weather: Partial<Weather>; readonly until: number }[] = [];
+  #broken: Broken | undefined;
+
+  constructor(scenario: Scenario) {
+    const { seed } = scenario;
+    this.scenario = scenario;
+    this.seed = seed;
+    this.hasProfiles = scenario.hasProfiles;
+    this.kernel = new Kernel(seed);
+    const parts = { kernel: this.kernel, chance: new Chance(seed, 'store'), isShared: scenario.nodes > 1 };
+    this.store = new SimulatedStore(parts, (applied) => this.#applied(applied));
+    this.book = new Book(this.store.contents);
+    this.network = new Network(this.kernel, new Chance(seed, 'network'), {
+      sending: (sending) => this.#sending(sending),
+      accepted: (sending) => this.#tell((watcher) => watcher.accepted?.(this.#about(sending))),
+      heard: (sending, answer) => this.#heard(sending, answer),
+    });
+    this.nodes = Array.from({ length: scenario.nodes }, (_, place) => new ServerNode(this, place));
+    this.#clients = new Clients(this, (call) => this.#tell((watcher) => watcher.acknowledged?.(call)));
+    this.#operators = new Operators(this);
+    this.#scout = new Scout(this, this.#clients);
+    this.#watchers = [...PROMISES.map((family) => family.watch(this)), this.#scout];
+    this.kernel.afterStep = () => this.#afterStep();
+  }
+
+  get pauses() {
+    return this.#operators.pauses;
+  }
+
+  get deletedUsers() {
+    return this.#operators.deletedUsers;
+  }
+
+  get suppressedUsers() {
+    return this.#operators.suppressedUsers;
+  }
+
+  readonly fail = (promise: string, message: string): void => {
+    if (this.#broken !== undefined) return;
+    const at = `at ${(this.kernel.now / 1000).toFixed(3)} s, step ${this.kernel.steps}`;
+    this.#broken = { promise, message: `${message} (${at})` };
+    this.kernel.note('BROKEN', promise, message);
+  };
+
+  readonly reached = (situation: Situation): void => {
+    this.#reached.set(situation, (this.#reached.get(situation) ?? 0) + 1);
+  };
+
+  nodeOf(life: Life): ServerNode {
+    return this.nodes.find(({ name }) => life.name.startsWith(`n${name.slice(4)}.`))!;
+  }
+
+  planOf(destination: number): DestinationPlan {
+    return this.scenario.destinations[destination - 1]!;
+  }
+
+  endpointsOf(destination: number): readonly Endpoint[] {
+    return this.#endpoints.get(destination)!;
+  }
+
+  logged(node: ServerNode, level: LogLevel, event: string, facts: object): void {
+    this.kernel.note('log', event);
+    if (this.kernel.keepsLines) this.kernel.say(`    ${level} ${event} ${JSON.stringify(facts, errorsAsText)}`);
+    this.#scout.logged(node, event, facts as never);
+  }
+
+  startFailed(_node: ServerNode, error: unknown): void {
+    this.kernel.note('start failed', String(error));
+    const isOfStore = error instanceof Error && error.name === 'StorageError';
+    if (!isOfStore) this.fail('nodes start', `a node cannot start: ${error instanceof Error ? error.stack : error}`);
+  }
+
+  /** Lives the whole scenario, and then well until nothing waits any more. */
+  live(): Outcome {
+    const { scenario, kernel } = this;
+    this.#prepareSettings();
+    for (const node of this.nodes) node.start();
+    for (const fault of scenario.faults) kernel.later(fault.at, fault.kind, () => this.#do(fault));
+    this.#clients.start();
+    const isOver = () => this.#broken !== undefined;
+    kernel.run(scenario.lasts, isOver);
+    if (!isOver()) this.#becomeCalm();
+    let isIdle = false;
+    const look = () => {
+      isIdle = this.#isIdle();
+      if (!isIdle) kernel.later(20_000, 'look whether all is done', look);
+    };
+    kernel.later(130_000, 'look whether all is done', look);
+    if (!isOver()) kernel.run(scenario.lasts + CALM, () => isOver() || isIdle);
+    if (!isOver()) this.#tell((watcher) => watcher.ended?.());
+    const { requests: _, acknowledged } = this.#clients;
+    return {
+      ...{ broken: this.#broken, digest: kernel.digest, steps: kernel.steps, lasted: kernel.now },
+      ...{ reached: this.#reached, counts: { ...this.#counts, acknowledged } },
+    };
+  }
+
+  #isIdle(): boolean {
+    const { sets, regulations, replayRecords } = this.store.contents;
+    return (
+      sets.size === 0 &&
+      this.nodes.every(({ isReady }) => isReady) &&
+      [...regulations.values()].every(({ step }) => step === 'done') &&
+      [...replayRecords.values()].every(({ state }) => state !== 'running')
+    );
+  }
+
+  #prepareSettings(): void {
+    const { contents } = this.store;
+    for (const [nth, name] of ['website', 'app'].entries()) {
+      const source = { id: nth + 1, name, writeKeys: [`wk${nth + 1}`], trust: 'server' as const };
+      const record = { ...source, enabled: true, mode: 'standard' as const, whenDisabled: 'refuse' as const };
+      contents.sourceRecords.set(name, { record, isGone: false });
+    }
+    this.scenario.destinations.forEach((plan, nth) => {
+      const id = nth + 1;
+      const first = this.network.endpoints.size;
+      const made = Array.from({ length: plan.endpoints }, (_, place) => new Endpoint(`http://e${first + place}/`, first + place));
+      for (const endpoint of made) this.network.endpoints.set(endpoint.url, endpoint);
+      this.#endpoints.set(id, made);
+      const { endpoints: _, ...policy } = plan;
+      const record = {
+        ...{ id, name: `d${id}`, type: 'webhooks', sources: nth === 1 ? ['website'] : ['website', 'app'] },
+        ...{ enabled: true, version: 1, ...policy },
+        settings: { endpoints: made.map(({ url }) => ({ url, headers: {} })), format: 'documented' },
+      };
+      contents.destinationRecords.set(record.name, { record, isGone: false });
+    });
+  }
+
+  #tell(call: (watcher: Watcher) => void): void {
+    for (const watcher of this.#watchers) if (this.#broken === undefined) call(watcher);
+  }
+
+  #applied(applied: Applied): void {
+    const changes = this.book.apply(applied, this.kernel.now);
+    this.#counts.events += changes.stored.length;
+    this.#counts.erased += changes.erased.length;
+    this.#tell((watcher) => watcher.applied?.(applied, changes));
+  }
+
+  #about(sending: Sending): KnownSending {
+    const { request, id, life } = sending;
+    const destination = destinationOfLane(request.pool);
+    const lane = this.planOf(destination).success === 'each' ? request.pool : destination;
+    return {
+      ...{ ...sending, destination, lane, node: this.nodeOf(life), known: this.book.find(id) },
+      key: deliveryKey(lane, request.headers['X-Replay-Id']),
+    };
+  }
+
+  #sending(sending: Sending): void {
+    this.#counts.sent++;
+    const about = this.#about(sending);
+    this.#tell((watcher) => watcher.sending?.(about));
+  }
+
+  #heard(sending: Sending, answer: HttpResult): void {
+    const about = this.#about(sending);
+    this.#tell((watcher) => watcher.heard?.(about, answer));
+  }
+
+  #do(fault: Fault): void {
+    const { kernel } = this;
+    kernel.note('fault', JSON.stringify(fault));
+    switch (fault.kind) {
+      case 'kill': {
+        const node = this.nodes[fault.node]!;
+        if (node.life.isOver || node.dyingIn !== undefined) return;
+        node.dyingIn = fault.afterSteps;
+        node.downFor = fault.downFor;
+        return;
+      }
+      case 'stop': {
+        const node = this.nodes[fault.node]!;
+        if (node.life.isOver || !node.isReady || node.dyingIn !== undefined) return;
+        this.#scout.stopping(node);
+        return node.stop(fault.downFor);
+      }
+      case 'still':
+        return this.#standStill(this.nodes[fault.node]!, fault);
+      case 'wall clock':
+        this.#scout.clockSet(fault.by);
+        return this.nodes[fault.node]!.clock.set(Math.round(fault.by));
+      case 'endpoint':
+        return this.#spoil([...this.network.endpoints.values()][fault.url]!, fault);
+      case 'flaps':
+        return this.#flap(fault);
+      case 'burst':
+        for (let left = fault.calls; left > 0; left--) this.#clients.call();
+        return;
+      case 'store away':
+        return this.#setWeather({ isAway: true }, fault.lasts);
+      case 'store slow':
+        return this.#setWeather({ latency: fault.latency }, fault.lasts);
+      case 'store refuses':
+        return this.#setWeather({ refuses: fault.share }, fault.lasts);
+      case 'store doubts':
+        return this.#setWeather({ doubts: fault.share }, fault.lasts);
+      default:
+        return this.#operate(fault);
+    }
+  }
+
+  #operate(fault: Fault): void {
+    const operators = this.#operators;
+    switch (fault.kind) {
+      case 'pause': {
+        const id = fault.destination + 1;
+        this.#scout.pausing(id);
+        operators.switch(id, true);
+        this.kernel.later(fault.lasts, 'resume', () => {
+          this.#scout.resuming(id);
+          operators.switch(id, false);
+        });
+        return;
+      }
+      case 'change':
+        this.#scout.changing(fault.destination + 1);
+        return operators.change(fault.destination + 1);
+      case 'replay':
+        return operators.replay(fault.destination + 1, fault.back);
+      case 'redeliver':
+        return operators.redeliver(fault.destination + 1);
+      case 'delete user': {
+        const user = `u${fault.user % this.scenario.users}`;
+        this.#scout.deleting(user);
+        return operators.delete(user);
+      }
+      case 'suppress user':
+        return operators.suppress(`u${fault.user % this.scenario.users}`, fault.lasts);
+    }
+  }
+
+  #standStill(node: ServerNode, { lasts, areSocketsFirst }: { lasts: number; areSocketsFirst: boolean }): void {
+    if (node.life.isOver) return;
+    node.life.stillUntil = this.kernel.now + lasts;
+    node.life.areSocketsFirst = areSocketsFirst;
+    this.troubles.still = Math.max(this.troubles.still, node.life.stillUntil);
+    this.reached(areSocketsFirst ? 'stood still, and sockets came first' : 'stood still, and timers came first');
+  }
+
+  #spoil(endpoint: Endpoint, { mode, lasts }: { mode: Endpoint['modes'][number]['mode']; lasts: number }): void {
+    const until = this.kernel.now + lasts;
+    endpoint.modes.push({ mode, until });
+    endpoint.badUntil = Math.max(endpoint.badUntil, until);
+    this.kernel.later(lasts + 120_000, 'look whether an endpoint was noticed', () =>
+      this.#tell((watcher) => watcher.endpointBack?.(endpoint, until)),
+    );
+  }
+
+  #flap({ url, mode, up, down, times, calls }: Extract<Fault, { kind: 'flaps' }>): void {
+    const { kernel, scenario } = this;
+    const endpoint = [...this.network.endpoints.values()][url]!;
+    for (let nth = 0; nth < times; nth++) {
+      kernel.later(nth * (up + down), 'flap', () => {
+        if (kernel.now >= scenario.lasts) return;
+        this.#spoil(endpoint, { mode, lasts: down });
+        for (let call = 0; call < calls; call++)
+          kernel.later((down * call) / calls, 'call', () => this.#clients.call());
+      });
+    }
+  }
+
+  #setWeather(weather: Partial<Weather>, lasts: number): void {
+    const until = this.kernel.now + lasts;
+    this.#weathers.push({ weather, until });
+    if (weather.latency === undefined || weather.latency > QUIET_WEATHER)
+      this.troubles.store = Math.max(this.troubles.store, until);
+    this.#applyWeather();
+    this.kernel.later(lasts + 0.001, 'weather ends', () => this.#applyWeather());
+  }
+
+  #applyWeather(): void {
+    this.#weathers = this.#weathers.filter(({ until }) => until > this.kernel.now);
+    this.store.weather = Object.assign({}, FAIR, ...this.#weathers.map(({ weather }) => weather));
+  }
+
+  #afterStep(): void {
+    for (const node of this.nodes) {
+      if (node.dyingIn === undefined || node.dyingIn-- > 0) continue;
+      this.#counts.kills++;
+      this.troubles.death = this.kernel.now;
+      this.#scout.killing(node);
+      node.die(node.downFor);
+    }
+  }
+
+  /** Every fault ends. */
+  #becomeCalm(): void {
+    this.kernel.note('calm');
+    this.#weathers = [];
+    this.#applyWeather();
+    for (const endpoint of this.network.endpoints.values()) {
+      if (endpoint.badUntil > this.kernel.now) endpoint.badUntil = this.kernel.now;
+      endpoint.modes.length = 0;
+    }
+    for (const node of this.nodes) {
+      node.life.stillUntil = 0;
+      node.dyingIn = undefined;
+    }
+    this.troubles.still = Math.min(this.troubles.still, this.kernel.now);
+    this.troubles.store = Math.min(this.troubles.store, this.kernel.now);
+    for (const id of this.#endpoints.keys()) this.#operators.switch(id, false);
+  }
+}
+
+function errorsAsText(_: string, value: unknown): unknown {
+  return value instanceof Error ? value.message : value;
+}

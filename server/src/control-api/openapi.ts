@@ -120,13 +120,11 @@ function operationObject(one: ApiOperation, problems: ProblemResponses): Json {
     tags: ['control'],
     security: one.isSignIn === true ? [] : [{ token: [] }, { session: [] }],
     parameters: parameterObjects(one),
-    ...(one.body === undefined
-      ? {}
-      : {
-          requestBody: {
-            content: { 'application/json': { schema: toJsonSchema(one.described ?? one.body, 'input') } },
-          },
-        }),
+    ...defined({
+      requestBody: one.body && {
+        content: { 'application/json': { schema: toJsonSchema(one.described ?? one.body, 'input') } },
+      },
+    }),
     responses: {
       ...successResponse(one),
       ...problemResponses(problemCodes(one), problems),
@@ -199,7 +197,10 @@ function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation
           },
         };
   if (answer === undefined) {
-    const done = { description: STATUS_TEXT[204]!, ...(setsCookie === true ? { headers: cookie } : {}) };
+    const done = {
+      description: STATUS_TEXT[204]!,
+      ...defined({ headers: setsCookie === true ? cookie : undefined }),
+    };
     return { '204': done, ...ofDryRun };
   }
   if (isStream === true) return { '200': streamResponse(answer) };
@@ -209,8 +210,7 @@ function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation
   return {
     [status]: {
       description: STATUS_TEXT[status]!,
-      ...(isTagged === true ? { headers } : {}),
-      ...(setsCookie === true ? { headers: cookie } : {}),
+      ...defined({ headers: setsCookie === true ? cookie : isTagged === true ? headers : undefined }),
       content: { 'application/json': { schema: toJsonSchema(answer, 'output') } },
     },
     ...ofDryRun,
@@ -279,7 +279,7 @@ function problemResponseObject(status: number, codes: readonly ProblemCode[]): J
   };
   return {
     description: `${STATUS_TEXT[status]}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
-    ...(header === undefined ? {} : { headers: header }),
+    ...defined({ headers: header }),
     content: { 'application/problem+json': { schema } },
   };
 }

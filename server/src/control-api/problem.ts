@@ -79,8 +79,7 @@ function problemBody({ code, hint, errors, isCut }: Problem): string {
     status,
     detail: `${message} ${hint ?? usual}${isCut ? ` There are more than the first ${MAX_PROBLEMS}.` : ''}`,
     code,
-    ...defined({ errors }),
-    ...(isCut ? { truncated: true } : {}),
+    ...defined({ errors, truncated: isCut || undefined }),
   });
 }
 
@@ -106,8 +105,10 @@ export function problemResponse(
   const headers = {
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',
-    ...(problem.status === 401 ? { 'WWW-Authenticate': challengeOf(problem) } : {}),
-    ...(problem.retryAfter === undefined ? {} : { 'Retry-After': String(problem.retryAfter) }),
+    ...defined({
+      'WWW-Authenticate': problem.status === 401 ? challengeOf(problem) : undefined,
+      'Retry-After': problem.retryAfter?.toString(),
+    }),
   };
   return { status: problem.status, headers, body: problemBody(problem) };
 }

@@ -86,8 +86,11 @@ export function sourceView(source: SourceRecord): SourceView {
     enabled,
     mode,
     whenDisabled,
-    ...(dedupeWindow === undefined ? {} : { dedupeWindow: formatDuration(dedupeWindow) }),
-    ...defined({ rateLimit, rateLimitPerAddress }),
+    ...defined({
+      dedupeWindow: dedupeWindow === undefined ? undefined : formatDuration(dedupeWindow),
+      rateLimit,
+      rateLimitPerAddress,
+    }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
     ...defined({ system }),
@@ -134,7 +137,7 @@ export function tokenView({
     role,
     hint,
     createdAt: isoTime(createdAt),
-    ...(expiresAt === undefined ? {} : { expiresAt: isoTime(expiresAt) }),
+    ...defined({ expiresAt: isoTime(expiresAt) }),
     ...limits,
     ...defined({ bodies }),
   };

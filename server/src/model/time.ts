@@ -41,6 +41,8 @@ export const DAY: Duration = 24 * HOUR;
  * ISO 8601 in UTC with milliseconds: `2026-03-04T05:06:07.000Z`. Throws a `RangeError` beyond the year
  * 275760.
  */
-export function isoTime(time: Time): string {
-  return new Date(time).toISOString();
+export function isoTime(time: Time): string;
+export function isoTime(time: Time | undefined): string | undefined;
+export function isoTime(time: Time | undefined): string | undefined {
+  return time === undefined ? undefined : new Date(time).toISOString();
 }

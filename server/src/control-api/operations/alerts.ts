@@ -249,13 +249,13 @@ function shown({ alerts }: Pick<AlertOperationDependencies, 'alerts'>) {
       ...alertView(alert),
       open,
       isWaiting,
-      ...(last === undefined ? {} : { last: { at: isoTime(last.at), ...sendingView(last) } }),
+      ...defined({ last: last && { at: isoTime(last.at), ...sendingView(last) } }),
     };
   };
 }
 
 function sendingView({ kind, receiver, status, answer, latencyMs }: AlertSending) {
-  return { outcome: kind, receiver, ...(status === undefined ? {} : { status }), answer, latencyMs };
+  return { outcome: kind, receiver, ...defined({ status }), answer, latencyMs };
 }
 
 /** Without what the server remembers, which changes by itself. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isObject, type Json, type JsonObject } from '../../model/json.ts';
+import { defined, isObject, type Json, type JsonObject } from '../../model/json.ts';
 import { maskKey, maskUrl } from '../../model/secrets.ts';
 import { hasRole } from '../../model/settings.ts';
 import type { AuditEntry } from '../../ports/settings-store.ts';
@@ -63,10 +63,13 @@ function entryView({ at, by, action, kind, name, before, after }: AuditEntry) {
     action,
     kind,
     name,
-    // Records are objects.
-    ...(before === undefined ? {} : { before: withMaskedUrls(before) as JsonObject }),
-    ...(after === undefined ? {} : { after: withMaskedUrls(after) as JsonObject }),
+    ...defined({ before: recordView(before), after: recordView(after) }),
   };
+}
+
+function recordView(record: Json | undefined): JsonObject | undefined {
+  // Records are objects.
+  return record === undefined ? undefined : (withMaskedUrls(record) as JsonObject);
 }
 
 /** The entry for a viewer, who gets a mask in the place of each write key. */
@@ -74,12 +77,11 @@ function withMaskedKeys(entry: AuditEntry): AuditEntry {
   const { before, after, ...rest } = entry;
   return {
     ...rest,
-    ...(before === undefined ? {} : { before: maskedKeys(before) }),
-    ...(after === undefined ? {} : { after: maskedKeys(after) }),
+    ...defined({ before: maskedKeys(before), after: maskedKeys(after) }),
   };
 }
 
-function maskedKeys(record: Json): Json {
+function maskedKeys(record: Json | undefined): Json | undefined {
   if (!isObject(record) || !Array.isArray(record['writeKeys'])) return record;
   return { ...record, writeKeys: record['writeKeys'].map((key) => maskKey(String(key))) };
 }

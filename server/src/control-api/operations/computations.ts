@@ -245,7 +245,7 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
       const record = checkRecord(
         variety.list,
         {
-          ...(replaces === undefined ? {} : toJson(computationView(replaces))),
+          ...(replaces && toJson(computationView(replaces))),
           name: body.name ?? unusedName(now),
           definition: body.definition as string,
           ...(variety.kind === 'audience' ? { includeAnonymous: anonymous } : {}),
@@ -276,10 +276,10 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
       } = preview;
       return {
         ...{ definition: text, json: definition, members, sample, enters, leaves },
-        ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
+        ...defined({ eventsSince: isoTime(eventsSince) }),
         computedAt: isoTime(computedAt),
         complete: eventsBehind === 0,
-        ...(eventsBehind === 0 ? {} : { eventsBehind }),
+        ...defined({ eventsBehind: eventsBehind || undefined }),
         warnings: [
           ...windowWarnings(definition, dependencies),
           ...unknownNames.map(nameWarning),
@@ -410,7 +410,7 @@ async function patchComputation(
     const merged = {
       ...mergePatch(toJson(computationView(stored)), patch),
       // A definition is replaced as a whole, also by JSON.
-      ...(patch['definition'] === undefined ? {} : { definition: patch['definition'] }),
+      ...defined({ definition: patch['definition'] }),
     };
     refuseRenaming(name, merged);
     const record = checkRecord(list, merged, { now: before, check });
@@ -541,8 +541,7 @@ function stateOf(
     const { state, reason, members, progress, eventsSince } = known;
     return {
       ...{ state, members, progress },
-      ...defined({ reason }),
-      ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
+      ...defined({ reason, eventsSince: isoTime(eventsSince) }),
     };
   }
   if (!enabled) return { state: 'disabled', members: 0, progress: 0 };

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
+import { defined } from '../../model/json.ts';
 import { destinationOfLane, endpointIndexOfLane, type Target } from '../../model/lane.ts';
 import { hasRole } from '../../model/settings.ts';
 import { isoTime, type Time } from '../../model/time.ts';
@@ -69,7 +70,7 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
           data: requestViews(event, { destination, lane: id.lane, at }, dependencies).map((request) =>
             caller !== undefined && hasRole(caller.role, 'editor') ? request : unsigned(request),
           ),
-          ...(entries[0] === undefined ? {} : { settingsChangedAt: isoTime(entries[0].at) }),
+          ...defined({ settingsChangedAt: isoTime(entries[0]?.at) }),
         };
       },
     }),

@@ -165,7 +165,6 @@ function testResultView({ request, attempt }: TestAttempt, mask: HeaderMask) {
     latencyMs,
     outcome: outcome.kind,
     reason: outcome.reason,
-    ...('status' in outcome && { status: outcome.status }),
-    ...(said === undefined ? {} : { answer: said }),
+    ...defined({ status: 'status' in outcome ? outcome.status : undefined, answer: said }),
   };
 }

@@ -1,5 +1,7 @@
 import * as z from 'zod';
 import { CALL_TYPES } from '../../model/event.ts';
+import { defined } from '../../model/json.ts';
+import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { EventQuery, EventTrace, Page, PageRequest, PageStart } from '../../reporting/contract.ts';
 import { faultOf, idAsJson, idInQuery, textInQuery } from '../ids.ts';
@@ -53,7 +55,7 @@ export function searchPageView<Entry, From>(
     data,
     next: next === undefined ? null : cursor(next),
     searched,
-    ...(searchedTo === undefined ? {} : { searchedTo: new Date(searchedTo).toISOString() }),
+    ...defined({ searchedTo: isoTime(searchedTo) }),
   };
 }
 
@@ -91,8 +93,7 @@ export function eventOperations({ settings, search }: EventOperationDependencies
         const { source, userIdJson, anonymousIdJson, ...rest } = asked;
         const wish = {
           ...rest,
-          ...(userIdJson === undefined ? {} : { userId: userIdJson }),
-          ...(anonymousIdJson === undefined ? {} : { anonymousId: anonymousIdJson }),
+          ...defined({ userId: userIdJson, anonymousId: anonymousIdJson }),
           ...sourceFilter(source, settings.now()),
         };
         const page = await search.events(wish, { limit, ...place });

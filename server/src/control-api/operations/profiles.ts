@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '../../model/json.ts';
 import { sourceNames } from '../../model/settings.ts';
 import { isoTime } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
@@ -189,5 +190,5 @@ function profileView(
 }
 
 function rebuildView({ eventsSince, ...rest }: Awaited<ReturnType<Users['rebuild']>>) {
-  return { ...rest, ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }) };
+  return { ...rest, ...defined({ eventsSince: isoTime(eventsSince) }) };
 }

@@ -143,7 +143,7 @@ async function redeliverByName(
     estimated: false,
     pending,
     missing,
-    ...(id === undefined ? {} : { state: 'done' }),
+    ...defined({ state: id === undefined ? undefined : ('done' as const) }),
   };
 }
 
@@ -188,9 +188,8 @@ function replayRequestOf(
     destination,
     from: from ?? 0,
     to: Math.min(to ?? now, now),
-    redelivers: { state, before, ...(reason === undefined ? {} : { reason }) },
-    ...defined({ source }),
-    ...(type === undefined ? {} : { types: [type] }),
+    redelivers: { state, before, ...defined({ reason }) },
+    ...defined({ source, types: type === undefined ? undefined : [type] }),
   };
   return asked;
 }

@@ -277,7 +277,7 @@ function subjectView(subject: RegulationSubject, nameOfSource: (id: number) => s
     ...defined({ userId, anonymousId }),
     ...{ formerUserIds: [...formerUserIds], anonymousIds: [...anonymousIds], unknown: isUnknown },
     ...{ joins: joins.map(joinView), leftOut: leftOut.map(joinView) },
-    ...(belongsToUser === true ? { outcome: 'belongs_to_a_user' as const } : {}),
+    ...defined({ outcome: belongsToUser === true ? ('belongs_to_a_user' as const) : undefined }),
   };
 }
 
@@ -397,11 +397,9 @@ function regulationView(
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
     ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt), erasedFrom }),
-    ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
+    ...defined({ finishedAt: isoTime(finishedAt) }),
     ...{ by, subjects, unknown, erased },
-    ...defined({ belongToUsers }),
-    ...(joined === undefined ? {} : { joined: [...joined] }),
-    ...defined({ leftOut, profiles }),
+    ...defined({ belongToUsers, joined: joined && [...joined], leftOut, profiles }),
     streamStatus: streamStatus.map(streamView),
     ...defined({ reason }),
   };

@@ -255,10 +255,13 @@ function auditView(replay: Replay) {
     to: isoTime(to),
     rate,
     state,
-    ...defined({ source, types }),
-    ...(redelivers === undefined ? {} : { redelivers: redeliveryView(redelivers) }),
-    ...defined({ reason }),
-    ...(endedAt === undefined ? {} : { endedAt: isoTime(endedAt) }),
+    ...defined({
+      source,
+      types,
+      redelivers: redelivers && redeliveryView(redelivers),
+      reason,
+      endedAt: isoTime(endedAt),
+    }),
   };
 }
 
@@ -280,9 +283,9 @@ async function replayView(
     ...previewView(state === 'done' ? { ...preview, count: events, isExact: true } : known, perSecond),
     replayed: events,
     pending,
-    ...(waiting === undefined || !isRunning ? {} : { waiting }),
+    ...defined({ waiting: isRunning ? waiting : undefined }),
     createdAt: isoTime(createdAt),
     by,
-    ...(isMoving ? { expectedEndAt: isoTime(expectedEndAt) } : {}),
+    ...defined({ expectedEndAt: isMoving ? isoTime(expectedEndAt) : undefined }),
   };
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '../../model/json.ts';
 import type { SplitRecord } from '../../model/settings.ts';
 import { isoTime } from '../../model/time.ts';
 import type { SplitId, SplitReport, Users } from '../../ports/users.ts';
@@ -178,7 +179,7 @@ function reportView({ profiles, told, isPoorer }: SplitReport) {
     })),
     told: told.map(({ destinations, ...rest }) => ({
       ...rest,
-      ...(destinations === undefined ? {} : { destinations: [...destinations] }),
+      ...defined({ destinations: destinations && [...destinations] }),
     })),
     poorer: isPoorer,
   };

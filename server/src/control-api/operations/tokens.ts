@@ -81,7 +81,7 @@ export function tokenOperations({
 }: TokenOperationDependencies): ApiOperation[] {
   const usedView = (token: TokenRecord) => {
     const at = lastUse(token.name, token.createdAt);
-    return { ...tokenView(token), ...(at === undefined ? {} : { lastUsedAt: isoTime(at) }) };
+    return { ...tokenView(token), ...defined({ lastUsedAt: isoTime(at) }) };
   };
   return [
     defineOperation({
@@ -142,9 +142,11 @@ function tokenRecord(input: TokenInput, token: string, createdAt: Time): TokenRe
     digest: tokenDigest(token),
     hint: token.slice(-HINT_LENGTH),
     createdAt,
-    ...defined({ expiresAt }),
-    ...(hasLimits(input) ? { limits: { sources, destinations } } : {}),
-    ...(bodies ? {} : { bodies }),
+    ...defined({
+      expiresAt,
+      limits: hasLimits(input) ? { sources, destinations } : undefined,
+      bodies: bodies ? undefined : false,
+    }),
   };
 }
 

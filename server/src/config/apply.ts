@@ -59,7 +59,11 @@ export async function applyConfigFile(
 ): Promise<SettingsSnapshot> {
   const { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf } = dependencies;
   let now = await settings.load();
-  const refused: { readonly path: string; readonly message: string; readonly inText?: LineColumn }[] = [
+  const refused: {
+    readonly path: string;
+    readonly message: string;
+    readonly inText?: LineColumn | undefined;
+  }[] = [
     ...refusedEndpoints(config, refusalOf),
     ...[...unknownSources(config, now), ...duplicateIssues({ ...config }, now, MOVED_KEY)].map(
       ({ path, message }) => ({
@@ -69,7 +73,7 @@ export async function applyConfigFile(
     ),
     ...[...computationIssues(config, now)].map(({ path, message, line, column }) => ({
       ...{ path: pathText(path), message },
-      ...(line === undefined || column === undefined ? {} : { inText: { line, column } }),
+      inText: line === undefined || column === undefined ? undefined : { line, column },
     })),
   ];
   if (refused.length > 0)

@@ -95,7 +95,7 @@ export function problemsOfIssues(
     const said = `${text}\n${message}`;
     if (problems.has(said)) continue;
     const where = { file: file.path, ...(spot ?? { line: 1, column: 1 }) };
-    problems.set(said, { ...where, path: shown, message, ...(inText && { inText }) });
+    problems.set(said, { ...where, path: shown, message, inText });
     if (problems.size > MAX_PROBLEMS) break;
   }
   return [...problems.values()];
@@ -267,5 +267,5 @@ export function formatProblemAt(
     }
     if (!/[.[]/.test(part)) break;
   }
-  return formatProblem({ ...(file.path === '' ? {} : { file: file.path }), path, message });
+  return formatProblem({ file: file.path === '' ? undefined : file.path, path, message });
 }

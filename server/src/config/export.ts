@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { defined, isObject, type Json, type JsonObject } from '../model/json.ts';
 import { hasMaskedValue, mapUrlValues } from '../model/secrets.ts';
 import { visibleJson } from '../model/visible-text.ts';
 import { pathText } from './yaml-source.ts';
@@ -120,9 +120,11 @@ export function formatConfig({
   const sorted = {
     sources: byName(own.sources),
     destinations: byName(own.destinations),
-    ...(audiences.length === 0 ? {} : { audiences: byName(audiences) }),
-    ...(traits.length === 0 ? {} : { traits: byName(traits) }),
-    ...(alerts.length === 0 ? {} : { alerts: byName(own.alerts) }),
+    ...defined({
+      audiences: audiences.length === 0 ? undefined : byName(audiences),
+      traits: traits.length === 0 ? undefined : byName(traits),
+      alerts: alerts.length === 0 ? undefined : byName(own.alerts),
+    }),
   };
   const { variables, references } = secretVariables(sorted.destinations, sorted.alerts);
   const body = Object.entries(sorted).flatMap(([key, records]) =>

@@ -3,7 +3,7 @@ import type * as z from 'zod';
 import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { closestWord } from '../model/closest-word.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
-import { isObject } from '../model/json.ts';
+import { defined, isObject } from '../model/json.ts';
 import { isLoopback } from '../model/loopback.ts';
 import type { DestinationRecord } from '../model/settings.ts';
 import { addressesOf } from '../ports/destination-type.ts';
@@ -41,7 +41,7 @@ export type Config = Readonly<z.output<typeof configFileSchema>> & {
 };
 
 export interface ConfigInputs {
-  readonly file?: { readonly path: string; readonly text: string };
+  readonly file?: { readonly path: string; readonly text: string } | undefined;
   readonly env: Environment;
   /** The value as typed; checked here like all others. */
   readonly flags: Partial<Readonly<Record<'host' | 'data' | 'log' | 'database', string> & { port: number }>>;
@@ -112,13 +112,11 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     ...shared,
     admin: {
       ...document.admin,
-      ...(adminToken !== undefined && { token: adminToken }),
-      ...(adminHost !== undefined && { host: adminHost }),
-      ...(adminPort !== undefined && { port: adminPort }),
+      ...defined({ token: adminToken, host: adminHost, port: adminPort }),
     },
     secrets: {
       ...document.secrets,
-      ...(secretsOverride !== undefined && { key: secretsOverride }),
+      ...defined({ key: secretsOverride }),
     },
   };
   const place = { ...file, path };
@@ -283,7 +281,7 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
   const warn = (path: string, message: string) => {
     const place = file.places.get(path);
     const spot = place?.key ?? place?.at;
-    warnings.push({ ...(spot && { file: filePath, ...spot }), path, message });
+    warnings.push({ file: spot && filePath, ...spot, path, message });
   };
   for (const [index, { type, settings }] of config.destinations.entries())
     for (const { path, message } of DESTINATION_TYPES.get(type)?.settings.warnings?.(settings, undefined) ??

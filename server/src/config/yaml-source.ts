@@ -93,7 +93,7 @@ function restoreBraces(text: string, { open, close }: BracePlaceholders): string
 
 /** An error in the configuration, or a warning about it. Lines and columns count from 1. */
 export interface ConfigProblem {
-  readonly file?: string;
+  readonly file?: string | undefined;
   readonly line?: number;
   readonly column?: number;
   /**
@@ -103,7 +103,7 @@ export interface ConfigProblem {
   readonly path: string;
   readonly message: string;
   /** The place within a text that has lines of its own, such as a definition. */
-  readonly inText?: LineColumn;
+  readonly inText?: LineColumn | undefined;
 }
 
 export interface LineColumn {
@@ -115,18 +115,18 @@ export interface LineColumn {
 export interface ValueLocation {
   readonly at: LineColumn;
   /** Where its key stands, when it has one. */
-  readonly key?: LineColumn;
+  readonly key?: LineColumn | undefined;
   /**
    * The text before references were replaced; present only when it had some. Safe to print, unlike the value.
    */
-  readonly written?: string;
+  readonly written?: string | undefined;
   /** The value itself, when it is not a collection; references replaced. */
   readonly value?: unknown;
   /**
    * The place of the first character of a text whose lines stand unchanged in the file: one line, or a
    * literal block.
    */
-  readonly text?: LineColumn;
+  readonly text?: LineColumn | undefined;
 }
 
 export interface ConfigFile {
@@ -285,7 +285,7 @@ export function pathText(segments: readonly PropertyKey[]): string {
 function readNode(node: Node, path: readonly PropertyKey[], reading: ReaderState, key?: LineColumn): unknown {
   const target = isAlias(node) ? reading.targets.get(node) : node;
   const at = reading.spot(node.range?.[0] ?? 0);
-  const place: ValueLocation = { at, ...(key && { key }) };
+  const place: ValueLocation = { at, key };
   reading.places.set(pathText(path), place);
   reading.values += 1;
   if (target === undefined)
@@ -299,7 +299,7 @@ function readNode(node: Node, path: readonly PropertyKey[], reading: ReaderState
   }
   if (isScalar(target)) {
     const text = target === node ? textStart(target, reading) : undefined;
-    return readScalar(target.value, path, reading, { ...place, ...(text && { text }) });
+    return readScalar(target.value, path, reading, { ...place, text });
   }
   if (path.length > MAX_DEPTH) return reject(reading, [], at, TOO_DEEP);
   reading.open.add(target);
@@ -352,7 +352,7 @@ function readScalar(
   const expanded = expandReferences(written, reading.env);
   for (const fault of expanded.faults) reject(reading, path, place.at, fault);
   const { text, references } = expanded;
-  reading.places.set(pathText(path), { ...place, value: text, ...(references && { written }) });
+  reading.places.set(pathText(path), { ...place, value: text, written: references ? written : undefined });
   return text;
 }
 

@@ -23,7 +23,7 @@ export interface NamedFile {
 
 export interface Wanted {
   readonly flags: ServerFlags;
-  readonly file?: NamedFile;
+  readonly file?: NamedFile | undefined;
   readonly defaultHost: string;
 }
 
@@ -37,7 +37,7 @@ export function readConfiguration(
   if (wanted.file && !file) return undefined;
   try {
     const { config, warnings, lineAt } = loadConfig({
-      ...(file ? { file } : {}),
+      file,
       env,
       flags: wanted.flags,
       defaults: { host: wanted.defaultHost },

@@ -156,8 +156,8 @@ export async function askControl(
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) target.searchParams.set(name, value);
   }
-  const payload = { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
-  return await fetchControl(address, target, { ...payload, patience });
+  const payload = body === undefined ? null : JSON.stringify(body);
+  return await fetchControl(address, target, { method, body: payload, patience });
 }
 
 /** Sends a POST to the control API. Never rejects. */
@@ -184,7 +184,10 @@ export function targetOf({ url }: ControlAddress, path: string): URL {
 async function fetchControl(
   address: ControlAddress,
   target: URL,
-  { patience, ...payload }: { readonly method?: string; readonly body?: string; readonly patience: number },
+  {
+    patience,
+    ...payload
+  }: { readonly method?: string; readonly body?: string | null; readonly patience: number },
 ): Promise<ControlReply> {
   const { token } = address;
   let response: Response;

@@ -110,8 +110,7 @@ function liveDisplay({ out, env }: RunContext): Display<Shown> {
     perSecond: LINES_PER_SECOND,
     urgentPerSecond: FAILURES_PER_SECOND,
     isUrgent: ({ happening }) => isFailure(happening),
-    draw: ({ happening, signature }, now) =>
-      happeningLine(happening, { now, paint, ...(signature ? { signature } : {}) }),
+    draw: ({ happening, signature }, now) => happeningLine(happening, { now, paint, signature }),
   });
 }
 

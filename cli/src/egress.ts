@@ -19,7 +19,7 @@ export interface EgressOptions {
  */
 export async function explain(options: EgressOptions, context: RunContext): Promise<ExitCode> {
   const file = fileOf(options.config, context.env);
-  const wanted = { flags: {}, defaultHost: '127.0.0.1', ...(file ? { file } : {}) };
+  const wanted = { flags: {}, defaultHost: '127.0.0.1', file };
   const settings = readConfiguration(wanted, context);
   if (!settings) return 2;
   const explained = await explainEgress(options.target, settings.config.egress);

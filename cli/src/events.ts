@@ -55,7 +55,7 @@ function rowOf(
     { text: event.messageId },
     {
       text: [...states, ...skipped.map(({ destination }) => `${destination} skipped`)].join(', '),
-      ...(worst === undefined ? {} : { draw: draw(worst.state) }),
+      draw: worst && draw(worst.state),
     },
   ];
 }

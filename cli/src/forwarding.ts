@@ -22,7 +22,7 @@ export interface Forwarded {
 /** The answer of the other program, or the reason why it has none. */
 export interface ForwardAnswer {
   readonly status: number;
-  readonly contentType?: string;
+  readonly contentType?: string | undefined;
   readonly body: Buffer;
   readonly latencyMs: number;
   /** The reason why the program did not answer. The status is then 502. */
@@ -72,11 +72,10 @@ function collect(
     if (size <= MOST_ANSWER) parts.push(part);
   });
   response.on('end', () => {
-    const contentType = response.headers['content-type'];
     resolve({
       status: response.statusCode ?? 502,
       body: Buffer.concat(parts),
-      ...(contentType === undefined ? {} : { contentType }),
+      contentType: response.headers['content-type'],
     });
   });
 }

@@ -12,7 +12,7 @@ type Attempt = Pick<Whole['attempts'][number], 'latencyMs' | 'outcome'>;
 type Decision =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly at: number }
-  | { readonly kind: 'dropped'; readonly reason: string; readonly note?: string }
+  | { readonly kind: 'dropped'; readonly reason: string; readonly note?: string | undefined }
   | { readonly kind: 'dead'; readonly reason: string };
 
 /** The fields of an activity that a line shows. */
@@ -40,7 +40,7 @@ export interface LineOptions {
   readonly now: number;
   readonly paint: Paint;
   /** The local receiver's verdict on the signature. Absent for other endpoints. */
-  readonly signature?: SignatureVerdict;
+  readonly signature?: SignatureVerdict | undefined;
 }
 
 /**

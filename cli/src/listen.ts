@@ -68,7 +68,7 @@ async function listening(
       answer,
       onRequest,
       forwardTo,
-      ...(secret === undefined ? {} : { secret }),
+      secret,
     });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);

@@ -24,7 +24,7 @@ export async function memberEffects({ changes }: Plan, address: ControlAddress):
     const { definition, includeAnonymous } = Object(after) as Readonly<Record<string, unknown>>;
     const reply = await askControl(address, `${kind}s/preview`, {
       method: 'POST',
-      body: { definition, name, ...(kind === 'audience' ? { includeAnonymous } : {}) },
+      body: { definition, name, includeAnonymous: kind === 'audience' ? includeAnonymous : undefined },
       patience: PREVIEW_PATIENCE,
     });
     if (reply.kind === 'failed') continue;

@@ -141,9 +141,9 @@ async function put(
   const reply = await askControl(address, 'config', {
     method: 'PUT',
     query: {
-      ...(dryRun ? { dryRun: 'true' } : {}),
-      ...(prune ? { prune: 'true' } : {}),
-      ...(confirm ? { confirm: 'true' } : {}),
+      dryRun: dryRun ? 'true' : undefined,
+      prune: prune ? 'true' : undefined,
+      confirm: confirm ? 'true' : undefined,
     },
     body: {
       sources: file.sources,

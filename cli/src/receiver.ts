@@ -20,7 +20,7 @@ export interface ReceiverOptions {
   /** Port to listen on; 0 means any free one. */
   readonly port: number;
   /** The secret that verifies signatures. Without it, signatures are reported unchecked. */
-  readonly secret?: string;
+  readonly secret?: string | undefined;
   /** Decides the answer to the next request. Called once per request. */
   answer(): ReceiverAnswer;
   /** Requests that would be accepted are forwarded to this URL, and its answer is returned. */
@@ -43,7 +43,7 @@ export interface Received {
   readonly oversized: boolean;
   readonly signature: SignatureVerdict;
   /** The `Webhook-Id` header. */
-  readonly webhookId?: string;
+  readonly webhookId?: string | undefined;
   /** The status of the coming answer. */
   readonly status: number;
   /** The result of forwarding to another program. */
@@ -160,7 +160,7 @@ function received(
     path: request.url ?? '',
     ...read,
     signature: verify(read.body, signed, read.oversized ? undefined : options.secret),
-    ...(webhookId === undefined ? {} : { webhookId }),
+    webhookId,
   };
 }
 

@@ -44,13 +44,7 @@ export async function replay(options: ReplayOptions, context: RunContext): Promi
     );
     return 2;
   }
-  const body = {
-    ...{ destination, from, to },
-    ...(source === undefined ? {} : { source }),
-    ...(types === undefined ? {} : { types }),
-    ...(rate === undefined ? {} : { rate }),
-    ...(dryRun === undefined ? {} : { dryRun }),
-  };
+  const body = { destination, from, to, source, types, rate, dryRun };
   const reply = await answered(options, context, { path: 'replays', method: 'POST', body });
   if (typeof reply === 'number') return reply;
   const { value, text } = reply;

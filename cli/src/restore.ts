@@ -36,10 +36,7 @@ export async function restore(
     });
     const files = regulations === undefined ? [] : [resolve(regulations)];
     const reapplied = await reapplyRegulations(resolve(dir), folder, files);
-    if (json)
-      context.out.write(
-        `${JSON.stringify({ folder, bytes, reapplied, ...(damage && { damage }), notes })}\n`,
-      );
+    if (json) context.out.write(`${JSON.stringify({ folder, bytes, reapplied, damage, notes })}\n`);
     else {
       context.out.write(
         `${count(Math.ceil(bytes / 1024 / 1024))} MB are in ${folder}, ${

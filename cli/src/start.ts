@@ -19,7 +19,7 @@ export async function start(options: StartOptions, context: RunContext): Promise
   const { config: path, delivery: isSending, ...flags } = options;
   const notices = noticesOf(context.err);
   const file = fileOf(path, context.env);
-  const wanted: Wanted = { flags, defaultHost: '0.0.0.0', ...(file ? { file } : {}) };
+  const wanted: Wanted = { flags, defaultHost: '0.0.0.0', file };
   const settings = readConfiguration(wanted, context, notices);
   if (!settings) return 2;
   const { config, lineAt } = settings;

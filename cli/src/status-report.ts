@@ -374,7 +374,7 @@ function stateOf(lane: Lane | undefined, paint: Paint): Cell {
     ...{ no_source: yellow, never_asked: undefined },
   } as const;
   const draw = draws[lane.state];
-  return { text: lane.state.replace('_', ' '), ...(draw === undefined ? {} : { draw }) };
+  return { text: lane.state.replace('_', ' '), draw };
 }
 
 /** Start of a failure and the last error: `failing since 14:03 (status_503 at https://… 3 s ago)`. */

@@ -4,7 +4,7 @@ import type { Paint } from './paint.ts';
 /** A cell with a colour, which is applied after the cell has its width. */
 export interface Cell {
   readonly text: string;
-  readonly draw?: (text: string) => string;
+  readonly draw?: ((text: string) => string) | undefined;
 }
 
 export interface Heading {

@@ -55,7 +55,7 @@ function settledIn(data: Data): Omit<Settled, 'kind'> {
     ...{ destination, event, decision: decisionIn(data) },
     attempts: attempts.map(({ latencyMs, outcome: kind, reason, status }) => ({
       latencyMs,
-      outcome: { kind, reason, ...(status === undefined ? {} : { status }) },
+      outcome: { kind, reason, status },
     })),
   };
 }
@@ -69,6 +69,6 @@ function decisionIn({ state, reason = '', note, nextAttemptAt = '' }: Data): Set
     case 'dead':
       return { kind: 'dead', reason };
     case 'dropped':
-      return { kind: 'dropped', reason, ...(note === undefined ? {} : { note }) };
+      return { kind: 'dropped', reason, note };
   }
 }

@@ -62,14 +62,12 @@ export async function tail(options: TailOptions, context: RunContext): Promise<E
   return 0;
 }
 
-function queryOf(options: TailOptions): Record<string, string> {
+function queryOf(options: TailOptions): Record<string, string | undefined> {
   const { source, destination, type, failed, body } = options;
   return {
-    ...(source === undefined ? {} : { source }),
-    ...(destination === undefined ? {} : { destination }),
-    ...(type === undefined ? {} : { type }),
-    ...(failed ? { failed: 'true' } : {}),
-    ...(body ? { body: 'true' } : {}),
+    ...{ source, destination, type },
+    failed: failed ? 'true' : undefined,
+    body: body ? 'true' : undefined,
   };
 }
 
@@ -149,10 +147,15 @@ const HEAD_PATIENCE_MS = 10_000;
 async function openControlStream(
   address: ControlAddress,
   path: string,
-  { query, signal }: { readonly query: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+  {
+    query,
+    signal,
+  }: { readonly query: Readonly<Record<string, string | undefined>>; readonly signal: AbortSignal },
 ): Promise<StreamReply> {
   const target = targetOf(address, path);
-  for (const [name, value] of Object.entries(query)) target.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) target.searchParams.set(name, value);
+  }
   const { token } = address;
   const patience = new AbortController();
   const timer = setTimeout(() => patience.abort(), HEAD_PATIENCE_MS);

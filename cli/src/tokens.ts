@@ -30,10 +30,10 @@ export async function createToken(options: CreateTokenOptions, context: RunConte
   const wish = {
     name,
     role,
-    ...(expires === undefined ? {} : { expiresAt: expires }),
-    ...(source.length === 0 ? {} : { sources: source }),
-    ...(destination.length === 0 ? {} : { destinations: destination }),
-    ...(bodies ? {} : { bodies }),
+    expiresAt: expires,
+    sources: source.length === 0 ? undefined : source,
+    destinations: destination.length === 0 ? undefined : destination,
+    bodies: bodies ? undefined : false,
   };
   return await ask(options, context, {
     request: { path: 'tokens', method: 'POST', body: wish },

@@ -11,7 +11,7 @@ export interface FolderFacts {
   /** True when the folder once held a store and holds none now. */
   readonly isStoreGone: boolean;
   /** New home of the installation that was here, and when it moved; absent if it did not move. */
-  readonly moved?: { readonly to: string; readonly at: string };
+  readonly moved?: { readonly to: string; readonly at: string } | undefined;
   /** True while an installation is moved into it. */
   readonly isBeingFilled: boolean;
   /** The nearest existing folder above a missing one. */
@@ -102,7 +102,7 @@ export function lookAtFolder(written: string, isStore = true): FolderFacts {
   if (!isStore) return { ...own, isStoreGone: false, isBeingFilled: false };
   const moved = movedTo(path);
   const store = { isStoreGone: isStoreGone(path), isBeingFilled: isBeingFilled(path) };
-  return { ...own, ...store, ...(moved === undefined ? {} : { moved }) };
+  return { ...own, ...store, moved };
 }
 
 function isStoreGone(path: string): boolean {

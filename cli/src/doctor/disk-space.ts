@@ -11,7 +11,7 @@ export interface SpaceFacts {
   /** Size of the data folder. */
   readonly used: number;
   /** `limits.disk` of the configuration. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** True when the folder is on a file system in memory, which a restart of the machine empties. */
   readonly isInMemory: boolean;
 }
@@ -53,7 +53,7 @@ export function lookAtSpace(folder: string, limit: number | undefined): SpaceFac
   const { bavail, blocks, bsize, type } = statfsSync(nearest(folder));
   return {
     ...{ free: bavail * bsize, total: blocks * bsize, used: usedBy(folder) },
-    ...(limit === undefined ? {} : { limit }),
+    limit,
     isInMemory: type === TMPFS || type === RAMFS,
   };
 }

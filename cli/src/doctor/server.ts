@@ -174,7 +174,7 @@ function database({ database: at }: Overview): Finding[] {
  * uses.
  */
 export function storedEvents(
-  damage: { events: number; deliveries: number; others?: readonly string[] } | undefined,
+  damage: { events: number; deliveries: number; others?: readonly string[] | undefined } | undefined,
 ): Finding {
   const check = 'stored events';
   if (damage === undefined) return { check, verdict: 'ok', found: 'no damage was found' };

@@ -545,7 +545,7 @@ export interface TailCall {
 
 export interface TailDiscard {
   readonly at: string;
-  readonly source?: string;
+  readonly source?: string | undefined;
   readonly reason: string;
 }
 

@@ -81,7 +81,7 @@ function discardData(
   { source, reason }: Extract<Activity, { readonly kind: 'discarded' }>,
   { at }: TailEventFormat,
 ): TailDiscard {
-  return { at: isoTime(at), ...(source === undefined ? {} : { source }), reason };
+  return { at: isoTime(at), source, reason };
 }
 
 function deliveryData(

@@ -1,4 +1,5 @@
 import type { Position } from '../model/event.ts';
+import { defined } from '../model/json.ts';
 import type { Monotonic, OnWallClock, Time } from '../model/time.ts';
 import type { EventHistory } from '../ports/delivery-queue.ts';
 import type { StoredEvent } from '../ports/event-log.ts';
@@ -35,7 +36,7 @@ export type PositionLister = (below: Position | undefined) => Promise<{
   readonly next?: Position;
   /** Positions passed; equal to the number of positions when absent. */
   readonly scanned?: number;
-  readonly reachedAt?: Time;
+  readonly reachedAt?: Time | undefined;
 }>;
 
 /**
@@ -54,7 +55,7 @@ export function mergedLister(listers: readonly PositionLister[]): PositionLister
     positions.sort((a, b) => b - a);
     if (floor === undefined) return { positions };
     const { reachedAt } = pages.find(({ next }) => next === floor)!;
-    return { positions, next: floor, ...(reachedAt === undefined ? {} : { reachedAt }) };
+    return { positions, next: floor, reachedAt };
   };
 }
 
@@ -226,7 +227,7 @@ class PageBuilder<Entry> {
     let last: number | undefined;
     for (const { entry, lane } of entries) {
       if (this.#wasShown(position, lane)) continue;
-      if (this.isFull) return { below: position + 1, ...(last === undefined ? {} : { after: last }) };
+      if (this.isFull) return { below: position + 1, ...defined({ after: last }) };
       this.data.push(entry);
       this.#characters += JSON.stringify(entry).length;
       last = lane;

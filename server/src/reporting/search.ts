@@ -115,7 +115,7 @@ class DeliveryViews {
       ...rest,
       ...(state === 'dead' ? { diedAt: isoTime(at) } : { droppedAt: isoTime(at) }),
       ...this.#endpointOf(destination),
-      ...(stored === undefined ? {} : this.#eventOf(stored)),
+      ...(stored && this.#eventOf(stored)),
       attempts,
     };
   }
@@ -269,7 +269,7 @@ export class SearchService {
       clock.monotonic() < until
     );
     if (next === undefined) return { data, searched };
-    return { data, next, searched, ...(searchedTo === undefined ? {} : { searchedTo }) };
+    return { data, next, searched, ...defined({ searchedTo }) };
   }
 
   /** The letters whose events match. */
@@ -296,10 +296,7 @@ export class SearchService {
     until: Monotonic,
   ) {
     if (userId === undefined && anonymousId === undefined) return undefined;
-    const look = this.#eventLister(
-      { ...(userId === undefined ? {} : { userId }), ...(joined === undefined ? {} : { joined }) },
-      likenessOf({ anonymousId }),
-    );
+    const look = this.#eventLister(defined({ userId, joined }), likenessOf({ anonymousId }));
     const positions: Position[] = [];
     let below: Position | undefined;
     do {

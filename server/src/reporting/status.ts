@@ -160,9 +160,11 @@ export class ReportService {
       commits: commitsOverview(this.#reporters.commits()),
       ...profilesOverview(this.#reporters.users()),
       regulations: regulationsOverview(this.#reporters.regulations()),
-      ...(all === undefined ? {} : { nodes: all.map(nodeOverview) }),
-      ...(gone === undefined ? {} : { goneNodes: gone.map(goneNodeOverview) }),
-      ...(database === undefined ? {} : { database: databaseOverview(database) }),
+      ...defined({
+        nodes: all?.map(nodeOverview),
+        goneNodes: gone?.map(goneNodeOverview),
+        database: database && databaseOverview(database),
+      }),
     };
   }
 
@@ -193,10 +195,8 @@ export class ReportService {
         failingSince: lane.failingSince,
         refusingSince: lane.refusingSince,
         lastError: lane.lastError,
+        publicKey: signingKey && { ...publicKeyOf(signingKey), path: publicKeyPath(signingKey.id) },
       }),
-      ...(signingKey === undefined
-        ? {}
-        : { publicKey: { ...publicKeyOf(signingKey), path: publicKeyPath(signingKey.id) } }),
       endpoints: (current?.endpoints ?? []).map(endpointStatus),
     };
   };
@@ -224,7 +224,7 @@ export class ReportService {
 
 function diskOverview(disk: DiskUse | undefined, limit: number | undefined): Pick<Overview, 'disk'> {
   if (disk === undefined) return {};
-  return { disk: { ...disk, ...(limit === undefined ? {} : { limit }) } };
+  return { disk: { ...disk, ...defined({ limit }) } };
 }
 
 function commitsOverview(counts: LatencyCounts): CommitsOverview {
@@ -256,7 +256,7 @@ function regulationsOverview(health: RegulationHealth): Overview['regulations'] 
   const { open, oldestOpenAt, isFailing, suppressed } = health;
   return {
     open,
-    ...(oldestOpenAt === undefined ? {} : { oldestAt: isoTime(oldestOpenAt) }),
+    ...defined({ oldestAt: isoTime(oldestOpenAt) }),
     isFailing,
     suppressed,
   };
@@ -267,7 +267,7 @@ function databaseOverview({ standbys, ...database }: DatabaseStatus): DatabaseOv
     ...database,
     standbys: standbys.map(({ behind, ...one }) => ({
       ...one,
-      ...(behind === undefined ? {} : { behindMs: Math.round(behind) }),
+      ...defined({ behindMs: behind === undefined ? undefined : Math.round(behind) }),
     })),
   };
 }
@@ -285,8 +285,7 @@ function logOverview({ events, bytes, oldestAt, damage }: OnWallClock<LogSize>):
   return {
     events,
     bytes,
-    ...(oldestAt === undefined ? {} : { oldestAt: isoTime(oldestAt) }),
-    ...(damage === undefined ? {} : { damage: damageView(damage) }),
+    ...defined({ oldestAt: isoTime(oldestAt), damage: damage && damageView(damage) }),
   };
 }
 
@@ -299,8 +298,7 @@ function damageView({
   return {
     events,
     deliveries,
-    ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }),
-    ...defined({ others }),
+    ...defined({ foundAt: isoTime(foundAt), others }),
   };
 }
 
@@ -329,17 +327,15 @@ function laneOverview(
     held,
     onDisk,
     retrying,
-    ...(oldestAt === undefined
-      ? {}
-      : {
-          oldestPendingAt: isoTime(oldestAt),
-          oldestKeptUntil: isoTime(Math.min(oldestAt + retention, MAX_TIME)),
-        }),
-    ...(nextDueAt === undefined ? {} : { nextDueAt: isoTime(nextDueAt) }),
-    ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoTime(nextProbeAt) }),
-    ...(failingSince === undefined ? {} : { failingSince: isoTime(failingSince) }),
-    ...(refusingSince === undefined ? {} : { refusingSince: isoTime(refusingSince) }),
-    ...(lastError === undefined ? {} : { lastError: lastErrorView(lastError) }),
+    ...defined({
+      oldestPendingAt: isoTime(oldestAt),
+      oldestKeptUntil: oldestAt === undefined ? undefined : isoTime(Math.min(oldestAt + retention, MAX_TIME)),
+      nextDueAt: isoTime(nextDueAt),
+      nextProbeAt: isoTime(nextProbeAt),
+      failingSince: isoTime(failingSince),
+      refusingSince: isoTime(refusingSince),
+      lastError: lastError && lastErrorView(lastError),
+    }),
     endpoints: endpoints.map(endpointOverview),
   };
 }
@@ -353,8 +349,10 @@ function endpointOverview({ endpoint, state, since, lastError }: EndpointState):
   return {
     endpoint,
     state,
-    ...(since === undefined ? {} : { since: isoTime(since) }),
-    ...(lastError === undefined ? {} : { lastError: { ...lastError, at: isoTime(lastError.at) } }),
+    ...defined({
+      since: isoTime(since),
+      lastError: lastError && { ...lastError, at: isoTime(lastError.at) },
+    }),
   };
 }
 
@@ -362,7 +360,7 @@ function endpointStatus(endpoint: EndpointState): EndpointStatus {
   const { lastAcceptedAt, attempts, history } = endpoint;
   return {
     ...endpointOverview(endpoint),
-    ...(lastAcceptedAt === undefined ? {} : { lastAcceptedAt: isoTime(lastAcceptedAt) }),
+    ...defined({ lastAcceptedAt: isoTime(lastAcceptedAt) }),
     attempts,
     history: history.map((change) => ({ ...change, at: isoTime(change.at) })),
   };

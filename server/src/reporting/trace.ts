@@ -104,8 +104,7 @@ export function deliveryTrace(
     id: `${position}-${destination}`,
     destination: names.destination(destination),
     state,
-    ...defined({ reason, note }),
-    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: isoTime(nextAttemptAt) }),
+    ...defined({ reason, note, nextAttemptAt: isoTime(nextAttemptAt) }),
     attempts: attempts.map(({ endpoint, startedAt, latencyMs, outcome, answer }) => ({
       ...{ endpoint: maskUrl(endpoint), startedAt: isoTime(startedAt), latencyMs },
       ...{ outcome: outcome.kind, reason: outcome.reason },

@@ -24,13 +24,13 @@ export interface Delivery {
   /** Rounds of attempts that have failed so far. */
   readonly rounds: number;
   /** When the first round failed. The retry window begins here. */
-  readonly firstFailedAt?: Monotonic;
+  readonly firstFailedAt?: Monotonic | undefined;
   /**
    * The endpoints of the next round, as bits by their place in the settings (bit 0 is the first). Valid only
    * with the settings of `settingsVersion`; with any other version every endpoint is tried.
    */
-  readonly endpoints?: number;
-  readonly settingsVersion?: number;
+  readonly endpoints?: number | undefined;
+  readonly settingsVersion?: number | undefined;
 }
 
 /** The outcome of one request to one endpoint. */
@@ -44,7 +44,7 @@ export interface Outcome {
    */
   readonly reason: string;
   /** The HTTP status, when there was an answer. */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** No attempt before this time, as the endpoint asked with `Retry-After`. */
   readonly notBefore?: Monotonic;
 }
@@ -79,7 +79,7 @@ export interface Drop {
   readonly kind: 'dropped';
   readonly reason: DropReason;
   /** Remark of the type, for people: at most `MAX_DROP_NOTE` characters are kept. */
-  readonly note?: string;
+  readonly note?: string | undefined;
 }
 
 /** A note as it is kept. */
@@ -95,7 +95,7 @@ export interface Attempt {
   readonly latencyMs: number;
   readonly outcome: Outcome;
   /** The first 4 KB of the answer, or the message of the network. Only for failures. */
-  readonly answer?: string;
+  readonly answer?: string | undefined;
 }
 
 /** The fate of a delivery after a round of attempts. */
@@ -141,7 +141,7 @@ export interface EndpointHealth {
   /** Result of the last request that ended; absent before the first. */
   readonly state?: 'healthy' | 'failing';
   /** When the first request of that state ended. */
-  readonly since?: Time;
+  readonly since?: Time | undefined;
   readonly lastAcceptedAt?: Time;
   readonly lastError?: EndpointError;
   /** Numbers of requests by result, without zeros. */

@@ -109,9 +109,9 @@ export interface QueueStats {
   /** How many deliveries, held or on disk, were tried before. */
   readonly retrying: number;
   /** When the first delivery on disk is due; may be in the past. Absent when none is on disk. */
-  readonly nextDueAt?: Monotonic;
+  readonly nextDueAt?: Monotonic | undefined;
   /** Arrival of the oldest event with a pending delivery, held or on disk. Absent when that event is gone. */
-  readonly oldestAt?: Monotonic;
+  readonly oldestAt?: Monotonic | undefined;
 }
 
 export interface NextDue {
@@ -222,7 +222,7 @@ export interface DeadLetter {
   readonly state: GivenUp;
   readonly reason: string;
   /** Remark of the type on a dropped one; see `Drop.note`. */
-  readonly note?: string;
+  readonly note?: string | undefined;
   /** When the delivery was given up. */
   readonly at: Monotonic;
 }
@@ -301,7 +301,7 @@ export interface DeliveryHistory {
   /** Why the delivery is dead or dropped. */
   readonly reason?: string;
   /** Of a dropped one, as in `DeadLetter`. */
-  readonly note?: string;
+  readonly note?: string | undefined;
   /** When it is due, while it waits on disk; may be in the past. Absent while a process holds it. */
   readonly nextAttemptAt?: Monotonic;
   /** In the order in which they began. The latency of accepted ones is kept to a tenth of a millisecond. */

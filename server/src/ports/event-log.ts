@@ -121,7 +121,7 @@ export interface SharedIdsQuery {
 
 export interface SharedIds {
   readonly shared: readonly string[];
-  readonly next?: Position;
+  readonly next?: Position | undefined;
 }
 
 export type LogQuery =
@@ -183,7 +183,7 @@ export interface PositionPage {
   /** Number of positions that were searched for this page. */
   readonly scanned: number;
   /** Approximate arrival of the event at `next`. */
-  readonly reachedAt?: Monotonic;
+  readonly reachedAt?: Monotonic | undefined;
 }
 
 export interface Retention {
@@ -214,9 +214,9 @@ export interface LogSize {
   /** Bytes of the file. */
   readonly bytes: number;
   /** When the oldest event arrived; absent when there is none. */
-  readonly oldestAt?: Monotonic;
+  readonly oldestAt?: Monotonic | undefined;
   /** Absent while no damage was found. */
-  readonly damage?: Damage;
+  readonly damage?: Damage | undefined;
 }
 
 /** Stored data that cannot be read, because its bytes have changed. It is dropped when its retention ends. */
@@ -225,12 +225,12 @@ export interface Damage {
   /** Deliveries that are lost but for their number. */
   readonly deliveries: number;
   /** When the first damage was found; may be absent within a second of that. */
-  readonly foundAt?: Monotonic;
+  readonly foundAt?: Monotonic | undefined;
   /**
    * Damaged parts without events, such as records of destinations, and maintenance left undone; absent when
    * there are none.
    */
-  readonly others?: readonly string[];
+  readonly others?: readonly string[] | undefined;
 }
 
 export interface Batch {
@@ -306,7 +306,7 @@ export interface OwedEvents {
   /** Indexes into `events`, ascending. */
   readonly indexes: readonly number[];
   /** On whose behalf the server made the events, as `ReplaySlice.origin`. Only of parked ones. */
-  readonly origin?: string;
+  readonly origin?: string | undefined;
 }
 
 /** Numbers of a source's calls that were parsed, and that were discarded, by reason. */

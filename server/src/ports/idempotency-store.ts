@@ -21,5 +21,5 @@ export interface IdempotencyStore {
 export interface TakenKey {
   readonly digest: string;
   /** Absent while that request is under way. */
-  readonly answer?: string;
+  readonly answer?: string | undefined;
 }

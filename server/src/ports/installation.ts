@@ -264,7 +264,7 @@ export interface InstallationSource extends InstallationReader {
   /** Tells this installation from every other, and the secret of its hashes. */
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** The clock that its times are of, as it was read last; absent when it never was. */
-  readonly lastClockMark?: ClockMark;
+  readonly lastClockMark?: ClockMark | undefined;
   /** How many rows `page` has left out because they cannot be read, and nothing stands for them. */
   readonly unreadableRows: number;
 

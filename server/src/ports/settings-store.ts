@@ -96,8 +96,8 @@ export interface AuditEntry extends RecordName {
   readonly by: string;
   readonly action: 'created' | 'changed' | 'removed';
   /** The record as shown, without its secrets; absent when there is none. */
-  readonly before?: Json;
-  readonly after?: Json;
+  readonly before?: Json | undefined;
+  readonly after?: Json | undefined;
 }
 
 export interface AuditQuery {
@@ -107,5 +107,5 @@ export interface AuditQuery {
 
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
-  readonly next?: number;
+  readonly next?: number | undefined;
 }

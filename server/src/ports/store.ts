@@ -41,7 +41,7 @@ export interface Store {
   readonly isBounded: boolean;
 
   /** The clocks when the store was last written; absent when it never was. */
-  readonly lastClockMark?: ClockMark;
+  readonly lastClockMark?: ClockMark | undefined;
 
   /**
    * Writes a copy of the store, as it is at one moment after the call, to a folder that does not exist yet or

@@ -323,7 +323,7 @@ function lanes(subject: Subject): void {
     await subject.store.log.append(owedBatch(events(2, 'p'), 'parked'));
     await claim(subject.store, START);
     await expectLane(subject.store, 4, 0);
-    expect(await laneOf(subject.store)).not.toHaveProperty('nextDueAt');
+    expect((await laneOf(subject.store)).nextDueAt).toBeUndefined();
   });
 
   it('shows when the oldest event arrived that is pending, held or on disk', async () => {

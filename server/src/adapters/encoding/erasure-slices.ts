@@ -8,7 +8,7 @@ export interface EraseMessage {
   /** Delete notifications are left where they are. */
   readonly keepsNotifications: boolean;
   /** The regulation whose receipt counts what is erased. */
-  readonly regulation?: string;
+  readonly regulation?: string | undefined;
 }
 
 export interface EraseAnswer extends ErasedCounts {
@@ -74,7 +74,7 @@ export async function eraseSlices(
     const erased = await eraseAt({
       positions: Float64Array.from(positions.slice(from)),
       keepsNotifications: isOfUsers,
-      ...(regulation === undefined ? {} : { regulation }),
+      regulation,
     });
     counts.add(erased);
     onErased?.(positions.slice(from, from + erased.taken));

@@ -193,9 +193,10 @@ class SetReader {
     return {
       position,
       rounds: this.#bytes[at + 12]!,
-      ...(firstFailedAt === 0 ? {} : { firstFailedAt }),
+      firstFailedAt: firstFailedAt === 0 ? undefined : firstFailedAt,
       // No endpoint at all stands for "unknown": every endpoint is tried then, with any settings.
-      ...(endpoints === 0 ? {} : { endpoints, settingsVersion: this.#bytes.readUInt16LE(at + 14) }),
+      endpoints: endpoints === 0 ? undefined : endpoints,
+      settingsVersion: endpoints === 0 ? undefined : this.#bytes.readUInt16LE(at + 14),
     };
   }
 

@@ -304,8 +304,8 @@ export function queueStats(
     held,
     onDisk,
     retrying,
-    ...(nextDueAt === null ? {} : { nextDueAt }),
-    ...(oldestAt === undefined ? {} : { oldestAt }),
+    nextDueAt: nextDueAt ?? undefined,
+    oldestAt,
   };
 }
 

@@ -1,4 +1,5 @@
 import { LinkedList, type ListEntry } from '../../model/containers.ts';
+import { defined } from '../../model/json.ts';
 import { type Duration, MINUTE, SECOND } from '../../model/time.ts';
 import type { HttpClient, HttpResult, OutboundRequest, RequestHeaders } from '../../ports/http-client.ts';
 import {
@@ -154,9 +155,7 @@ function poolOptionsOf(options: HttpClientOptions): ConnectionPoolOptions {
   const { maxConnectionAge = MAX_CONNECTION_AGE, maxConnections = MAX_CONNECTIONS } = options;
   const connect = createConnector({
     egress,
-    ...(lookup && { lookup }),
-    ...(ca !== undefined && { ca }),
-    ...(proxy !== undefined && { proxy: parseProxyUrl(proxy) }),
+    ...defined({ lookup, ca, proxy: proxy === undefined ? undefined : parseProxyUrl(proxy) }),
   });
   const idle = new TimeoutQueue(IDLE_STEP);
   return {

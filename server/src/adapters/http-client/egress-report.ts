@@ -2,6 +2,7 @@ import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { defined } from '../../model/json.ts';
 import type { Target } from '../../model/lane.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { EgressVerdict } from '../../ports/http-client.ts';
@@ -58,7 +59,7 @@ export async function explainEgress(
     host,
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     addresses,
-    ...(settings.proxy === undefined ? {} : { proxy: hostAndPort(settings.proxy) }),
+    ...defined({ proxy: settings.proxy === undefined ? undefined : hostAndPort(settings.proxy) }),
   };
   if (resolution.kind === 'allowed') {
     const [first] = resolution.addresses;
@@ -204,9 +205,11 @@ export function checkReachability(
   }
   const connect = createConnector({
     egress: egressRules(settings.allow),
-    ...(lookup && { lookup }),
+    ...defined({
+      lookup,
+      proxy: settings.proxy === undefined ? undefined : parseProxyUrl(settings.proxy),
+    }),
     ...authorities,
-    ...(settings.proxy !== undefined && { proxy: parseProxyUrl(settings.proxy) }),
   });
   const began = performance.now();
   return new Promise((resolve) => {

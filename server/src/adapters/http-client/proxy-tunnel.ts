@@ -9,7 +9,7 @@ export interface EgressProxy {
   readonly hostname: string;
   readonly port: number;
   /** The value of `Proxy-Authorization`; absent when the URL carries no credentials. */
-  readonly authorization?: string;
+  readonly authorization: string | undefined;
 }
 
 /** One connection through a proxy. */
@@ -43,7 +43,7 @@ export function parseProxyUrl(text: string): EgressProxy {
     isSecure,
     hostname: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || (isSecure ? 443 : 80)),
-    ...(credentials === ':' ? {} : { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
+    authorization: credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`,
   };
 }
 

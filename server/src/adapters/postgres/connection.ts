@@ -17,8 +17,8 @@ type SslMode = (typeof SSL_MODES)[number];
  * A server. What is absent is that of PostgreSQL's own clients: PGHOST and PGPORT, or this machine and 5432.
  */
 export interface Host {
-  readonly host?: string;
-  readonly port?: number;
+  readonly host: string | undefined;
+  readonly port: number | undefined;
 }
 
 /**
@@ -44,7 +44,7 @@ export function hostsOf(address: string): readonly Host[] {
 }
 
 function hostOf(host: string, port: string | undefined): Host {
-  return { ...(host === '' ? {} : { host }), ...(port ? { port: Number(port) } : {}) };
+  return { host: host || undefined, port: port ? Number(port) : undefined };
 }
 
 /**
@@ -69,12 +69,12 @@ export function connectionOptions(address: string, env: NodeJS.ProcessEnv = proc
     given('sslrootcert') ?? env['PGSSLROOTCERT'],
   );
   return {
-    ...(user === undefined ? {} : { user }),
-    ...(database === undefined ? {} : { database }),
-    ...(password === undefined ? {} : { password }),
+    user,
+    database,
+    password,
     ssl,
     application_name: given('application_name') ?? 'millrace',
-    ...(given('options') === undefined ? {} : { options: given('options')! }),
+    options: given('options'),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from '../../model/json.ts';
 import type { DatabaseProblem, DatabaseStatus, StandbyStatus } from '../../model/node.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
@@ -86,7 +87,7 @@ function standbyStatus({ name, sync_state, behind_bytes, behind_ms }: StandbyFac
   return {
     ...shown,
     isSynchronous: sync_state === 'sync' || sync_state === 'quorum',
-    ...(behind_bytes === null ? {} : { behindBytes: Math.max(0, behind_bytes) }),
+    ...defined({ behindBytes: behind_bytes === null ? undefined : Math.max(0, behind_bytes) }),
     behind: Math.max(0, behind_ms ?? 0),
   };
 }

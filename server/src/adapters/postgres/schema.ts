@@ -36,7 +36,7 @@ export interface Installation {
   /** See `Store.isBounded`. */
   readonly isBounded: boolean;
   /** The clocks as JSON; absent when they were never told. */
-  readonly clocks?: string;
+  readonly clocks: string | undefined;
 }
 
 /**
@@ -74,12 +74,11 @@ export async function migrate(session: Session, logger?: Pick<Logger, 'info'>): 
   // Deleted rows stay in their file until it is written anew.
   if (version > 0 && version < WITHOUT_SAMPLES) await session.query('vacuum full pg_statistic');
   const of = new Map(facts.map(({ name, value }) => [name, value]));
-  const clocks = of.get('clocks');
   return {
     id: of.get('id')!,
     keySecret: Buffer.from(of.get('key_secret')!, 'hex'),
     isBounded: of.get(BOUNDED) === 'yes',
-    ...(clocks === undefined ? {} : { clocks }),
+    clocks: of.get('clocks'),
   };
 }
 

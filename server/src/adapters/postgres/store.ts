@@ -106,7 +106,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       sessions: new PostgresSessions(database),
       idempotency: new PostgresIdempotency(database),
       regulations: new PostgresRegulations(database, idHash(hash), (part) => log.noteDamage(part)),
-      ...(clocks === undefined ? {} : { lastClockMark: JSON.parse(clocks) as ClockMark }),
+      lastClockMark: clocks === undefined ? undefined : (JSON.parse(clocks) as ClockMark),
       sharedClock: await databaseClockMark(database),
       openLogReader: () => openPostgresLogReader(options, new ChunkTable(hash, () => undefined)),
       backup: () => Promise.reject(new StorageError(NO_BACKUP)),

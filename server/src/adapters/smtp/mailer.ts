@@ -48,9 +48,7 @@ export function createMailer({ open, trust, stepLimit = STEP_LIMIT }: MailerOpti
           greetingTimeout: stepLimit,
           // Longer than for the greeting, whose failure says more.
           socketTimeout: 2 * stepLimit,
-          ...(mailbox.user === undefined
-            ? {}
-            : { auth: { user: mailbox.user, pass: mailbox.password ?? '' } }),
+          auth: mailbox.user === undefined ? undefined : { user: mailbox.user, pass: mailbox.password ?? '' },
         });
         const { from, to } = mailbox;
         const messageId = `<${id}@millrace>`;

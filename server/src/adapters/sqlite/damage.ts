@@ -308,8 +308,8 @@ export class DamageTable {
     return {
       events: sumOf('chunk'),
       deliveries: sumOf('pending'),
-      ...(Number.isFinite(foundAt) ? { foundAt } : {}),
-      ...(others.length === 0 ? {} : { others }),
+      foundAt: Number.isFinite(foundAt) ? foundAt : undefined,
+      others: others.length === 0 ? undefined : others,
     };
   }
 }

@@ -124,7 +124,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
       shrink: () => thread.request('shrinkKeys'),
       release: () => thread.request('releaseMemory'),
     },
-    ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
+    lastClockMark: lastMark,
     backup: async (folder, progress) => {
       const made = await backups.make(folder, progress);
       await journal.follow(folder);
@@ -218,17 +218,17 @@ function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): Appen
     starts: offsetsOf(lines, arena.integers(n + 1)),
     sources,
     ...hashIds(hash, events, lines, { keys: arena.integers(n * 2), users: arena.integers(n * 2) }),
-    ...(windows === undefined ? {} : { windows }),
+    windows,
     plans: encodePlans(batch.plans),
     planIndexes: arena.integersOf(batch.planIndexes),
     owed: batch.owed.map(({ destination, state, indexes, origin }) => ({
       destination,
       held: state === 'held',
       indexes: arena.integersOf(indexes),
-      ...(origin === undefined ? {} : { origin }),
+      origin,
     })),
     received: batch.received,
-    ...(batch.producer === undefined ? {} : { producer: batch.producer }),
+    producer: batch.producer,
   };
 }
 

@@ -1,4 +1,12 @@
-import { type Duration, HOUR, MINUTE, type Monotonic, type OnWallClock, SECOND } from '../../model/time.ts';
+import {
+  type Duration,
+  HOUR,
+  MINUTE,
+  type Monotonic,
+  type OnWallClock,
+  SECOND,
+  type Time,
+} from '../../model/time.ts';
 import { attemptOnWallClock, type Clock, type ClockStep, wallTimeOf } from '../../ports/clock.ts';
 import type {
   DeadLetterQuery,
@@ -6,7 +14,7 @@ import type {
   EventHistory,
   QueueStats,
 } from '../../ports/delivery-queue.ts';
-import type { Damage, EventLog, LogSize } from '../../ports/event-log.ts';
+import type { EventLog, LogSize } from '../../ports/event-log.ts';
 import type { Store } from '../../ports/store.ts';
 import type { DeadLetterView, LogView, StoreView, WallRange } from '../../ports/store-view.ts';
 
@@ -37,35 +45,33 @@ function logOnWallClock(log: EventLog, clock: Clock): LogView {
     damaged: (positions) => log.damaged(positions),
     find: async (query, below) => {
       const asked = 'from' in query ? { ...query, ...arrivalRange(query, clock.steps()) } : query;
-      const { reachedAt, ...page } = await log.find(asked, below);
-      return reachedAt === undefined ? page : { ...page, reachedAt: wallTimeOf(reachedAt, clock) };
+      const page = await log.find(asked, below);
+      return { ...page, reachedAt: knownWallTime(page.reachedAt, clock) };
     },
     size: async () => sizeOnWallClock(await log.size(), clock),
     rangeSize: (range, from) => log.rangeSize(arrivalRange(range, clock.steps()), from),
   };
 }
 
-function sizeOnWallClock({ oldestAt, damage, ...size }: LogSize, clock: Clock): OnWallClock<LogSize> {
+function sizeOnWallClock(size: LogSize, clock: Clock): OnWallClock<LogSize> {
+  const { oldestAt, damage } = size;
   return {
     ...size,
-    ...(oldestAt === undefined ? {} : { oldestAt: wallTimeOf(oldestAt, clock) }),
-    ...(damage === undefined ? {} : { damage: damageOnWallClock(damage, clock) }),
+    oldestAt: knownWallTime(oldestAt, clock),
+    damage: damage && { ...damage, foundAt: knownWallTime(damage.foundAt, clock) },
   };
 }
 
-function damageOnWallClock({ foundAt, ...damage }: Damage, clock: Clock): OnWallClock<Damage> {
-  return foundAt === undefined ? damage : { ...damage, foundAt: wallTimeOf(foundAt, clock) };
-}
-
-function laneOnWallClock(
-  { nextDueAt, oldestAt, ...lane }: QueueStats,
-  clock: Clock,
-): OnWallClock<QueueStats> {
+function laneOnWallClock(lane: QueueStats, clock: Clock): OnWallClock<QueueStats> {
   return {
     ...lane,
-    ...(nextDueAt === undefined ? {} : { nextDueAt: wallTimeOf(nextDueAt, clock) }),
-    ...(oldestAt === undefined ? {} : { oldestAt: wallTimeOf(oldestAt, clock) }),
+    nextDueAt: knownWallTime(lane.nextDueAt, clock),
+    oldestAt: knownWallTime(lane.oldestAt, clock),
   };
+}
+
+function knownWallTime(at: Monotonic | undefined, clock: Clock): Time | undefined {
+  return at === undefined ? undefined : wallTimeOf(at, clock);
 }
 
 function historyOnWallClock(known: EventHistory, clock: Clock): OnWallClock<EventHistory> {

@@ -138,7 +138,7 @@ export class DeadLetterPages {
       if (position >= below) continue;
       if (this.#letters.length === this.#limit) return this.end(`${row.id}-${position + 1}`);
       const { destination, state, reason, note, at } = row;
-      this.#letters.push({ destination, position, state, reason, at, ...(note === null ? {} : { note }) });
+      this.#letters.push({ destination, position, state, reason, at, note: note ?? undefined });
     }
     return undefined;
   }

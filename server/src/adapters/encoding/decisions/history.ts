@@ -49,7 +49,7 @@ function stateOf(
   const worst = sets.find(({ state }) => state === 'dead') ?? sets[0];
   if (worst === undefined) return { state: 'delivered' };
   const { state, reason, note } = worst;
-  return { state, reason, ...(note === null ? {} : { note }) };
+  return { state, reason, note: note ?? undefined };
 }
 
 /** A page of positions, the highest first. `found` has one more than `max` where there is another page. */

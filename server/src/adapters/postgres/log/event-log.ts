@@ -136,14 +136,7 @@ export class PostgresEventLog implements EventLog {
         retainedFrom(read),
       ]);
       const [oldest] = await this.#chunks.factsFrom(read, from, 1);
-      const damage = this.#damageFrom(from);
-      return {
-        events,
-        end,
-        bytes,
-        ...(oldest === undefined ? {} : { oldestAt: oldest.at }),
-        ...(damage === undefined ? {} : { damage }),
-      };
+      return { events, end, bytes, oldestAt: oldest?.at, damage: this.#damageFrom(from) };
     });
   }
 
@@ -206,11 +199,9 @@ export class PostgresEventLog implements EventLog {
     const events = [...this.#damaged].reduce((sum, [first, n]) => (first < retained ? sum : sum + n), 0);
     const others = [...this.#otherDamage];
     if (events + others.length === 0) return undefined;
-    const foundAt = this.#damageFoundAt;
     return {
-      ...{ events, deliveries: 0 },
-      ...(foundAt === undefined ? {} : { foundAt }),
-      ...(others.length === 0 ? {} : { others }),
+      ...{ events, deliveries: 0, foundAt: this.#damageFoundAt },
+      others: others.length === 0 ? undefined : others,
     };
   }
 }

@@ -29,7 +29,9 @@ const SOURCES: Statement = {
 };
 
 type TimeRange = Extract<LogQuery, { from: Monotonic }>;
-type SearchSlice = Omit<PositionPage, 'scanned' | 'reachedAt'> & { readonly reached?: StoredFacts };
+type SearchSlice = Omit<PositionPage, 'scanned' | 'reachedAt'> & {
+  readonly reached?: StoredFacts | undefined;
+};
 
 /** Finds events. Every match by hash is compared with the event itself. */
 export class EventSearch {
@@ -48,11 +50,11 @@ export class EventSearch {
     if ('oldestFirst' in query) {
       const from = below ?? 0;
       const { reached, ...slice } = await this.#ascending(read, query, { from, below: settled });
-      return { ...slice, ...reachedAt(reached), scanned: (slice.next ?? settled) - from };
+      return { ...slice, reachedAt: reached?.at, scanned: (slice.next ?? settled) - from };
     }
     const from = below ?? end;
     const { reached, ...slice } = await this.#descending(read, query, from);
-    return { ...slice, ...reachedAt(reached), scanned: Math.max(0, from - (slice.next ?? 0)) };
+    return { ...slice, reachedAt: reached?.at, scanned: Math.max(0, from - (slice.next ?? 0)) };
   }
 
   /** See `EventLog.rangeSize`. */
@@ -83,7 +85,7 @@ export class EventSearch {
       for (let index = 0; index < chunk.n; index++)
         search.look(eventLine(chunk, chunk.first + index), chunk.sources[index]!);
     const going = next ?? (facts.length === SLICE_FACTS ? facts.at(-1)!.first + facts.at(-1)!.n : undefined);
-    return { shared: [...search.shared], ...(going === undefined ? {} : { next: going }) };
+    return { shared: [...search.shared], next: going };
   }
 
   /** How many events of a chunk arrived in a range of time, from position `start` on. */
@@ -201,7 +203,7 @@ export class EventSearch {
     const positions = found.filter((position) => position >= from);
     const going = next ?? (facts.length === SLICE_FACTS ? facts.at(-1)!.first + facts.at(-1)!.n : undefined);
     if (going === undefined) return { positions };
-    return { positions, next: Math.max(going, from), ...(reached === undefined ? {} : { reached }) };
+    return { positions, next: Math.max(going, from), reached };
   }
 
   /** The events of these chunks that arrived in a range of time, ascending. */
@@ -307,8 +309,4 @@ function firstsOf(facts: readonly StoredFacts[]): Position[] {
 
 function chunkAt(chunks: readonly StoredChunk[], position: Position): StoredChunk | undefined {
   return chunks.find(({ first, n }) => position >= first && position < first + n);
-}
-
-function reachedAt(reached: StoredFacts | undefined): Pick<PositionPage, 'reachedAt'> {
-  return reached === undefined ? {} : { reachedAt: reached.at };
 }

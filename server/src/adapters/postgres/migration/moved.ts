@@ -34,15 +34,15 @@ interface Move {
 
 /** The record of the migration into this database, and where its installation was moved to. */
 async function standingOf(database: Database): Promise<{
-  readonly record?: MigrationRecord;
-  readonly moved?: Move;
+  readonly record: MigrationRecord | undefined;
+  readonly moved: Move | undefined;
   readonly isMoving: boolean;
 }> {
   const [row] = await database.read((read) => read.rows<StandingRow>(STANDING));
   const { record, moved, moving } = row!;
   return {
-    ...(record === null ? {} : { record: JSON.parse(record) as MigrationRecord }),
-    ...(moved === null ? {} : { moved: JSON.parse(moved) as Move }),
+    record: record === null ? undefined : (JSON.parse(record) as MigrationRecord),
+    moved: moved === null ? undefined : (JSON.parse(moved) as Move),
     isMoving: moving,
   };
 }

@@ -185,12 +185,11 @@ export async function attemptsOf(
 
 function toFailed({ position, destination, ...row }: FailedAttemptRow): LoggedAttempt {
   const { startedAt, latencyMs, endpoint, kind, reason, status, answer } = row;
-  const outcome = { kind, reason, ...(status === null ? {} : { status }) };
-  const attempt = { endpoint, startedAt, latencyMs, outcome };
+  const outcome = { kind, reason, status: status ?? undefined };
   return {
     position,
     destination,
-    attempt: answer === null ? attempt : { ...attempt, answer: answer.toString() },
+    attempt: { endpoint, startedAt, latencyMs, outcome, answer: answer?.toString() },
   };
 }
 

@@ -50,8 +50,7 @@ export class PostgresIdempotency implements IdempotencyStore {
       const taken = await transaction.rows(SQL.take, [key, digest, transaction.process]);
       if (taken.length > 0) return undefined;
       const [known] = await transaction.rows<{ digest: string; answer: string | null }>(SQL.find, [key]);
-      const { answer } = known!;
-      return { digest: known!.digest, ...(answer === null ? {} : { answer }) };
+      return { digest: known!.digest, answer: known!.answer ?? undefined };
     });
   }
 

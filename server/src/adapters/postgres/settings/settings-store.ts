@@ -124,10 +124,10 @@ export class PostgresSettings implements SettingsStore {
       return {
         entries: shown.map(({ id: _, found: __, before, after, ...entry }) => ({
           ...entry,
-          ...(before === null ? {} : { before: JSON.parse(before) }),
-          ...(after === null ? {} : { after: JSON.parse(after) }),
+          before: before === null ? undefined : JSON.parse(before),
+          after: after === null ? undefined : JSON.parse(after),
         })),
-        ...(shown.length > 0 && rows[0]!.found > shown.length ? { next: shown.at(-1)!.id } : {}),
+        next: shown.length > 0 && rows[0]!.found > shown.length ? shown.at(-1)!.id : undefined,
       };
     });
   }

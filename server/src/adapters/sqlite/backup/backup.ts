@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
+import { defined } from '../../../model/json.ts';
 import { NO_SECRET_KEYS, type SecretKeys } from '../../../model/secret-keys.ts';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup, BackupProgress } from '../../../ports/store.ts';
@@ -170,8 +171,7 @@ export function restoreBackup(
     syncPath(folder);
     // A backup of an earlier version has no id. Its first start writes the mark.
     if (typeof progress.id === 'string') writeMark(folder, { id: progress.id, commits: progress.commits });
-    const restored = { bytes: bytes + users, ...(notes.length === 0 ? {} : { notes }) };
-    return damage === undefined ? restored : { ...restored, damage };
+    return { bytes: bytes + users, ...defined({ notes: notes.length === 0 ? undefined : notes, damage }) };
   } catch (error) {
     for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
     for (const name of [USERS_FILE, RESTORE_MARK]) rmSync(join(folder, name), { force: true });

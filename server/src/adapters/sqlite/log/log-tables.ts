@@ -70,15 +70,20 @@ export interface AppendMessage {
   /** Hash of the source and messageId of each event: high word, low word. */
   readonly keys: Uint32Array;
   /** Dedupe window of each event in milliseconds; absent when all have the store's own. */
-  readonly windows?: Float64Array;
+  readonly windows: Float64Array | undefined;
   /**
    * Hash of the userId of each event in the same form, or without one of the anonymousId; two zeros where it
    * has neither.
    */
   readonly users: Uint32Array;
-  readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array; origin?: string }[];
+  readonly owed: readonly {
+    destination: number;
+    held: boolean;
+    indexes: Uint32Array;
+    origin: string | undefined;
+  }[];
   readonly received: readonly CallCounts[];
-  readonly producer?: Producer;
+  readonly producer: Producer | undefined;
 }
 
 export interface FindMessage {
@@ -234,14 +239,12 @@ export class LogTables {
   size(): LogSize {
     const { chunks, watermarks, damage: damageTable, quarantine, space } = this.#dependencies;
     const { retainedFrom } = watermarks;
-    const oldestAt = chunks.factsFrom(retainedFrom, 1)[0]?.at;
-    const damage = damageTable.summary(quarantine.steps);
     return {
       events: chunks.next - retainedFrom,
       end: chunks.next,
       bytes: space.fileBytes(),
-      ...(oldestAt === undefined ? {} : { oldestAt }),
-      ...(damage === undefined ? {} : { damage }),
+      oldestAt: chunks.factsFrom(retainedFrom, 1)[0]?.at,
+      damage: damageTable.summary(quarantine.steps),
     };
   }
 }

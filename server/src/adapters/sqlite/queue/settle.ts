@@ -223,8 +223,8 @@ export class FailedAttempts {
       endpoint,
       startedAt,
       latencyMs,
-      outcome: { kind, reason, ...(status === null ? {} : { status }) },
-      ...(answer === null ? {} : { answer }),
+      outcome: { kind, reason, status: status ?? undefined },
+      answer: answer ?? undefined,
     }));
   }
 

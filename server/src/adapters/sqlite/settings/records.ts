@@ -218,10 +218,10 @@ export class AuditTable {
     return {
       entries: shown.map(({ id: _, before, after, ...entry }) => ({
         ...entry,
-        ...(before === null ? {} : { before: JSON.parse(before) }),
-        ...(after === null ? {} : { after: JSON.parse(after) }),
+        before: before === null ? undefined : JSON.parse(before),
+        after: after === null ? undefined : JSON.parse(after),
       })),
-      ...(hasMore ? { next: shown.at(-1)!.id } : {}),
+      next: hasMore ? shown.at(-1)!.id : undefined,
     };
   }
 }

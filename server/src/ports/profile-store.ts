@@ -124,7 +124,7 @@ export interface ProfileChanges {
   readonly firedTimers: readonly Timer[];
   readonly outbox: readonly OutboxEntry[];
   /** Entries up to this sequence number are in the log and are removed. */
-  readonly sentTo?: number;
+  readonly sentTo?: number | undefined;
   readonly merges: readonly MergeRecord[];
   /** Small documents by name; null removes one. */
   readonly documents?: Readonly<Record<string, Json>>;
@@ -168,5 +168,5 @@ export interface MergeRecord {
   /** The source of the event; absent in records of earlier versions. */
   readonly source?: number;
   /** The userId that then stood for both; absent where there was none, and in records of earlier versions. */
-  readonly userId?: string;
+  readonly userId?: string | undefined;
 }

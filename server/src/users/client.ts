@@ -309,9 +309,9 @@ export class UsersClient implements Users {
     const progress = this.progress();
     const reason = this.#failure ?? progress?.failure;
     return {
-      ...(progress === undefined ? {} : { progress }),
+      progress,
       isFailed: reason !== undefined,
-      ...(reason === undefined ? {} : { reason }),
+      reason,
       isLate: (progress?.lag ?? 0) >= LIVE_LAG,
       restarts: this.#restarts,
     };

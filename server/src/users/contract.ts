@@ -237,11 +237,11 @@ export interface UsersProgress {
 /** The users thread as metrics and status show it. */
 export interface UsersHealth {
   /** As the thread reported last; absent while none runs. */
-  readonly progress?: UsersProgress;
+  readonly progress?: UsersProgress | undefined;
   /** Profiles stand still because of a failure. */
   readonly isFailed: boolean;
   /** The failure, with what to do about it. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** Profiles are more than a second behind the log. */
   readonly isLate: boolean;
   /** How often the thread had to be started again. */

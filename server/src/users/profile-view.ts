@@ -1,6 +1,6 @@
 import type { Computation } from '../model/definition.ts';
 import type { Position } from '../model/event.ts';
-import type { Json } from '../model/json.ts';
+import { defined, type Json } from '../model/json.ts';
 import { type IdJoin, newSubject } from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
 import type { LogReader } from '../ports/event-log.ts';
@@ -81,8 +81,7 @@ export class ProfileView {
       );
       shown.push({
         ...{ rule, reason, source, at },
-        ...(id === undefined ? {} : { identity: { kind: id.kind, value: id.value } }),
-        ...(event === undefined ? {} : { messageId: event.messageId }),
+        ...defined({ identity: id && { kind: id.kind, value: id.value }, messageId: event?.messageId }),
       });
     }
     return { count, samples: shown };
@@ -103,7 +102,7 @@ export class ProfileView {
         ...externalIdsOf(state),
         sources: [...state.sources].sort((a, b) => a - b),
         joins: joinsOf(state, merges[nth]!),
-        ...(aliases.length === 0 ? {} : { aliases }),
+        ...defined({ aliases: aliases.length === 0 ? undefined : aliases }),
       };
     });
   }
@@ -122,7 +121,7 @@ export class ProfileView {
       (state, nth) =>
         state && {
           profile: state.id,
-          ...(state.userId === undefined ? {} : { userId: state.userId }),
+          ...defined({ userId: state.userId }),
           anonymousIds: valuesOf(state, ANONYMOUS),
           ...externalIdsOf(state),
           sources: [...state.sources].sort((a, b) => a - b),
@@ -233,7 +232,7 @@ export class ProfileView {
         : firstSeenAt >= (eventsSince ?? 0);
       if (eventsSince === undefined || !isWhole) poorer++;
     }
-    return { profiles, events: end - first, poorer, ...(eventsSince === undefined ? {} : { eventsSince }) };
+    return { profiles, events: end - first, poorer, ...defined({ eventsSince }) };
   }
 
   /** Time at which the oldest stored event arrived that can be read. */
@@ -341,8 +340,7 @@ function aliasesOf(merges: readonly MergeRecord[]): AliasMerge[] {
     return [
       {
         ...alias,
-        ...(source === undefined ? {} : { source }),
-        ...(userId === undefined ? {} : { userId }),
+        ...defined({ source, userId }),
       },
     ];
   });

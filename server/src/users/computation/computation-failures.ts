@@ -1,5 +1,5 @@
 import type { Computation } from '../../model/definition.ts';
-import type { Json } from '../../model/json.ts';
+import { defined, type Json } from '../../model/json.ts';
 import { definitionKey } from './computation-jobs.ts';
 
 /** The name of the document that keeps the failures. */
@@ -38,7 +38,7 @@ export class ComputationFailures {
     const definition = definitionKey(computation);
     if (this.#failures.has(definition)) return;
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    this.#failures.set(definition, { definition, reason, ...(slot === undefined ? {} : { slot }) });
+    this.#failures.set(definition, { definition, reason, ...defined({ slot }) });
     this.#isStored = false;
   }
 

@@ -1,5 +1,6 @@
 import type { Computation } from '../../model/definition.ts';
 import type { Position } from '../../model/event.ts';
+import { defined } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
 
@@ -229,10 +230,10 @@ function addedIn(
 
 function addedOf({ fresh, back }: Pick<Connections, 'fresh' | 'back'>): Added {
   const known = back.filter((name) => !fresh.includes(name));
-  return {
-    ...(fresh.length === 0 ? {} : { only: fresh }),
-    ...(known.length === 0 ? {} : { back: known }),
-  };
+  return defined({
+    only: fresh.length === 0 ? undefined : fresh,
+    back: known.length === 0 ? undefined : known,
+  });
 }
 
 /** The job where destinations were added to computations that it makes anew with all profiles. */

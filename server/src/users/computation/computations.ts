@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Computation } from '../../model/definition.ts';
 import type { Position } from '../../model/event.ts';
-import type { Json } from '../../model/json.ts';
+import { defined, type Json } from '../../model/json.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { LogReader } from '../../ports/event-log.ts';
@@ -149,9 +149,7 @@ export class Computations implements ProfileComputations {
       isSynced: (id, profile) => isSynced(this.#record, id, profile),
       listenersOf: (computation, profile) => this.#listenersOf(computation, profile),
       recall: (profile) => this.#recall(profile),
-      ...(members === undefined ? {} : { members }),
-      ...(held === undefined ? {} : { held }),
-      ...(floor === undefined ? {} : { floor }),
+      ...defined({ members, held, floor }),
       previous: this.#sync,
     });
     const oldestAt = await this.#arrivalOfOldest(bounds.first);
@@ -167,7 +165,7 @@ export class Computations implements ProfileComputations {
       switched,
       moved,
       rebuilt,
-      ...(oldestAt === undefined ? {} : { oldestAt }),
+      ...defined({ oldestAt }),
       slotKeysOf,
       isBroken,
     };
@@ -217,7 +215,7 @@ export class Computations implements ProfileComputations {
       ...documents,
       // Entries of the outbox were made for the destinations that heard then.
       [RECORD]: { ...none, hearing, switched, former, moved, nextSlot } as unknown as Json,
-      ...(floor === undefined ? {} : { [FLOOR_DOCUMENT]: floor }),
+      ...defined({ [FLOOR_DOCUMENT]: floor }),
     };
   }
 
@@ -243,10 +241,10 @@ export class Computations implements ProfileComputations {
       return {
         id,
         state: reason !== undefined ? 'failed' : enabled ? (underWay?.state ?? 'live') : 'disabled',
-        ...(reason === undefined ? {} : { reason }),
+        ...defined({ reason }),
         members: members[id] ?? 0,
         progress: underWay?.progress ?? 1,
-        ...(since === undefined ? {} : { eventsSince: since }),
+        ...defined({ eventsSince: since }),
       };
     });
   }

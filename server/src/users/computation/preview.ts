@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Computation, Condition, EventAggregate } from '../../model/definition.ts';
 import type { Position } from '../../model/event.ts';
-import type { Json } from '../../model/json.ts';
+import { defined, type Json } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import { type LogReader, StorageError } from '../../ports/event-log.ts';
 import type { ProfileId, ProfileStore } from '../../ports/profile-store.ts';
@@ -92,7 +92,7 @@ export async function previewComputation(
     ...counts.result(),
     textForNumbers,
     unknownNames,
-    ...(eventsSince === undefined ? {} : { eventsSince }),
+    ...defined({ eventsSince }),
   };
 }
 

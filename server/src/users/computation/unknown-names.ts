@@ -1,6 +1,6 @@
 import { closestWord } from '../../model/closest-word.ts';
 import type { Condition, EventAggregate } from '../../model/definition.ts';
-import type { Json } from '../../model/json.ts';
+import { defined, type Json } from '../../model/json.ts';
 import type { UnknownName } from '../../ports/users.ts';
 import type { ProfileState } from '../identity/profile-state.ts';
 import { partsOf } from '../language/checks.ts';
@@ -74,7 +74,7 @@ export class UnknownNames {
     const traits = Array.from(this.#traits.keys(), (name) => ({ kind: 'trait' as const, name }));
     return [...this.#events.values(), ...traits].map(({ kind, name }) => {
       const closest = name === '' ? undefined : closestWord(name, this.#candidates[kind]);
-      return { kind, name, ...(closest === undefined ? {} : { closest }) };
+      return { kind, name, ...defined({ closest }) };
     });
   }
 

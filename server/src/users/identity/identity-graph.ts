@@ -495,7 +495,7 @@ export class IdentityGraph {
       identity,
       messageId,
       ...{ at, position, source },
-      ...(merged.userId === undefined ? {} : { userId: merged.userId }),
+      userId: merged.userId,
     });
     return merged;
   }

@@ -1,3 +1,4 @@
+import { defined } from '../../model/json.ts';
 import type { Profile } from '../../ports/users.ts';
 import { ANONYMOUS, type ProfileState, USER } from './profile-state.ts';
 
@@ -18,7 +19,7 @@ export function idsByKind(
     if (kind !== USER && kind !== ANONYMOUS) externalIds[kind] ??= valuesOf(state, kind);
   }
   return {
-    ...(state.userId === undefined ? {} : { userId: state.userId }),
+    ...defined({ userId: state.userId }),
     formerUserIds: state.formerUserIds,
     anonymousIds: valuesOf(state, ANONYMOUS),
     externalIds,

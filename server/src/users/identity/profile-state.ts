@@ -404,9 +404,5 @@ function readSent(reader: ByteReader): Sent {
     known: Sent['known'] | null;
     owed: Sent['owed'] | null;
   };
-  return {
-    ...{ value, at, sequence: reader.varint() },
-    ...(known === null || known === undefined ? {} : { known }),
-    ...(owed === null || owed === undefined ? {} : { owed }),
-  };
+  return { value, at, sequence: reader.varint(), known: known ?? undefined, owed: owed ?? undefined };
 }

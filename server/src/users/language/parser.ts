@@ -10,6 +10,7 @@ import {
   type Scalar,
   type Value,
 } from '../../model/definition.ts';
+import { defined } from '../../model/json.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../../model/time.ts';
 import { MAX_NESTING, MAX_WITHIN } from './checks.ts';
 import type { TextMistake, Token } from './lexer.ts';
@@ -306,8 +307,7 @@ export class DefinitionParser {
       op: 'event',
       type,
       name,
-      ...(where === undefined ? {} : { where }),
-      ...(within === undefined ? {} : { within }),
+      ...defined({ where, within }),
       reduce: reduce ?? { op: 'count' },
     };
     return { value: this.#put(value, start), isBare: reduce === undefined };

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Position } from '../../model/event.ts';
+import { defined } from '../../model/json.ts';
 import type { LogReader } from '../../ports/event-log.ts';
 import type { MergeRecord, ProfileStore } from '../../ports/profile-store.ts';
 import type { DoubtfulMerge, DoubtfulMerges } from '../../ports/users.ts';
@@ -53,7 +54,7 @@ export async function doubtfulMerges(
     for (const [userId, former] of found.apart)
       merges.push({ userId, formerUserId: former, ...evidenceOf(former, records, known) });
   }
-  return { merges, undecided, ...(next === undefined ? {} : { next }) };
+  return { merges, undecided, ...defined({ next }) };
 }
 
 /** Profiles with several userIds. */

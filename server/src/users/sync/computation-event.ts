@@ -1,6 +1,6 @@
 import { type Computation, computationIdIn, computationIdOf } from '../../model/definition.ts';
 import type { Event } from '../../model/event.ts';
-import type { Json, JsonObject } from '../../model/json.ts';
+import { defined, type Json, type JsonObject } from '../../model/json.ts';
 import { isoTime, type Time } from '../../model/time.ts';
 import type { SplitNotice } from '../../ports/users.ts';
 import type { EventIdentities, IdentityReader } from '../identity/identity-reader.ts';
@@ -62,10 +62,12 @@ export function noticeIn(json: string): SplitNotice {
   const [key = '', value = null] = Object.entries(traits)[0] ?? [];
   const { All: all = true, ...named } = integrations;
   return {
-    ...(userId === undefined ? {} : { userId }),
-    ...(userId !== undefined || anonymousId === undefined ? {} : { anonymousId }),
+    ...defined({
+      userId,
+      anonymousId: userId === undefined ? anonymousId : undefined,
+      destinations: all === false ? Object.keys(named) : undefined,
+    }),
     ...{ key, value },
-    ...(all === false ? { destinations: Object.keys(named) } : {}),
   };
 }
 

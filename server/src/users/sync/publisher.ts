@@ -241,7 +241,7 @@ function planned(
         const own = indexes.filter((index) => origins[index] === origin);
         return {
           ...{ destination, state: 'parked', indexes: own },
-          ...(typeof origin === 'string' ? { origin } : {}),
+          origin: typeof origin === 'string' ? origin : undefined,
         };
       }),
     ),

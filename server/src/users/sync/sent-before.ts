@@ -1,5 +1,5 @@
 import type { Computation } from '../../model/definition.ts';
-import type { Json } from '../../model/json.ts';
+import { defined, type Json } from '../../model/json.ts';
 import type { ProfileId, ProfileStore } from '../../ports/profile-store.ts';
 import type { EventIdentities } from '../identity/identity-reader.ts';
 import {
@@ -78,7 +78,7 @@ export class SentBefore {
     { computations, destinations }: Omit<Head, 'parts' | 'format'>,
     parts: Map<string, SentOf>[],
   ) {
-    this.#head = { computations, ...(destinations === undefined ? {} : { destinations }) };
+    this.#head = { computations, ...defined({ destinations }) };
     this.#parts = parts;
     for (const [nth, part] of parts.entries()) for (const key of part.keys()) this.#partOf.set(key, nth);
   }

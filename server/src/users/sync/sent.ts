@@ -15,11 +15,11 @@ export interface Sent {
   /** The sequence of the newest event. The next one is greater. */
   readonly sequence: number;
   /** Knowledge of single destinations, by name, where it is not `value`. */
-  readonly known?: Readonly<Record<string, Known>>;
+  readonly known?: Readonly<Record<string, Known>> | undefined;
   /**
    * Former recipients of whom these destinations have to hear `false` yet, as keys (users/sync/recipient.ts).
    */
-  readonly owed?: readonly Owed[];
+  readonly owed?: readonly Owed[] | undefined;
 }
 
 /**

@@ -17,12 +17,12 @@ export interface WorkerState {
   /** State of the circuit breaker. */
   readonly breaker: 'closed' | 'open' | 'probing';
   /** Present while the breaker is open. The probe also waits until a delivery is due. */
-  readonly nextProbeAt?: Time;
+  readonly nextProbeAt?: Time | undefined;
   /** Time of the first failure since the endpoint last showed life; absent while there is none. */
-  readonly failingSince?: Time;
+  readonly failingSince?: Time | undefined;
   /** Since when deliveries die for good, all or some (`RefusalTracker`); absent while they do not. */
-  readonly refusingSince?: Time;
-  readonly lastError?: LastError;
+  readonly refusingSince?: Time | undefined;
+  readonly lastError?: LastError | undefined;
 }
 
 /** The last failed request of a worker. */

@@ -24,20 +24,16 @@ export function byDestination<Stats extends AnyStats>(deliveryQueue: QueueReader
 /** The workers of each destination as one: with the worst breaker among them and the newest error. */
 export function statesByDestination(states: readonly WorkerState[]): readonly WorkerState[] {
   return foldByDestination(states, (one, other) => {
-    const lastError = newest(one.lastError, other.lastError);
-    const nextProbeAt = earliest(one.nextProbeAt, other.nextProbeAt);
-    const failingSince = earliest(one.failingSince, other.failingSince);
-    const refusingSince = earliest(one.refusingSince, other.refusingSince);
     return {
       destination: one.destination,
       held: one.held + other.held,
       inFlight: one.inFlight + other.inFlight,
       limit: one.limit + other.limit,
       breaker: worse(BREAKERS, one.breaker, other.breaker),
-      ...(nextProbeAt === undefined ? {} : { nextProbeAt }),
-      ...(failingSince === undefined ? {} : { failingSince }),
-      ...(refusingSince === undefined ? {} : { refusingSince }),
-      ...(lastError === undefined ? {} : { lastError }),
+      nextProbeAt: earliest(one.nextProbeAt, other.nextProbeAt),
+      failingSince: earliest(one.failingSince, other.failingSince),
+      refusingSince: earliest(one.refusingSince, other.refusingSince),
+      lastError: newest(one.lastError, other.lastError),
     };
   });
 }
@@ -78,15 +74,13 @@ function addCountsByReason(a: Readonly<Record<string, number>>, b: Readonly<Reco
 }
 
 function mergeStats<Stats extends AnyStats>(one: Stats, other: Stats): Stats {
-  const nextDueAt = earliest(one.nextDueAt, other.nextDueAt);
-  const oldestAt = earliest(one.oldestAt, other.oldestAt);
   return {
     ...one,
     held: one.held + other.held,
     onDisk: one.onDisk + other.onDisk,
     retrying: one.retrying + other.retrying,
-    ...(nextDueAt === undefined ? {} : { nextDueAt }),
-    ...(oldestAt === undefined ? {} : { oldestAt }),
+    nextDueAt: earliest(one.nextDueAt, other.nextDueAt),
+    oldestAt: earliest(one.oldestAt, other.oldestAt),
   };
 }
 

@@ -6,6 +6,7 @@ import {
   REQUEST_RESULTS,
   type RequestResult,
 } from '../model/delivery.ts';
+import { defined } from '../model/json.ts';
 import { nameOfTarget, type Target } from '../model/lane.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
@@ -67,8 +68,7 @@ export class EndpointTracker {
     return {
       at,
       reason,
-      ...(status === undefined ? {} : { status }),
-      ...(answer === '' ? {} : { answer: answer.slice(0, ANSWER_EXCERPT) }),
+      ...defined({ status, answer: answer === '' ? undefined : answer.slice(0, ANSWER_EXCERPT) }),
     };
   }
 
@@ -104,8 +104,7 @@ export class EndpointTracker {
     return {
       url: this.url,
       ...(this.#state === undefined ? {} : { state: this.#state, since: this.#since }),
-      ...(this.#acceptedAt === undefined ? {} : { lastAcceptedAt: this.#acceptedAt }),
-      ...(lastError === undefined ? {} : { lastError }),
+      ...defined({ lastAcceptedAt: this.#acceptedAt, lastError }),
       attempts: countsByResult((index) => this.#counts[index]! + this.#countsBefore[index]!),
       history: this.#history.map(toHealthChange),
     };
@@ -166,8 +165,7 @@ function toHealthChange({ at, state, reason, flaps }: MutableHealthChange): Heal
   return {
     at,
     state,
-    ...(state === 'healthy' || reason === undefined ? {} : { reason }),
-    ...(flaps === 0 ? {} : { flaps }),
+    ...defined({ reason: state === 'healthy' ? undefined : reason, flaps: flaps || undefined }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { DeliveryPolicy } from '../model/delivery-policy.ts';
+import { defined } from '../model/json.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { MAX_CONCURRENCY } from './health.ts';
@@ -43,12 +44,11 @@ export function limitsOfShare(
   { nodes, place }: NodeShare,
 ): RequestLimits {
   const rest = concurrency === undefined ? 0 : concurrency % nodes;
-  return {
-    ...(rateLimit === undefined ? {} : { rateLimit: rateLimit / nodes }),
-    ...(concurrency === undefined
-      ? {}
-      : { concurrency: Math.floor(concurrency / nodes) + (place < rest ? 1 : 0) }),
-  };
+  return defined({
+    rateLimit: rateLimit === undefined ? undefined : rateLimit / nodes,
+    concurrency:
+      concurrency === undefined ? undefined : Math.floor(concurrency / nodes) + (place < rest ? 1 : 0),
+  });
 }
 
 /**

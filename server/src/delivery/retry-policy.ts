@@ -103,7 +103,7 @@ function givenUp(asked: readonly EndpointOutcome[], { outcomes, now }: DecisionI
   if (asked.length > 0 || drop === undefined)
     return { kind: 'dead', reason: asked[0]?.outcome.reason ?? 'no_endpoint' };
   const { kind, reason, note } = drop;
-  return { kind, reason, at: now, ...(note === undefined ? {} : { note: keptNote(note) }) };
+  return { kind, reason, at: now, note: note === undefined ? undefined : keptNote(note) };
 }
 
 /**

@@ -144,12 +144,11 @@ export class DestinationWorker {
       inFlight: this.rounds.deliveries,
       limit,
       breaker: breaker.state,
-      ...(breaker.state === 'open'
-        ? { nextProbeAt: wallTimeOf(breaker.nextProbeAt, this.#dependencies.clock) }
-        : {}),
-      ...(failingSince === undefined ? {} : { failingSince }),
-      ...(refusingSince === undefined ? {} : { refusingSince }),
-      ...(lastError === undefined ? {} : { lastError }),
+      nextProbeAt:
+        breaker.state === 'open' ? wallTimeOf(breaker.nextProbeAt, this.#dependencies.clock) : undefined,
+      failingSince,
+      refusingSince,
+      lastError,
     };
   }
 

@@ -59,9 +59,10 @@ export function deliveryLogger(logger: Logger, next: Observer | undefined): Obse
           became: decision.kind,
           attempts: attempts.length,
         },
-        ...(last && { outcome: last.outcome.reason, latencyMs: last.latencyMs }),
-        ...(decision.kind === 'retry' && { nextAttemptAt: isoTime(decision.at) }),
-        ...('reason' in decision && { reason: decision.reason }),
+        outcome: last?.outcome.reason,
+        latencyMs: last?.latencyMs,
+        nextAttemptAt: decision.kind === 'retry' ? isoTime(decision.at) : undefined,
+        reason: 'reason' in decision ? decision.reason : undefined,
       },
       'delivery.settled',
     );

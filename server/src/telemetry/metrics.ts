@@ -236,14 +236,13 @@ export class MetricsPage {
    */
   #correctedStates(): readonly DestinationState[] {
     const { destinationStates, clock } = this.#dependencies;
-    const corrected = (since: Time) => clock.now() - elapsedSince(since, clock);
-    return destinationStates().map(({ failingSince, refusingSince, endpoints, ...state }) => ({
+    const corrected = (since: Time | undefined) =>
+      since === undefined ? undefined : clock.now() - elapsedSince(since, clock);
+    return destinationStates().map((state) => ({
       ...state,
-      ...(failingSince === undefined ? {} : { failingSince: corrected(failingSince) }),
-      ...(refusingSince === undefined ? {} : { refusingSince: corrected(refusingSince) }),
-      endpoints: endpoints.map(({ since, ...endpoint }) =>
-        since === undefined ? endpoint : { ...endpoint, since: corrected(since) },
-      ),
+      failingSince: corrected(state.failingSince),
+      refusingSince: corrected(state.refusingSince),
+      endpoints: state.endpoints.map((endpoint) => ({ ...endpoint, since: corrected(endpoint.since) })),
     }));
   }
 

@@ -187,7 +187,7 @@ describe('a worker', () => {
     await world.accept(1);
     await world.clock.pass(SECOND);
     expect(world.stateOf(CRM)).toMatchObject({ state: 'healthy' });
-    expect(world.stateOf(CRM)).not.toHaveProperty('refusingSince');
+    expect(world.stateOf(CRM).refusingSince).toBeUndefined();
     expect(world.linesOf('destination.recovered')).toHaveLength(1);
   });
 

@@ -137,7 +137,7 @@ function troubleChanges(
     // An operator no longer wants to hear of it, and has not to be told that it is over.
     if (!isWanted(alert, condition, destination)) continue;
     const trouble = there.get(keyOf(before));
-    const key = { condition, ...(destination === undefined ? {} : { destination }) };
+    const key = { condition, ...defined({ destination }) };
     if (trouble === undefined && isSteady(before)) {
       changes.push({ ...key, change: 'ended', since, text: ending(before) });
     } else if (trouble !== undefined && now - before.toldAt >= alert.remindEvery) {

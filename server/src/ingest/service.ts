@@ -235,11 +235,11 @@ export class IngestService {
     const { logger, sourceName } = this.#dependencies;
     const source = counts.map((one) => sourceName(one.source)).join(', ');
     const facts = { source, events: events.length, bytes: body.length, latencyMs };
-    logger.debug({ ...facts, ...(traceparent === undefined ? {} : { traceparent }) }, 'call.accepted');
+    logger.debug({ ...facts, traceparent }, 'call.accepted');
   }
 
   #logRefused({ code }: { readonly code: string }, { body, traceparent }: IngestRequest): void {
-    const facts = { code, bytes: body.length, ...(traceparent === undefined ? {} : { traceparent }) };
+    const facts = { code, bytes: body.length, traceparent };
     this.#dependencies.logger.debug(facts, 'call.refused');
   }
 
@@ -336,12 +336,7 @@ function unattributedReasons(parsed: ParsedRequest): Readonly<Record<string, num
 
 function refusalOf(refused: Extract<ParsedRequest, { kind: 'refused' }>): IngestResult {
   const { code, detail, invalid } = refused;
-  return {
-    kind: 'refused',
-    code,
-    ...(detail === undefined ? {} : { detail }),
-    ...(invalid === undefined ? {} : { invalid }),
-  };
+  return { kind: 'refused', code, detail, invalid };
 }
 
 /** How long counts wait at most for more of them, and for a commit of events whose sync they can share. */

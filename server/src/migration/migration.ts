@@ -1,3 +1,4 @@
+import { defined } from '../model/json.ts';
 import type { ClockMark } from '../ports/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
 import {
@@ -99,7 +100,7 @@ async function copyAll(begun: MigrationProgress, options: MigrationOptions): Pro
   const from = begun.part === undefined ? 0 : PARTS.indexOf(begun.part);
   for (const part of PARTS.slice(from)) {
     const after = part === begun.part ? begun.after : undefined;
-    progress = await copyPart(part, { ...withoutCursor(progress), part, ...(after && { after }) }, options);
+    progress = await copyPart(part, { ...withoutCursor(progress), part, ...defined({ after }) }, options);
   }
   const copied: MigrationProgress = { ...withoutPart(progress), phase: 'copied' };
   await options.target.advance(copied);
@@ -120,7 +121,7 @@ async function copyPart(
     progress = {
       ...added(withoutCursor(progress), part, rows),
       leftOut: leftOut + source.unreadableRows - unreadableBefore,
-      ...(next === undefined ? {} : { after: next }),
+      ...defined({ after: next }),
     };
     // The end of a part stands in the progress of the next one: a part that is read again from its last row
     // on is empty.

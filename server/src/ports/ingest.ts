@@ -37,9 +37,9 @@ export type IngestResult =
   | {
       readonly kind: 'refused';
       readonly code: string;
-      readonly detail?: string;
+      readonly detail?: string | undefined;
       /** The calls for which a batch was refused, by index, with codes of `spec/errors.json`. */
-      readonly invalid?: readonly { readonly index: number; readonly code: string }[];
+      readonly invalid?: readonly { readonly index: number; readonly code: string }[] | undefined;
     }
   /** The request was not stored. The client may send it again after so many whole seconds. */
   | {

@@ -1,3 +1,4 @@
+import { defined } from '../model/json.ts';
 import type { Utf8Slice } from '../model/line-ids.ts';
 import type {
   Regulation,
@@ -117,12 +118,10 @@ export function newDocument(regulation: NewRegulation): RegulationDocument {
     overallStatus: isAtOnce ? 'FINISHED' : 'INITIALIZED',
     step: isAtOnce ? 'done' : 'survey',
     createdAt,
-    ...(isAtOnce ? { finishedAt: createdAt } : {}),
+    ...defined({ finishedAt: isAtOnce ? createdAt : undefined }),
     by,
     subjects: userIds.length + anonymousIds.length,
-    ...(unknown === undefined ? {} : { unknown }),
-    ...(confirm === undefined ? {} : { confirm }),
-    ...(repeat === undefined ? {} : { repeat }),
+    ...defined({ unknown, confirm, repeat }),
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
   };

@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import { defined } from '../model/json.ts';
 import type { Target } from '../model/lane.ts';
 import type { Plan } from '../model/plan.ts';
 import { isDeleting, isSuppressing, type RegulationSubject, userIdsOf } from '../model/regulation.ts';
@@ -150,7 +151,7 @@ export class RegulationExecutor {
   health(): Omit<RegulationHealth, 'suppressed'> {
     const oldestOpenAt = this.#open[0]?.createdAt;
     const isFailing = this.#failure !== undefined;
-    return { open: this.#open.length, isFailing, ...(oldestOpenAt === undefined ? {} : { oldestOpenAt }) };
+    return { open: this.#open.length, isFailing, ...defined({ oldestOpenAt }) };
   }
 
   /** Call when a regulation was made or the settings have changed. */
@@ -290,8 +291,7 @@ export class RegulationExecutor {
     await regulations.advance(id, {
       ...{ ...next, overallStatus: 'RUNNING', subjects: found, unknown },
       joined: countJoined(found, sourceNames(this.#dependencies.settings())),
-      ...(leftOut === 0 ? {} : { leftOut }),
-      ...(belongToUsers === 0 ? {} : { belongToUsers }),
+      ...defined({ leftOut: leftOut || undefined, belongToUsers: belongToUsers || undefined }),
     });
     if (isSuppressing(type)) suppressJoined(found);
   }

@@ -131,8 +131,7 @@ class StreamCounts {
       status: this.#status(),
       sent: this.#sent,
       confirmed: this.#confirmed,
-      ...(this.#confirmedAt === undefined ? {} : { confirmedAt: this.#confirmedAt }),
-      ...defined({ answer }),
+      ...defined({ confirmedAt: this.#confirmedAt, answer }),
     };
   }
 
@@ -164,11 +163,7 @@ function answerOf(
 ): NotificationStatus['answer'] {
   const { status, reason } = outcome;
   const body = answer === undefined || answer === '' ? undefined : redact(answer).slice(0, MAX_BODY);
-  return {
-    ...defined({ status }),
-    ...(outcome.kind === 'accepted' ? {} : { reason }),
-    ...defined({ body }),
-  };
+  return defined({ status, reason: outcome.kind === 'accepted' ? undefined : reason, body });
 }
 
 /** The status of a whole regulation whose notifications have all ended. */

@@ -1,4 +1,5 @@
 import type { Position } from '../model/event.ts';
+import { defined } from '../model/json.ts';
 import {
   isDeleting,
   type Regulation,
@@ -207,12 +208,11 @@ export class RegulationService implements RegulationRequests {
     const { regulations, filter, clock, newId, logger } = this.#dependencies;
     // More are counted while it is carried out.
     const ids = userIds.length + anonymousIds.length;
-    const unknown = ids <= MOST_KNOWN_AT_ONCE ? { unknown: (await this.unknown(request)).length } : {};
+    const unknown = ids <= MOST_KNOWN_AT_ONCE ? (await this.unknown(request)).length : undefined;
     const made = await regulations
       .create({
-        ...{ id: newId(), type, userIds, anonymousIds, by, createdAt: clock.now(), ...unknown },
-        ...(confirm ? { confirm } : {}),
-        ...(repeat === undefined ? {} : { repeat: this.#hashesOf(repeat) }),
+        ...{ id: newId(), type, userIds, anonymousIds, by, createdAt: clock.now() },
+        ...defined({ unknown, confirm: confirm || undefined, repeat: repeat && this.#hashesOf(repeat) }),
       })
       .catch((error: unknown) => this.#takeStored(error));
     if (type === 'UNSUPPRESS') await filter.load(regulations);

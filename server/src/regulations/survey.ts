@@ -1,5 +1,6 @@
 import type { Event, Position } from '../model/event.ts';
 import { BlockedIds } from '../model/ids.ts';
+import { defined } from '../model/json.ts';
 import { idText, LineIds } from '../model/line-ids.ts';
 import type { IdJoin, RegulationSubject } from '../model/regulation.ts';
 import { trustOf } from '../model/settings.ts';
@@ -115,10 +116,10 @@ export async function surveyUsers(
       userId,
       formerUserIds: former,
       anonymousIds: [...anonymousIds],
-      ...(known?.externalIds === undefined ? {} : { externalIds: known.externalIds }),
+      ...defined({ externalIds: known?.externalIds }),
       sources: [...sources].sort((a, b) => a - b),
       joins: [...joinsOf('user', former), ...joinsOf('anonymous', anonymousIds)],
-      ...(leftOut.size === 0 ? {} : { leftOut: joinsOf('user', leftOut) }),
+      ...defined({ leftOut: leftOut.size === 0 ? undefined : joinsOf('user', leftOut) }),
     };
   });
   // Every profile was seen by a source, and users of one profile have the same userId there.
@@ -356,7 +357,9 @@ const READ_AT_ONCE = 1000;
 const lineIds = new LineIds();
 const NOTIFICATION = Buffer.from('{"messageId":"del_');
 
-type EventIds = Pick<Event, 'userId' | 'anonymousId' | 'previousId'> & { readonly type?: Event['type'] };
+type EventIds = {
+  readonly [Name in 'userId' | 'anonymousId' | 'previousId' | 'type']?: Event[Name] | undefined;
+};
 
 /** Parses only the few events whose type matters. */
 function idsOf(stored: StoredEvent): EventIds {
@@ -367,7 +370,7 @@ function idsOf(stored: StoredEvent): EventIds {
   if (mayBeNotification || !lineIds.scan(bytes, from, to) || lineIds.previousTo > 0) return stored.event;
   const { userFrom, userTo, anonymousFrom, anonymousTo } = lineIds;
   return {
-    ...(userTo === 0 ? {} : { userId: idText(bytes, userFrom, userTo) }),
-    ...(anonymousTo === 0 ? {} : { anonymousId: idText(bytes, anonymousFrom, anonymousTo) }),
+    userId: userTo === 0 ? undefined : idText(bytes, userFrom, userTo),
+    anonymousId: anonymousTo === 0 ? undefined : idText(bytes, anonymousFrom, anonymousTo),
   };
 }

@@ -81,8 +81,7 @@ export function deadLetterQuery(
   const { state, reason } = redelivers ?? {};
   return {
     ...{ destinations: everyLaneIdOf(destination), from, to },
-    ...(state === undefined || state === 'delivered' ? {} : { state }),
-    ...defined({ reason }),
+    ...defined({ state: state === 'delivered' ? undefined : state, reason }),
   };
 }
 
@@ -276,8 +275,7 @@ function namedDeadLetters(
   return {
     destinations: everyLaneIdOf(destination),
     only,
-    ...(state === undefined || state === 'delivered' ? {} : { state }),
-    ...defined({ reason, from, to }),
+    ...defined({ state: state === 'delivered' ? undefined : state, reason, from, to }),
   };
 }
 

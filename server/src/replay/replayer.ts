@@ -303,7 +303,7 @@ export class ReplayJob {
       destinations: [],
       replays: replays
         .filter((one) => one.id === this.#id && one.state === 'running')
-        .map((one) => ({ ...one, state, endedAt, ...(reason === undefined ? {} : { reason }) })),
+        .map((one) => ({ ...one, state, endedAt, ...defined({ reason }) })),
     }));
     this.#isOver = true;
     logger.info({ replay: this.#id, state, reason, events: this.#progress?.events }, 'replay.ended');

@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import { defined } from '../model/json.ts';
 import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
 import type { Source } from '../model/settings.ts';
@@ -49,9 +50,11 @@ export function cursorRangeOf(
   const sourceId = [...sources, ...gone.sources].find(({ name }) => name === source)?.id;
   const [type, ...others] = types ?? [];
   const like = {
-    ...(destination === undefined ? {} : prefilterOf(request, destination)),
-    ...(source === undefined || sourceId === undefined ? {} : { source: sourceId }),
-    ...(type === undefined || others.length > 0 ? {} : { type }),
+    ...(destination && prefilterOf(request, destination)),
+    ...defined({
+      source: source === undefined ? undefined : sourceId,
+      type: others.length > 0 ? undefined : type,
+    }),
   };
   return Object.keys(like).length === 0 ? { from, to } : { from, to, like };
 }
@@ -189,7 +192,7 @@ export class LogCursor {
 
   constructor(log: Pick<LogView, 'find' | 'read'>, { from, to, like }: CursorRange) {
     this.#log = log;
-    this.#range = { from, to, oldestFirst: true, ...(like === undefined ? {} : { like }) };
+    this.#range = { from, to, oldestFirst: true, ...defined({ like }) };
   }
 
   /**

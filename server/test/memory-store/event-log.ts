@@ -359,6 +359,7 @@ function maintain(contents: MemoryContents, terms: MaintenanceTerms): void {
 
 function dropRecords(contents: MemoryContents, { auditBefore, regulationsBefore }: Retention): void {
   const { audit, regulations } = contents;
+  if (auditBefore === undefined && regulationsBefore === undefined) return;
   const kept = audit.filter(({ at }) => auditBefore === undefined || at >= auditBefore);
   contents.auditGone += audit.length - kept.length;
   contents.audit = kept;
@@ -370,6 +371,7 @@ function dropRecords(contents: MemoryContents, { auditBefore, regulationsBefore 
 function expireEvents(contents: MemoryContents, terms: MaintenanceTerms): void {
   const { retainedFrom, lastPosition } = contents;
   const young = terms.now - terms.retention.events;
+  if ((arrivalOf(contents, retainedFrom) ?? young) >= young) return;
   const end = Math.min(lowestHeld(contents, terms.holder), lastPosition + 1);
   let cut = retainedFrom;
   while (cut < end && arrivalOf(contents, cut)! < young) cut += 1;
@@ -433,6 +435,7 @@ function deadLetterBetween(
   { holder, now }: MaintenanceTerms,
   [from, end]: readonly [Position, Position],
 ): void {
+  if (from === end) return;
   const withdrawn = withdraw(
     contents,
     (position) => position >= from && position < end,

@@ -27,6 +27,8 @@ export interface MemoryNodesOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   /** The time that all processes go by; the clock of this one by default. */
   readonly now?: () => Monotonic;
+  /** Called when the lease is lost. */
+  readonly onLost?: () => void;
   /** Called for each operation, with what it does in the store, by whoever wants it late or not at all. */
   readonly ask?: Ask;
 }
@@ -249,6 +251,7 @@ export class MemoryNodes implements Nodes {
     this.#isLost = true;
     this.#cancelRenewal();
     this.#cancelDeadline();
+    this.#options.onLost?.();
     void this.#rejoin();
   }
 

@@ -97,17 +97,14 @@ function portsOf(contents: MemoryContents, holder: Opening, dedupeWindow: Durati
   };
 }
 
-/** Ports whose methods are those of the lease that the process has when they are called. */
+/** Ports whose methods are those of the lease that the process has when they are asked for. */
 function underCurrentLease(current: () => Ports): Ports {
   type Methods = Record<string | symbol, (...given: unknown[]) => unknown>;
   const portNamed = (name: string) =>
     new Proxy(
       {},
       {
-        get:
-          (_, method) =>
-          (...given: unknown[]) =>
-            (current() as unknown as Record<string, Methods>)[name]![method]!(...given),
+        get: (_, method) => (current() as unknown as Record<string, Methods>)[name]![method],
       },
     );
   const { backup, ...ports } = current();

@@ -50,7 +50,9 @@ export class Clients {
     const isBusy = busy.some(({ from, to }) => from <= kernel.now && kernel.now < to);
     const delay = this.#chance.exponential((isBusy ? everyBusy : every) * clients);
     // A quiet time ends where a busy one begins.
-    const nextBusy = Math.min(...busy.map(({ from }) => (from > kernel.now ? from : Number.POSITIVE_INFINITY)));
+    const nextBusy = Math.min(
+      ...busy.map(({ from }) => (from > kernel.now ? from : Number.POSITIVE_INFINITY)),
+    );
     kernel.later(Math.min(delay, nextBusy - kernel.now + 0.001), 'call', () => {
       if (kernel.now >= lasts) return;
       this.call();
@@ -76,7 +78,13 @@ export class Clients {
       const known = this.#drawn(source, user);
       events.push(known);
       const properties = { total: chance.below(100) };
-      calls.push({ type: 'track', messageId: known.id, userId: known.user, event: 'Order Placed', properties });
+      calls.push({
+        type: 'track',
+        messageId: known.id,
+        userId: known.user,
+        event: 'Order Placed',
+        properties,
+      });
     }
     this.requests++;
     const body = Buffer.from(JSON.stringify({ batch: calls }));
@@ -111,16 +119,18 @@ export class Clients {
     kernel.later(PATIENCE, 'client waits no more', giveUp);
     kernel.arrive(0.1 + this.#chance.exponential(1), undefined, 'request', () => {
       if (!node.isReady || node.life.isOver) return again(1 + this.#chance.exponential(SECOND));
-      kernel.arrive(0, node.life, 'handle', () => this.#handle(request, node, (result) => {
-        if (isOver) return;
-        kernel.note('client hears', result.kind, request.events[0]?.id ?? '');
-        if (result.kind === 'unavailable') return again(200 + this.#chance.exponential(SECOND));
-        isOver = true;
-        this.#count(request, -1);
-        if (result.kind !== 'stored') return;
-        this.acknowledged += request.events.length;
-        this.#acknowledged(request);
-      }));
+      kernel.arrive(0, node.life, 'handle', () =>
+        this.#handle(request, node, (result) => {
+          if (isOver) return;
+          kernel.note('client hears', result.kind, request.events[0]?.id ?? '');
+          if (result.kind === 'unavailable') return again(200 + this.#chance.exponential(SECOND));
+          isOver = true;
+          this.#count(request, -1);
+          if (result.kind !== 'stored') return;
+          this.acknowledged += request.events.length;
+          this.#acknowledged(request);
+        }),
+      );
     });
   }
 

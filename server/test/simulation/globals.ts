@@ -82,7 +82,11 @@ function immediate(world: Kernel, run: Run, ...given: unknown[]): SimulatedTimer
 type Method = (...given: never[]) => unknown;
 
 /** Puts a method in the place of another, for as long as a world lives. */
-function replace(owner: object, name: string, simulated: (world: Kernel, ...given: never[]) => unknown): void {
+function replace(
+  owner: object,
+  name: string,
+  simulated: (world: Kernel, ...given: never[]) => unknown,
+): void {
   const methods = owner as Record<string, Method>;
   const own = methods[name]!;
   methods[name] = function (this: unknown, ...given: never[]) {
@@ -112,7 +116,9 @@ replace(timersPromises, 'setTimeout', (world, delay: number, value: unknown) => 
 replace(timersPromises, 'setImmediate', (world, value: unknown) => {
   return new Promise((resolve) => immediate(world, () => resolve(value)));
 });
-replace(crypto, 'randomBytes', (_, size: number) => Buffer.from(Array.from({ length: size }, () => chance.below(256))));
+replace(crypto, 'randomBytes', (_, size: number) =>
+  Buffer.from(Array.from({ length: size }, () => chance.below(256))),
+);
 replace(crypto, 'randomUUID', () => {
   const hex = (length: number) => Array.from({ length }, () => chance.below(16).toString(16)).join('');
   return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(12)}`;

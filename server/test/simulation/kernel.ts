@@ -200,5 +200,6 @@ export function checkThatPromisesSettle(): void {
     isSettled = true;
   });
   settlePromises();
-  if (!isSettled) throw new Error('worlds run outside of promises: call them from a callback of the event loop');
+  if (!isSettled)
+    throw new Error('worlds run outside of promises: call them from a callback of the event loop');
 }

@@ -82,7 +82,12 @@ export class Network {
         endpoint.open--;
         kernel.arrive(0, life, 'answer', () => {
           const result = answer(kernel.now - begun);
-          kernel.note('answer', endpoint.place, sending.id, result.kind === 'answered' ? result.status : result.reason);
+          kernel.note(
+            'answer',
+            endpoint.place,
+            sending.id,
+            result.kind === 'answered' ? result.status : result.reason,
+          );
           this.#listener.heard(sending, result);
           done(result);
         });

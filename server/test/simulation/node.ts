@@ -56,6 +56,8 @@ export interface NodeWorld {
   readonly network: Network;
   readonly store: SimulatedStore;
   readonly hasProfiles: boolean;
+  ready(node: ServerNode): void;
+  lostLease(node: ServerNode): void;
   /** A line of a node's log. */
   logged(node: ServerNode, level: LogLevel, event: string, facts: object): void;
   /** A node cannot start, for a reason that no fault of the store explains. */
@@ -146,7 +148,7 @@ export class ServerNode {
 
   async #boot(life: Life): Promise<void> {
     const { store: simulated, kernel, hasProfiles } = this.#world;
-    const opened = await simulated.open(life, this.name, this.clock);
+    const opened = await simulated.open(life, this.name, this.clock, () => this.#world.lostLease(this));
     this.opened = opened;
     const { store } = opened;
     this.#parts.push(store);
@@ -167,6 +169,7 @@ export class ServerNode {
     );
     this.isReady = true;
     kernel.note('ready', life.name);
+    this.#world.ready(this);
   }
 
   #outside(life: Life, logger: Logger): Outside {

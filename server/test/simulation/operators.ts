@@ -57,7 +57,10 @@ export class Operators {
       await pipeline.settings.change((now) => {
         const { record, version } = recordOf(now, destination);
         const settings = record.settings as { endpoints: { url: string; headers: object }[] };
-        const endpoints = settings.endpoints.map((one) => ({ ...one, headers: { 'X-Version': String(version) } }));
+        const endpoints = settings.endpoints.map((one) => ({
+          ...one,
+          headers: { 'X-Version': String(version) },
+        }));
         return changeOf({ ...record, settings: { ...settings, endpoints } });
       });
     });
@@ -121,7 +124,11 @@ export class Operators {
   }
 
   /** Tries on one node after the other until it has worked. */
-  #untilDone<Done>(work: (node: ServerNode) => Promise<Done>, done?: (answer: Done) => void, tries = 0): void {
+  #untilDone<Done>(
+    work: (node: ServerNode) => Promise<Done>,
+    done?: (answer: Done) => void,
+    tries = 0,
+  ): void {
     const kernel = this.#kernel;
     let isOver = false;
     const again = () => {

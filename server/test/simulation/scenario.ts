@@ -14,7 +14,12 @@ export type Mode =
 export type Fault = { readonly at: number } & (
   | { readonly kind: 'kill'; readonly node: number; readonly afterSteps: number; readonly downFor: number }
   | { readonly kind: 'stop'; readonly node: number; readonly downFor: number }
-  | { readonly kind: 'still'; readonly node: number; readonly lasts: number; readonly areSocketsFirst: boolean }
+  | {
+      readonly kind: 'still';
+      readonly node: number;
+      readonly lasts: number;
+      readonly areSocketsFirst: boolean;
+    }
   | { readonly kind: 'store away'; readonly lasts: number }
   | { readonly kind: 'store slow'; readonly lasts: number; readonly latency: number }
   | { readonly kind: 'store refuses'; readonly lasts: number; readonly share: number }
@@ -133,7 +138,17 @@ const PROFILES: readonly Profile[] = [
   },
   {
     nodes: [1, 1, 2],
-    kinds: ['replay', 'replay', 'redeliver', 'redeliver', 'endpoint', 'kill', 'store refuses', 'burst', 'pause'],
+    kinds: [
+      'replay',
+      'replay',
+      'redeliver',
+      'redeliver',
+      'endpoint',
+      'kill',
+      'store refuses',
+      'burst',
+      'pause',
+    ],
     lasts: [5 * MINUTE, 40 * MINUTE],
   },
 ];

@@ -1,3 +1,4 @@
+import { MINUTE } from '../../src/model/time.ts';
 import type { HttpResult } from '../../src/ports/http-client.ts';
 import type { Changes, Known } from './book.ts';
 import type { Clients } from './clients.ts';
@@ -46,7 +47,8 @@ export class Scout implements Watcher {
     if (isDoubted && operation in IN_DOUBT) reached(IN_DOUBT[operation]!);
     if (operation === 'claim' && (answer as { deliveries: readonly unknown[] }).deliveries.length > 0) {
       reached('claimed from disk');
-      if ((this.#channelOf(life.name)?.underWay.get('settle') ?? 0) > 0) reached('claim beside results of its lane');
+      if ((this.#channelOf(life.name)?.underWay.get('settle') ?? 0) > 0)
+        reached('claim beside results of its lane');
     }
     if (operation === 'makeDue' && (answer as number) > 0) reached('makeDue moved deliveries');
     if (operation === 'recoverOrphans' && (answer as number) > 0)
@@ -61,7 +63,7 @@ export class Scout implements Watcher {
   }
 
   sending(sending: KnownSending): void {
-    const { reached, kernel, nodes, store } = this.#world;
+    const { reached, kernel } = this.#world;
     const request = { sending, begunAt: kernel.now };
     this.#requests.set(sending.request, request);
     const open = this.#open.get(sending.life.name) ?? new Set();
@@ -70,10 +72,11 @@ export class Scout implements Watcher {
     if (before !== undefined && before.node !== sending.node && kernel.now - before.at < 1000)
       reached('two nodes sent to one lane');
     this.#senders.set(sending.lane, { node: sending.node, at: kernel.now });
-    const replays = [...(sending.known?.fates ?? [])].filter(([key]) => Number.parseInt(key, 10) === sending.lane);
-    if (replays.filter(([, fate]) => fate === 'owed').length > 1) reached('event sent by a replay and by its call');
-    if (nodes.length === 1) this.#lookAtBreaker(sending);
-    void store;
+    const replays = [...(sending.known?.fates ?? [])].filter(
+      ([key]) => Number.parseInt(key, 10) === sending.lane,
+    );
+    if (replays.filter(([, fate]) => fate === 'owed').length > 1)
+      reached('event sent by a replay and by its call');
   }
 
   accepted({ endpoint, id, request }: KnownSending): void {
@@ -94,13 +97,14 @@ export class Scout implements Watcher {
     if (answer.kind === 'failed' && answer.reason === 'timeout' && endpoint.accepted.has(sending.id))
       reached('accepted after the time limit');
     const backAt = this.#backAt.get(endpoint.place) ?? Number.POSITIVE_INFINITY;
-    if (isGood && kernel.now > endpoint.badUntil && endpoint.badUntil > 0) this.#backAt.set(endpoint.place, Math.min(backAt, kernel.now));
+    if (isGood && kernel.now > endpoint.badUntil && endpoint.badUntil > 0)
+      this.#backAt.set(endpoint.place, Math.min(backAt, kernel.now));
     if (kernel.now <= endpoint.badUntil) this.#backAt.delete(endpoint.place);
-    else if (!isGood && begun.begunAt < backAt && backAt < kernel.now) reached('round failed after the endpoint was back');
+    else if (!isGood && begun.begunAt < backAt && backAt < kernel.now)
+      reached('round failed after the endpoint was back');
     if (planOf.call(this.#world, destination).endpoints > 1 && isGood) this.#acceptedByOne(sending);
-    const breaker = this.#breakerOf(sending);
-    if (!isGood && breaker === 'probing') reached('probe failed');
-    this.#lookAtBreaker(sending);
+    // The states of all destinations are dear: they are asked for only where a breaker may not be closed.
+    if (kernel.now < endpoint.badUntil + MINUTE) this.#lookAtBreaker(sending, isGood);
   }
 
   acknowledged(_call: ClientCall): void {}
@@ -117,12 +121,15 @@ export class Scout implements Watcher {
     const { reached, store } = this.#world;
     const { underWay } = node.opened?.channel ?? { underWay: new Map<string, number>() };
     for (const operation of ['append', 'settle', 'claim'] as const)
-      if ((underWay.get(operation) ?? 0) > 0) reached(`killed with ${operation === 'append' ? 'an' : 'a'} ${operation} under way` as Situation);
+      if ((underWay.get(operation) ?? 0) > 0)
+        reached(`killed with ${operation === 'append' ? 'an' : 'a'} ${operation} under way` as Situation);
     if (this.#openOf(node).size > 0) reached('killed with requests in flight');
     if (!node.isReady) reached('killed while it starts');
     const { regulations, replayRecords } = store.contents;
-    if ([...regulations.values()].some(({ step }) => step !== 'done')) reached('killed with a deletion under way');
-    if ([...replayRecords.values()].some(({ state }) => state === 'running')) reached('killed with a replay under way');
+    if ([...regulations.values()].some(({ step }) => step !== 'done'))
+      reached('killed with a deletion under way');
+    if ([...replayRecords.values()].some(({ state }) => state === 'running'))
+      reached('killed with a replay under way');
     if (this.#world.scenario.hasProfiles && store.profiles.cursor.position < store.contents.lastPosition)
       reached('killed with profiles behind');
   }
@@ -150,23 +157,32 @@ export class Scout implements Watcher {
   changing(destination: number): void {
     for (const node of this.#world.nodes)
       for (const { sending } of this.#openOf(node))
-        if (sending.destination === destination) return this.#world.reached('changed with requests in flight');
+        if (sending.destination === destination)
+          return this.#world.reached('changed with requests in flight');
   }
 
   deleting(user: string): void {
     const { reached, book, nodes } = this.#world;
-    if ((this.#clients.unanswered.get(user) ?? 0) > 0) reached('user deleted with a call of theirs unanswered');
+    if ((this.#clients.unanswered.get(user) ?? 0) > 0)
+      reached('user deleted with a call of theirs unanswered');
     for (const node of nodes)
       for (const { sending } of this.#openOf(node))
         if (sending.known?.user === user) reached('user deleted with a request in flight');
     for (const { user: of, fates } of book.byPosition.values())
-      if (of === user && [...fates.values()].includes('owed')) return reached('user deleted with deliveries pending');
+      if (of === user && [...fates.values()].includes('owed'))
+        return reached('user deleted with deliveries pending');
   }
 
   clockSet(by: number): void {
     const { sets } = this.#world.store.contents;
-    const isWaiting = [...sets.values()].some(({ holder, deliveries }) => holder === undefined && [...deliveries.values()].some(({ rounds }) => rounds > 0));
-    if (isWaiting) this.#world.reached(by < 0 ? 'wall clock set back with retries waiting' : 'wall clock set forward with retries waiting');
+    const isWaiting = [...sets.values()].some(
+      ({ holder, deliveries }) =>
+        holder === undefined && [...deliveries.values()].some(({ rounds }) => rounds > 0),
+    );
+    if (isWaiting)
+      this.#world.reached(
+        by < 0 ? 'wall clock set back with retries waiting' : 'wall clock set forward with retries waiting',
+      );
   }
 
   lostLease(node: ServerNode): void {
@@ -174,12 +190,18 @@ export class Scout implements Watcher {
     if (this.#openOf(node).size > 0) this.#world.reached('lease lost with requests in flight');
   }
 
-  #appended({ positions }: { positions: readonly unknown[] }, batch: { events: readonly { messageId: string }[] }): void {
+  #appended(
+    { positions }: { positions: readonly unknown[] },
+    batch: { events: readonly { messageId: string }[] },
+  ): void {
     if (positions.includes(undefined)) this.#world.reached('duplicate found');
     void batch;
   }
 
-  #settled({ settled }: Changes, results: readonly { destination: number; position: number; decision: { kind: string } }[]): void {
+  #settled(
+    { settled }: Changes,
+    results: readonly { destination: number; position: number; decision: { kind: string } }[],
+  ): void {
     const { reached, book, scenario } = this.#world;
     for (const { destination, position, decision } of results) {
       const key = `${destination} ${position}`;
@@ -190,7 +212,8 @@ export class Scout implements Watcher {
     for (const { known, result } of settled) {
       const { decision } = result;
       if (decision.kind === 'dead' && decision.reason.startsWith('status_4')) reached('refused for good');
-      if (decision.kind === 'delivered' && known.user === undefined && !known.id.startsWith('del_')) reached('computation event delivered');
+      if (decision.kind === 'delivered' && known.user === undefined && !known.id.startsWith('del_'))
+        reached('computation event delivered');
       const isEach = scenario.destinations[(result.destination % 2 ** 24) - 1]?.success === 'each';
       if (isEach && [...known.fates.values()].includes('owed')) reached('one lane of several settled');
     }
@@ -221,10 +244,11 @@ export class Scout implements Watcher {
     return node.pipeline.dispatcher.states().find((one) => one.destination === destination)?.breaker;
   }
 
-  #lookAtBreaker(sending: KnownSending): void {
+  #lookAtBreaker(sending: KnownSending, isGood: boolean): void {
     const key = `${sending.life.name} ${sending.lane}`;
     const now = this.#breakerOf(sending);
     if (now === undefined) return;
+    if (!isGood && now === 'probing') this.#world.reached('probe failed');
     const before = this.#breakers.get(key) ?? 'closed';
     this.#breakers.set(key, now);
     if (before === 'closed' && now !== 'closed') this.#world.reached('breaker open');

@@ -1,7 +1,7 @@
+import type { ErasedCounts } from '../../src/model/regulation.ts';
 import { type Monotonic, SECOND } from '../../src/model/time.ts';
 import type { Clock, ClockMark } from '../../src/ports/clock.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
-import type { ErasedCounts } from '../../src/model/regulation.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { ProgramStore } from '../../src/wiring/storage.ts';
 import { emptyContents, type MemoryContents } from '../memory-store/contents.ts';
@@ -39,14 +39,46 @@ export interface Applied {
 
 /** Operations that change nothing. */
 const READS = new Set([
-  ...['read', 'damaged', 'find', 'size', 'rangeSize', 'producedTo', 'sharedIds', 'stats', 'nextDue', 'ledger'],
-  ...['load', 'get', 'list', 'count', 'open', 'audit', 'auditedBefore', 'endedBefore', 'progress', 'pendingOf'],
+  ...[
+    'read',
+    'damaged',
+    'find',
+    'size',
+    'rangeSize',
+    'producedTo',
+    'sharedIds',
+    'stats',
+    'nextDue',
+    'ledger',
+  ],
+  ...[
+    'load',
+    'get',
+    'list',
+    'count',
+    'open',
+    'audit',
+    'auditedBefore',
+    'endedBefore',
+    'progress',
+    'pendingOf',
+  ],
   ...['subjects', 'suppression', 'suppressions', 'visitSuppressed', 'findPending', 'changes', 'erasedAfter'],
   ...['toWaitFor', 'gone', 'samples'],
 ]);
 
 /** Operations that may have taken effect although their answer is an error. */
-const DOUBTFUL = new Set(['append', 'settle', 'claim', 'makeDue', 'expire', 'create', 'advance', 'enqueue', 'redeliver']);
+const DOUBTFUL = new Set([
+  'append',
+  'settle',
+  'claim',
+  'makeDue',
+  'expire',
+  'create',
+  'advance',
+  'enqueue',
+  'redeliver',
+]);
 
 /** One store for all nodes of a world: what it has applied stays, whoever dies. */
 export class SimulatedStore {
@@ -59,7 +91,11 @@ export class SimulatedStore {
   readonly #applied: (applied: Applied) => void;
 
   constructor(
-    { kernel, chance, isShared }: { readonly kernel: Kernel; readonly chance: Chance; readonly isShared: boolean },
+    {
+      kernel,
+      chance,
+      isShared,
+    }: { readonly kernel: Kernel; readonly chance: Chance; readonly isShared: boolean },
     applied: (applied: Applied) => void,
   ) {
     this.#kernel = kernel;
@@ -69,7 +105,7 @@ export class SimulatedStore {
   }
 
   /** Opens it for a process. Rejects with a `StorageError`. */
-  async open(life: Life, name: string, clock: Clock): Promise<OpenedStore> {
+  async open(life: Life, name: string, clock: Clock, onLost: () => void): Promise<OpenedStore> {
     const channel = new Channel(life, {
       ...{ kernel: this.#kernel, chance: this.#chance, isShared: this.isShared, applied: this.#applied },
       weather: () => this.weather,
@@ -78,7 +114,9 @@ export class SimulatedStore {
     const { contents } = this;
     const now = (): Monotonic => START + Math.floor(this.#kernel.now);
     const ask: Ask = (operation, apply) => channel.ask(operation, [], apply) as never;
-    const shared = this.isShared ? await openSharedMemoryStore({ contents, name, clock, now, ask }) : undefined;
+    const shared = this.isShared
+      ? await openSharedMemoryStore({ contents, name, clock, now, ask, onLost })
+      : undefined;
     const inner: Store = shared ?? openMemoryStore({ contents });
     const nodes = shared?.nodes;
     const clockMark: ClockMark = { now: clock.now(), monotonic: now(), steps: clock.steps() };
@@ -124,9 +162,26 @@ export interface OpenedStore {
   readonly nodes: MemoryNodes | undefined;
 }
 
-type PortName = 'log' | 'queue' | 'settings' | 'sessions' | 'history' | 'deadLetters' | 'endpointHealth' | 'regulations';
+type PortName =
+  | 'log'
+  | 'queue'
+  | 'settings'
+  | 'sessions'
+  | 'history'
+  | 'deadLetters'
+  | 'endpointHealth'
+  | 'regulations';
 const PORTS: readonly PortName[] = [
-  ...(['log', 'queue', 'settings', 'sessions', 'history', 'deadLetters', 'endpointHealth', 'regulations'] as const),
+  ...([
+    'log',
+    'queue',
+    'settings',
+    'sessions',
+    'history',
+    'deadLetters',
+    'endpointHealth',
+    'regulations',
+  ] as const),
 ];
 
 type Methods = Record<string, (...given: unknown[]) => unknown>;
@@ -151,7 +206,11 @@ function portsThrough(channel: Channel, inner: Store): Pick<Store, PortName> {
 
 function methodThrough(channel: Channel, methods: Methods, method: string): unknown {
   if (method === 'hashId') return methods[method];
-  const call = (given: readonly unknown[]) => channel.ask(method, given, () => methods[method]!(...given));
+  // Taken at once: what is begun under a lease is never done under the next one.
+  const call = (given: readonly unknown[]) => {
+    const own = methods[method]!;
+    return channel.ask(method, given, () => own(...given));
+  };
   if (method === 'erase') return (erasure: Erasure) => eraseThrough(erasure, call);
   if (method !== 'visitSuppressed') return (...given: unknown[]) => call(given);
   return async (visit: (hashes: Uint32Array) => void) => {
@@ -227,7 +286,8 @@ export class Channel {
     kernel.arrive(at - kernel.now, undefined, `apply ${operation}`, () => {
       this.#count(operation, -1);
       if (this.#life.isOver && this.#mayApply-- <= 0) return;
-      if (isRefused) return this.#answer(operation, () => reject(new StorageError(`${operation} is refused`)));
+      if (isRefused)
+        return this.#answer(operation, () => reject(new StorageError(`${operation} is refused`)));
       this.#apply({ operation, args, isDoubted, isWrite }, apply).then(
         (answer) => {
           const error = new StorageError(`${operation}: nobody knows whether it was written`);

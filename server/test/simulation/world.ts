@@ -54,7 +54,10 @@ export class World implements WorldView {
   readonly store: SimulatedStore;
   readonly book: Book;
   readonly nodes: readonly ServerNode[];
-  readonly troubles: Troubles = { ...{ death: -Infinity, ready: -Infinity, still: -Infinity, store: -Infinity }, lostLease: -Infinity };
+  readonly troubles: Troubles = {
+    ...{ death: -Infinity, ready: -Infinity, still: -Infinity, store: -Infinity },
+    lostLease: -Infinity,
+  };
   readonly #clients: Clients;
   readonly #operators: Operators;
   readonly #watchers: readonly Watcher[];
@@ -122,16 +125,28 @@ export class World implements WorldView {
     return this.#endpoints.get(destination)!;
   }
 
+  ready(_node: ServerNode): void {
+    this.troubles.ready = this.kernel.now;
+  }
+
+  lostLease(node: ServerNode): void {
+    this.kernel.note('lease lost', node.life.name);
+    this.troubles.lostLease = this.kernel.now;
+    this.#scout.lostLease(node);
+  }
+
   logged(node: ServerNode, level: LogLevel, event: string, facts: object): void {
     this.kernel.note('log', event);
-    if (this.kernel.keepsLines) this.kernel.say(`    ${level} ${event} ${JSON.stringify(facts, errorsAsText)}`);
+    if (this.kernel.keepsLines)
+      this.kernel.say(`    ${level} ${event} ${JSON.stringify(facts, errorsAsText)}`);
     this.#scout.logged(node, event, facts as never);
   }
 
   startFailed(_node: ServerNode, error: unknown): void {
     this.kernel.note('start failed', String(error));
     const isOfStore = error instanceof Error && error.name === 'StorageError';
-    if (!isOfStore) this.fail('nodes start', `a node cannot start: ${error instanceof Error ? error.stack : error}`);
+    if (!isOfStore)
+      this.fail('nodes start', `a node cannot start: ${error instanceof Error ? error.stack : error}`);
   }
 
   /** Lives the whole scenario, and then well until nothing waits any more. */
@@ -179,7 +194,10 @@ export class World implements WorldView {
     this.scenario.destinations.forEach((plan, nth) => {
       const id = nth + 1;
       const first = this.network.endpoints.size;
-      const made = Array.from({ length: plan.endpoints }, (_, place) => new Endpoint(`http://e${first + place}/`, first + place));
+      const made = Array.from(
+        { length: plan.endpoints },
+        (_, place) => new Endpoint(`http://e${first + place}/`, first + place),
+      );
       for (const endpoint of made) this.network.endpoints.set(endpoint.url, endpoint);
       this.#endpoints.set(id, made);
       const { endpoints: _, ...policy } = plan;
@@ -296,15 +314,23 @@ export class World implements WorldView {
     }
   }
 
-  #standStill(node: ServerNode, { lasts, areSocketsFirst }: { lasts: number; areSocketsFirst: boolean }): void {
+  #standStill(
+    node: ServerNode,
+    { lasts, areSocketsFirst }: { lasts: number; areSocketsFirst: boolean },
+  ): void {
     if (node.life.isOver) return;
     node.life.stillUntil = this.kernel.now + lasts;
     node.life.areSocketsFirst = areSocketsFirst;
     this.troubles.still = Math.max(this.troubles.still, node.life.stillUntil);
-    this.reached(areSocketsFirst ? 'stood still, and sockets came first' : 'stood still, and timers came first');
+    this.reached(
+      areSocketsFirst ? 'stood still, and sockets came first' : 'stood still, and timers came first',
+    );
   }
 
-  #spoil(endpoint: Endpoint, { mode, lasts }: { mode: Endpoint['modes'][number]['mode']; lasts: number }): void {
+  #spoil(
+    endpoint: Endpoint,
+    { mode, lasts }: { mode: Endpoint['modes'][number]['mode']; lasts: number },
+  ): void {
     const until = this.kernel.now + lasts;
     endpoint.modes.push({ mode, until });
     endpoint.badUntil = Math.max(endpoint.badUntil, until);

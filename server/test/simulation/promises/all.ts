@@ -6,4 +6,13 @@ import { notAgain, notNow } from './requests.ts';
 import { stored } from './stored.ts';
 
 /** Whoever adds a stage to the program adds its promises here. */
-export const PROMISES: readonly PromiseFamily[] = [stored, owed, settled, notAgain, notNow, erased, soon, bounded];
+export const PROMISES: readonly PromiseFamily[] = [
+  stored,
+  owed,
+  settled,
+  notAgain,
+  notNow,
+  erased,
+  soon,
+  bounded,
+];

@@ -19,7 +19,8 @@ export const erased: PromiseFamily = {
             world.fail('deleted is not stored', `${id} of ${user} is stored after the deletion was finished`);
         const { regulations, regulationSubjects } = world.store.contents;
         if (operation !== 'advance' || !AFTER_ERASURE.has(regulations.get(args[0] as string)!.step)) return;
-        for (const { position, isErased } of world.book.byPosition.values()) if (isErased) gone.add(position!);
+        for (const { position, isErased } of world.book.byPosition.values())
+          if (isErased) gone.add(position!);
         for (const { userId } of regulationSubjects.get(args[0] as string) ?? [])
           if (userId !== undefined && world.deletedUsers.has(userId)) users.add(userId);
       },

@@ -36,7 +36,10 @@ function checkLedger({ store, fail }: WorldView, after: string): void {
   for (const [source, { received, accepted, duplicates, discarded }] of sources) {
     const states = accepted + duplicates + sum(discarded);
     if (states !== received)
-      return fail('ledger', `source ${source} got ${received}, its states add up to ${states}, after ${after}`);
+      return fail(
+        'ledger',
+        `source ${source} got ${received}, its states add up to ${states}, after ${after}`,
+      );
   }
 }
 
@@ -54,7 +57,10 @@ export const settled: PromiseFamily = {
           const all = world.endpointsOf(destinationOfLane(lane));
           const ours = plan.success === 'each' ? all.filter((_one, place) => placeOf(lane) === place) : all;
           if (!ours.some(({ accepted }) => accepted.has(known.id)))
-            world.fail('delivered was accepted', `${known.id} is delivered to ${key}, and no endpoint has accepted it`);
+            world.fail(
+              'delivered was accepted',
+              `${known.id} is delivered to ${key}, and no endpoint has accepted it`,
+            );
         }
         if (decision.kind !== 'dead') continue;
         const isStored = world.store.contents.events.has(known.position!);
@@ -62,7 +68,8 @@ export const settled: PromiseFamily = {
           world.fail('dead for a reason', `${known.id} is dead as ${decision.reason} and is in the store`);
         if (decision.reason === 'no_endpoint')
           world.fail('dead for a reason', `${known.id} has no endpoint after ${attempts.length} requests`);
-        if (decision.reason === 'retry_window_over') checkWindow(world, known.owedSince.get(key)!, { id: known.id, key });
+        if (decision.reason === 'retry_window_over')
+          checkWindow(world, known.owedSince.get(key)!, { id: known.id, key });
       }
       for (const { known, key } of changes.expired)
         checkWindow(world, known.owedSince.get(key)!, { id: known.id, key });
@@ -88,5 +95,8 @@ function checkWindow(world: WorldView, since: number, { id, key }: { id: string;
   );
   world.reached(paused > MINUTE ? 'retry window over after a pause' : 'retry window over');
   if (now - since - paused < WINDOW - LAST_DELAY)
-    world.fail('retry window', `${id} died on ${key} ${Math.round((now - since) / MINUTE)} minutes after it was owed`);
+    world.fail(
+      'retry window',
+      `${id} died on ${key} ${Math.round((now - since) / MINUTE)} minutes after it was owed`,
+    );
 }

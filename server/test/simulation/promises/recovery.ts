@@ -59,7 +59,10 @@ function checkTriedLater(world: WorldView, { endpoint, lane, destination }: Know
         const { id, storedAt } = world.book.byPosition.get(position)!;
         const due = (set.dueAt - START - world.kernel.now) / SECOND;
         if (storedAt < backAt - SECOND && set.origin === undefined)
-          return world.fail('back is soon', `${endpoint.url} is back since ${backAt.toFixed()} ms, and ${id} waits for ${due.toFixed()} s more`);
+          return world.fail(
+            'back is soon',
+            `${endpoint.url} is back since ${backAt.toFixed()} ms, and ${id} waits for ${due.toFixed()} s more`,
+          );
       }
     }
   });
@@ -77,7 +80,10 @@ function checkNoticed(world: WorldView, endpoint: Endpoint, backAt: number): voi
   if (state === undefined || state.breaker === 'closed') return;
   for (const set of world.store.contents.sets.values())
     if (destinationOfLane(set.destination) === destination)
-      return world.fail('back is noticed', `${endpoint.url} is back for two minutes, its breaker is ${state.breaker}, and it was not asked`);
+      return world.fail(
+        'back is noticed',
+        `${endpoint.url} is back for two minutes, its breaker is ${state.breaker}, and it was not asked`,
+      );
 }
 
 function checkEnd(world: WorldView): void {
@@ -86,13 +92,19 @@ function checkEnd(world: WorldView): void {
     const [position] = deliveries.keys();
     const due = Math.round((dueAt - START - world.kernel.now) / SECOND);
     const how = holder === undefined ? `due in ${due} s` : `held by ${holder}`;
-    return world.fail('nothing waits for ever', `lane ${destination} has ${deliveries.size} deliveries (${how}) after long good times, such as ${world.book.byPosition.get(position!)?.id}`);
+    return world.fail(
+      'nothing waits for ever',
+      `lane ${destination} has ${deliveries.size} deliveries (${how}) after long good times, such as ${world.book.byPosition.get(position!)?.id}`,
+    );
   }
   for (const node of world.nodes) {
     if (!node.isReady) return world.fail('nodes start', `${node.name} is not up`);
     for (const { destination, held, inFlight, breaker } of node.pipeline.dispatcher.states()) {
       if (held !== 0 || inFlight !== 0)
-        return world.fail('room is given back', `${node.life.name} holds ${held} of ${destination}, ${inFlight} in flight, and owes nothing`);
+        return world.fail(
+          'room is given back',
+          `${node.life.name} holds ${held} of ${destination}, ${inFlight} in flight, and owes nothing`,
+        );
       if (breaker !== 'closed' && world.nodes.length === 1)
         return world.fail('breakers close', `${node.life.name}: the breaker of ${destination} is ${breaker}`);
     }
@@ -118,7 +130,10 @@ export const bounded: PromiseFamily = {
         const counted = claims.get(key);
         if (counted?.second !== second) claims.set(key, { second, count: 1 });
         else if (++counted.count > MOST_CLAIMS)
-          world.fail('nothing spins', `${life.name} claims from lane ${args[0]} ${MOST_CLAIMS} times in a second`);
+          world.fail(
+            'nothing spins',
+            `${life.name} claims from lane ${args[0]} ${MOST_CLAIMS} times in a second`,
+          );
       },
     };
   },

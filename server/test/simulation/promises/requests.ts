@@ -1,6 +1,8 @@
 import { isDelivering } from '../../../src/model/destination.ts';
 import { SECOND } from '../../../src/model/time.ts';
 import type { DeliveryResult } from '../../../src/ports/delivery-queue.ts';
+import type { OutboundRequest } from '../../../src/ports/http-client.ts';
+import type { Known } from '../book.ts';
 import type { KnownSending, PromiseFamily, WorldView } from './promise.ts';
 
 /** How long several nodes take until all know how many they are. */
@@ -15,25 +17,29 @@ export const notAgain: PromiseFamily = {
   watch: (world) => {
     /** By lease and delivery: it has heard of an acceptance. */
     const heardOf = new Set<string>();
-    const sentBy = new Map<string, string>();
+    const sentBy = new WeakMap<OutboundRequest, string>();
     const digests = new Map<string, number>();
     return {
       sending({ known, key, id, node, endpoint, lane, request }) {
         if (known?.position === undefined)
           return world.fail('sent is stored', `${id} is sent to ${endpoint.url} and was never stored`);
         const fate = known.fates.get(key);
-        if (fate === undefined) return world.fail('sent is owed', `${id} is sent to ${key} and was never owed`);
+        if (fate === undefined)
+          return world.fail('sent is owed', `${id} is sent to ${key} and was never owed`);
         if (fate !== 'owed' && fate !== 'erased')
           return world.fail('settled is not sent again', `${id} is sent to ${key} after it was ${fate}`);
-        if (world.planOf(lane % 2 ** 24).success === 'any' && heardOf.has(`${node.lease} ${key} ${known.position}`))
+        if (
+          world.planOf(lane % 2 ** 24).success === 'any' &&
+          heardOf.has(`${node.lease} ${key} ${known.position}`)
+        )
           return world.fail('accepted is not repeated', `${node.life.name} sends ${id} to ${key} again`);
-        sentBy.set(`${key} ${known.position}`, node.lease);
+        sentBy.set(request, node.lease);
         checkBody(world, digests, `${known.position} ${endpoint.place}`, request.body);
         return undefined;
       },
-      heard({ known, key, node }, answer) {
+      heard({ known, key, node, request }, answer) {
         if (known === undefined || answer.kind !== 'answered' || answer.status >= 300) return;
-        if (sentBy.get(`${key} ${known.position}`) !== node.lease || known.fates.get(key) !== 'owed') return;
+        if (sentBy.get(request) !== node.lease || known.fates.get(key) !== 'owed') return;
         heardOf.add(`${node.lease} ${key} ${known.position}`);
       },
       applied({ operation }, { revived }) {
@@ -60,12 +66,17 @@ export const notNow: PromiseFamily = {
   headings: ['Pausing and disabling', 'Settings', 'At least once'],
   watch: (world) => {
     const unwritten = new Unwritten();
+    const sentBy = new WeakMap<OutboundRequest, string>();
     return {
       sending(sending) {
-        const { node, id, destination } = sending;
+        const { node, id, destination, request } = sending;
+        sentBy.set(request, node.lease);
         const settings = node.pipeline.settings.now().destinations.find((one) => one.id === destination)!;
         if (!isDelivering(settings))
-          return world.fail('paused is not sent', `${node.life.name} sends ${id} to ${settings.name}, which is paused`);
+          return world.fail(
+            'paused is not sent',
+            `${node.life.name} sends ${id} to ${settings.name}, which is paused`,
+          );
         const nodes = node.opened?.nodes;
         if (nodes !== undefined && !nodes.maySend())
           return world.fail('no sending without a lease', `${node.life.name} sends ${id} without a lease`);
@@ -74,33 +85,51 @@ export const notNow: PromiseFamily = {
         if (nodes === undefined || oldest === undefined) return undefined;
         if (world.kernel.now - oldest > 1000) world.reached('results unwritten for a second');
         if (world.kernel.now - oldest > UNWRITTEN)
-          world.fail('results are written', `${node.life.name} sends ${id} with a result unwritten for ${Math.round(world.kernel.now - oldest)} ms`);
+          world.fail(
+            'results are written',
+            `${node.life.name} sends ${id} with a result unwritten for ${Math.round(world.kernel.now - oldest)} ms`,
+          );
         return undefined;
       },
-      heard({ known, key, lane, node }, answer) {
+      heard({ known, key, lane, node, request }, answer) {
+        // Results of an earlier lease are not written: its deliveries belong to others.
+        if (sentBy.get(request) !== node.lease) return;
         if (answer.kind !== 'answered' || answer.status >= 300 || known?.fates.get(key) !== 'owed') return;
-        unwritten.add(node.lease, `${lane} ${known.position}`, world.kernel.now);
+        const acceptance = { known, key, heardAt: world.kernel.now };
+        unwritten.add(node.lease, `${lane} ${known.position}`, acceptance);
       },
       applied({ operation, args, life }) {
-        if (operation === 'settle') unwritten.settle(world.nodeOf(life).lease, args[0] as readonly DeliveryResult[]);
+        if (operation === 'settle')
+          unwritten.settle(world.nodeOf(life).lease, args[0] as readonly DeliveryResult[]);
       },
     };
   },
 };
 
-/** By lease: when acceptances were heard of that are not written yet, the oldest first. */
+interface Acceptance {
+  readonly known: Known;
+  readonly key: string;
+  readonly heardAt: number;
+}
+
+/** By lease: acceptances that were heard of and are not written yet, the oldest first. */
 class Unwritten {
-  readonly #byLease = new Map<string, Map<string, number>>();
+  readonly #byLease = new Map<string, Map<string, Acceptance>>();
 
   oldestOf(lease: string): number | undefined {
-    const [oldest] = this.#byLease.get(lease)?.values() ?? [];
-    return oldest;
+    const all = this.#byLease.get(lease) ?? new Map<string, Acceptance>();
+    for (const [delivery, { known, key, heardAt }] of all) {
+      if (known.fates.get(key) === 'owed') return heardAt;
+      // Its event was erased: nothing of it is written any more.
+      all.delete(delivery);
+    }
+    return undefined;
   }
 
-  add(lease: string, delivery: string, now: number): void {
-    const all = this.#byLease.get(lease) ?? new Map<string, number>();
+  add(lease: string, delivery: string, acceptance: Acceptance): void {
+    const all = this.#byLease.get(lease) ?? new Map<string, Acceptance>();
     this.#byLease.set(lease, all);
-    if (!all.has(delivery)) all.set(delivery, now);
+    if (!all.has(delivery)) all.set(delivery, acceptance);
   }
 
   settle(lease: string, results: readonly DeliveryResult[]): void {

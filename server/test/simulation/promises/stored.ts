@@ -24,7 +24,10 @@ export const stored: PromiseFamily = {
         const key = `${source} ${messageId}`;
         const before = seen.get(key);
         if (before !== undefined && receivedAt - before < DAY)
-          return world.fail('stored once', `${messageId} is stored twice within a day, the second time at ${position}`);
+          return world.fail(
+            'stored once',
+            `${messageId} is stored twice within a day, the second time at ${position}`,
+          );
         seen.set(key, receivedAt);
       }
     },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openPostgresStore } from '../server/src/adapters/postgres/store.ts';
+import { systemClock } from '../server/src/adapters/system/clock.ts';
 import { connectTo, findPostgres, type Postgres, startPostgres } from '../server/test/support/postgres.ts';
 import { startReceiver } from './delivering.ts';
 import { CONNECTIONS, ROUNDS, rate, SECONDS, WARM_UP } from './figures.ts';
@@ -189,7 +190,7 @@ function start(
  * within the span of a slot.
  */
 async function writeWaiting(url: string): Promise<void> {
-  const store = await openPostgresStore({ url, node: 'filler' });
+  const store = await openPostgresStore({ clock: systemClock, url, node: 'filler' });
   const { destinations } = await store.settings.load();
   const { id } = destinations.find(({ name }) => name === 'down')!;
   const rows = Math.min(Math.ceil(WAITING / 500), MOST_ROWS);

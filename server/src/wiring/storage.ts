@@ -8,7 +8,7 @@ import { lockFolder } from '../adapters/sqlite/data-folder/folder.ts';
 import { keyNameIn } from '../adapters/sqlite/settings/secret-keys.ts';
 import { openSqliteStore } from '../adapters/sqlite/store.ts';
 import { hasProfiles } from '../adapters/sqlite/users/profile-store.ts';
-import { createSystemClock, type SystemClock } from '../adapters/system/clock.ts';
+import { createSystemClock, type SystemClock, systemClock } from '../adapters/system/clock.ts';
 import { wallClockStore } from '../adapters/system/wall-clock-store.ts';
 import { applyConfigFile, fileDigest } from '../config/apply.ts';
 import type { ProblemFormatter } from '../config/errors.ts';
@@ -240,6 +240,7 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
     ...memory,
     secretKeys,
     file: fileDigest(config, secretKeys.current),
+    clock: systemClock,
     logger,
   });
 }

@@ -9,8 +9,9 @@ import {
   type Statement,
   UnknownCommitError,
 } from '../../src/adapters/postgres/database.ts';
-import { Member } from '../../src/adapters/postgres/member.ts';
+import { Member, type MemberOptions } from '../../src/adapters/postgres/member.ts';
 import { migrate } from '../../src/adapters/postgres/schema.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import { type Databases, nameOf } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
@@ -52,9 +53,13 @@ describe.skipIf(!HAS_POSTGRES)('the database of several processes', () => {
     return database;
   }
 
-  async function join(node: string, onLost?: () => void) {
+  async function join(node: string, onLost?: () => void, clock: MemberOptions['clock'] = systemClock) {
     const database = await open();
-    const member = await Member.join(database, { node, ...(onLost === undefined ? {} : { onLost }) });
+    const member = await Member.join(database, {
+      clock,
+      node,
+      ...(onLost === undefined ? {} : { onLost }),
+    });
     return { database, member };
   }
 
@@ -238,7 +243,7 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     const database = new Database({ url: ownUrl });
     opened.push(database);
     await database.session(migrate);
-    const member = await Member.join(database, { node: 'a' });
+    const member = await Member.join(database, { clock: systemClock, node: 'a' });
     const resolved: string[] = [];
     let isCrashed = false;
     const writer = async (nth: number) => {
@@ -313,7 +318,7 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     const database = new Database({ url: `postgres:///${name}?host=${hosts}&user=millrace` });
     opened.push(database);
     await database.session(migrate);
-    const member = await Member.join(database, { node: 'a' });
+    const member = await Member.join(database, { clock: systemClock, node: 'a' });
     const put = (name: string) => database.write(async (write) => write.later(PUT, [name, 1]));
     await put('before');
     await primary.crash();
@@ -359,14 +364,18 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     const database = new Database({ url, connections: 1 });
     opened.push(database);
     const told: string[] = [];
-    const first = await Member.join(database, { node: 'a', onLost: () => told.push('first') });
+    const first = await Member.join(database, {
+      clock: systemClock,
+      node: 'a',
+      onLost: () => told.push('first'),
+    });
     // The only connection is in use: the write has begun, and has not come to the server.
     const goOn = Promise.withResolvers<void>();
     const using = database.session(() => goOn.promise);
     const late = database.write(async (write) => write.later(PUT, ['late', 1]));
     late.catch(() => undefined);
     await lapse(other, 'a');
-    const second = await Member.join(other, { node: 'a' });
+    const second = await Member.join(other, { clock: systemClock, node: 'a' });
     database.guardBy(second.id, () => told.push('second'));
     goOn.resolve();
     await using;
@@ -397,7 +406,7 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     });
     await begun.promise;
     await lapse(other, 'a');
-    const joining = Member.join(other, { node: 'a' });
+    const joining = Member.join(other, { clock: systemClock, node: 'a' });
     await server.isBlocked(url);
     goOn.resolve();
     await writing;
@@ -430,9 +439,8 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
 
   it('is in doubt when two renewals of the lease have failed, or one has no answer for two seconds', async () => {
     // No time passes, however long this takes.
-    const now = performance.now();
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(now);
-    const { member } = await join('a');
+    let now = 0;
+    const { member } = await join('a', undefined, { ...systemClock, elapsed: () => now });
     const keeper = await open();
     const inDatabase = `datname = '${nameOf(url)}'`;
     /** Resolves to the connection on which a renewal waits, another one than before. */
@@ -443,31 +451,27 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
       });
     const cutOff = (pid: unknown) => server.administrate(`select pg_terminate_backend(${pid})`);
     const isInDoubt = () => member.doubt !== undefined;
-    try {
-      await keeper.session(async (session) => {
-        await session.query('begin; select from process for update');
-        const first = await waiting();
-        await cutOff(first);
-        const second = await waiting(first);
-        expect(isInDoubt()).toBe(false);
-        await cutOff(second);
-        await until('the second failure is known', isInDoubt);
-        await session.query('rollback');
-      });
-      await until('the lease is renewed', () => !isInDoubt());
-      await keeper.session(async (session) => {
-        await session.query('begin; select from process for update');
-        await waiting();
-        clock.mockReturnValue(now + 2000);
-        expect(isInDoubt()).toBe(false);
-        clock.mockReturnValue(now + 2001);
-        await until('two seconds have passed', isInDoubt);
-        await session.query('rollback');
-      });
-      await until('the lease is renewed', () => !isInDoubt());
-    } finally {
-      clock.mockRestore();
-    }
+    await keeper.session(async (session) => {
+      await session.query('begin; select from process for update');
+      const first = await waiting();
+      await cutOff(first);
+      const second = await waiting(first);
+      expect(isInDoubt()).toBe(false);
+      await cutOff(second);
+      await until('the second failure is known', isInDoubt);
+      await session.query('rollback');
+    });
+    await until('the lease is renewed', () => !isInDoubt());
+    await keeper.session(async (session) => {
+      await session.query('begin; select from process for update');
+      await waiting();
+      now = 2000;
+      expect(isInDoubt()).toBe(false);
+      now = 2001;
+      await until('two seconds have passed', isInDoubt);
+      await session.query('rollback');
+    });
+    await until('the lease is renewed', () => !isInDoubt());
     await member.stop(true);
   });
 });

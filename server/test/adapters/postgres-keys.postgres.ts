@@ -5,6 +5,7 @@ import {
   type PostgresStore,
   type PostgresStoreOptions,
 } from '../../src/adapters/postgres/store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
 import { batch, countsOfSource, duplicatesOf, event, events, SITE } from '../conformance/batches.ts';
 import { expectBalanced, START } from '../conformance/harness.ts';
@@ -41,7 +42,7 @@ describe.skipIf(!HAS_POSTGRES)('the keys of events', () => {
   });
 
   async function open(node: string, options: Partial<PostgresStoreOptions> = {}): Promise<PostgresStore> {
-    const one = await openPostgresStore({ url, node, ...options });
+    const one = await openPostgresStore({ clock: systemClock, url, node, ...options });
     opened.push(one);
     return one;
   }

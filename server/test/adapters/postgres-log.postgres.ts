@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../src/adapters/postgres/database.ts';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import { DAY, HOUR } from '../../src/model/time.ts';
 import {
   batch,
@@ -26,7 +27,7 @@ describe.skipIf(!HAS_POSTGRES)('the log in the tables of PostgreSQL', () => {
 
   beforeEach(async () => {
     url = await postgres.makeDatabaseWithTables();
-    store = await openPostgresStore({ url, node: 'a' });
+    store = await openPostgresStore({ clock: systemClock, url, node: 'a' });
   });
   afterEach(() => store.stop());
 
@@ -247,7 +248,7 @@ describe.skipIf(!HAS_POSTGRES)('the log in the tables of PostgreSQL', () => {
     });
 
     it('stores each id once when two nodes send batches that share ids, each several at a time', async () => {
-      const other = await openPostgresStore({ url, node: 'b' });
+      const other = await openPostgresStore({ clock: systemClock, url, node: 'b' });
       // Every id comes in three batches, in another order each; every seventh batch has parked deliveries.
       const ids = Array.from({ length: 600 }, (_, nth) => `id${nth}`);
       const batchAt = (nth: number) => {

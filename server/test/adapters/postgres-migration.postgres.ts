@@ -12,6 +12,7 @@ import {
 import { openFolderSource } from '../../src/adapters/sqlite/migration/source.ts';
 import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import { migrate } from '../../src/migration/migration.ts';
 import { HOUR, SECOND } from '../../src/model/time.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -57,7 +58,7 @@ function databases(postgres: PostgresFixture): TargetEngine {
   return {
     makePlace: () => postgres.makeDatabase(),
     open: async (url) => {
-      const store = await openPostgresStore({ url, node: 'a' });
+      const store = await openPostgresStore({ clock: systemClock, url, node: 'a' });
       opened.set(store, { url, store });
       return store;
     },
@@ -90,7 +91,7 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
     await migrate({ source, target, ofEvents: 0, clock });
     await target.stop();
     await source.stop();
-    const store = await openPostgresStore({ url, node: 'a' });
+    const store = await openPostgresStore({ clock: systemClock, url, node: 'a' });
     expect(store.isBounded).toBe(false);
     await store.stop();
   });
@@ -115,7 +116,7 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
     expect((await client.query('select from process')).rows).toEqual([]);
     await client.end();
     const before = Date.now();
-    const { sharedClock, ...store } = await openPostgresStore({ url, node: 'a' });
+    const { sharedClock, ...store } = await openPostgresStore({ clock: systemClock, url, node: 'a' });
     // The database has the clock of this machine.
     expect(sharedClock.monotonic).toBeGreaterThan(before + 2 * HOUR - SECOND);
     expect(sharedClock.monotonic).toBeLessThan(Date.now() + 2 * HOUR + SECOND);
@@ -132,7 +133,7 @@ describe.runIf(HAS_POSTGRES)('an installation', () => {
       JSON.stringify(mark),
     ]);
     await client.end();
-    await expect(openPostgresStore({ url, node: 'a' })).rejects.toThrow(
+    await expect(openPostgresStore({ clock: systemClock, url, node: 'a' })).rejects.toThrow(
       /was moved to \/var\/lib\/millrace\/data at 2026-11-01T08:00:00Z, and is delivered from there/,
     );
   });

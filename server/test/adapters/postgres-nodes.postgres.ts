@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../src/adapters/postgres/database.ts';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
-import { createSystemClock } from '../../src/adapters/system/clock.ts';
+import { createSystemClock, systemClock } from '../../src/adapters/system/clock.ts';
 import { IdempotencyCache } from '../../src/control-api/idempotency.ts';
 import { HOUR } from '../../src/model/time.ts';
 import { acknowledgedByAll } from '../../src/nodes/acknowledged.ts';
@@ -52,7 +52,7 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
   });
 
   async function open(node: string, address = url): Promise<PostgresStore> {
-    const store = await openPostgresStore({ url: address, node });
+    const store = await openPostgresStore({ clock: systemClock, url: address, node });
     opened.push(store);
     return store;
   }

@@ -3,6 +3,7 @@ import { Database } from '../../src/adapters/postgres/database.ts';
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { migrate } from '../../src/adapters/postgres/schema.ts';
 import { PostgresProfileStore } from '../../src/adapters/postgres/users/profile-store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import type { ProfileStore } from '../../src/ports/profile-store.ts';
 import { profileStoreConformance } from '../conformance/profile-store.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
@@ -15,7 +16,7 @@ describe.runIf(HAS_POSTGRES)('profiles in the database', () => {
   async function open(url: string): Promise<ProfileStore> {
     const database = new Database({ url, connections: 2 });
     await database.session(migrate);
-    const member = await Member.join(database, { node: 'a' });
+    const member = await Member.join(database, { clock: systemClock, node: 'a' });
     const store = new PostgresProfileStore(database);
     opened.set(store, { url, member, database });
     return store;

@@ -8,6 +8,7 @@ import { count } from '../../src/adapters/postgres/queue/ledger.ts';
 import { erasePending, PendingSets } from '../../src/adapters/postgres/queue/pending.ts';
 import { queueOf } from '../../src/adapters/postgres/queue/queue.ts';
 import { migrate } from '../../src/adapters/postgres/schema.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import type { Position } from '../../src/model/event.ts';
 import { balanceOf } from '../../src/model/ledger.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
@@ -25,7 +26,7 @@ const ALL = 1_000_000;
 async function join(url: string, node: string, connections = 8) {
   const database = new Database({ url, connections });
   await database.session(migrate);
-  const member = await Member.join(database, { node });
+  const member = await Member.join(database, { clock: systemClock, node });
   const pending = new PendingSets();
   // Every event arrived at its position, and is planned for one destination.
   const log = {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import type { SecretKeys } from '../../src/model/secret-keys.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { moveInstallation } from '../../src/wiring/migration.ts';
@@ -18,7 +19,7 @@ async function openNode(
   secretKeys: SecretKeys,
   { node = 'a', version = '' } = {},
 ): Promise<PostgresStore> {
-  const store = await openPostgresStore({ url, node, version, secretKeys });
+  const store = await openPostgresStore({ clock: systemClock, url, node, version, secretKeys });
   urls.set(store, url);
   return store;
 }

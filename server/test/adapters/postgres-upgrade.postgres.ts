@@ -3,6 +3,7 @@ import { Database, type Session } from '../../src/adapters/postgres/database.ts'
 import { MIGRATIONS } from '../../src/adapters/postgres/formats.ts';
 import { FORMAT, migrate } from '../../src/adapters/postgres/schema.ts';
 import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import { connectTo, type Databases, filesWith } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 import { until } from '../support/until.ts';
@@ -312,7 +313,7 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
     const lines: [string, object][] = [];
     const info = (facts: object, line: string) => lines.push([line, facts]);
     const logger = { info, warn: () => undefined, error: () => undefined };
-    const store = await openPostgresStore({ url, node: 'a', logger });
+    const store = await openPostgresStore({ clock: systemClock, url, node: 'a', logger });
     await store.stop();
     expect(lines.slice(0, 2)).toEqual([
       ['database.upgrading', { from: 1, to: FORMAT }],
@@ -325,7 +326,7 @@ describe.skipIf(!HAS_POSTGRES)('a database of an earlier version', () => {
       const lines: [string, object][] = [];
       const warn = (facts: object, line: string) => lines.push([line, facts]);
       const logger = { info: () => undefined, warn, error: () => undefined };
-      await (await openPostgresStore({ url: address, node: 'a', logger })).stop();
+      await (await openPostgresStore({ clock: systemClock, url: address, node: 'a', logger })).stop();
       return lines.filter(([line]) => line === 'database.not_encrypted');
     };
     expect(await warned(url)).toEqual([]);

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe } from 'vitest';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { logReaderConformance } from '../conformance/log-reader.ts';
 import { type StoreHarness, storeConformance } from '../conformance/store.ts';
@@ -9,7 +10,7 @@ import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
 const opened = new WeakMap<Store, { url: string; store: PostgresStore }>();
 
 async function open(url: string): Promise<Store> {
-  const store = await openPostgresStore({ url, node: 'a' });
+  const store = await openPostgresStore({ clock: systemClock, url, node: 'a' });
   opened.set(store, { url, store });
   return store;
 }

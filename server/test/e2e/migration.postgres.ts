@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
 import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import type { Overview } from '../../src/app.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, events, owedBatch } from '../conformance/batches.ts';
@@ -328,7 +329,7 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
       const books = await booksOf(source);
       await source.stop();
       await killOften(place.data, database, async () => (await eventsIn(database)) / (BATCHES * 2000));
-      const store = await openPostgresStore({ url: database, node: 'a' });
+      const store = await openPostgresStore({ clock: systemClock, url: database, node: 'a' });
       expect(await booksOf(store)).toEqual(books);
       await expectUnharmed(store);
       await store.stop();
@@ -395,7 +396,7 @@ describe.runIf(HAS_POSTGRES)('millrace migrate', () => {
       });
       await own.restart();
       expect(await migrate(place.data, database)).toMatchObject({ code: 0 });
-      const store = await openPostgresStore({ url: database, node: 'a' });
+      const store = await openPostgresStore({ clock: systemClock, url: database, node: 'a' });
       await expectUnharmed(store);
       await store.stop();
     });

@@ -2,6 +2,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openPostgresStore } from '../../src/adapters/postgres/store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
 import { lasting } from '../faults/waiting.ts';
 import { connectTo, nameOf, type Postgres } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
@@ -76,7 +77,7 @@ describe.skipIf(!HAS_POSTGRES)('a node, as its operator sees it', () => {
 
   it('refuses tables of another user, and a schema in which it may make none, with what to run', async () => {
     const others = await server.makeDatabase();
-    await (await openPostgresStore({ url: others, node: 'setup' })).stop();
+    await (await openPostgresStore({ clock: systemClock, url: others, node: 'setup' })).stop();
     const client = await connectTo(others);
     await client.query('create role "The App" login');
     await client.query('grant all on all tables in schema public to "The App"');

@@ -47,6 +47,9 @@ export interface NetworkListener {
   heard(sending: Sending, answer: HttpResult): void;
 }
 
+/** Ends a request after a while, unless it has ended before. */
+type End = (delay: number, answer: (latencyMs: number) => HttpResult) => void;
+
 /** Everything between the nodes and the endpoints. */
 export class Network {
   readonly endpoints = new Map<string, Endpoint>();
@@ -75,7 +78,7 @@ export class Network {
     endpoint.askedAt = begun;
     endpoint.open++;
     let hasEnded = false;
-    const end = (delay: number, answer: (latencyMs: number) => HttpResult) => {
+    const end: End = (delay, answer) => {
       kernel.arrive(delay, undefined, 'answer on its way', () => {
         if (hasEnded) return;
         hasEnded = true;
@@ -99,42 +102,34 @@ export class Network {
     kernel.arrive(travel, undefined, 'request arrives', () => this.#answer(sending, end));
   }
 
-  #answer(sending: Sending, end: (delay: number, answer: (latencyMs: number) => HttpResult) => void): void {
+  #answer(sending: Sending, end: End): void {
     const chance = this.#chance;
-    const mode = sending.endpoint.modeAt(this.#kernel.now);
     const back = 0.1 + chance.exponential(3);
     const accept = (delay = back) => {
       this.#accept(sending);
       end(delay, answered(200));
     };
-    const unless = (isBad: boolean, status: number) => (isBad ? end(back, answered(status)) : accept());
-    switch (mode) {
-      case 'up':
-        return accept();
-      case 'late':
-        return accept(4000 + chance.exponential(2000));
-      case 'flaky':
-        return unless(chance.is(0.4), 500);
-      case 'mixed':
-        return chance.is(0.93) ? end(back, answered(503)) : undefined;
-      case 'poisoned':
-        return unless(isPoisonous(sending.id), chance.of([400, 500]));
-      case 'rejects':
-        return end(back, answered(chance.of([400, 404, 422])));
-      case 'refuses':
-        return end(0.1, failed('connection_refused'));
-      case 'error':
-        return end(back, answered(chance.of([500, 502, 503])));
-      case 'wants_later':
-        return end(back, answered(chance.of([429, 503]), String(1 + chance.below(50))));
-      case 'resets':
-        return end(back, failed('connection_closed'));
-      case 'resets_after':
+    const say = (status: number, retryAfter?: string) => end(back, answered(status, retryAfter));
+    const answers: Record<Mode | 'up', () => void> = {
+      up: () => accept(),
+      late: () => accept(4000 + chance.exponential(2000)),
+      flaky: () => (chance.is(0.4) ? say(500) : accept()),
+      mixed: () => {
+        if (chance.is(0.93)) say(503);
+      },
+      poisoned: () => (isPoisonous(sending.id) ? say(chance.of([400, 500])) : accept()),
+      rejects: () => say(chance.of([400, 404, 422])),
+      refuses: () => end(0.1, failed('connection_refused')),
+      error: () => say(chance.of([500, 502, 503])),
+      wants_later: () => say(chance.of([429, 503]), String(1 + chance.below(50))),
+      resets: () => end(back, failed('connection_closed')),
+      resets_after: () => {
         this.#accept(sending);
-        return end(back, failed('connection_closed'));
-      case 'hangs':
-        return undefined;
-    }
+        end(back, failed('connection_closed'));
+      },
+      hangs: () => {},
+    };
+    answers[sending.endpoint.modeAt(this.#kernel.now)]();
   }
 
   #accept(sending: Sending): void {

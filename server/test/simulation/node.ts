@@ -78,6 +78,8 @@ export class ServerNode {
   /** Steps of this node until it dies. */
   dyingIn: number | undefined;
   downFor = 0;
+  /** Steps until it dies again after its next start. */
+  againAfter: number | undefined;
   pipeline!: Pipeline;
   opened: OpenedStore | undefined;
   readonly #world: NodeWorld;
@@ -111,6 +113,8 @@ export class ServerNode {
     this.opened = undefined;
     this.#parts = [];
     this.#world.kernel.note('start', life.name);
+    this.dyingIn = this.againAfter;
+    this.againAfter = undefined;
     this.#world.kernel.as(life, () => {
       this.#boot(life).catch((error: unknown) => {
         if (life.isOver) return;

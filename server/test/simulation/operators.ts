@@ -138,7 +138,10 @@ export class Operators {
         kernel.later(AGAIN_AFTER, 'operator tries again', () => this.#untilDone(work, done, tries + 1));
     };
     const node = this.#chance.of(this.#world.nodes);
-    if (!node.isReady || node.life.isOver) return again();
+    if (!node.isReady || node.life.isOver) {
+      again();
+      return;
+    }
     kernel.later(PATIENCE, 'operator waits no more', again);
     kernel.as(node.life, () => {
       work(node).then((answer) => {

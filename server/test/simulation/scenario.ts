@@ -12,7 +12,7 @@ export type Mode =
 
 /** Something that goes wrong, or that somebody does, so many milliseconds after the beginning. */
 export type Fault = { readonly at: number } & (
-  | { readonly kind: 'kill'; readonly node: number; readonly afterSteps: number; readonly downFor: number }
+  | Kill
   | { readonly kind: 'stop'; readonly node: number; readonly downFor: number }
   | {
       readonly kind: 'still';
@@ -35,6 +35,15 @@ export type Fault = { readonly at: number } & (
   | { readonly kind: 'replay'; readonly destination: number; readonly back: number }
   | { readonly kind: 'redeliver'; readonly destination: number }
 );
+
+/** `againAfter`: it dies again so many steps after its next start. */
+interface Kill {
+  readonly kind: 'kill';
+  readonly node: number;
+  readonly afterSteps: number;
+  readonly downFor: number;
+  readonly againAfter?: number;
+}
 
 /** An endpoint that comes and goes. `calls`: made in each time that it is down. */
 interface Flapping {
@@ -87,6 +96,8 @@ interface Profile {
   readonly isPlain?: boolean;
   /** Faults last hours. */
   readonly isLong?: boolean;
+  /** Deletions concern many events. */
+  readonly hasFewUsers?: boolean;
 }
 
 const EVERYTHING: readonly FaultKind[] = [
@@ -95,8 +106,18 @@ const EVERYTHING: readonly FaultKind[] = [
   ...(['delete user', 'suppress user', 'replay', 'redeliver'] as const),
 ];
 
+/** Processes die all the time, also while they start. */
+const KILLS: Profile = {
+  nodes: [1, 1, 2],
+  kinds: [
+    ...(['kill', 'kill', 'kill', 'stop', 'still', 'store slow', 'endpoint', 'burst', 'burst'] as const),
+    ...(['delete user', 'replay', 'change', 'pause'] as const),
+  ],
+  lasts: [MINUTE, 5 * MINUTE],
+};
+
 const PROFILES: readonly Profile[] = [
-  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [2 * MINUTE, 6 * HOUR] },
+  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [2 * MINUTE, 2 * HOUR] },
   { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [2 * MINUTE, 30 * MINUTE] },
   {
     nodes: [1],
@@ -121,7 +142,7 @@ const PROFILES: readonly Profile[] = [
   {
     nodes: [1],
     kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'wall clock', 'kill', 'redeliver'],
-    ...{ lasts: [5 * HOUR, 12 * HOUR], isPlain: true, isLong: true },
+    ...{ lasts: [4.5 * HOUR, 7 * HOUR], isPlain: true, isLong: true },
   },
   {
     nodes: [2, 3],
@@ -132,9 +153,9 @@ const PROFILES: readonly Profile[] = [
     nodes: [1, 2, 2, 3],
     kinds: [
       ...(['delete user', 'delete user', 'suppress user', 'still', 'endpoint'] as const),
-      ...(['burst', 'store slow', 'kill', 'replay'] as const),
+      ...(['burst', 'store slow', 'kill', 'replay', 'flaps'] as const),
     ],
-    lasts: [MINUTE, 10 * MINUTE],
+    ...{ lasts: [MINUTE, 10 * MINUTE], hasFewUsers: true },
   },
   {
     nodes: [1, 1, 2],
@@ -151,6 +172,8 @@ const PROFILES: readonly Profile[] = [
     ],
     lasts: [5 * MINUTE, 40 * MINUTE],
   },
+  KILLS,
+  KILLS,
 ];
 
 const MOST_FAULTS = 30;
@@ -175,12 +198,13 @@ export function scenarioOf(seed: number, wishes: Wishes = {}): Scenario {
   const busyTime = busy.reduce((sum, { from, to }) => sum + to - from, 0);
   return {
     ...{ seed, nodes, lasts, destinations, busy },
-    users: 1 + chance.below(40),
+    users: 1 + chance.below(profile.hasFewUsers ? 4 : 40),
     every: Math.max(1000, lasts / 60),
     everyBusy: Math.max(20, busyTime / ((profile.isPlain ? 200 : 50) + chance.below(400))),
     batch: chance.of([1, 1, 1, 2, 5, 15]),
     clients: 1 + chance.below(4),
-    hasProfiles: chance.is(0.3),
+    // Profiles of several nodes are fenced by the database, which no world has.
+    hasProfiles: chance.is(0.3) && nodes === 1,
     faults: faultsOf(chance, profile, { nodes, lasts, destinations, busy }),
   };
 }
@@ -226,9 +250,14 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
   const destination = chance.below(size.destinations.length);
   switch (kind) {
     case 'kill':
-      return { kind, node, afterSteps: chance.below(60), downFor: chance.magnitude(100, 5 * MINUTE) };
+      return {
+        kind,
+        node,
+        afterSteps: chance.below(60),
+        downFor: chance.magnitude(100, downtimeOf(profile)),
+      };
     case 'stop':
-      return { kind, node, downFor: chance.magnitude(100, 5 * MINUTE) };
+      return { kind, node, downFor: chance.magnitude(100, downtimeOf(profile)) };
     case 'still':
       return { kind, node, lasts: chance.magnitude(20, 40_000), areSocketsFirst: chance.is(0.5) };
     case 'wall clock':
@@ -252,6 +281,11 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
     default:
       return storeFault(chance, kind);
   }
+}
+
+/** The longest time until a process is started again. */
+function downtimeOf({ lasts }: Profile): number {
+  return Math.min(5 * MINUTE, lasts[1] / 10);
 }
 
 function pauseOf(chance: Chance, { kinds, isLong = false }: Profile): number {
@@ -294,7 +328,7 @@ function endpointFault(
     };
   }
   const [shortest, longest] = isLong
-    ? [10 * MINUTE, 8 * HOUR]
+    ? [HOUR, 8 * HOUR]
     : kinds === EVERYTHING
       ? [50, 6 * HOUR]
       : [200, 5 * MINUTE];

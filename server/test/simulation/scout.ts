@@ -1,10 +1,12 @@
 import { MINUTE } from '../../src/model/time.ts';
+import type { AppendResult, Batch, Erasure } from '../../src/ports/event-log.ts';
 import type { HttpResult } from '../../src/ports/http-client.ts';
-import type { Changes, Known } from './book.ts';
+import type { NodeToWaitFor } from '../../src/ports/nodes.ts';
+import type { Changes } from './book.ts';
 import type { Clients } from './clients.ts';
 import type { ServerNode } from './node.ts';
 import type { ClientCall, KnownSending, Watcher, WorldView } from './promises/promise.ts';
-import type { Situation } from './situations.ts';
+import { SITUATIONS, type Situation } from './situations.ts';
 import type { Applied } from './store.ts';
 
 const IN_DOUBT: Readonly<Record<string, Situation>> = {
@@ -15,6 +17,10 @@ const IN_DOUBT: Readonly<Record<string, Situation>> = {
   advance: 'advance in doubt',
   enqueue: 'enqueue in doubt',
 };
+
+function isSituation(text: string): text is Situation {
+  return (SITUATIONS as readonly string[]).includes(text);
+}
 
 interface OpenRequest {
   readonly sending: KnownSending;
@@ -34,7 +40,8 @@ export class Scout implements Watcher {
   readonly #backAt = new Map<number, number>();
   readonly #breakers = new Map<string, string>();
   readonly #jobs = new Map<string, string>();
-  readonly #steps = new Map<string, string>();
+  /** By regulation: the life that erased for it last. */
+  readonly #erasers = new Map<string, string>();
   readonly #failures = new Map<string, number>();
 
   constructor(world: WorldView, clients: Clients) {
@@ -55,10 +62,11 @@ export class Scout implements Watcher {
       reached(store.isShared ? 'deliveries adopted' : 'started with deliveries of a dead process');
     if (changes.expired.length > 0) reached('expire gave deliveries up');
     if (changes.revived > 0) reached('dead letter revived');
-    if (operation === 'append') this.#appended(answer as { positions: readonly unknown[] }, args[0] as never);
+    if (operation === 'join' && this.#world.nodes.some((node) => node.life === life && node.isReady))
+      reached('joined again');
+    if (operation === 'append') this.#appended(answer as AppendResult, args[0] as Batch);
     if (operation === 'settle') this.#settled(changes, args[0] as never);
-    if (operation === 'advance') this.#advanced(args[0] as string, args[1] as { step?: string });
-    if (operation === 'take' && answer === true) this.#tookJob(life.name);
+    if (operation === 'erase') this.#erased((args[0] as Erasure).regulation ?? '', life.name);
     if (operation === 'takeProbe' && (answer as number) > 0) reached('turn to probe refused');
   }
 
@@ -109,12 +117,34 @@ export class Scout implements Watcher {
 
   acknowledged(_call: ClientCall): void {}
 
+  /** An operation that changes nothing was answered. */
+  looked(operation: string, answer: unknown, node: ServerNode): void {
+    const { reached } = this.#world;
+    if (operation === 'read' && (answer as readonly unknown[]).includes(undefined))
+      reached('erased event read');
+    if (operation === 'erasedAfter' && (answer as readonly unknown[]).length > 0)
+      reached('erasure told to another node');
+    if (operation !== 'toWaitFor') return;
+    const others = (answer as readonly NodeToWaitFor[]).filter(
+      (one) => !('name' in one) || one.name !== node.name,
+    );
+    if (others.length > 0) reached('waited for another node');
+  }
+
+  refused(operation: string): void {
+    const situation = `${operation} refused`;
+    if (isSituation(situation)) this.#world.reached(situation);
+  }
+
   /** A line of a node's log. */
   logged(node: ServerNode, event: string, facts: Readonly<Record<string, unknown>>): void {
     const { reached } = this.#world;
-    void facts;
-    if (event === 'replay.done') reached('replay done');
-    void node;
+    if (event === 'replay.ended' && facts['state'] === 'done') reached('replay done');
+    if (event !== 'job.begun') return;
+    const job = String(facts['job']);
+    const before = this.#jobs.get(job);
+    if (before !== undefined && before !== node.name) reached('job taken over');
+    this.#jobs.set(job, node.name);
   }
 
   killing(node: ServerNode): void {
@@ -122,7 +152,9 @@ export class Scout implements Watcher {
     const { underWay } = node.opened?.channel ?? { underWay: new Map<string, number>() };
     for (const operation of ['append', 'settle', 'claim'] as const)
       if ((underWay.get(operation) ?? 0) > 0)
-        reached(`killed with ${operation === 'append' ? 'an' : 'a'} ${operation} under way` as Situation);
+        reached(
+          `killed with ${operation === 'append' ? 'an append' : operation === 'settle' ? 'a settle' : 'a claim'} under way`,
+        );
     if (this.#openOf(node).size > 0) reached('killed with requests in flight');
     if (!node.isReady) reached('killed while it starts');
     const { regulations, replayRecords } = store.contents;
@@ -149,16 +181,16 @@ export class Scout implements Watcher {
   }
 
   resuming(destination: number): void {
-    for (const set of this.#world.store.contents.sets.values())
-      if (set.destination === destination && set.holder === undefined)
-        return this.#world.reached('resumed with deliveries on disk');
+    const isWaiting = [...this.#world.store.contents.sets.values()].some(
+      (set) => set.destination === destination && set.holder === undefined,
+    );
+    if (isWaiting) this.#world.reached('resumed with deliveries on disk');
   }
 
   changing(destination: number): void {
     for (const node of this.#world.nodes)
       for (const { sending } of this.#openOf(node))
-        if (sending.destination === destination)
-          return this.#world.reached('changed with requests in flight');
+        if (sending.destination === destination) this.#world.reached('changed with requests in flight');
   }
 
   deleting(user: string): void {
@@ -168,9 +200,9 @@ export class Scout implements Watcher {
     for (const node of nodes)
       for (const { sending } of this.#openOf(node))
         if (sending.known?.user === user) reached('user deleted with a request in flight');
-    for (const { user: of, fates } of book.byPosition.values())
-      if (of === user && [...fates.values()].includes('owed'))
-        return reached('user deleted with deliveries pending');
+    const events = [...book.byPosition.values()];
+    if (events.some(({ user: of, fates }) => of === user && [...fates.values()].includes('owed')))
+      reached('user deleted with deliveries pending');
   }
 
   clockSet(by: number): void {
@@ -190,19 +222,17 @@ export class Scout implements Watcher {
     if (this.#openOf(node).size > 0) this.#world.reached('lease lost with requests in flight');
   }
 
-  #appended(
-    { positions }: { positions: readonly unknown[] },
-    batch: { events: readonly { messageId: string }[] },
-  ): void {
+  #appended({ positions }: AppendResult, batch: Batch): void {
     if (positions.includes(undefined)) this.#world.reached('duplicate found');
-    void batch;
+    for (const { discarded } of batch.received)
+      if ((discarded['suppressed'] ?? 0) > 0) this.#world.reached('call of a suppressed user discarded');
   }
 
   #settled(
     { settled }: Changes,
     results: readonly { destination: number; position: number; decision: { kind: string } }[],
   ): void {
-    const { reached, book, scenario } = this.#world;
+    const { reached, scenario } = this.#world;
     for (const { destination, position, decision } of results) {
       const key = `${destination} ${position}`;
       const failures = decision.kind === 'retry' ? (this.#failures.get(key) ?? 0) + 1 : 0;
@@ -217,20 +247,12 @@ export class Scout implements Watcher {
       const isEach = scenario.destinations[(result.destination % 2 ** 24) - 1]?.success === 'each';
       if (isEach && [...known.fates.values()].includes('owed')) reached('one lane of several settled');
     }
-    void book;
   }
 
-  #advanced(id: string, { step }: { step?: string }): void {
-    if (step === undefined) return;
-    if (this.#steps.get(id) === step) this.#world.reached('step of a deletion repeated');
-    this.#steps.set(id, step);
-  }
-
-  #tookJob(life: string): void {
-    const job = 'any';
-    const before = this.#jobs.get(job);
-    if (before !== undefined && before !== life) this.#world.reached('job taken over');
-    this.#jobs.set(job, life);
+  #erased(regulation: string, life: string): void {
+    const before = this.#erasers.get(regulation);
+    if (before !== undefined && before !== life) this.#world.reached('step of a deletion repeated');
+    this.#erasers.set(regulation, life);
   }
 
   #acceptedByOne({ destination, id }: KnownSending): void {
@@ -263,5 +285,3 @@ export class Scout implements Watcher {
     return this.#world.nodes.find((node) => node.life.name === life)?.opened?.channel;
   }
 }
-
-export type { Known };

@@ -37,6 +37,14 @@ export interface Applied {
   readonly isDoubted: boolean;
 }
 
+/** Hears what becomes of operations, before their callers do. */
+export interface StoreListener {
+  applied(applied: Applied): void;
+  /** An operation that changes nothing was answered. */
+  looked(operation: string, answer: unknown, life: Life): void;
+  refused(operation: string): void;
+}
+
 /** Operations that change nothing. */
 const READS = new Set([
   ...[
@@ -88,7 +96,7 @@ export class SimulatedStore {
   readonly isShared: boolean;
   readonly #kernel: Kernel;
   readonly #chance: Chance;
-  readonly #applied: (applied: Applied) => void;
+  readonly #listener: StoreListener;
 
   constructor(
     {
@@ -96,18 +104,18 @@ export class SimulatedStore {
       chance,
       isShared,
     }: { readonly kernel: Kernel; readonly chance: Chance; readonly isShared: boolean },
-    applied: (applied: Applied) => void,
+    listener: StoreListener,
   ) {
     this.#kernel = kernel;
     this.#chance = chance;
     this.isShared = isShared;
-    this.#applied = applied;
+    this.#listener = listener;
   }
 
   /** Opens it for a process. Rejects with a `StorageError`. */
   async open(life: Life, name: string, clock: Clock, onLost: () => void): Promise<OpenedStore> {
     const channel = new Channel(life, {
-      ...{ kernel: this.#kernel, chance: this.#chance, isShared: this.isShared, applied: this.#applied },
+      ...{ kernel: this.#kernel, chance: this.#chance, isShared: this.isShared, listener: this.#listener },
       weather: () => this.weather,
       park: (operation, answer) => this.#park(operation, answer),
     });
@@ -241,7 +249,7 @@ interface ChannelOptions {
   readonly chance: Chance;
   readonly isShared: boolean;
   readonly weather: () => Weather;
-  readonly applied: (applied: Applied) => void;
+  readonly listener: StoreListener;
   readonly park: (operation: string, answer: unknown) => void;
 }
 
@@ -286,6 +294,7 @@ export class Channel {
     kernel.arrive(at - kernel.now, undefined, `apply ${operation}`, () => {
       this.#count(operation, -1);
       if (this.#life.isOver && this.#mayApply-- <= 0) return;
+      if (isRefused) this.#options.listener.refused(operation);
       if (isRefused)
         return this.#answer(operation, () => reject(new StorageError(`${operation} is refused`)));
       this.#apply({ operation, args, isDoubted, isWrite }, apply).then(
@@ -304,8 +313,10 @@ export class Channel {
     apply: () => Answer,
   ): Promise<Awaited<Answer>> {
     const answer = await apply();
-    if (isWrite) this.#options.applied({ ...asked, answer, life: this.#life });
-    if (asked.isDoubted) this.#options.park(asked.operation, answer);
+    const { listener, park } = this.#options;
+    if (isWrite) listener.applied({ ...asked, answer, life: this.#life });
+    else listener.looked(asked.operation, answer, this.#life);
+    if (asked.isDoubted) park(asked.operation, answer);
     return answer;
   }
 

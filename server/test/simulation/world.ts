@@ -1,4 +1,5 @@
 import { destinationOfLane } from '../../src/model/lane.ts';
+import { AUDIENCES_SOURCE } from '../../src/model/settings.ts';
 import type { HttpResult } from '../../src/ports/http-client.ts';
 import type { LogLevel } from '../../src/ports/logger.ts';
 import { Book, deliveryKey } from './book.ts';
@@ -8,10 +9,11 @@ import { Endpoint, Network, type Sending } from './network.ts';
 import { ServerNode } from './node.ts';
 import { Operators } from './operators.ts';
 import { PROMISES } from './promises/all.ts';
+import { AUDIENCES } from './promises/profiles.ts';
 import type { KnownSending, Troubles, Watcher, WorldView } from './promises/promise.ts';
 import { CALM } from './promises/recovery.ts';
 import { Chance } from './random.ts';
-import type { DestinationPlan, Fault, Scenario } from './scenario.ts';
+import type { DestinationPlan, Fault, FaultKind, Scenario } from './scenario.ts';
 import { Scout } from './scout.ts';
 import type { Reached, Situation } from './situations.ts';
 import { type Applied, FAIR, LONG_SLOW, SimulatedStore, type Weather } from './store.ts';
@@ -75,7 +77,11 @@ export class World implements WorldView {
     this.hasProfiles = scenario.hasProfiles;
     this.kernel = new Kernel(seed);
     const parts = { kernel: this.kernel, chance: new Chance(seed, 'store'), isShared: scenario.nodes > 1 };
-    this.store = new SimulatedStore(parts, (applied) => this.#applied(applied));
+    this.store = new SimulatedStore(parts, {
+      applied: (applied) => this.#applied(applied),
+      looked: (operation, answer, life) => this.#scout.looked(operation, answer, this.nodeOf(life)),
+      refused: (operation) => this.#scout.refused(operation),
+    });
     this.book = new Book(this.store.contents);
     this.network = new Network(this.kernel, new Chance(seed, 'network'), {
       sending: (sending) => this.#sending(sending),
@@ -175,9 +181,11 @@ export class World implements WorldView {
   }
 
   #isIdle(): boolean {
-    const { sets, regulations, replayRecords } = this.store.contents;
+    const { sets, regulations, replayRecords, lastPosition } = this.store.contents;
+    const { cursor, outbox } = this.store.profiles;
     return (
       sets.size === 0 &&
+      (!this.hasProfiles || (cursor.position > lastPosition && outbox.size === 0)) &&
       this.nodes.every(({ isReady }) => isReady) &&
       [...regulations.values()].every(({ step }) => step === 'done') &&
       [...replayRecords.values()].every(({ state }) => state !== 'running')
@@ -191,6 +199,10 @@ export class World implements WorldView {
       const record = { ...source, enabled: true, mode: 'standard' as const, whenDisabled: 'refuse' as const };
       contents.sourceRecords.set(name, { record, isGone: false });
     }
+    const own = { ...AUDIENCES_SOURCE, id: contents.sourceRecords.size + 1 };
+    contents.sourceRecords.set(own.name, { record: own, isGone: false });
+    if (this.hasProfiles)
+      for (const one of AUDIENCES) contents.audienceRecords.set(one.name, { record: one, isGone: false });
     this.scenario.destinations.forEach((plan, nth) => {
       const id = nth + 1;
       const first = this.network.endpoints.size;
@@ -243,75 +255,64 @@ export class World implements WorldView {
   }
 
   #do(fault: Fault): void {
-    const { kernel } = this;
-    kernel.note('fault', JSON.stringify(fault));
-    switch (fault.kind) {
-      case 'kill': {
-        const node = this.nodes[fault.node]!;
-        if (node.life.isOver || node.dyingIn !== undefined) return;
-        node.dyingIn = fault.afterSteps;
-        node.downFor = fault.downFor;
-        return;
-      }
-      case 'stop': {
-        const node = this.nodes[fault.node]!;
-        if (node.life.isOver || !node.isReady || node.dyingIn !== undefined) return;
-        this.#scout.stopping(node);
-        return node.stop(fault.downFor);
-      }
-      case 'still':
-        return this.#standStill(this.nodes[fault.node]!, fault);
-      case 'wall clock':
-        this.#scout.clockSet(fault.by);
-        return this.nodes[fault.node]!.clock.set(Math.round(fault.by));
-      case 'endpoint':
-        return this.#spoil([...this.network.endpoints.values()][fault.url]!, fault);
-      case 'flaps':
-        return this.#flap(fault);
-      case 'burst':
-        for (let left = fault.calls; left > 0; left--) this.#clients.call();
-        return;
-      case 'store away':
-        return this.#setWeather({ isAway: true }, fault.lasts);
-      case 'store slow':
-        return this.#setWeather({ latency: fault.latency }, fault.lasts);
-      case 'store refuses':
-        return this.#setWeather({ refuses: fault.share }, fault.lasts);
-      case 'store doubts':
-        return this.#setWeather({ doubts: fault.share }, fault.lasts);
-      default:
-        return this.#operate(fault);
-    }
+    this.kernel.note('fault', JSON.stringify(fault));
+    (this.#faults[fault.kind] as (fault: Fault) => void)(fault);
   }
 
-  #operate(fault: Fault): void {
-    const operators = this.#operators;
-    switch (fault.kind) {
-      case 'pause': {
-        const id = fault.destination + 1;
-        this.#scout.pausing(id);
-        operators.switch(id, true);
-        this.kernel.later(fault.lasts, 'resume', () => {
-          this.#scout.resuming(id);
-          operators.switch(id, false);
-        });
-        return;
-      }
-      case 'change':
-        this.#scout.changing(fault.destination + 1);
-        return operators.change(fault.destination + 1);
-      case 'replay':
-        return operators.replay(fault.destination + 1, fault.back);
-      case 'redeliver':
-        return operators.redeliver(fault.destination + 1);
-      case 'delete user': {
-        const user = `u${fault.user % this.scenario.users}`;
-        this.#scout.deleting(user);
-        return operators.delete(user);
-      }
-      case 'suppress user':
-        return operators.suppress(`u${fault.user % this.scenario.users}`, fault.lasts);
-    }
+  readonly #faults: { [Kind in FaultKind]: (fault: Extract<Fault, { kind: Kind }>) => void } = {
+    kill: ({ node: place, afterSteps, downFor, againAfter }) => {
+      const node = this.nodes[place]!;
+      if (!node.life.isOver && node.dyingIn === undefined)
+        Object.assign(node, { dyingIn: afterSteps, downFor, againAfter });
+    },
+    stop: ({ node: place, downFor }) => {
+      const node = this.nodes[place]!;
+      if (node.life.isOver || !node.isReady || node.dyingIn !== undefined) return;
+      this.#scout.stopping(node);
+      node.stop(downFor);
+    },
+    still: (fault) => this.#standStill(this.nodes[fault.node]!, fault),
+    'wall clock': ({ node, by }) => {
+      this.#scout.clockSet(by);
+      this.nodes[node]!.clock.set(Math.round(by));
+    },
+    endpoint: (fault) => this.#spoil(this.#endpointAt(fault.url), fault),
+    flaps: (fault) => this.#flap(fault),
+    burst: ({ calls }) => {
+      for (let left = calls; left > 0; left--) this.#clients.call();
+    },
+    'store away': ({ lasts }) => this.#setWeather({ isAway: true }, lasts),
+    'store slow': ({ latency, lasts }) => this.#setWeather({ latency }, lasts),
+    'store refuses': ({ share, lasts }) => this.#setWeather({ refuses: share }, lasts),
+    'store doubts': ({ share, lasts }) => this.#setWeather({ doubts: share }, lasts),
+    pause: ({ destination, lasts }) => {
+      const id = destination + 1;
+      this.#scout.pausing(id);
+      this.#operators.switch(id, true);
+      this.kernel.later(lasts, 'resume', () => {
+        this.#scout.resuming(id);
+        this.#operators.switch(id, false);
+      });
+    },
+    change: ({ destination }) => {
+      this.#scout.changing(destination + 1);
+      this.#operators.change(destination + 1);
+    },
+    replay: ({ destination, back }) => this.#operators.replay(destination + 1, back),
+    redeliver: ({ destination }) => this.#operators.redeliver(destination + 1),
+    'delete user': ({ user }) => {
+      this.#scout.deleting(this.#userOf(user));
+      this.#operators.delete(this.#userOf(user));
+    },
+    'suppress user': ({ user, lasts }) => this.#operators.suppress(this.#userOf(user), lasts),
+  };
+
+  #userOf(number: number): string {
+    return `u${number % this.scenario.users}`;
+  }
+
+  #endpointAt(place: number): Endpoint {
+    return [...this.network.endpoints.values()][place]!;
   }
 
   #standStill(
@@ -341,7 +342,7 @@ export class World implements WorldView {
 
   #flap({ url, mode, up, down, times, calls }: Extract<Fault, { kind: 'flaps' }>): void {
     const { kernel, scenario } = this;
-    const endpoint = [...this.network.endpoints.values()][url]!;
+    const endpoint = this.#endpointAt(url);
     for (let nth = 0; nth < times; nth++) {
       kernel.later(nth * (up + down), 'flap', () => {
         if (kernel.now >= scenario.lasts) return;
@@ -388,6 +389,7 @@ export class World implements WorldView {
     for (const node of this.nodes) {
       node.life.stillUntil = 0;
       node.dyingIn = undefined;
+      node.againAfter = undefined;
     }
     this.troubles.still = Math.min(this.troubles.still, this.kernel.now);
     this.troubles.store = Math.min(this.troubles.store, this.kernel.now);

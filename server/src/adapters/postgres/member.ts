@@ -1,6 +1,5 @@
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Duration, SECOND } from '../../model/time.ts';
+import type { Clock } from '../../ports/clock.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { NOTE_GONE } from './acknowledgements.ts';
@@ -158,6 +157,8 @@ export interface MemberOptions {
   readonly version?: string;
   /** Digest of what its configuration file declares. */
   readonly file?: string | undefined;
+  /** Clock of this machine: `elapsed` tells how old a renewal is. */
+  readonly clock: Pick<Clock, 'elapsed' | 'after'>;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** Called once when the lease is gone: nothing may be sent any more. */
   readonly onLost?: () => void;
@@ -184,8 +185,8 @@ export class Member {
   #patience = ANSWER_WITHIN;
   #isGone = false;
   #isTold = false;
-  #timer: NodeJS.Timeout | undefined;
-  #deadline: NodeJS.Timeout | undefined;
+  #cancelRenewal: (() => void) | undefined;
+  #cancelDeadline: (() => void) | undefined;
 
   private constructor(
     database: Database,
@@ -209,10 +210,10 @@ export class Member {
    * process before it lost its lease.
    */
   static async join(database: Database, options: MemberOptions, previous = 0): Promise<Member> {
-    const { node, roles = [], version = '', file = null } = options;
+    const { node, roles = [], version = '', file = null, clock } = options;
     let seen: { readonly id: number; readonly expires: number } | undefined;
     for (let turn = 0; ; turn++) {
-      const begun = performance.now();
+      const begun = clock.elapsed();
       const values = [node, roles, version, begun, previous, file];
       const [lease] = await database.read((read) => read.rows<{ id: number }>(TAKE, values));
       if (lease !== undefined) return new Member(database, { id: lease.id, begun }, options);
@@ -223,7 +224,7 @@ export class Member {
         throw new NameTakenError(node);
       seen = other;
       // The connections of a process that has just died may last a moment longer than it.
-      await delay(Math.min(LOOK_AGAIN, 20 * 2 ** turn));
+      await new Promise<void>((resolve) => clock.after(Math.min(LOOK_AGAIN, 20 * 2 ** turn), resolve));
     }
   }
 
@@ -232,7 +233,7 @@ export class Member {
    * still succeeds.
    */
   get isLost(): boolean {
-    return this.#isTold || performance.now() - this.#renewedAt > STOP_AFTER;
+    return this.#isTold || this.#options.clock.elapsed() - this.#renewedAt > STOP_AFTER;
   }
 
   /**
@@ -241,13 +242,14 @@ export class Member {
    */
   get doubt(): string | undefined {
     if (this.#failures > 1) return this.#reason;
-    const isSilent = this.#askedAt !== undefined && performance.now() - this.#askedAt > this.#patience;
+    const isSilent =
+      this.#askedAt !== undefined && this.#options.clock.elapsed() - this.#askedAt > this.#patience;
     return isSilent ? noAnswer(this.#patience) : undefined;
   }
 
   /** Renews the lease now. False when it is gone. Rejects when the database cannot be asked. */
   async renew(): Promise<boolean> {
-    const begun = performance.now();
+    const begun = this.#options.clock.elapsed();
     this.#askedAt ??= begun;
     const rows = await this.#database.read((read) => read.rows(RENEW, [this.id]));
     if (rows.length === 0) this.#lose();
@@ -282,9 +284,9 @@ export class Member {
 
   /** Stops renewing. `giveBack`: others may adopt at once. */
   async stop(giveBack: boolean): Promise<void> {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#deadline);
-    this.#timer = undefined;
+    this.#cancelRenewal?.();
+    this.#cancelDeadline?.();
+    this.#cancelRenewal = undefined;
     const isOurs = !this.#isGone;
     this.#isGone = true;
     this.#isTold = true;
@@ -293,19 +295,20 @@ export class Member {
 
   #renewed(begun: number): void {
     this.#renewedAt = begun;
-    const ms = Math.round(performance.now() - (this.#askedAt ?? begun));
+    const { clock } = this.#options;
+    const ms = Math.round(clock.elapsed() - (this.#askedAt ?? begun));
     if (this.doubt !== undefined) this.#options.logger?.warn({ ms }, 'database.lease_renewed_late');
     this.#patience = Math.min(Math.max(ANSWER_WITHIN, 2 * ms), MOST_PATIENCE);
     this.#askedAt = undefined;
     this.#failures = 0;
     this.#reason = '';
-    clearTimeout(this.#deadline);
-    this.#deadline = setTimeout(() => this.#tell(), begun + STOP_AFTER - performance.now()).unref();
+    this.#cancelDeadline?.();
+    this.#cancelDeadline = clock.after(begun + STOP_AFTER - clock.elapsed(), () => this.#tell());
   }
 
   #schedule(): void {
     const pause = this.#failures === 1 ? TRY_AGAIN_AFTER : RENEW_EVERY;
-    this.#timer = setTimeout(() => void this.#renewSoon(), pause).unref();
+    this.#cancelRenewal = this.#options.clock.after(pause, () => void this.#renewSoon());
   }
 
   async #renewSoon(): Promise<void> {
@@ -317,7 +320,7 @@ export class Member {
       this.#failures++;
       this.#reason = reason;
     }
-    if (!this.#isGone && this.#timer !== undefined) this.#schedule();
+    if (!this.#isGone && this.#cancelRenewal !== undefined) this.#schedule();
   }
 
   #lose(): void {

@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../model/event.ts';
 import type { DatabaseStatus, GoneNode, NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
 import type { Duration, Monotonic } from '../../model/time.ts';
-import type { ClockMark, ClockStep } from '../../ports/clock.ts';
+import type { Clock, ClockMark, ClockStep } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Acknowledged, LeaseFollower, Nodes, NodeToWaitFor, SharedChanges } from '../../ports/nodes.ts';
 import { acknowledge, processesToWaitFor } from './acknowledgements.ts';
@@ -126,6 +125,8 @@ export interface NodeOptions {
   readonly version?: string;
   /** Digest of what its configuration file declares (`fileDigest`); absent where it declares nothing. */
   readonly file?: string | undefined;
+  /** Clock of this machine. */
+  readonly clock: Pick<Clock, 'elapsed' | 'after' | 'now'>;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
@@ -192,7 +193,7 @@ export class PostgresNodes implements Nodes {
   }
 
   database(): Promise<DatabaseStatus> {
-    return inspectDatabase(this.#database, Date.now);
+    return inspectDatabase(this.#database, this.#options.clock.now);
   }
 
   async take(job: SingleJob): Promise<boolean> {
@@ -282,7 +283,7 @@ export class PostgresNodes implements Nodes {
   }
 
   async #rejoin(): Promise<void> {
-    const { logger, node } = this.#options;
+    const { logger, node, clock } = this.#options;
     await this.#follower?.lost();
     this.#reason = undefined;
     while (!this.#isStopped) {
@@ -303,7 +304,7 @@ export class PostgresNodes implements Nodes {
           this.#failed.resolve(reason);
           return;
         }
-        await delay(REJOIN_AFTER);
+        await new Promise<void>((resolve) => clock.after(REJOIN_AFTER, resolve));
       }
     }
   }
@@ -327,9 +328,9 @@ export async function databaseNow(database: Database): Promise<Monotonic> {
  * The clock of the database beside that of this machine: what a process of several goes by. All times that
  * nodes compare are then those of one clock, whatever the clocks of their machines show.
  */
-export async function databaseClockMark(database: Database): Promise<ClockMark> {
+export async function databaseClockMark(database: Database, clock: Pick<Clock, 'now'>): Promise<ClockMark> {
   const [row] = await database.read((read) => read.rows<ClockRow>(CLOCK));
-  const now = Date.now();
+  const now = clock.now();
   const { by, steps }: ClockShift = row!.shift === null ? { by: 0, steps: [] } : JSON.parse(row!.shift);
   const monotonic = row!.now + by;
   return { now, monotonic, steps: [...steps, { at: monotonic, ahead: now - monotonic }] };

@@ -107,7 +107,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       idempotency: new PostgresIdempotency(database),
       regulations: new PostgresRegulations(database, idHash(hash), (part) => log.noteDamage(part)),
       lastClockMark: clocks === undefined ? undefined : (JSON.parse(clocks) as ClockMark),
-      sharedClock: await databaseClockMark(database),
+      sharedClock: await databaseClockMark(database, options.clock),
       openLogReader: () => openPostgresLogReader(options, new ChunkTable(hash, () => undefined)),
       backup: () => Promise.reject(new StorageError(NO_BACKUP)),
       stop: async () => {

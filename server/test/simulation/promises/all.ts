@@ -1,5 +1,6 @@
 import { erased } from './erased.ts';
 import { owed, settled } from './owed.ts';
+import { profiles } from './profiles.ts';
 import type { PromiseFamily } from './promise.ts';
 import { bounded, soon } from './recovery.ts';
 import { notAgain, notNow } from './requests.ts';
@@ -15,4 +16,5 @@ export const PROMISES: readonly PromiseFamily[] = [
   erased,
   soon,
   bounded,
+  profiles,
 ];

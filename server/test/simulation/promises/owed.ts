@@ -31,15 +31,12 @@ function checkLedger({ store, fail }: WorldView, after: string): void {
   for (const [lane, { owed: total, delivered, pending, dead, dropped, erased }] of destinations) {
     const states = delivered + pending + sum(dead) + sum(dropped) + erased;
     if (states !== total)
-      return fail('ledger', `lane ${lane} owes ${total}, its states add up to ${states}, after ${after}`);
+      fail('ledger', `lane ${lane} owes ${total}, its states add up to ${states}, after ${after}`);
   }
   for (const [source, { received, accepted, duplicates, discarded }] of sources) {
     const states = accepted + duplicates + sum(discarded);
     if (states !== received)
-      return fail(
-        'ledger',
-        `source ${source} got ${received}, its states add up to ${states}, after ${after}`,
-      );
+      fail('ledger', `source ${source} got ${received}, its states add up to ${states}, after ${after}`);
   }
 }
 

@@ -33,6 +33,7 @@ export interface WorldView {
   readonly network: Network;
   readonly nodes: readonly ServerNode[];
   readonly troubles: Troubles;
+  readonly hasProfiles: boolean;
   /** By the id of the destination. */
   readonly pauses: ReadonlyMap<number, readonly PauseTime[]>;
   /** Users whose deletion was asked for; a lifted suppression takes them out. */

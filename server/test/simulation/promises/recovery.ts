@@ -78,35 +78,40 @@ function checkNoticed(world: WorldView, endpoint: Endpoint, backAt: number): voi
   if (!isQuietSince(world, backAt - 30 * SECOND, destination) || !world.nodes[0]!.isReady) return;
   const state = world.nodes[0]!.pipeline.dispatcher.states().find((one) => one.destination === destination);
   if (state === undefined || state.breaker === 'closed') return;
-  for (const set of world.store.contents.sets.values())
-    if (destinationOfLane(set.destination) === destination)
-      return world.fail(
-        'back is noticed',
-        `${endpoint.url} is back for two minutes, its breaker is ${state.breaker}, and it was not asked`,
-      );
+  const isOwed = [...world.store.contents.sets.values()].some(
+    (set) => destinationOfLane(set.destination) === destination,
+  );
+  if (isOwed)
+    world.fail(
+      'back is noticed',
+      `${endpoint.url} is back for two minutes, its breaker is ${state.breaker}, and it was not asked`,
+    );
 }
 
 function checkEnd(world: WorldView): void {
   const { sets } = world.store.contents;
-  for (const { destination, deliveries, holder, dueAt } of sets.values()) {
+  const [waiting] = sets.values();
+  if (waiting !== undefined) {
+    const { destination, deliveries, holder, dueAt } = waiting;
     const [position] = deliveries.keys();
     const due = Math.round((dueAt - START - world.kernel.now) / SECOND);
     const how = holder === undefined ? `due in ${due} s` : `held by ${holder}`;
-    return world.fail(
+    world.fail(
       'nothing waits for ever',
       `lane ${destination} has ${deliveries.size} deliveries (${how}) after long good times, such as ${world.book.byPosition.get(position!)?.id}`,
     );
   }
   for (const node of world.nodes) {
-    if (!node.isReady) return world.fail('nodes start', `${node.name} is not up`);
+    if (!node.isReady) {
+      world.fail('nodes start', `${node.name} is not up`);
+      continue;
+    }
     for (const { destination, held, inFlight, breaker } of node.pipeline.dispatcher.states()) {
+      const of = `${node.life.name}, destination ${destination}:`;
       if (held !== 0 || inFlight !== 0)
-        return world.fail(
-          'room is given back',
-          `${node.life.name} holds ${held} of ${destination}, ${inFlight} in flight, and owes nothing`,
-        );
+        world.fail('room is given back', `${of} ${held} held, ${inFlight} in flight, and nothing is owed`);
       if (breaker !== 'closed' && world.nodes.length === 1)
-        return world.fail('breakers close', `${node.life.name}: the breaker of ${destination} is ${breaker}`);
+        world.fail('breakers close', `${of} the breaker is ${breaker}`);
     }
   }
 }

@@ -65,6 +65,7 @@ export const GATE: readonly Step[] = [
   { name: 'e2e-postgres', command: 'npm run test:e2e:postgres' },
   { name: 'go', command: 'npm run test:go' },
   { name: 'fuzz', command: 'npm run test:fuzz' },
+  { name: 'simulate', command: 'npm run --silent simulate -- --gate' },
 ];
 
 /** Repeats the properties of fast-check with ten seeds. */

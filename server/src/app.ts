@@ -133,7 +133,7 @@ function createOutside(config: Config, store: ProgramStore): Outside {
     httpClient: createEgressClient(config),
     mailer: createEgressMailer(egress),
     startUsersThread,
-    // On PostgreSQL the thread of profiles waits for the database most of its time, and stands in nobody's way.
+    // On PostgreSQL the thread of profiles waits for the database most of its time.
     busyShare: database === undefined ? busyShareOfThisThread() : () => 0,
     // Problems of a database say nothing of the folder.
     timelineStore: new TimelineFiles(data, () => database === undefined && store.problems().length > 0),

@@ -414,7 +414,7 @@ export function serveMessages(
   };
 }
 
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   if (error instanceof StorageError) return error.reason;
   return `profiles cannot be kept up because of a fault in Millrace (${error}): please report it with the log`;
 }

@@ -44,7 +44,7 @@ export interface AppOptions {
   readonly isSending?: boolean;
 }
 
-/** What lies beyond the store, which another caller than `startApp` replaces by its own. */
+/** The parts beyond the store: another caller than `startApp` replaces them by its own. */
 export interface Outside {
   readonly httpClient: HttpClient;
   readonly mailer: Mailer;
@@ -54,7 +54,7 @@ export interface Outside {
   readonly busyShare: () => number;
   readonly timelineStore: TimelineStore;
   readonly disk: ReadDiskUse;
-  /** What is wrong with endpoints, as far as it can be seen without a request. */
+  /** Resolves to problems of endpoints that can be seen without a request. */
   readonly endpointProblems: (
     destinations: readonly { readonly name: string; readonly targets: readonly Target[] }[],
   ) => Promise<readonly object[]>;

@@ -98,7 +98,7 @@ export interface MemoryContents {
    */
   holder: Opening;
   lastHolder: Opening;
-  /** What several processes share. */
+  /** Leases, jobs and numbers of changes that several processes share. */
   readonly shared: SharedContents;
 }
 
@@ -106,7 +106,7 @@ export interface MemoryContents {
 export interface SharedContents {
   /** The processes with a lease, by opening: all of them may write. */
   readonly members: Map<Opening, Membership>;
-  /** Those whose lease was taken from them, with the time when that was seen. */
+  /** Processes whose lease was taken from them, with the time when that was seen. */
   readonly gone: { readonly member: Membership; readonly at: Monotonic }[];
   readonly jobs: Map<SingleJob, Opening>;
   /** Turns at probing, by lane. Nobody has one whose holder is `NO_OPENING`. */

@@ -91,7 +91,7 @@ export class MemoryNodes implements Nodes {
     this.#renewLater();
   }
 
-  /** Parks what processes hold whose lease is over. Returns the number of deliveries. Part of an operation. */
+  /** Parks the sets of processes whose lease is over. Returns the number of deliveries. */
   readonly adopt = (): number => {
     const { contents } = this.#options;
     const { members, gone } = contents.shared;

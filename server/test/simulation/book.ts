@@ -7,7 +7,7 @@ import type { Applied } from './store.ts';
 
 export type Fate = 'owed' | 'delivered' | 'dead' | 'dropped' | 'erased';
 
-/** What the world knows of one event. */
+/** One event, as the world knows it. */
 export interface Known {
   readonly id: string;
   /** Undefined for events that the server makes. */
@@ -29,7 +29,7 @@ export interface Settled {
   readonly result: DeliveryResult;
 }
 
-/** What an operation of the store has changed. */
+/** Changes that an operation of the store has made. */
 export interface Changes {
   readonly stored: readonly Known[];
   readonly settled: readonly Settled[];

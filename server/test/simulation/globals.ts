@@ -9,7 +9,7 @@ import timersPromises from 'node:timers/promises';
 import type { Kernel } from './kernel.ts';
 import { Chance } from './random.ts';
 
-/** What the wall clock shows when a world begins. */
+/** The wall clock's time when a world begins. */
 export const START = Date.UTC(2026, 0, 1, 12);
 
 let kernel: Kernel | undefined;
@@ -26,8 +26,7 @@ export function inWorld<Result>(world: Kernel, seed: number, live: () => Result)
   }
 }
 
-/** The clocks of the machine, for measures of a simulation. */
-export const realNow = performance.now.bind(performance);
+/** The event loop of the machine, from which worlds are lived. */
 export const realImmediate = globalThis.setImmediate;
 
 /** A turn of the event loop takes a microsecond. */

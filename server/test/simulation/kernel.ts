@@ -6,7 +6,7 @@ setFlagsFromString('--allow-natives-syntax');
 const settlePromises = new Function('%PerformMicrotaskCheckpoint()') as () => void;
 
 /**
- * One run of one process. What it has asked for is forgotten when it dies, and put off while it stands still.
+ * One run of one process. Everything it has asked for is forgotten when it dies, and put off while it stands still.
  */
 export interface Life {
   readonly name: string;
@@ -107,7 +107,7 @@ export class Kernel {
     this.current = before;
   }
 
-  /** Runs until a time, until nothing is left, or until it is over. Synchronous: nothing real is in between. */
+  /** Runs until a time, or until it is over. Synchronous: nothing real happens in between. */
   run(until: number, isOver: () => boolean): void {
     for (let task = this.#heap[0]; task !== undefined && task.at <= until; task = this.#heap[0]) {
       this.#pop();

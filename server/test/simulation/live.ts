@@ -1,5 +1,5 @@
 import { inWorld } from './globals.ts';
-import type { Fault, Scenario } from './scenario.ts';
+import type { Scenario } from './scenario.ts';
 import { type Outcome, World } from './world.ts';
 
 /** A world that was lived, with its trace where that was asked for. */
@@ -48,5 +48,3 @@ export function lastLines(trace: readonly string[], count: number): readonly str
   const chosen = [...lives.values()].flatMap((lines) => lines.slice(-each)).sort((a, b) => a - b);
   return chosen.slice(-count).map((nth) => trace[nth]!);
 }
-
-export type { Fault };

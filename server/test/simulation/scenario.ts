@@ -2,13 +2,11 @@ import { HOUR, MINUTE } from '../../src/model/time.ts';
 import { Chance } from './random.ts';
 
 /** How an endpoint answers for a while. */
-export const MODES = [
-  ...['refuses', 'hangs', 'error', 'wants_later', 'resets', 'resets_after', 'late'],
-  ...['flaky', 'poisoned', 'mixed', 'rejects'],
+const MODES = [
+  ...(['refuses', 'hangs', 'error', 'wants_later', 'resets', 'resets_after', 'late'] as const),
+  ...(['flaky', 'poisoned', 'mixed', 'rejects'] as const),
 ] as const;
-export type Mode =
-  | ('refuses' | 'hangs' | 'error' | 'wants_later' | 'resets' | 'resets_after' | 'late')
-  | ('flaky' | 'poisoned' | 'mixed' | 'rejects');
+export type Mode = (typeof MODES)[number];
 
 /** Something that goes wrong, or that somebody does, so many milliseconds after the beginning. */
 export type Fault = { readonly at: number } & (
@@ -86,7 +84,7 @@ export interface Scenario {
   readonly faults: readonly Fault[];
 }
 
-/** What a world is about. */
+/** A kind of world: what goes wrong in it, and for how long. */
 interface Profile {
   readonly nodes: readonly number[];
   readonly kinds: readonly FaultKind[];
@@ -111,7 +109,7 @@ const KILLS: Profile = {
   nodes: [1, 1, 2],
   kinds: [
     ...(['kill', 'kill', 'kill', 'stop', 'still', 'store slow', 'endpoint', 'burst', 'burst'] as const),
-    ...(['delete user', 'replay', 'change', 'pause'] as const),
+    ...(['delete user', 'delete user', 'replay', 'change', 'pause'] as const),
   ],
   lasts: [MINUTE, 5 * MINUTE],
 };
@@ -143,6 +141,16 @@ const PROFILES: readonly Profile[] = [
     nodes: [1],
     kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'wall clock', 'kill', 'redeliver'],
     ...{ lasts: [4.5 * HOUR, 7 * HOUR], isPlain: true, isLong: true },
+  },
+  {
+    nodes: [1],
+    kinds: ['endpoint', 'pause', 'kill', 'store refuses'],
+    ...{ lasts: [5 * HOUR, 7 * HOUR], isPlain: true, isLong: true },
+  },
+  {
+    nodes: [1],
+    kinds: ['store doubts', 'store doubts', 'flaps', 'replay', 'replay', 'redeliver', 'burst'],
+    ...{ lasts: [2 * MINUTE, 8 * MINUTE], isPlain: true },
   },
   {
     nodes: [2, 3],
@@ -200,11 +208,11 @@ export function scenarioOf(seed: number, wishes: Wishes = {}): Scenario {
     ...{ seed, nodes, lasts, destinations, busy },
     users: 1 + chance.below(profile.hasFewUsers ? 4 : 40),
     every: Math.max(1000, lasts / 60),
-    everyBusy: Math.max(20, busyTime / ((profile.isPlain ? 200 : 50) + chance.below(400))),
+    everyBusy: Math.max(20, busyTime / ((profile.isPlain ? 150 : 50) + chance.below(250))),
     batch: chance.of([1, 1, 1, 2, 5, 15]),
     clients: 1 + chance.below(4),
     // Profiles of several nodes are fenced by the database, which no world has.
-    hasProfiles: chance.is(0.3) && nodes === 1,
+    hasProfiles: chance.is(0.5) && nodes === 1,
     faults: faultsOf(chance, profile, { nodes, lasts, destinations, busy }),
   };
 }
@@ -259,7 +267,11 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
     case 'stop':
       return { kind, node, downFor: chance.magnitude(100, downtimeOf(profile)) };
     case 'still':
-      return { kind, node, lasts: chance.magnitude(20, 40_000), areSocketsFirst: chance.is(0.5) };
+      return {
+        ...{ kind, node, areSocketsFirst: chance.is(0.5) },
+        // A node of several loses its lease after eight seconds.
+        lasts: chance.magnitude(size.nodes > 1 ? 2000 : 20, 40_000),
+      };
     case 'wall clock':
       return { kind, node, by: chance.of([-1, 1]) * chance.magnitude(10, 30 * 24 * HOUR) };
     case 'pause':
@@ -309,6 +321,7 @@ function storeFault(chance: Chance, kind: StoreFault): Drawn {
   }
 }
 
+const DOWN: readonly Mode[] = ['refuses', 'hangs', 'error', 'resets', 'wants_later', 'resets_after'];
 const FLAPPING: readonly Mode[] = ['refuses', 'hangs', 'error', 'resets', 'late', 'mixed', 'mixed', 'mixed'];
 
 function endpointFault(
@@ -328,10 +341,11 @@ function endpointFault(
     };
   }
   const [shortest, longest] = isLong
-    ? [HOUR, 8 * HOUR]
+    ? [2 * HOUR, 8 * HOUR]
     : kinds === EVERYTHING
       ? [50, 6 * HOUR]
       : [200, 5 * MINUTE];
   const drawn = chance.magnitude(shortest, longest);
-  return { kind, url, mode: chance.of(MODES) as Mode, lasts: Math.min(drawn, lasts) };
+  const mode = chance.of<Mode>(isLong ? DOWN : MODES);
+  return { kind, url, mode, lasts: Math.min(drawn, lasts) };
 }

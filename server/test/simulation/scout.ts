@@ -162,7 +162,7 @@ export class Scout implements Watcher {
       reached('killed with a deletion under way');
     if ([...replayRecords.values()].some(({ state }) => state === 'running'))
       reached('killed with a replay under way');
-    if (this.#world.scenario.hasProfiles && store.profiles.cursor.position < store.contents.lastPosition)
+    if (this.#world.scenario.hasProfiles && store.profiles.cursor.position <= store.contents.lastPosition)
       reached('killed with profiles behind');
   }
 

@@ -1,5 +1,5 @@
 import type { ErasedCounts } from '../../src/model/regulation.ts';
-import { type Monotonic, SECOND } from '../../src/model/time.ts';
+import type { Monotonic } from '../../src/model/time.ts';
 import type { Clock, ClockMark } from '../../src/ports/clock.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -143,7 +143,7 @@ export class SimulatedStore {
     return { store, channel, nodes };
   }
 
-  /** What a process does not know it holds, it must not hold. */
+  /** A process must not hold a set that it does not know of. */
   #park(operation: string, answer: unknown): void {
     const { sets } = this.contents;
     for (const id of newlyHeld(operation, answer)) {
@@ -336,4 +336,3 @@ export class Channel {
 
 /** The longest time for which a store that is only slow keeps somebody waiting. */
 export const LONG_SLOW = 300;
-export const STEADY_AFTER = 25 * SECOND;

@@ -6,7 +6,7 @@ import { bounded, soon } from './recovery.ts';
 import { notAgain, notNow } from './requests.ts';
 import { stored } from './stored.ts';
 
-/** Whoever adds a stage to the program adds its promises here. */
+/** All promises. A new stage of the program adds its own here. */
 export const PROMISES: readonly PromiseFamily[] = [
   stored,
   owed,

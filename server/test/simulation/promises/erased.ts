@@ -3,7 +3,7 @@ import type { PromiseFamily } from './promise.ts';
 /** Steps of a regulation that come after everything of its users is gone. */
 const AFTER_ERASURE = new Set(['notify', 'await', 'finish', 'clean', 'done']);
 
-/** After a deletion has come to its notifications, nothing of the user is sent, stored or counted as pending. */
+/** After a deletion has come to its notifications, nothing of the user is sent or stored. */
 export const erased: PromiseFamily = {
   name: 'not ever',
   headings: ['Deletion', 'Suppression', 'Delete notification'],

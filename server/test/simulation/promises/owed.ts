@@ -5,7 +5,7 @@ import type { PromiseFamily, WorldView } from './promise.ts';
 
 const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((a, b) => a + b, 0);
 
-/** What was planned is pending, delivered, given up or erased, and counted so after every write. */
+/** Every planned delivery is pending, delivered, given up or erased, and counted so after every write. */
 export const owed: PromiseFamily = {
   name: 'owed',
   headings: ['Ledger', 'At least once'],
@@ -40,7 +40,7 @@ function checkLedger({ store, fail }: WorldView, after: string): void {
   }
 }
 
-/** What is said to be delivered was accepted, and what is dead died for the reason that is given. */
+/** A delivery that is said to be delivered was accepted, and a dead one died for the reason that is given. */
 export const settled: PromiseFamily = {
   name: 'settled',
   headings: ['Outcomes', 'Several endpoints', 'Retry window', 'Dead letters'],

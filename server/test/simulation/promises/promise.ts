@@ -24,7 +24,7 @@ export interface PauseTime {
   to?: number;
 }
 
-/** What promises may look at. */
+/** The parts of a world that promises may look at. */
 export interface WorldView {
   readonly scenario: Scenario;
   readonly kernel: Kernel;
@@ -66,7 +66,7 @@ export interface ClientCall {
   readonly begunAt: number;
 }
 
-/** Watches one family of promises. Each method is called at each such moment, and tells the world what is wrong. */
+/** Watches one family of promises: each method is called at each such moment. */
 export interface Watcher {
   /** An operation of the store has taken effect. */
   applied?(applied: Applied, changes: Changes): void;

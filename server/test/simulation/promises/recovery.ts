@@ -4,7 +4,7 @@ import { START } from '../globals.ts';
 import type { Endpoint } from '../network.ts';
 import type { KnownSending, PromiseFamily, WorldView } from './promise.ts';
 
-/** What an open breaker held back has been tried so long after its endpoint was back. */
+/** So long after an endpoint was back, everything that an open breaker held back has been tried. */
 const TRIED_WITHIN = 25 * SECOND;
 
 /** An endpoint that is back is asked soon, and gets what waited for it; nothing waits for ever. */

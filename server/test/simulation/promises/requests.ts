@@ -83,7 +83,6 @@ export const notNow: PromiseFamily = {
         checkConcurrency(world, sending);
         const oldest = unwritten.oldestOf(node.lease);
         if (nodes === undefined || oldest === undefined) return undefined;
-        if (world.kernel.now - oldest > 1000) world.reached('results unwritten for a second');
         if (world.kernel.now - oldest > UNWRITTEN)
           world.fail(
             'results are written',
@@ -99,8 +98,11 @@ export const notNow: PromiseFamily = {
         unwritten.add(node.lease, `${lane} ${known.position}`, acceptance);
       },
       applied({ operation, args, life }) {
-        if (operation === 'settle')
-          unwritten.settle(world.nodeOf(life).lease, args[0] as readonly DeliveryResult[]);
+        if (operation !== 'settle') return;
+        const { lease } = world.nodeOf(life);
+        const oldest = unwritten.oldestOf(lease) ?? world.kernel.now;
+        if (world.kernel.now - oldest > SECOND) world.reached('results unwritten for a second');
+        unwritten.settle(lease, args[0] as readonly DeliveryResult[]);
       },
     };
   },

@@ -1,7 +1,7 @@
 import { DAY } from '../../../src/model/time.ts';
 import type { PromiseFamily } from './promise.ts';
 
-/** What a client heard as stored is stored, and once. */
+/** A call that a client heard of as stored is stored, and once. */
 export const stored: PromiseFamily = {
   name: 'stored',
   headings: ['Success', 'Duplicates', 'Message ids'],

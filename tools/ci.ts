@@ -66,6 +66,7 @@ export const GATE: readonly Step[] = [
   { name: 'go', command: 'npm run test:go' },
   { name: 'fuzz', command: 'npm run test:fuzz' },
   { name: 'simulate', command: 'npm run --silent simulate -- --gate' },
+  { name: 'leases', command: 'npm run test:leases' },
 ];
 
 /** Repeats the properties of fast-check with ten seeds. */

@@ -63,6 +63,8 @@ export const GATE: readonly Step[] = [
   { name: 'clients', command: 'npm run test:clients -- server/test' },
   { name: 'postgres', command: 'npm run test:postgres -- server/test/adapters' },
   { name: 'e2e-postgres', command: 'npm run test:e2e:postgres' },
+  // It has three minutes, and takes what the suites beside it leave of the processor.
+  { name: 'mutants', command: 'nice -n 10 npm run --silent mutants gate', isReportOnly: true },
   { name: 'go', command: 'npm run test:go' },
   { name: 'fuzz', command: 'npm run test:fuzz' },
   { name: 'simulate', command: 'npm run --silent simulate -- --gate' },
@@ -79,10 +81,12 @@ done`;
  * (server/test/support/runs.ts).
  */
 export const LONG: readonly Step[] = [
-  ...GATE.filter(({ name }) => !['check', 'go'].includes(name)),
+  ...GATE.filter(({ name }) => !['check', 'go', 'mutants'].includes(name)),
   { name: 'node-next', command: 'node tools/newest.ts node' },
   { name: 'postgres-next', command: 'node tools/newest.ts postgres' },
   { name: 'properties', command: PROPERTIES },
+  // Reported alone until every survivor has its reason in tools/mutants/survivors.json.
+  { name: 'mutants', command: 'npm run --silent mutants long', isReportOnly: true },
   { name: 'timing', command: 'npm run test:timing', isAlone: true, isReportOnly: true },
   { name: 'soak', command: 'node bench/soak.ts', isAlone: true, env: { MINUTES: '15' } },
 ];

@@ -532,8 +532,8 @@ export class Steps {
   }
 
   /**
-   * The first step of a transaction, and the end of it when its lease is gone. While somebody takes the lease,
-   * it waits.
+   * The first step of a transaction, and the end of it when its lease is gone. While somebody takes the
+   * lease, it waits.
    */
   #fenced(nth: number, as: number, label: string, change: Change, failed: Change = () => {}): void {
     const lease = this.#state.leases.find(({ id }) => id === as);

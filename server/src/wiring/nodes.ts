@@ -33,10 +33,10 @@ export function sendingGate(
 }
 
 interface JobParts {
-  readonly store: ProgramStore;
+  readonly store: Pick<ProgramStore, 'nodes'>;
   readonly clock: Clock;
-  readonly config: Config;
-  readonly options: { readonly logger: Logger };
+  readonly config: Pick<Config, 'roles'>;
+  readonly options: { readonly logger: Pick<Logger, 'info' | 'warn'> };
 }
 
 /** The parts that one node runs at a time; with the embedded engine, this one. */
@@ -55,12 +55,21 @@ function mayDo(job: SingleJob, roles: readonly NodeRole[]): boolean {
   return job !== 'alerts' || roles.includes('deliver');
 }
 
+/** The part of the dispatcher that nodes have to do with. */
+type NodeDispatcher = Pick<
+  Dispatcher,
+  'forget' | 'lookAtDisk' | 'shareWith' | 'drop' | 'requestsEnded' | 'redact'
+>;
+
 interface NodeParts extends JobParts {
-  readonly settings: SettingsService;
-  readonly dispatcher: Dispatcher;
-  readonly ingest: IngestService;
-  readonly regulations: RegulationService;
-  readonly jobs: SingleJobs;
+  readonly store: Pick<ProgramStore, 'nodes'> & {
+    readonly queue: Pick<ProgramStore['queue'], 'recoverOrphans'>;
+  };
+  readonly settings: Pick<SettingsService, 'reload'>;
+  readonly dispatcher: NodeDispatcher;
+  readonly ingest: Pick<IngestService, 'answered'>;
+  readonly regulations: Pick<RegulationService, 'reload'>;
+  readonly jobs: Pick<SingleJobs, 'lost' | 'start' | 'stop'>;
   readonly reports: Pick<ReportService, 'forget'>;
 }
 
@@ -134,7 +143,7 @@ interface WaitDependencies extends Pick<JobParts, 'clock'> {
 /** The memory of the deliveries of all nodes, for a deletion. Other nodes are told through the store. */
 export function deliveriesOfAll(
   { store: { nodes }, ingest, clock }: WaitDependencies,
-  dispatcher: Dispatcher,
+  dispatcher: Pick<Dispatcher, 'drop' | 'parked' | 'redact' | 'requestsEnded'>,
 ): MemoryOfDeliveries {
   if (nodes === undefined) return dispatcher;
   /** Slices of a deletion, which may have thousands. */

@@ -24,10 +24,11 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readerOf, testsOf } from './mutants/importers.ts';
-import { COMMANDS, Command, type Judge, place, UnitTests } from './mutants/judges.ts';
+import { COMMANDS, Command, type CommandJudge, type Judge, place, UnitTests } from './mutants/judges.ts';
 import { type Mutant, mutate } from './mutants/mutate.ts';
 
 const ROOT = join(import.meta.dirname, '..');
+const DURATIONS = join(import.meta.dirname, 'test-durations.json');
 const SURVIVORS = join(import.meta.dirname, 'mutants/survivors.json');
 
 /** Survivors and why they are no gap, by file and key. */
@@ -47,6 +48,9 @@ const MOST_TESTS = { gate: 6, long: 24 };
 
 /** Tests of the whole program take too long for one mutant after the other. */
 const WHOLE_PROGRAM = /^(server\/test\/(e2e|control-api|http|webhooks|clients|docs)|cli)\//;
+
+/** Test files that take more milliseconds judge in the long run alone. */
+const MOST_MS_IN_GATE = 5000;
 
 /** Files that one run of the gate looks at. */
 const GATE_FILES = 3;
@@ -115,17 +119,21 @@ interface Trial {
   readonly files: readonly string[];
   readonly mostTests: number;
   readonly lanes: number;
-  readonly commands: readonly string[];
+  readonly commands: readonly CommandJudge[];
   /** Beginnings of the paths of further test files. */
   readonly tests: readonly string[];
-  /** When no further mutant is begun, by `performance.now`. */
+  /** Test files that took more milliseconds in a run of the gate do not judge. */
+  readonly mostMs: number;
+  /** When no further mutant is begun, by `performance.now`. Learning takes half of the time at most. */
   readonly until: number;
   /** The order in which mutants are tried. */
   readonly order: (mutants: readonly Mutant[]) => readonly Mutant[];
 }
 
 /** Tries the mutants of files, as many as the time allows. */
-async function tryMutants({ files, mostTests, lanes, commands, tests, until, order }: Trial) {
+async function tryMutants(trial: Trial) {
+  const { files, lanes, commands, until, order } = trial;
+  const learnsUntil = (performance.now() + until) / 2;
   const copy = mkdtempSync(join(tmpdir(), 'mutants-'));
   const judges: Judge[][] = [];
   const verdicts: Verdict[] = [];
@@ -139,8 +147,8 @@ async function tryMutants({ files, mostTests, lanes, commands, tests, until, ord
     for (let lane = 0; lane < lanes; lane++)
       judges.push([new UnitTests(copy), ...commands.map((command) => new Command(command, copy))]);
     const [first, ...others] = judges.map(([units]) => units as UnitTests);
-    for (const file of testFilesOf(files, mostTests, tests)) {
-      if (performance.now() > until) break;
+    for (const file of testFilesOf(trial)) {
+      if (performance.now() > learnsUntil) break;
       const began = performance.now();
       const failed = await first!.learn(file);
       const took = ((performance.now() - began) / 1000).toFixed(1);
@@ -170,18 +178,18 @@ async function judged(mutant: Mutant, judges: readonly Judge[]): Promise<string 
   return undefined;
 }
 
-function testFilesOf(files: readonly string[], most: number, beginnings: readonly string[]): string[] {
+function testFilesOf({ files, mostTests, tests, mostMs }: Trial): string[] {
   const paths = globSync('{server,cli}/**/*.ts', {
     cwd: ROOT,
     exclude: (path) => path.includes('node_modules'),
   });
   const read = readerOf(ROOT);
+  const durations = JSON.parse(readFileSync(DURATIONS, 'utf8')) as Readonly<Record<string, number>>;
+  const canJudge = (test: string) => !WHOLE_PROGRAM.test(test) && (durations[`unit ${test}`] ?? 0) <= mostMs;
   const chosen = files.flatMap((file) => {
-    const all = testsOf(file, paths, read).filter((test) => !WHOLE_PROGRAM.test(test));
-    return [
-      ...all.slice(0, most),
-      ...all.filter((test) => beginnings.some((begin) => test.startsWith(begin))),
-    ];
+    const all = testsOf(file, paths, read).filter(canJudge);
+    const named = all.filter((test) => tests.some((begin) => test.startsWith(begin)));
+    return [...all.slice(0, mostTests), ...named];
   });
   return [...new Set(chosen)];
 }
@@ -235,13 +243,15 @@ async function main(): Promise<number> {
     say(isGate ? 'no file of the server has changed' : 'name files below server/src, "gate" or "long"');
     return isGate ? 0 : 1;
   }
+  const judges = (values.judge ?? []).map((command) => ({ command, files: /./ }));
   const seconds = Number(values.seconds ?? (isGate ? GATE_SECONDS : Number.POSITIVE_INFINITY));
   const { mutants, verdicts } = await tryMutants({
     files,
     mostTests: Number(values.most ?? (isGate ? MOST_TESTS.gate : MOST_TESTS.long)),
     lanes: Number(values.lanes ?? (isLong ? availableParallelism() : 1)),
-    commands: [...COMMANDS, ...(values.judge ?? [])],
+    commands: [...(isLong ? COMMANDS : []), ...judges],
     tests: values.tests ?? [],
+    mostMs: isGate ? MOST_MS_IN_GATE : Number.POSITIVE_INFINITY,
     until: began + seconds * 1000,
     order: (all) => (isGate ? draw(all, ({ path, key }) => `${path} ${key}`) : all),
   });

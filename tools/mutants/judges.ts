@@ -13,16 +13,32 @@ export interface Judge {
   stop(): void;
 }
 
-/**
- * Commands that judge beside the unit tests, at the root of the copy: each is to end with 0 when it noticed
- * nothing. The mutant in force is in `MILLRACE_MUTANT`. The simulator belongs here.
- */
-export const COMMANDS: readonly string[] = [];
+/** A command that judges beside the unit tests, at the root of the copy. */
+export interface CommandJudge {
+  /** Ends with 0 when it noticed nothing. The mutant in force is in `MILLRACE_MUTANT`. */
+  readonly command: string;
+  /** The files that it runs. */
+  readonly files: RegExp;
+}
+
+/** Asked in the long run about the mutants that no unit test has noticed. */
+export const COMMANDS: readonly CommandJudge[] = [
+  {
+    command: 'node server/test/simulation/main.ts --seeds 20',
+    files: /^server\/src\/(delivery|ingest|nodes|wiring)\//,
+  },
+];
 
 /** A process that comes by so many places of mutants goes on for ever. */
 const MOST_STEPS = 100_000_000;
 
-/** Milliseconds after which a judge without an answer is ended: what waits for ever takes no processor. */
+/** The same for a command, which does more. */
+const MOST_STEPS_OF_COMMAND = 20 * MOST_STEPS;
+
+/**
+ * Milliseconds after which tests without an answer are ended: what waits for ever takes no processor. A
+ * command has ten times as long.
+ */
 const DEADLINE = 60_000;
 
 /** Ends a process and whatever it has started. */
@@ -110,16 +126,23 @@ export class UnitTests implements Judge {
 /** A command that ends with another code than 0 when it notices. */
 export class Command implements Judge {
   readonly name: string;
+  readonly #files: RegExp;
   readonly #copy: string;
   #child: ChildProcess | undefined;
 
-  constructor(command: string, copy: string) {
+  constructor({ command, files }: CommandJudge, copy: string) {
     this.name = command;
+    this.#files = files;
     this.#copy = copy;
   }
 
-  async judge({ id }: Mutant): Promise<string | undefined> {
-    const env = { ...process.env, MILLRACE_MUTANT: String(id), MILLRACE_MUTANT_STEPS: String(MOST_STEPS) };
+  async judge({ id, path }: Mutant): Promise<string | undefined> {
+    if (!this.#files.test(path)) return undefined;
+    const env = {
+      ...process.env,
+      MILLRACE_MUTANT: String(id),
+      MILLRACE_MUTANT_STEPS: String(MOST_STEPS_OF_COMMAND),
+    };
     const child = spawn('bash', ['-c', this.name], {
       cwd: this.#copy,
       detached: true,
@@ -127,7 +150,7 @@ export class Command implements Judge {
       env,
     });
     this.#child = child;
-    const timer = setTimeout(() => end(child), DEADLINE);
+    const timer = setTimeout(() => end(child), 10 * DEADLINE);
     const [code] = (await once(child, 'exit')) as [number | null];
     clearTimeout(timer);
     return code === 0 ? undefined : `${this.name}: ${code === null ? 'was ended' : `exit code ${code}`}`;

@@ -35,6 +35,8 @@ async function main(root: string): Promise<void> {
     include: ['{server,cli,tools}/**/*.test.ts'],
     setupFiles: [join(root, 'server/test/support/fixed-seeds.ts')],
     watch: false,
+    // Its memory of other runs is in node_modules, which the copy shares.
+    cache: false,
     bail: 1,
     reporters: [{}],
     sequence: { sequencer: AsAsked },

@@ -46,7 +46,7 @@ class Database implements Nodes {
   giveBackProbe = async () => {};
 }
 
-/** A node that has joined. Whatever its parts are told is an event; `slow` are the parts that do not answer. */
+/** A node that has joined. Whatever its parts are told is an event; `slow` are those that do not answer. */
 function joined({ isAlone = false } = {}) {
   const events: string[] = [];
   const clock = handClock(0);

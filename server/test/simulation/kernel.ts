@@ -6,14 +6,15 @@ setFlagsFromString('--allow-natives-syntax');
 const settlePromises = new Function('%PerformMicrotaskCheckpoint()') as () => void;
 
 /**
- * One run of one process. Everything it has asked for is forgotten when it dies, and put off while it stands still.
+ * One run of one process. Everything it has asked for is forgotten when it dies, and put off while it stands
+ * still.
  */
 export interface Life {
   readonly name: string;
   isOver: boolean;
   /** It stands still until then, as by SIGSTOP or on a suspended machine. */
   stillUntil: number;
-  /** What came over sockets meanwhile is handled before the timers that are due: a poll may return either. */
+  /** Messages of sockets that came meanwhile are handled before the timers that are due. */
   areSocketsFirst: boolean;
 }
 

@@ -23,6 +23,8 @@ export interface WorkerState {
   /** Since when deliveries die for good, all or some (`RefusalTracker`); absent while they do not. */
   readonly refusingSince?: Time;
   readonly lastError?: LastError;
+  /** The invariant that did not hold, and stopped the worker until the next start; absent while it works. */
+  readonly failure?: string;
 }
 
 /** The last failed request of a worker. */

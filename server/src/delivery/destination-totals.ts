@@ -28,6 +28,7 @@ export function statesByDestination(states: readonly WorkerState[]): readonly Wo
     const nextProbeAt = earliest(one.nextProbeAt, other.nextProbeAt);
     const failingSince = earliest(one.failingSince, other.failingSince);
     const refusingSince = earliest(one.refusingSince, other.refusingSince);
+    const failure = one.failure ?? other.failure;
     return {
       destination: one.destination,
       held: one.held + other.held,
@@ -38,6 +39,7 @@ export function statesByDestination(states: readonly WorkerState[]): readonly Wo
       ...(failingSince === undefined ? {} : { failingSince }),
       ...(refusingSince === undefined ? {} : { refusingSince }),
       ...(lastError === undefined ? {} : { lastError }),
+      ...(failure === undefined ? {} : { failure }),
     };
   });
 }

@@ -7,6 +7,7 @@ export type Breach = readonly [text: string, work: () => unknown];
 /** A test for each invariant: the work breaks it and no other. */
 export function itNotices(breaches: readonly Breach[]): void {
   it.each(breaches)('notices when it is not so that %s', async (text, work) => {
-    await expect((async () => await work())()).rejects.toEqual(new InvariantError(text));
+    const breach = { name: InvariantError.name, message: text };
+    await expect((async () => await work())()).rejects.toMatchObject(breach);
   });
 }

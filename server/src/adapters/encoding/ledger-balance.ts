@@ -1,0 +1,40 @@
+import { invariant } from '../../model/invariant.ts';
+import type { LedgerCount } from './ledger.ts';
+
+/**
+ * What one transaction changes of the two sums of the ledger (model/ledger.ts): for every source `received = accepted
+ * + duplicates + discarded`, for every lane `owed = delivered + pending + dead + dropped + erased`. The counters say
+ * one half of it, the pending sets the other, so that a delivery that is lost or made twice shows before the commit.
+ *
+ * What a damaged row held is counted in neither half: only its number is known, and it may be wrong.
+ */
+export class LedgerBalance {
+  /** By id of the lane: owed, less everything else. By id of the source: received, less everything else. */
+  readonly #lanes = new Map<number, number>();
+  readonly #sources = new Map<number, number>();
+
+  /** A counter changes. */
+  count({ scope, id, name, n }: LedgerCount): void {
+    if (scope === 'destination') {
+      if (name.startsWith('skipped')) return;
+      this.#lanes.set(id, (this.#lanes.get(id) ?? 0) + (name === 'owed' ? n : -n));
+    } else if (scope === 'source') {
+      this.#sources.set(id, (this.#sources.get(id) ?? 0) + (name === 'received' ? n : -n));
+    }
+  }
+
+  /** So many more deliveries of a lane are pending; a negative number takes them away. */
+  pending(lane: number, n: number): void {
+    this.#lanes.set(lane, (this.#lanes.get(lane) ?? 0) - n);
+  }
+
+  /** Call before the commit. */
+  check(): void {
+    for (const balance of this.#lanes.values())
+      invariant(balance === 0, 'what a lane is owed is delivered, pending, dead, dropped or erased');
+    for (const balance of this.#sources.values())
+      invariant(balance === 0, 'what a source has sent is accepted, a duplicate or discarded');
+    this.#lanes.clear();
+    this.#sources.clear();
+  }
+}

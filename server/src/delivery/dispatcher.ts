@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { invariant } from '../model/invariant.ts';
 import {
   destinationOfLane,
   endpointIndexOfLane,
@@ -229,10 +230,16 @@ export class Dispatcher implements LiveDelivery {
     }));
   }
 
-  #stateOf({ destination: id, failingSince, refusingSince }: WorkerState): DestinationState['state'] {
+  #stateOf({
+    destination: id,
+    failingSince,
+    refusingSince,
+    failure,
+  }: WorkerState): DestinationState['state'] {
     const { name, enabled, paused = false, sources } = this.#destinations.get(id)!;
     const { trackers } = this.#endpoints.endpointsOf(id);
     return destinationStateOf({
+      hasFailed: failure !== undefined,
       enabled,
       paused,
       failingSince,
@@ -300,6 +307,7 @@ export class Dispatcher implements LiveDelivery {
 
   deliver(destination: number, deliveries: readonly ReadyDelivery[]): void {
     const worker = this.#workers.get(destination);
+    invariant(worker !== undefined || deliveries.length === 0, 'a delivery in memory has a lane');
     if (worker === undefined || worker.hasFailed) return;
     try {
       worker.deliver(deliveries);

@@ -192,6 +192,7 @@ export class ReportService {
         nextAttemptAt,
         failingSince: lane.failingSince,
         refusingSince: lane.refusingSince,
+        failure: lane.failure,
         lastError: lane.lastError,
       }),
       ...(signingKey === undefined
@@ -323,7 +324,7 @@ function laneOverview(
 ): LaneOverview {
   const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
   const { state = 'disabled', nextProbeAt, lastError, endpoints = [] } = current ?? {};
-  const { failingSince, refusingSince } = current ?? {};
+  const { failingSince, refusingSince, failure } = current ?? {};
   return {
     state,
     held,
@@ -339,6 +340,7 @@ function laneOverview(
     ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoTime(nextProbeAt) }),
     ...(failingSince === undefined ? {} : { failingSince: isoTime(failingSince) }),
     ...(refusingSince === undefined ? {} : { refusingSince: isoTime(refusingSince) }),
+    ...defined({ failure }),
     ...(lastError === undefined ? {} : { lastError: lastErrorView(lastError) }),
     endpoints: endpoints.map(endpointOverview),
   };

@@ -21,13 +21,6 @@ describe('the ledger of a transaction', () =>
       'what a lane is owed is delivered, pending, dead, dropped or erased',
       balance([['destination', 'owed', 2]], 1),
     ],
-    [
-      'what a source has sent is accepted, a duplicate or discarded',
-      balance([
-        ['source', 'received', 2],
-        ['source', 'accepted', 1],
-      ]),
-    ],
   ]));
 
 describe('the ledger of a transaction that adds up', () => {
@@ -39,9 +32,7 @@ describe('the ledger of a transaction that adds up', () => {
     ['destination', 'erased', 1],
     ['destination', 'skipped:not_wanted', 7],
     ['source', 'received', 3],
-    ['source', 'accepted', 1],
-    ['source', 'duplicates', 1],
-    ['source', 'discarded:no_type', 1],
+    ['skip_set', '4', 1],
   ] as const;
   balance(counts, 2)();
   itNotices([['what a lane is owed is delivered, pending, dead, dropped or erased', balance(counts, 1)]]);

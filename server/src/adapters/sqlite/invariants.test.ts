@@ -53,7 +53,6 @@ const QUEUE: readonly Breach[] = [
       pending.insertHeld(1, [2], 0);
     }),
   ],
-  ['a store is asked for a delivery at least', queue((pending) => pending.claim(1, 0, 0))],
   [
     'a slice of a replay does not go back',
     queue((pending, file, ledger) =>
@@ -225,6 +224,5 @@ describe('the writer', () => {
       'what a batch owes is an event of it',
       spoilt({ owed: [{ destination: 1, held: true, indexes: Uint32Array.of(2) }] }),
     ],
-    ['what a source has sent is accepted, a duplicate or discarded', spoilt({ received: [] })],
   ]);
 });

@@ -213,7 +213,6 @@ export class PendingTable {
     const fresh: number[] = [];
     const tried: HeldDelivery[] = [];
     const origins: [PendingSetId, string][] = [];
-    invariant(max > 0, 'a store is asked for a delivery at least');
     let room = max;
     while (room > 0) {
       const row = this.#sql.due.get(destination, now) as unknown as PendingRow | undefined;

@@ -106,8 +106,8 @@ export interface AppOptions {
   readonly observer?: Observer;
   /** Formats a problem with the settings; `LoadedConfig.lineAt` names its line in the file. */
   readonly lineAt?: ProblemFormatter | undefined;
-  /** False: nothing is sent to anybody, neither deliveries nor alerts. For a look into a copy. */
-  readonly isSending?: boolean;
+  /** False: nothing is sent to anybody, not even alerts, for a look into a copy. `held`: alerts alone. */
+  readonly isSending?: boolean | 'held';
 }
 
 /** The program cannot start. The message is one line for the operator and says what to do. */
@@ -285,7 +285,7 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     random: Math.random,
     worked: turns.delivered,
     types: DESTINATION_TYPES,
-    maySend: sendingGate(store, inputs.config, options),
+    ...sendingGate(store, inputs.config, options),
     probeTurns: store.nodes,
   });
   settings.follow(({ destinations, audiences, traits, gone }) => {
@@ -479,8 +479,8 @@ type InterfaceUrls = Omit<App, 'stop' | 'storeFormat' | 'failed'>;
 
 /** Starts the servers: receiving API, control API and metrics page, on one port or two. */
 async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): Promise<InterfaceUrls> {
-  const { store, clock, settings, tail, registry, turns, maintenance, ingest, users, config, options } =
-    inputs;
+  const { store, clock, settings, tail, registry, turns, maintenance, ingest, users } = inputs;
+  const { dispatcher, config, options } = inputs;
   const { logger } = options;
   const problems = () => [store, maintenance, ingest].flatMap((part) => part.problems());
   const readiness = () => [...new Set(problems())];
@@ -503,7 +503,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     clock,
     logger,
     readiness,
-    degraded: () => [...maintenance.degraded(), ...users.degraded()],
+    degraded: () => [maintenance, users, dispatcher].flatMap((part) => part.degraded()),
     control: await createControlApi({
       authenticator,
       idempotency: store.idempotency,

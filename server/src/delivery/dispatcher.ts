@@ -1,6 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
-import { invariant } from '../model/invariant.ts';
+import { type InvariantError, invariant } from '../model/invariant.ts';
 import {
   destinationOfLane,
   endpointIndexOfLane,
@@ -19,7 +19,7 @@ import type {
   ReadyDelivery,
 } from '../ports/delivery-queue.ts';
 import { type DestinationTypes, type Sender, targetsOf } from '../ports/destination-type.ts';
-import type { MetricsRecorder } from '../ports/telemetry.ts';
+import type { InvariantRecorder, MetricsRecorder } from '../ports/telemetry.ts';
 import type { DestinationState, WorkerState } from './contract.ts';
 import { destinationStateOf } from './destination-state.ts';
 import { statesByDestination } from './destination-totals.ts';
@@ -47,7 +47,9 @@ export interface DispatcherDependencies
    * By the names of types. A destination of any other type has no worker: what it is owed waits in the store.
    */
   readonly senders: ReadonlyMap<string, Sender>;
-  readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
+  readonly measures?: (Pick<MetricsRecorder, 'forDestination'> & Partial<InvariantRecorder>) | undefined;
+  /** Why nothing is delivered although it should be; absent where all is well. */
+  readonly heldBack?: string;
   readonly healths: EndpointHealthStore;
 }
 
@@ -169,10 +171,26 @@ export class Dispatcher implements LiveDelivery {
       share: () => this.#share,
       unreadFor: (now) => this.#reading.unreadFor(now),
       endpoints: this.#endpoints.endpointsOf(destination),
+      laneFailed: this.#laneFailed,
       // Only a process among others can lose what it holds while it runs.
       ...(maySend === undefined ? {} : { areResultsWritten: () => !this.#resultWriter.isLate() }),
     });
   }
+
+  readonly #laneFailed = (lane: string, error: InvariantError): void => {
+    this.#dependencies.measures?.invariantFailed?.(error.message);
+    this.#dependencies.laneFailed?.(lane, error);
+  };
+
+  /** Reasons why deliveries stand still, all or those of some lanes; empty while all is well. */
+  readonly degraded = (): readonly string[] => {
+    const failed = [...this.#workers].flatMap(([id, worker]) => {
+      const { failure } = worker.state();
+      return failure === undefined ? [] : [failedText(this.#laneOf(id)!.name, failure)];
+    });
+    const { heldBack } = this.#dependencies;
+    return heldBack === undefined ? failed : [heldBack, ...failed];
+  };
 
   /** Recovers what an earlier process left owed. Call after `configure`. Rejects with a `StorageError`. */
   async start(): Promise<void> {
@@ -332,6 +350,13 @@ export class Dispatcher implements LiveDelivery {
       if (decision.kind === 'retry') this.parked(destination, decision.at);
     }
   }
+}
+
+function failedText(lane: string, failure: string): string {
+  return (
+    `deliveries to ${JSON.stringify(lane)} stand still, because of a bug (${failure}): what it is owed is delivered after the next start; ` +
+    'please report it'
+  );
 }
 
 /** The targets of a destination that was removed. */

@@ -426,6 +426,7 @@ export class CallCountSums {
         sums = { calls: 0, discarded: {} };
         this.#bySource.set(source, sums);
       }
+      invariant(calls >= 0, 'a source has sent no fewer calls than none');
       sums.calls += calls;
       for (const [reason, n] of Object.entries(discarded))
         sums.discarded[reason] = (sums.discarded[reason] ?? 0) + n;

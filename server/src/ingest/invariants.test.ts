@@ -5,7 +5,7 @@ import { sourceWith } from '../../test/support/sources.ts';
 import type { Event } from '../model/event.ts';
 import { EMPTY_PLAN } from '../model/plan.ts';
 import { acceptEvent } from './calls.ts';
-import { CommitQueue, checkCounts, type QueuedRequest } from './commit-queue.ts';
+import { CallCountSums, CommitQueue, checkCounts, type QueuedRequest } from './commit-queue.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 const SOURCE = sourceWith({ writeKeys: [] });
@@ -51,6 +51,10 @@ describe('the commit queue', () =>
     ],
     ['a call that was received is an event or was discarded', () => committed({ calls: 2 })],
     ['a lane has room for a part of what it is asked for', () => committed({ room: 2 })],
+    [
+      'a source has sent no fewer calls than none',
+      () => new CallCountSums().add([{ source: 1, calls: -1, discarded: {} }]),
+    ],
     ['a commit is made of a request at least', waiting((of) => of.takeGroup({ events: 1, bytes: 1 }))],
     [
       'no fewer events wait for a commit than none',

@@ -1,6 +1,6 @@
 /**
- * Checks the invariants of the server: each has a constant text of its own, and a test that shows it to fire, by
- * naming its text.
+ * Checks the invariants of the server: each has a constant text of its own, and a test that shows it to fire,
+ * by naming its text.
  *
  *   node tools/invariants.ts            prints one line per breach, exit code 1 if there is one
  *   node tools/invariants.ts --list     prints every invariant with its place, and how many there are

@@ -42,8 +42,8 @@ export async function serve(serving: Serving, context: RunContext): Promise<Exit
 const STOPPING = Symbol('stopping');
 
 /**
- * Ends the process at once where an invariant does not hold: what it would do next may be wrong, and what is on disk is
- * as after a crash. Other errors are left to the listener of every verb.
+ * Ends the process at once where an invariant does not hold: what it would do next may be wrong, and what is
+ * on disk is as after a crash. Other errors are left to the listener of every verb.
  */
 function endOnInvariant(error: unknown, { config, notices }: Serving, version: string): void {
   if (!(error instanceof InvariantError)) return;

@@ -299,8 +299,8 @@ export class Dispatcher implements LiveDelivery {
     await this.#endpoints.redact(mentions);
   }
 
-  // These run for each commit: without a closure. A lane that has failed reserves nothing, and what it is owed waits
-  // on disk.
+  // These run for each commit: without a closure. A lane that has failed reserves nothing, and what it is
+  // owed waits on disk.
 
   reserve(destination: number, deliveries: number): number {
     const worker = this.#workers.get(destination);

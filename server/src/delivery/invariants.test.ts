@@ -350,7 +350,7 @@ describe('the memory of a lane', () =>
     ],
   ]));
 
-/** What a writer of results finds wrong with a store. */
+/** Writes a result, and throws what is found wrong with the store. */
 async function written(ignored: number): Promise<void> {
   const clock = handClock(0);
   const found: unknown[] = [];

@@ -2,8 +2,8 @@ import { invariant } from '../model/invariant.ts';
 import { roomForNew, type TotalInMemory } from './backlog.ts';
 
 /**
- * The deliveries of one lane in memory: reserved for a commit under way, claimed and being read, queued, or in
- * flight. A running total, because every commit asks for it.
+ * The deliveries of one lane in memory: reserved for a commit under way, claimed and being read, queued, or
+ * in flight. A running total, because every commit asks for it.
  */
 export class LaneMemory {
   readonly #total: TotalInMemory;

@@ -110,8 +110,8 @@ export class DestinationWorker {
   }
 
   /**
-   * Stops the lane for good, because an invariant did not hold: its memory may be wrong. What it holds stays held in
-   * the store, and comes back with the next start. Any other error is thrown again.
+   * Stops the lane for good, because an invariant did not hold: its memory may be wrong. What it holds stays
+   * held in the store, and comes back with the next start. Any other error is thrown again.
    */
   readonly fail = (error: unknown): void => {
     if (!(error instanceof InvariantError)) throw error;
@@ -128,7 +128,9 @@ export class DestinationWorker {
     this.#dependencies.laneFailed?.(name, error);
   };
 
-  /** Runs work that nobody waits for: where an invariant does not hold, it ends this lane and nothing else. */
+  /**
+   * Runs work that nobody waits for: where an invariant does not hold, it ends this lane and nothing else.
+   */
   #guard(work: () => void): void {
     if (this.#failure !== undefined) return;
     try {

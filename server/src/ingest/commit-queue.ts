@@ -100,7 +100,7 @@ export interface CommitResult {
  */
 export class CommitQueue {
   readonly #dependencies: CommitQueueDependencies;
-  readonly #waiting = new WaitingRequests();
+  readonly #waiting = new WaitingRequests<QueuedRequest>();
   /**
    * At most `MAX_CONCURRENT_COMMITS`, the oldest first. An array, because a Set that is added to and deleted
    * from leaves old tables behind, and they keep the events of ended commits until the next full collection.
@@ -208,7 +208,9 @@ export class CommitQueue {
     }
   }
 
-  /** A commit rejects because of a bug. Nobody hears that his call failed: the process ends, as in a crash. */
+  /**
+   * A commit rejects because of a bug. Nobody hears that his call failed: the process ends, as in a crash.
+   */
   readonly #failed = (error: unknown): void => {
     if (!(error instanceof InvariantError)) throw error;
     (this.#dependencies.onBroken ?? endWith)(error);

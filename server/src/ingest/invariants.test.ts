@@ -24,7 +24,7 @@ function request(calls = 1): QueuedRequest {
   };
 }
 
-/** What a queue notices that commits a request. */
+/** Commits a request, and throws what the queue notices. */
 async function committed({ room = 0, calls = 1 }: { room?: number; calls?: number }): Promise<void> {
   const broken = Promise.withResolvers<Error>();
   const queue = new CommitQueue({
@@ -39,7 +39,7 @@ async function committed({ room = 0, calls = 1 }: { room?: number; calls?: numbe
   throw await broken.promise;
 }
 
-function waiting(work: (of: WaitingRequests) => void): () => void {
+function waiting(work: (of: WaitingRequests<QueuedRequest>) => void): () => void {
   return () => work(new WaitingRequests());
 }
 

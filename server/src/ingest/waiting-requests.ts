@@ -1,9 +1,13 @@
 import { invariant } from '../model/invariant.ts';
-import type { QueuedRequest } from './commit-queue.ts';
+
+/** The events of a request, each with its bytes of JSON. */
+interface SizedRequest {
+  readonly events: readonly { readonly length: number }[];
+}
 
 /** The requests that wait for a commit, in their order, with their sums. */
-export class WaitingRequests {
-  #requests: QueuedRequest[] = [];
+export class WaitingRequests<Request extends SizedRequest> {
+  #requests: Request[] = [];
   #events = 0;
   /** Of JSON, also of the commits under way: they stay in memory until they are answered. */
   #bytes = 0;
@@ -20,14 +24,14 @@ export class WaitingRequests {
     return this.#bytes;
   }
 
-  add(request: QueuedRequest, bytes: number): void {
+  add(request: Request, bytes: number): void {
     this.#bytes += bytes;
     this.#events += request.events.length;
     this.#requests.push(request);
   }
 
   /** Takes the first ones, up to so many events or bytes. Their bytes stay counted until `answered`. */
-  takeGroup(most: { readonly events: number; readonly bytes: number }): QueuedRequest[] {
+  takeGroup(most: { readonly events: number; readonly bytes: number }): Request[] {
     let requests = 0;
     let events = 0;
     let bytes = 0;
@@ -43,13 +47,13 @@ export class WaitingRequests {
   }
 
   /** Takes all of them. */
-  takeAll(): QueuedRequest[] {
+  takeAll(): Request[] {
     this.#events = 0;
     return this.#requests.splice(0);
   }
 
   /** Requests that were taken have their answers. */
-  answered(requests: readonly QueuedRequest[]): void {
+  answered(requests: readonly Request[]): void {
     for (const request of requests) this.#bytes -= bytesOf(request);
     invariant(this.#bytes >= 0, 'no fewer bytes wait for a commit than none');
   }
@@ -61,7 +65,7 @@ export class WaitingRequests {
   }
 }
 
-export function bytesOf({ events }: Pick<QueuedRequest, 'events'>): number {
+export function bytesOf({ events }: SizedRequest): number {
   let bytes = 0;
   for (const { length } of events) bytes += length;
   return bytes;

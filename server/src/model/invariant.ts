@@ -1,10 +1,10 @@
 /**
- * A bug of ours: something is not so that is always so, whatever clients, files, clocks and databases do. It stops
- * the part of the program in which it was found, because what that part would do next may be wrong
+ * A bug of ours: something is not so that is always so, whatever clients, files, clocks and databases do. It
+ * stops the part of the program in which it was found, because what that part would do next may be wrong
  * (docs/decisions/0062-invariants.md). The message is the text of the invariant, which stands in one place.
  */
 export class InvariantError extends Error {
-  /** What was going on: numbers and names of operations for the crash file, never anything of an event. */
+  /** For the crash file: numbers and names of operations, never anything of an event. */
   facts: Readonly<Record<string, unknown>> = {};
 
   constructor(text: string) {
@@ -14,8 +14,8 @@ export class InvariantError extends Error {
 }
 
 /**
- * Throws an `InvariantError` unless the condition holds. `text` is constant and says what is always so; no other
- * invariant has the same. Costs some three nanoseconds, so that it may stand on hot paths.
+ * Throws an `InvariantError` unless the condition holds. `text` is constant and says what is always so; no
+ * other invariant has the same. Costs some three nanoseconds, so that it may stand on hot paths.
  */
 export function invariant(condition: unknown, text: string): asserts condition {
   if (!condition) throw new InvariantError(text);
@@ -27,8 +27,8 @@ export function rethrowInvariant(error: unknown): void {
 }
 
 /**
- * Ends the process with an error, outside of every catch: for what all lanes and calls share. The program writes down
- * what has happened, and ends with the code 70.
+ * Ends the process with an error, outside of every catch: for what all lanes and calls share. The program
+ * writes down what has happened, and ends with the code 70.
  */
 export function endWith(error: InvariantError): void {
   queueMicrotask(() => {

@@ -72,8 +72,8 @@ export interface MetricsRecorder {
 /** Counts bugs that were noticed and did not end the process. */
 export interface InvariantRecorder {
   /**
-   * An invariant did not hold, in a lane or in a report, and the process goes on. Returns whether it is the first time for
-   * this one, so that it is logged once.
+   * An invariant did not hold, in a lane or in a report, and the process goes on. Returns whether it is the
+   * first time for this one, so that it is logged once.
    */
   invariantFailed(text: string): boolean;
 }

@@ -2,8 +2,8 @@ import { invariant } from '../model/invariant.ts';
 import type { ProfileChanges, UsersCursor } from '../ports/profile-store.ts';
 
 /**
- * Checks what one slice is about to store. It stands still otherwise, and says so: profiles are made again from the
- * events, and a wrong one would be told to destinations.
+ * Checks what one slice is about to store. It stands still otherwise, and says so: profiles are made again
+ * from the events, and a wrong one would be told to destinations.
  *
  * @param before the cursor with which the slice began
  */

@@ -23,8 +23,9 @@ interface CrashFile {
 }
 
 /**
- * The files `crash-<time>.json` of a data folder: one for each end of the process by an invariant. They hold what
- * somebody needs who mends the program, and nothing of an event: names of operations, numbers, places in the code.
+ * The files `crash-<time>.json` of a data folder: one for each end of the process by an invariant. They hold
+ * what somebody needs who mends the program, and nothing of an event: names of operations, numbers, places in
+ * the code.
  */
 export class CrashFiles {
   readonly #folder: string;
@@ -88,7 +89,9 @@ export class CrashFiles {
   }
 }
 
-/** Names of operations and phases are words; whatever else is text may be an id, and only its hash is kept. */
+/**
+ * Names of operations and phases are words; whatever else is text may be an id, and only its hash is kept.
+ */
 function withoutIds(facts: Readonly<Record<string, unknown>>): unknown {
   return JSON.parse(
     JSON.stringify(facts, (_, value: unknown) =>

@@ -22,8 +22,8 @@ export function rolesOf({ roles }: Pick<Config, 'roles'>): readonly NodeRole[] {
 }
 
 /**
- * Whether this process may hold deliveries and send them; `maySend` is undefined where it always may. `heldBack` says why
- * it sends nothing although it should.
+ * Whether this process may hold deliveries and send them; `maySend` is undefined where it always may.
+ * `heldBack` says why it sends nothing although it should.
  */
 export function sendingGate(
   { nodes }: Pick<ProgramStore, 'nodes'>,

@@ -18,4 +18,4 @@ if (which === 'writer') {
 }
 
 // Lots are from 0 to below 1: only a delivery that is tried again draws one.
-if (which === 'lane') Math.random = () => 1;
+if (which === 'lane') Object.assign(Math, { random: () => 1 });

@@ -2,12 +2,12 @@ import { invariant } from '../../model/invariant.ts';
 import type { LedgerCount } from './ledger.ts';
 
 /**
- * What one transaction changes of the sum that holds for every lane (model/ledger.ts): `owed = delivered + pending +
- * dead + dropped + erased`. The counters say one half of it, the pending sets the other, so that a delivery that is
- * lost or made twice shows before the commit.
+ * Adds up the changes that one transaction makes to the sum that holds for every lane (model/ledger.ts):
+ * `owed = delivered + pending + dead + dropped + erased`. The counters say one half of it, the pending sets
+ * the other, so that a delivery that is lost or made twice shows before the commit.
  *
- * What a damaged row held is in neither half: only its number is known, and it may be wrong. The sum of a source is
- * checked where its calls are counted (ingest/commit-queue.ts).
+ * What a damaged row held is in neither half: only its number is known, and it may be wrong. The sum of a
+ * source is checked where its calls are counted (ingest/commit-queue.ts).
  */
 export class LedgerBalance {
   /** By id of the lane: owed, less everything else. */

@@ -30,7 +30,7 @@ export interface Statement {
 export interface Transaction {
   /** The number of the process whose lease guards the transaction; see member.ts. */
   readonly process: number;
-  /** What the transaction changes of what lanes are owed: it must come out before the commit. */
+  /** The changes to the sums of lanes, which must come out before the commit. */
   readonly balance: LedgerBalance;
   /** Runs a statement. bigint and numeric columns are numbers, bytea columns are Buffers. */
   rows<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]>;
@@ -62,7 +62,9 @@ export interface DatabaseOptions {
   readonly url: string;
   /** Connections at most. */
   readonly connections?: number;
-  /** Called when an invariant does not hold in a transaction, which is rolled back. Default: the process ends. */
+  /**
+   * Called when an invariant does not hold in a transaction, which is rolled back. Default: the process ends.
+   */
   readonly onBroken?: (error: InvariantError) => void;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }

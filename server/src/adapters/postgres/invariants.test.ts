@@ -66,7 +66,8 @@ const BREACHES: readonly Breach[] = [
 describe('the PostgreSQL store', () => itNotices(BREACHES));
 
 describe('the PostgreSQL store takes for granted', () => {
-  // What compaction and erasure leave, and what damaged rows have held, is nothing that this process has made.
+  // What compaction and erasure leave, and what damaged rows have held, is nothing that this process has
+  // made.
   putChunk(nothing(), { slot: 1, first: 0, stage: COMPACTED }, { ...COLUMNS, users: new Uint32Array(4) });
   const transaction = nothing();
   countLost(transaction, [{ scope: 'destination', id: 1, name: 'dead:event_damaged', n: 3 }]);

@@ -60,7 +60,10 @@ export interface SqliteStoreOptions {
    * share one.
    */
   readonly startWriter?: (options: WriterOptions) => WriterHandle;
-  /** Called when an invariant did not hold in the writer, which then does nothing more. Default: the process ends. */
+  /**
+   * Called when an invariant did not hold in the writer, which then does nothing more. Default: the process
+   * ends.
+   */
   readonly onBroken?: (error: InvariantError) => void;
 }
 

@@ -17,7 +17,7 @@ describe('the check of invariants', () => {
 
   it('refuses a text that is no constant, that stands twice, and that no test names', () => {
     const invariants = invariantsIn([
-      file('a.ts', "invariant(one, `there is ${one}`);\ninvariant(one, 'there is one');"),
+      file('a.ts', "invariant(one, 'there ' + one);\ninvariant(one, 'there is one');"),
       file('b.ts', "invariant(one, 'there is one');\ninvariant(two, 'there are two');"),
     ]);
     expect(breaches(invariants, [file('a.test.ts', "['there is one', () => one(0)]")])).toEqual([

@@ -70,14 +70,14 @@ describe('an invariant that does not hold in the writer', () => {
     expect(line).toMatchObject({
       level: 'error',
       event: 'server.invariant_failed',
-      invariant: 'a batch has a plan for each event',
+      invariant: 'a batch has a source for each event',
       path: expect.stringContaining('crash-'),
     });
     expect(line!.msg).toMatch(/^a bug of Millrace: it is not so that .* start it again, and report this/);
     const [file] = crashFiles();
     const crash = JSON.parse(readFileSync(join(place.data, file!), 'utf8')) as object;
     expect(crash).toMatchObject({
-      invariant: 'a batch has a plan for each event',
+      invariant: 'a batch has a source for each event',
       facts: { operations: ['append'] },
     });
     expect(JSON.stringify(crash)).not.toContain('during');

@@ -6,13 +6,13 @@ import { Worker } from 'node:worker_threads';
 
 const which = process.env['MILLRACE_TEST_BREAK'];
 
-// The writer gets batches without the plans of their events.
+// The writer gets batches without the sources of their events.
 if (which === 'writer') {
   const { postMessage } = Worker.prototype;
   Worker.prototype.postMessage = function spoiled(message, moved) {
     const requests = Array.isArray(message) ? message : [];
     for (const { name, message: batch } of requests)
-      if (name === 'append' && batch.events > 0) batch.planIndexes = batch.planIndexes.subarray(0, 0);
+      if (name === 'append' && batch.events > 0) batch.sources = batch.sources.subarray(0, 0);
     return postMessage.call(this, message, moved);
   };
 }

@@ -166,7 +166,7 @@ export class LogTables {
     if (earlier !== undefined) return earlier;
     const { chunks, plans, ledger } = this.#dependencies;
     const { producer, events: count } = message;
-    invariant(message.planIndexes.length === count, 'a batch has a plan for each event');
+    invariant(message.planIndexes.length <= count, 'a batch has no more plans than events');
     invariant(message.sources.length === count, 'a batch has a source for each event');
     invariant(message.keys.length === 2 * count, 'a batch has a key for each event');
     invariant(message.users.length === 2 * count, 'a batch has a user for each event');

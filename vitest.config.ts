@@ -139,8 +139,8 @@ export default defineConfig({
         maxWorkers: availableParallelism(),
       }),
       // The whole program on PostgreSQL, by the tests that it passes on the embedded engine. Seven are about
-      // that engine: they spoil what its writer is told, they damage its files, take them away or make them impossible, look for its lock, give
-      // them to an earlier version, or watch how it syncs.
+      // that engine: they damage its files, take them away or make them impossible, look for its lock, give
+      // them to an earlier version, spoil what its writer is told, or watch how it syncs.
       project('e2e-postgres', {
         include: ['server/test/e2e/**/*.test.ts'],
         exclude: [

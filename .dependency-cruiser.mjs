@@ -108,7 +108,8 @@ export default {
       from: { path: '^cli/', pathNot: '\\.test\\.ts$|^cli/test/' },
       to: {
         path: '^server/',
-        pathNot: '^server/src/(app|wiring/migration|config/load|model/(file-rights|visible-text))\\.ts$',
+        pathNot:
+          '^server/src/(app|wiring/(crash-files|migration)|config/load|model/(file-rights|visible-text))\\.ts$',
       },
     },
     {

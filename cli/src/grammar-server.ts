@@ -29,6 +29,7 @@ export function addServers(program: Command, run: Run): void {
         '--no-delivery',
         'send nothing to anybody, neither deliveries nor alerts: for a look into a restored copy',
       )
+      .option('--deliver', 'deliver again after bugs have ended the server three times within ten minutes')
       .addHelpText('after', '\nExample:\n  millrace start --config millrace.yaml --data /var/lib/millrace')
       .action(run(async () => (await import('./start.ts')).start)),
   );

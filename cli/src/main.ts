@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
+import { InvariantError } from '@millrace/server/crash-files';
 import { type Command, CommanderError } from 'commander';
 import { grammar } from './grammar.ts';
 import type { Run } from './grammar-options.ts';
 import { type Notices, noticesOf, sentences } from './notices.ts';
 import { guarded, watchOutput } from './output.ts';
-import type { ExitCode, RunContext } from './run-context.ts';
+import { type ExitCode, INVARIANT_FAILED, type RunContext } from './run-context.ts';
 import { stopOnSignals } from './stopping.ts';
 
 /** Milliseconds that forgotten open handles may keep the process alive after its work. */
@@ -113,7 +114,7 @@ function reportBug(error: unknown, notices: Notices): void {
     event: 'server.crashed',
     msg: `unexpected error, please report it: ${message}\n${stack ?? ''}`,
   });
-  process.exit(1);
+  process.exit(error instanceof InvariantError ? INVARIANT_FAILED : 1);
 }
 
 /**

@@ -15,3 +15,9 @@ export interface RunContext {
 
 /** 0 success, 1 failure, 2 wrong usage or configuration. spec/contract.md, "Exit codes". */
 export type ExitCode = 0 | 1 | 2;
+
+/**
+ * An invariant did not hold: a bug, and not one of those codes by which a verb ends. The number is that of
+ * sysexits.
+ */
+export const INVARIANT_FAILED = 70;

@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { type App, type AppOptions, type Config, StartError, startApp } from '@millrace/server';
+import { CrashFiles, InvariantError } from '@millrace/server/crash-files';
 import type { Notices } from './notices.ts';
-import type { ExitCode, RunContext } from './run-context.ts';
+import { type ExitCode, INVARIANT_FAILED, type RunContext } from './run-context.ts';
 
 export interface Serving {
   readonly config: Config;
@@ -20,6 +21,7 @@ const START_GRACE = 5000;
  * start fails.
  */
 export async function serve(serving: Serving, context: RunContext): Promise<ExitCode> {
+  process.prependListener('uncaughtException', (error) => endOnInvariant(error, serving, context.version));
   const starting = started(serving);
   if ((await Promise.race([starting, context.stopping.then(() => STOPPING)])) === STOPPING) {
     return await stopStarting(starting, serving.notices);
@@ -38,6 +40,24 @@ export async function serve(serving: Serving, context: RunContext): Promise<Exit
 }
 
 const STOPPING = Symbol('stopping');
+
+/**
+ * Ends the process at once where an invariant does not hold: what it would do next may be wrong, and what is
+ * on disk is as after a crash. Other errors are left to the listener of every verb.
+ */
+function endOnInvariant(error: unknown, { config, notices }: Serving, version: string): void {
+  if (!(error instanceof InvariantError)) return;
+  const path = new CrashFiles(config.data).write(error, version, Date.now());
+  const where = path === undefined ? '' : `; ${path} has the facts, and nothing of an event`;
+  notices.error({
+    event: 'server.invariant_failed',
+    msg:
+      `a bug of Millrace: it is not so that ${error.message}. It ends before anything wrong is stored or sent, and nothing is lost: ` +
+      `start it again, and report this${where}`,
+    facts: { invariant: error.message, ...(path === undefined ? {} : { path }) },
+  });
+  process.exit(INVARIANT_FAILED);
+}
 
 /**
  * Lets V8 make all objects in the space for new ones. It guesses which will live long, and guesses wrong here

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
-import { type App, type Config, createLogger } from '@millrace/server';
+import { type App, type AppOptions, type Config, createLogger } from '@millrace/server';
 import { isAdminExposed } from '@millrace/server/config';
+import { CrashFiles } from '@millrace/server/crash-files';
 import { readConfiguration, type ServerFlags, type Wanted } from './configuration.ts';
 import { localUrl } from './greeting.ts';
 import { type Notices, noticesOf } from './notices.ts';
@@ -10,13 +11,15 @@ import { serve } from './serving.ts';
 export interface StartOptions extends ServerFlags {
   readonly config?: string;
   readonly delivery: boolean;
+  /** Deliveries go on, although bugs have ended the server often. */
+  readonly deliver?: boolean;
 }
 
 /**
  * `millrace start`: runs the server, configured by file, environment and flags; later ones take precedence.
  */
 export async function start(options: StartOptions, context: RunContext): Promise<ExitCode> {
-  const { config: path, delivery: isSending, ...flags } = options;
+  const { config: path, delivery: isDelivering, deliver: goesOn = false, ...flags } = options;
   const notices = noticesOf(context.err);
   const file = fileOf(path, context.env);
   const wanted: Wanted = { flags, defaultHost: '0.0.0.0', file };
@@ -31,6 +34,7 @@ export async function start(options: StartOptions, context: RunContext): Promise
         `are those the ${config.database === undefined ? 'data folder' : 'database'} has`,
     });
   }
+  const isSending = isDelivering && (holdsBack(config.data, goesOn) ? 'held' : true);
   return serve(
     {
       config,
@@ -42,10 +46,22 @@ export async function start(options: StartOptions, context: RunContext): Promise
   );
 }
 
+/** Whether deliveries are held back, because bugs have ended the server three times within ten minutes. */
+function holdsBack(folder: string, goesOn: boolean): boolean {
+  const crashes = new CrashFiles(folder);
+  if (goesOn) crashes.see();
+  return crashes.isHolding();
+}
+
 /** Prints at every start the address of the server, its version and its store. */
 function announce(
   notices: Notices,
-  { app, config, isSending, version }: { app: App; config: Config; isSending: boolean; version: string },
+  {
+    app,
+    config,
+    isSending,
+    version,
+  }: { app: App; config: Config; isSending: AppOptions['isSending']; version: string },
 ): void {
   const { url, adminUrl, adminTokenFile, storeFormat } = app;
   const { node } = config;
@@ -73,7 +89,15 @@ function announce(
       facts: { host: config.host, setting: 'admin.port' },
     });
   }
-  if (!isSending) {
+  if (isSending === 'held') {
+    notices.warn({
+      event: 'server.holding',
+      msg:
+        'a bug of Millrace has ended it three times within ten minutes, so it takes calls and delivers nothing until it is started with --deliver: ' +
+        `${resolve(config.data)} has the crash files, and the runbook says what to do`,
+    });
+  }
+  if (isSending === false) {
     notices.warn({ event: 'server.not_sending', msg: 'nothing is sent to anybody (--no-delivery)' });
   }
   const admin = adminUrl === undefined ? '' : ` and its control API on ${adminUrl}`;

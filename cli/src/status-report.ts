@@ -370,7 +370,7 @@ function stateOf(lane: Lane | undefined, paint: Paint): Cell {
   if (lane === undefined) return NONE;
   const { green, red, yellow } = paint;
   const draws = {
-    ...{ healthy: green, failing: red, refusing: red, paused: yellow, disabled: yellow },
+    ...{ failed: red, healthy: green, failing: red, refusing: red, paused: yellow, disabled: yellow },
     ...{ no_source: yellow, never_asked: undefined },
   } as const;
   const draw = draws[lane.state];
@@ -379,6 +379,8 @@ function stateOf(lane: Lane | undefined, paint: Paint): Cell {
 
 /** Start of a failure and the last error: `failing since 14:03 (status_503 at https://… 3 s ago)`. */
 function errorOf(lane: Lane | undefined, now: number): string {
+  if (lane?.state === 'failed')
+    return `stopped by a bug of Millrace until the next start (${printable(lane.failure ?? '')})`;
   if (lane?.state !== 'failing' && lane?.state !== 'refusing') return '';
   if (lane.lastError === undefined) return '';
   const { reason, endpoint, at } = lane.lastError;

@@ -168,8 +168,8 @@ type InterfaceUrls = Omit<App, 'stop' | 'storeFormat' | 'failed'>;
 
 /** Starts the servers: receiving API, control API and metrics page, on one port or two. */
 async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): Promise<InterfaceUrls> {
-  const { store, clock, settings, tail, registry, turns, maintenance, ingest, users, config, options } =
-    inputs;
+  const { store, clock, settings, tail, registry, turns, maintenance, ingest, users } = inputs;
+  const { dispatcher, config, options } = inputs;
   const { logger } = options;
   const problems = () => [store, maintenance, ingest].flatMap((part) => part.problems());
   const readiness = () => [...new Set(problems())];
@@ -192,7 +192,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     clock,
     logger,
     readiness,
-    degraded: () => [...maintenance.degraded(), ...users.degraded()],
+    degraded: () => [maintenance, users, dispatcher].flatMap((part) => part.degraded()),
     control: await createControlApi({
       authenticator,
       idempotency: store.idempotency,

@@ -201,6 +201,10 @@ function destinations({ lanes, destinations: counts }: Overview, now: number): F
     const { state, failingSince, refusingSince, lastError } = lane;
     const { pending = 0, dead = {} } = counts[name] ?? {};
     const check = `destination ${name}`;
+    if (state === 'failed') {
+      const found = `was stopped by a bug of Millrace (${lane.failure ?? 'see the log'}); ${count(pending)} wait`;
+      return [{ check, verdict: 'warn', found, advice: 'start Millrace again, and report it' }];
+    }
     if (state === 'failing' || state === 'refusing') {
       const begun = state === 'failing' ? failingSince : refusingSince;
       const since = begun === undefined ? '' : ` for ${span(now - Date.parse(begun))}`;

@@ -3021,7 +3021,7 @@ export interface operations {
                         lanes: {
                             [key: string]: {
                                 /** @enum {string} */
-                                state: "disabled" | "paused" | "failing" | "refusing" | "no_source" | "never_asked" | "healthy";
+                                state: "failed" | "disabled" | "paused" | "failing" | "refusing" | "no_source" | "never_asked" | "healthy";
                                 held: number;
                                 onDisk: number;
                                 retrying: number;
@@ -3031,6 +3031,7 @@ export interface operations {
                                 nextProbeAt?: string;
                                 failingSince?: string;
                                 refusingSince?: string;
+                                failure?: string;
                                 lastError?: {
                                     reason: string;
                                     endpoint: string;
@@ -4397,7 +4398,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        state: "disabled" | "paused" | "failing" | "refusing" | "no_source" | "never_asked" | "healthy";
+                        state: "failed" | "disabled" | "paused" | "failing" | "refusing" | "no_source" | "never_asked" | "healthy";
                         pending: number;
                         retrying: number;
                         dead: number;
@@ -4408,6 +4409,7 @@ export interface operations {
                         nextAttemptAt?: string;
                         failingSince?: string;
                         refusingSince?: string;
+                        failure?: string;
                         lastError?: {
                             reason: string;
                             endpoint: string;

@@ -40,6 +40,7 @@ export function conditionsOf(facts: Facts): Pick<Look, 'troubles' | 'deaths' | '
 
 function failingDestination(name: string, lane: LaneOverview, { at, explain }: Facts): Trouble[] {
   if (!isFailing(lane)) return [];
+  if (lane.state === 'failed') return [failedLane(name, lane, at)];
   const [endpoint] = lane.endpoints.filter(({ lastError }) => lastError !== undefined);
   const lastError = lane.lastError ?? (endpoint && { ...endpoint.lastError!, endpoint: endpoint.endpoint });
   const begun = lane.failingSince ?? lane.refusingSince ?? endpoint?.since;
@@ -60,6 +61,16 @@ function failingDestination(name: string, lane: LaneOverview, { at, explain }: F
   ];
 }
 
+/** A bug of ours has stopped it: no endpoint is to blame. */
+function failedLane(destination: string, { failure = '', held, onDisk }: LaneOverview, at: Time): Trouble {
+  return {
+    ...({ condition: 'destination_failing', destination } as const),
+    since: at,
+    text: `${destination} has failed in Millrace itself (${failure}), ${held + onDisk} deliveries wait`,
+    hint: 'Start Millrace again: what it is owed is delivered then. Read "An invariant does not hold" in the runbook, and report it',
+  };
+}
+
 /**
  * After a start a destination counts as healthy until its next request fails, which may take as long as the
  * pause before a retry. The state of its endpoints is kept over restarts: while every last request to them
@@ -67,7 +78,7 @@ function failingDestination(name: string, lane: LaneOverview, { at, explain }: F
  */
 function isFailing({ state, endpoints }: LaneOverview): boolean {
   if (state === 'disabled' || state === 'paused') return false;
-  if (state === 'failing' || state === 'refusing') return true;
+  if (state === 'failed' || state === 'failing' || state === 'refusing') return true;
   return endpoints.length > 0 && endpoints.every((endpoint) => endpoint.state === 'failing');
 }
 

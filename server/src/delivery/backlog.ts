@@ -1,4 +1,5 @@
 import type { Position } from '../model/event.ts';
+import { invariant, rethrowInvariant } from '../model/invariant.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { Claim, DeliveryQueue, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
@@ -71,15 +72,18 @@ export function beforeClaim(backlog: BacklogState): BacklogState {
 
 /** A relapse belongs to the outage before it until that one's backlog has been claimed. */
 export function afterBreakerOpened(backlog: BacklogState, outage: Outage, now: Monotonic): BacklogState {
+  invariant(backlog.phase !== 'outage', 'a breaker opens outside of an outage');
   return { ...backlog, phase: 'outage', outage: backlog.outage ?? outage, expiryCheckedAt: now };
 }
 
 export function afterBreakerClosed(backlog: BacklogState): BacklogState {
+  invariant(backlog.phase === 'outage', 'a breaker closes at the end of an outage');
   return { ...backlog, phase: 'releasing' };
 }
 
 /** Everything on disk was made due. */
 export function afterRelease(backlog: BacklogState, now: Monotonic): BacklogState {
+  invariant(backlog.phase === 'releasing', 'a release ends in the phase in which it began');
   return withoutGap({ ...backlog, phase: 'behind' }, now);
 }
 
@@ -105,6 +109,28 @@ function withoutGap(backlog: BacklogState, now: Monotonic): BacklogState {
   const { phase, nextDueAt } = backlog;
   if (phase !== 'behind' || (nextDueAt !== undefined && nextDueAt <= now)) return backlog;
   return { ...backlog, phase: 'caught_up', outage: undefined };
+}
+
+/**
+ * Phase, outage and due times of a backlog agree with each other, and with the breaker. Checked before every
+ * action on the backlog.
+ */
+export function checkBacklog(
+  { phase, nextDueAt, notedSinceClaim, outage }: BacklogState,
+  breaker: CircuitBreaker['state'],
+): void {
+  invariant(
+    (phase === 'outage') === (breaker !== 'closed'),
+    'a backlog is in an outage exactly while the breaker is not closed',
+  );
+  invariant(phase !== 'outage' || outage !== undefined, 'a backlog in an outage knows since when');
+  invariant(phase !== 'releasing' || outage !== undefined, 'a release is that of an outage');
+  invariant(phase !== 'caught_up' || outage === undefined, 'a worker that has caught up is in no outage');
+  invariant(nextDueAt === undefined || !Number.isNaN(nextDueAt), 'what waits on disk is due at a time');
+  invariant(
+    notedSinceClaim === undefined || (nextDueAt !== undefined && nextDueAt <= notedSinceClaim),
+    'nothing was noted that is due before the first on disk',
+  );
 }
 
 /**
@@ -185,6 +211,8 @@ export interface TotalInMemory {
 
 /** How many new deliveries fit into memory. */
 export function roomForNew(held: number, total: TotalInMemory): number {
+  invariant(held >= 0, 'a worker holds no fewer deliveries than none');
+  invariant(total.held >= held, 'a worker holds no more deliveries than all of them together');
   return Math.max(0, Math.min(PREFETCH_LIMIT - held, TOTAL_PREFETCH_LIMIT - total.held));
 }
 
@@ -202,6 +230,7 @@ interface PrefetchState {
  * hangs, it claims a few, not hundreds that it could only return.
  */
 export function roomToClaim({ held, isBehind, limit }: PrefetchState, total: TotalInMemory): number {
+  invariant(limit >= 1, 'a worker may always have a delivery in flight');
   const ahead = Math.min(ROUNDS_AHEAD * limit, MIN_ROUNDS_AHEAD * limit + MAX_CLAIM);
   const useful = isBehind ? Math.max(MIN_PREFETCH, ahead) : PREFETCH_LIMIT;
   const limitNow = Math.min(useful, total.held < TOTAL_PREFETCH_LIMIT ? PREFETCH_LIMIT : GUARANTEED_CLAIM);
@@ -268,8 +297,11 @@ export class BacklogLoader {
   }
 
   /** Claims what is due at `dueAt`. Rejects with a `StorageError`. */
-  claim(max: number, dueAt: Monotonic): Promise<Claim> {
-    return this.#dependencies.deliveryQueue.claim(this.#id, max, dueAt);
+  async claim(max: number, dueAt: Monotonic): Promise<Claim> {
+    invariant(max >= 1 && max <= MAX_CLAIM, 'a claim asks for as many as one may take');
+    const claim = await this.#dependencies.deliveryQueue.claim(this.#id, max, dueAt);
+    invariant(claim.deliveries.length <= max, 'a claim gives no more than was asked for');
+    return claim;
   }
 
   /**
@@ -316,6 +348,7 @@ export class BacklogLoader {
     const stats = await deliveryQueue.stats();
     const at = clock.monotonic();
     const released = await deliveryQueue.makeDue(this.#id, at);
+    invariant(released >= 0, 'no fewer deliveries become due than none');
     return {
       at,
       released,
@@ -334,14 +367,16 @@ export class BacklogLoader {
     let expired = 0;
     for (;;) {
       const slice = await deliveryQueue.expire(this.#id, before, 'retry_window_over');
+      invariant(slice >= 0, 'no fewer deliveries expire than none');
       expired += slice;
       if (slice === 0 || this.#isStopped) break;
     }
     if (expired > 0) logger.warn({ destination: this.#name, deliveries: expired }, 'destination.expired');
   }
 
-  /** Logs a failed call and waits before the next one. */
+  /** Logs a failed call and waits before the next one. Throws a broken invariant again. */
   async backOff(error: unknown, asked: string): Promise<void> {
+    rethrowInvariant(error);
     this.#dependencies.logger.error({ error, destination: this.#name, asked }, 'backlog.failed');
     if (!this.#isStopped) await this.#pause.sleep(STORAGE_RETRY);
   }
@@ -371,6 +406,7 @@ export function batchOf(
   outage: Outage | undefined,
   windowStart: Monotonic,
 ): LoadedBatch {
+  invariant(events.length === deliveries.length, 'each claimed delivery has its event, or why it has none');
   const ready: ReadyDelivery[] = [];
   const dead: { held: HeldDelivery; reason: string }[] = [];
   for (const [index, held] of deliveries.entries()) {

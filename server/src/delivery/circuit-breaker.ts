@@ -1,5 +1,6 @@
 import type { Outcome } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
+import { invariant } from '../model/invariant.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 
 /**
@@ -140,6 +141,8 @@ export function afterSignOfLife(breaker: CircuitBreaker, now: Monotonic): Closed
  * before.
  */
 export function afterFailedRound(breaker: CircuitBreaker, round: FailedRound): CircuitBreaker {
+  invariant(round.positions.length > 0, 'a round that has failed has deliveries');
+  invariant(round.nth > 0 && round.nth <= round.begun, 'a round that has failed had begun');
   if (breaker.state === 'probing' && round.isProbe) {
     return openBreaker({ ...breaker, failedProbes: breaker.failedProbes + 1 }, round);
   }
@@ -182,8 +185,32 @@ function openBreaker(
 
 /** Delay of the next probe. `random` from 0 (inclusive) to 1 (exclusive). */
 export function probeDelay(failedProbes: number, random: number): Duration {
+  invariant(failedProbes >= 0, 'the back-off of probes has not doubled fewer times than none');
+  invariant(random >= 0 && random < 1, 'the lot of a probe is from 0 to below 1');
   const mean = Math.min(FIRST_PROBE_DELAY * 2 ** failedProbes, MAX_PROBE_DELAY);
   return MIN_PROBE_DELAY + Math.round(-Math.log(1 - random) * (mean - MIN_PROBE_DELAY));
+}
+
+/** A breaker is in one of three states, each with its own fields. Checked whenever it has changed. */
+export function checkBreaker(breaker: CircuitBreaker): void {
+  const { state } = breaker;
+  if (state === 'closed') {
+    invariant(!('nextProbeAt' in breaker), 'a closed breaker waits for no probe');
+    invariant(!('failingSince' in breaker), 'a closed breaker is in no outage');
+    const failures = breaker.streak?.failures.length ?? 0;
+    invariant(failures < FAILURE_THRESHOLD, 'a breaker is open after as many failures as open it');
+    const { failedProbes = 0 } = breaker.relapse ?? {};
+    invariant(failedProbes >= 0, 'a relapse goes on with a back-off that there was');
+    return;
+  }
+  invariant(!('streak' in breaker), 'a breaker that is not closed counts no failures');
+  invariant(!('relapse' in breaker), 'a breaker that is not closed waits for no relapse');
+  invariant(breaker.failingSince <= breaker.openedAt, 'an outage begins before its breaker opens');
+  invariant(breaker.failedProbes >= 0, 'an outage has had no fewer failed probes than none');
+  invariant(typeof breaker.isRest === 'boolean', 'an outage is a rest or is none');
+  const { nextProbeAt } = breaker as Partial<OpenBreaker>;
+  if (state === 'open') invariant(Number.isFinite(nextProbeAt), 'an open breaker knows when it probes');
+  else invariant(nextProbeAt === undefined, 'a breaker that probes waits for no other probe');
 }
 
 /** The delivery that serves as probe is about to be claimed. */
@@ -252,6 +279,7 @@ export class EndpointRest {
     }
     const until = restOf(outcome);
     if (until === undefined && !isTrial) return;
+    invariant(until === undefined || Number.isFinite(until), 'an endpoint rests until a time');
     this.#until =
       until === undefined ? undefined : Math.max(this.#until ?? 0, Math.min(until, now + MAX_REST));
     if (isTrial) this.#isTried = false;

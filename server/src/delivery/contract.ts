@@ -23,6 +23,8 @@ export interface WorkerState {
   /** Since when deliveries die for good, all or some (`RefusalTracker`); absent while they do not. */
   readonly refusingSince?: Time | undefined;
   readonly lastError?: LastError | undefined;
+  /** The invariant that did not hold, and stopped the worker until the next start; absent while it works. */
+  readonly failure?: string | undefined;
 }
 
 /** The last failed request of a worker. */

@@ -3,6 +3,8 @@ import { MINUTE, type Monotonic, type Time } from '../model/time.ts';
 
 /** The facts that decide the state of a destination. */
 export interface StateFacts {
+  /** An invariant did not hold in one of its lanes. */
+  readonly hasFailed?: boolean;
   readonly enabled: boolean;
   readonly paused?: boolean;
   readonly failingSince?: Time | undefined;
@@ -14,6 +16,7 @@ export interface StateFacts {
 }
 
 export function destinationStateOf(facts: StateFacts): DestinationStateName {
+  if (facts.hasFailed === true) return 'failed';
   if (!facts.enabled) return 'disabled';
   if (facts.paused === true) return 'paused';
   if (facts.failingSince !== undefined) return 'failing';

@@ -34,6 +34,7 @@ export function statesByDestination(states: readonly WorkerState[]): readonly Wo
       failingSince: earliest(one.failingSince, other.failingSince),
       refusingSince: earliest(one.refusingSince, other.refusingSince),
       lastError: newest(one.lastError, other.lastError),
+      failure: one.failure ?? other.failure,
     };
   });
 }

@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { type InvariantError, invariant } from '../model/invariant.ts';
 import {
   destinationOfLane,
   endpointIndexOfLane,
@@ -8,7 +9,7 @@ import {
   laneIdsOf,
   type Target,
 } from '../model/lane.ts';
-import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
+import type { Duration, Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {
   DeliveryQueue,
@@ -18,14 +19,15 @@ import type {
   ReadyDelivery,
 } from '../ports/delivery-queue.ts';
 import { type DestinationTypes, type Sender, targetsOf } from '../ports/destination-type.ts';
-import type { Logger } from '../ports/logger.ts';
-import type { MetricsRecorder } from '../ports/telemetry.ts';
+import type { InvariantRecorder, MetricsRecorder } from '../ports/telemetry.ts';
 import type { DestinationState, WorkerState } from './contract.ts';
 import { destinationStateOf } from './destination-state.ts';
 import { statesByDestination } from './destination-totals.ts';
 import { EndpointRegistry } from './endpoint-health.ts';
 import { type NodeShare, WHOLE_SHARE } from './rate-limiter.ts';
-import { DestinationWorker, type WorkerDependencies } from './worker.ts';
+import { ResultWriter } from './result-writer.ts';
+import { DestinationWorker } from './worker.ts';
+import type { WorkerDependencies } from './worker-dependencies.ts';
 
 export interface DispatcherDependencies
   extends Omit<
@@ -45,7 +47,9 @@ export interface DispatcherDependencies
    * By the names of types. A destination of any other type has no worker: what it is owed waits in the store.
    */
   readonly senders: ReadonlyMap<string, Sender>;
-  readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
+  readonly measures?: (Pick<MetricsRecorder, 'forDestination'> & Partial<InvariantRecorder>) | undefined;
+  /** Why nothing is delivered although it should be; absent where all is well. */
+  readonly heldBack?: string;
   readonly healths: EndpointHealthStore;
 }
 
@@ -80,7 +84,7 @@ export class Dispatcher implements LiveDelivery {
     };
     const onWritten = (results: readonly DeliveryResult[], wasLate: boolean) => {
       this.#scheduleRetries(results);
-      if (wasLate) for (const worker of this.#workers.values()) worker.resume();
+      if (wasLate) this.#each((worker) => worker.resume());
     };
     this.#resultWriter = new ResultWriter({ settle, clock, logger, onWritten });
   }
@@ -102,7 +106,21 @@ export class Dispatcher implements LiveDelivery {
     for (const destination of gone)
       this.#configureOne({ ...destination, enabled: true, paused: false }, NOWHERE);
     // Every worker, because an endpoint that is gone may have left deliveries at its place.
-    for (const [id, worker] of this.#workers) worker.configure(this.#laneOf(id)!);
+    this.#each((worker, id) => worker.configure(this.#laneOf(id)!));
+  }
+
+  /** Does something with every lane that works. A broken invariant ends the lane in which it is broken. */
+  #each(work: (worker: DestinationWorker, id: number) => void): void {
+    for (const [id, worker] of this.#workers) this.#guard(worker, () => work(worker, id));
+  }
+
+  #guard(worker: DestinationWorker, work: () => void): void {
+    if (worker.hasFailed) return;
+    try {
+      work();
+    } catch (error) {
+      worker.fail(error);
+    }
   }
 
   #configureOne(destination: Destination, targets: readonly Target[]): void {
@@ -153,16 +171,32 @@ export class Dispatcher implements LiveDelivery {
       share: () => this.#share,
       unreadFor: (now) => this.#reading.unreadFor(now),
       endpoints: this.#endpoints.endpointsOf(destination),
+      laneFailed: this.#laneFailed,
       // Only a process among others can lose what it holds while it runs.
       ...(maySend === undefined ? {} : { areResultsWritten: () => !this.#resultWriter.isLate() }),
     });
   }
 
+  readonly #laneFailed = (lane: string, error: InvariantError): void => {
+    this.#dependencies.measures?.invariantFailed?.(error.message);
+    this.#dependencies.laneFailed?.(lane, error);
+  };
+
+  /** Reasons why deliveries stand still, all or those of some lanes; empty while all is well. */
+  readonly degraded = (): readonly string[] => {
+    const failed = [...this.#workers].flatMap(([id, worker]) => {
+      const { failure } = worker.state();
+      return failure === undefined ? [] : [failedText(this.#laneOf(id)!.name, failure)];
+    });
+    const { heldBack } = this.#dependencies;
+    return heldBack === undefined ? failed : [heldBack, ...failed];
+  };
+
   /** Recovers what an earlier process left owed. Call after `configure`. Rejects with a `StorageError`. */
   async start(): Promise<void> {
     const { deliveryQueue, logger } = this.#dependencies;
     await this.#endpoints.restore();
-    for (const worker of this.#workers.values()) worker.restore();
+    this.#each((worker) => worker.restore());
     const recovered = await deliveryQueue.recoverOrphans();
     if (recovered > 0) logger.info({ deliveries: recovered }, 'backlog.adopted');
     await this.lookAtDisk();
@@ -173,14 +207,16 @@ export class Dispatcher implements LiveDelivery {
    * this is called every few seconds. Rejects with a `StorageError`.
    */
   async lookAtDisk(): Promise<void> {
-    for (const { destination, nextDueAt } of await this.#dependencies.deliveryQueue.nextDue())
-      this.#workerOf(destination)?.recoverFrom(nextDueAt);
+    for (const { destination, nextDueAt } of await this.#dependencies.deliveryQueue.nextDue()) {
+      const worker = this.#workerOf(destination);
+      if (worker !== undefined) this.#guard(worker, () => worker.recoverFrom(nextDueAt));
+    }
   }
 
   /** The lease is lost: forgets every delivery that is not in flight. Resolves when no claim is under way. */
   async forget(): Promise<void> {
     this.#resultWriter.forget();
-    await Promise.all([...this.#workers.values()].map((worker) => worker.forget()));
+    await Promise.all([...this.#workers.values()].map((worker) => worker.forget().catch(worker.fail)));
   }
 
   /**
@@ -190,7 +226,7 @@ export class Dispatcher implements LiveDelivery {
   shareWith(share: NodeShare): void {
     if (share.nodes === this.#share.nodes && share.place === this.#share.place) return;
     this.#share = share;
-    for (const worker of this.#workers.values()) worker.shareChanged();
+    this.#each((worker) => worker.shareChanged());
   }
 
   /**
@@ -212,10 +248,16 @@ export class Dispatcher implements LiveDelivery {
     }));
   }
 
-  #stateOf({ destination: id, failingSince, refusingSince }: WorkerState): DestinationState['state'] {
+  #stateOf({
+    destination: id,
+    failingSince,
+    refusingSince,
+    failure,
+  }: WorkerState): DestinationState['state'] {
     const { name, enabled, paused = false, sources } = this.#destinations.get(id)!;
     const { trackers } = this.#endpoints.endpointsOf(id);
     return destinationStateOf({
+      hasFailed: failure !== undefined,
       enabled,
       paused,
       failingSince,
@@ -228,7 +270,7 @@ export class Dispatcher implements LiveDelivery {
   /** Forgets deliveries in memory whose events were erased. */
   drop(positions: readonly Position[]): void {
     const gone = new Set(positions);
-    for (const worker of this.#workers.values()) worker.drop(gone);
+    this.#each((worker) => worker.drop(gone));
   }
 
   /**
@@ -253,32 +295,68 @@ export class Dispatcher implements LiveDelivery {
    * of them. Rejects with a `StorageError`.
    */
   async redact(mentions: (text: string) => boolean): Promise<void> {
-    for (const worker of this.#workers.values()) worker.redact(mentions);
+    this.#each((worker) => worker.redact(mentions));
     await this.#endpoints.redact(mentions);
   }
 
+  // These run for each commit: without a closure. A lane that has failed reserves nothing, and what it is
+  // owed waits on disk.
+
   reserve(destination: number, deliveries: number): number {
-    return this.#workers.get(destination)?.reserve(deliveries) ?? 0;
+    const worker = this.#workers.get(destination);
+    if (worker === undefined || worker.hasFailed) return 0;
+    try {
+      return worker.reserve(deliveries);
+    } catch (error) {
+      worker.fail(error);
+      return 0;
+    }
   }
 
   unreserve(destination: number, deliveries: number): void {
-    this.#workers.get(destination)?.unreserve(deliveries);
+    const worker = this.#workers.get(destination);
+    if (worker === undefined || worker.hasFailed) return;
+    try {
+      worker.unreserve(deliveries);
+    } catch (error) {
+      worker.fail(error);
+    }
   }
 
   deliver(destination: number, deliveries: readonly ReadyDelivery[]): void {
-    this.#workers.get(destination)?.deliver(deliveries);
+    const worker = this.#workers.get(destination);
+    invariant(worker !== undefined || deliveries.length === 0, 'a delivery in memory has a lane');
+    if (worker === undefined || worker.hasFailed) return;
+    try {
+      worker.deliver(deliveries);
+    } catch (error) {
+      worker.fail(error);
+    }
   }
 
   parked(destination: number, at: Monotonic): void {
-    this.#workerOf(destination)?.noteDue(at);
+    const worker = this.#workerOf(destination);
+    if (worker === undefined || worker.hasFailed) return;
+    try {
+      worker.noteDue(at);
+    } catch (error) {
+      worker.fail(error);
+    }
   }
 
   /** The retries are on disk now, so the workers may wait for them. */
   #scheduleRetries(results: readonly DeliveryResult[]): void {
     for (const { destination, decision } of results) {
-      if (decision.kind === 'retry') this.#workers.get(destination)?.noteDue(decision.at);
+      if (decision.kind === 'retry') this.parked(destination, decision.at);
     }
   }
+}
+
+function failedText(lane: string, failure: string): string {
+  return (
+    `deliveries to ${JSON.stringify(lane)} stand still, because of a bug (${failure}): what it is owed is delivered after the next start; ` +
+    'please report it'
+  );
 }
 
 /** The targets of a destination that was removed. */
@@ -321,155 +399,4 @@ class SocketReading {
     this.#isNoted = false;
     this.#lastEnd = this.#clock.monotonic();
   };
-}
-
-/**
- * How long a result waits for others. After a crash, results that are not yet written are delivered once
- * more.
- */
-const GROUP_DELAY: Duration = 20;
-/** A group of this size is written at once. */
-const GROUP_SIZE = 1000;
-const RETRY_DELAY: Duration = SECOND;
-
-/** A result that waits longer to be written is late. */
-const LATE_AFTER: Duration = SECOND;
-
-export interface ResultWriterDependencies {
-  readonly settle: DeliveryQueue['settle'];
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Called with every group that is on stable storage. `wasLate`: `isLate` was true before. */
-  readonly onWritten: (results: readonly DeliveryResult[], wasLate: boolean) => void;
-}
-
-/**
- * Writes the results of deliveries in groups: a success costs a few bytes of a shared transaction, not a
- * commit. A group that cannot be written is kept and written later. If the process dies before, its
- * deliveries are made once more.
- */
-export class ResultWriter {
-  readonly #dependencies: ResultWriterDependencies;
-  #pending: DeliveryResult[] = [];
-  /**
-   * When the oldest result came that is not written, and the oldest of those that are not being written
-   * either.
-   */
-  #oldestAt: Monotonic | undefined;
-  #pendingSince: Monotonic | undefined;
-  #writing: Promise<void> | undefined;
-  /** Results that were added and that were written or forgotten, since the start. */
-  #added = 0;
-  #written = 0;
-  #lostLeases = 0;
-  /** Why the last group could not be written; undefined after one that could. */
-  #failure: unknown;
-  #cancelTimer: (() => void) | undefined;
-  #stopped = false;
-
-  constructor(dependencies: ResultWriterDependencies) {
-    this.#dependencies = dependencies;
-  }
-
-  add(result: DeliveryResult): void {
-    if (this.#stopped) return;
-    this.#pending.push(result);
-    this.#added++;
-    this.#pendingSince ??= this.#dependencies.clock.monotonic();
-    this.#oldestAt ??= this.#pendingSince;
-    if (this.#writing !== undefined) return;
-    if (this.#pending.length >= GROUP_SIZE) this.#write();
-    else this.#cancelTimer ??= this.#dependencies.clock.after(GROUP_DELAY, () => this.#write());
-  }
-
-  /**
-   * The lease is lost: the results added before are of deliveries that belong to others, or to a later claim
-   * of this process.
-   */
-  forget(): void {
-    this.#lostLeases++;
-    this.#written += this.#pending.length;
-    this.#pending = [];
-    this.#pendingSince = undefined;
-    if (this.#writing === undefined) this.#oldestAt = undefined;
-  }
-
-  /**
-   * Resolves when the results added before are on stable storage. Rejects when a write fails, which is
-   * repeated later.
-   */
-  async flush(): Promise<void> {
-    const added = this.#added;
-    while (this.#written < added) {
-      this.#write();
-      await this.#writing;
-      if (this.#failure !== undefined) throw this.#failure;
-    }
-  }
-
-  /** Tells whether the results added before this call are on stable storage. */
-  untilWritten(): () => boolean {
-    const added = this.#added;
-    return () => this.#written >= added;
-  }
-
-  /** Whether a result has waited for more than a second. */
-  isLate(): boolean {
-    return this.#oldestAt !== undefined && this.#dependencies.clock.monotonic() - this.#oldestAt > LATE_AFTER;
-  }
-
-  /**
-   * Writes the results added before. Later ones are dropped, and their deliveries stay owed. A failed write
-   * is repeated once, because a store that has failed is opened anew for the next one. Never rejects.
-   * Idempotent.
-   */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    for (let tries = 0; tries < 2; tries++) {
-      await this.#writing;
-      this.#write();
-      await this.#writing;
-    }
-    this.#cancelTimer?.();
-  }
-
-  #write(): void {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    if (this.#writing !== undefined || this.#pending.length === 0) return;
-    const group = this.#pending;
-    this.#pending = [];
-    this.#pendingSince = undefined;
-    this.#writing = this.#writeGroup(group).then((delay) => {
-      this.#writing = undefined;
-      if (this.#pending.length > 0)
-        this.#cancelTimer = this.#dependencies.clock.after(delay, () => this.#write());
-    });
-  }
-
-  /** @returns the delay before the next group */
-  async #writeGroup(group: readonly DeliveryResult[]): Promise<Duration> {
-    const { settle, logger, onWritten } = this.#dependencies;
-    const lostLeases = this.#lostLeases;
-    try {
-      const { ignored } = await settle(group);
-      if (ignored > 0) logger.warn({ ignored }, 'delivery.settled_twice');
-      this.#written += group.length;
-      this.#failure = undefined;
-      const wasLate = this.isLate();
-      this.#oldestAt = this.#pendingSince;
-      onWritten(group, wasLate);
-      return this.#pending.length >= GROUP_SIZE ? 0 : GROUP_DELAY;
-    } catch (error) {
-      logger.error({ error, results: group.length }, 'delivery.settle_failed');
-      this.#failure = error;
-      if (lostLeases === this.#lostLeases) {
-        this.#pending = [...group, ...this.#pending];
-        return RETRY_DELAY;
-      }
-      this.#written += group.length;
-      this.#oldestAt = this.#pendingSince;
-      return 0;
-    }
-  }
 }

@@ -1,5 +1,6 @@
 import { type Attempt, type Decision, isFinal } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
+import { invariant } from '../model/invariant.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { type Clock, wallTimeOf } from '../ports/clock.ts';
@@ -12,6 +13,7 @@ import {
   type CircuitBreaker,
   CLOSED_BREAKER,
   cancelProbe,
+  checkBreaker,
   MIN_PROBE_DELAY,
   type OpenBreaker,
   postponeProbe,
@@ -105,6 +107,17 @@ export class HealthTracker {
   }
 
   record(report: RoundReport): BreakerTransition {
+    const { round, latencyMs, unreadMs } = report;
+    invariant(round.nth > 0 && round.nth <= this.#roundsBegun, 'a round that ends is one that has begun');
+    invariant(round.limit >= 1, 'a round was sent under a limit that allowed it');
+    invariant(latencyMs >= 0, 'an answer takes no less than no time');
+    invariant(unreadMs >= 0, 'an answer waits no less than no time to be read');
+    const transition = this.#recordSign(report);
+    if (this.#breaker !== CLOSED_BREAKER) checkBreaker(this.#breaker);
+    return transition;
+  }
+
+  #recordSign(report: RoundReport): BreakerTransition {
     const sign = signOfLife(report.outcomes);
     if (sign === 'alive') return this.#recordAlive(report);
     if (sign === 'failing') this.#concurrency = afterFailure(this.#concurrency, report.round.limit);
@@ -352,6 +365,12 @@ export function afterSuccess(
   { limit, successes, doublesUntil }: ConcurrencyState,
   isCongested: boolean,
 ): ConcurrencyState {
+  invariant(limit >= 1 && limit <= MAX_CONCURRENCY, 'a concurrency is from one to the most');
+  invariant(successes >= 0 && successes < limit, 'as many successes as the concurrency raise it');
+  invariant(
+    doublesUntil >= 1 && doublesUntil <= MAX_CONCURRENCY,
+    'a concurrency doubles up to one it may have',
+  );
   if (successes + 1 < limit) return { limit, successes: successes + 1, doublesUntil };
   if (isCongested && limit >= doublesUntil) return { limit, successes: 0, doublesUntil };
   const grown = limit < doublesUntil ? Math.min(2 * limit, doublesUntil) : limit + 1;
@@ -364,6 +383,7 @@ export function afterSuccess(
  * @param limitWhenSent the limit when the failed request was sent
  */
 export function afterFailure(now: ConcurrencyState, limitWhenSent: number): ConcurrencyState {
+  invariant(limitWhenSent <= MAX_CONCURRENCY, 'no round is sent beyond the most that may be in flight');
   if (limitWhenSent > now.limit) return now;
   const limit = Math.max(1, now.limit >> 1);
   return { limit, successes: 0, doublesUntil: limit };

@@ -1,4 +1,5 @@
 import type { DeliveryPolicy } from '../model/delivery-policy.ts';
+import { invariant } from '../model/invariant.ts';
 import { defined } from '../model/json.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -30,6 +31,8 @@ export const WHOLE_SHARE: NodeShare = { nodes: 1, place: 0 };
  * destination.
  */
 export function shareOf({ id }: { readonly id: number }, { nodes, place }: NodeShare): NodeShare {
+  invariant(nodes >= 1, 'this node is one of those that deliver');
+  invariant(place >= 0 && place < nodes, 'a node has a place among those that deliver');
   return { nodes, place: (place + id) % nodes };
 }
 
@@ -43,6 +46,8 @@ export function limitsOfShare(
   { rateLimit, concurrency }: RequestLimits,
   { nodes, place }: NodeShare,
 ): RequestLimits {
+  invariant(rateLimit === undefined || rateLimit > 0, 'a rate limit lets something through');
+  invariant(concurrency === undefined || concurrency >= 1, 'a concurrency is of one request at least');
   const rest = concurrency === undefined ? 0 : concurrency % nodes;
   return defined({
     rateLimit: rateLimit === undefined ? undefined : rateLimit / nodes,
@@ -126,7 +131,10 @@ export class DestinationRateLimiter implements OpenRequests {
   requestBegan(place: number, isFirst: boolean): void {
     this.#openRequests++;
     this.#openByPlace[place] = (this.#openByPlace[place] ?? 0) + 1;
-    if (!isFirst) return;
+    if (!isFirst) {
+      invariant(this.#openRounds > 0, 'a request follows the first of its round');
+      return;
+    }
     this.#openRounds++;
     const rate = this.#rate();
     if (rate !== undefined)
@@ -143,9 +151,15 @@ export class DestinationRateLimiter implements OpenRequests {
   }
 
   requestEnded(place: number, isLast: boolean, isLate: boolean): void {
+    invariant(this.#openRequests > 0, 'no more requests end than have begun');
+    invariant((this.#openByPlace[place] ?? 0) > 0, 'no more requests of an endpoint end than have begun');
     this.#openRequests--;
     this.#openByPlace[place]!--;
-    if (isLast) this.#openRounds--;
+    if (isLast) {
+      invariant(this.#openRounds > 0, 'no more rounds lose their last request than had a first');
+      this.#openRounds--;
+    }
+    invariant(this.#openRounds <= this.#openRequests, 'an open round has an open request');
     // A request that is not late ends its round or is followed by one that does; the worker sends again at
     // that end.
     if (!this.#isWaiting || !isLate) return;
@@ -177,5 +191,7 @@ const BURST_TOLERANCE: Duration = 25;
  * @param at when this request was allowed; not after `now`
  */
 export function nextRequestAt(at: number, now: Monotonic, perSecond: number): number {
+  invariant(perSecond > 0, 'a rate is of more than nothing');
+  invariant(!Number.isNaN(at), 'the next request is allowed at a time');
   return Math.max(at, now - BURST_TOLERANCE) + SECOND / perSecond;
 }

@@ -6,6 +6,7 @@ import {
   type Outcome,
   RETRY_WINDOW,
 } from '../model/delivery.ts';
+import { invariant } from '../model/invariant.ts';
 import { type Pause, pausedTimeWithin } from '../model/pause.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import { restOf } from './circuit-breaker.ts';
@@ -64,6 +65,7 @@ interface DecisionInput {
 export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const { now, pauses = [] } = round;
   if (round.outcomes.some(({ outcome }) => outcome.kind === 'accepted')) return { kind: 'delivered' };
+  invariant(delivery.rounds >= 0, 'a delivery was tried no fewer times than none');
   const outcomes = askedOf(round.outcomes);
   const retryable = outcomes.filter(({ outcome }) => outcome.kind === 'retryable');
   if (retryable.length === 0) return givenUp(outcomes, round);
@@ -81,9 +83,12 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
 
   const wish = retryAfterOf(retryable, round.random);
   const endpoints = retryable.reduce((bits, { place }) => bits | (1 << place), 0);
+  const at = Math.min(Math.max(scheduled, wish), deadline);
+  invariant(Number.isFinite(at), 'a retry is due at a time');
+  invariant(endpoints > 0, 'a retry has an endpoint to ask');
   return {
     kind: 'retry',
-    at: Math.min(Math.max(scheduled, wish), deadline),
+    at,
     next: {
       position: delivery.position,
       rounds,
@@ -100,8 +105,12 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
  */
 function givenUp(asked: readonly EndpointOutcome[], { outcomes, now }: DecisionInput): Decision {
   const drop = outcomes.find(({ outcome }) => outcome.kind === 'dropped')?.outcome as Drop | undefined;
-  if (asked.length > 0 || drop === undefined)
-    return { kind: 'dead', reason: asked[0]?.outcome.reason ?? 'no_endpoint' };
+  if (asked.length > 0 || drop === undefined) {
+    const dead = asked[0]?.outcome.reason ?? 'no_endpoint';
+    invariant(dead.length > 0, 'a dead delivery has a reason');
+    return { kind: 'dead', reason: dead };
+  }
+  invariant(drop.reason.length > 0, 'a dropped delivery has a reason');
   const { kind, reason, note } = drop;
   return { kind, reason, at: now, note: note === undefined ? undefined : keptNote(note) };
 }
@@ -135,11 +144,13 @@ export const JITTER = 0.2;
  * @param random from 0 (inclusive) to 1 (exclusive)
  */
 export function backoff(rounds: number, random: number): Duration {
+  invariant(rounds >= 1, 'a back-off follows a round');
   return withJitter(RETRY_DELAYS[Math.min(rounds, RETRY_DELAYS.length) - 1]!, random);
 }
 
 /** A delay with its jitter. `random` from 0 (inclusive) to 1 (exclusive). */
 function withJitter(delay: Duration, random: number): Duration {
+  invariant(random >= 0 && random < 1, 'the lot of a delay is from 0 to below 1');
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 
@@ -193,6 +204,7 @@ const LATENESS: Duration = MINUTE;
  * known. A wish to rest is life.
  */
 export function outageFrom(failingSince: Monotonic, hasBeenAlive: boolean): Outage {
+  invariant(Number.isFinite(failingSince), 'an outage begins at a time');
   return { since: hasBeenAlive ? failingSince : failingSince - (RETRY_WINDOW - RESTART_GRACE) };
 }
 

@@ -1,6 +1,7 @@
 import type { Fifo } from '../model/containers.ts';
 import { isComputationId } from '../model/definition.ts';
 import type { Attempt, Drop, Outcome } from '../model/delivery.ts';
+import { invariant } from '../model/invariant.ts';
 import { type Lane, nameOfTarget, type Target } from '../model/lane.ts';
 import { type Monotonic, rounded } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -40,6 +41,8 @@ export interface RoundDependencies {
   /** The endpoint at a place of the lane; it records every request. */
   readonly endpointAt: (place: number) => EndpointTracker | undefined;
   readonly traceparents?: Pick<TraceContexts, 'get'> | undefined;
+  /** Called with what the end of a request throws: a bug. */
+  readonly onBroken: (error: unknown) => void;
 }
 
 /** The replay that a delivery is made for; undefined for what is owed since its event was stored. */
@@ -63,13 +66,20 @@ export function sendRound(
   dependencies: RoundDependencies,
   onEnd: (results: readonly RoundResult[]) => void,
 ): void {
-  const { clock, openRequests, sender, endpointAt, traceparents } = dependencies;
+  const { clock, openRequests, sender, endpointAt, traceparents, onBroken } = dependencies;
+  invariant(deliveries.length > 0, 'a round is sent of a delivery at least');
   const startedAt = clock.monotonic();
   const results = deliveries.map(noResult);
   const asked = targetsToAsk(deliveries[0]!, lane, { openRequests, endpointAt, now: startedAt }, results);
   // In a microtask, because the caller expects that a round ends after this function has returned.
   if (asked === 0) {
-    queueMicrotask(() => onEnd(results));
+    queueMicrotask(() => {
+      try {
+        onEnd(results);
+      } catch (error) {
+        onBroken(error);
+      }
+    });
     return;
   }
   const targets = targetsIn(asked, lane);
@@ -83,16 +93,24 @@ export function sendRound(
   let open = targets.length;
   let left = results.length;
   sender.send({ destination: lane, targets, events, now: clock.now() }, (target, outcomes) => {
-    open--;
-    const place = target.place - lane.targets[0]!.place;
-    recordRequest(outcomes, (trials & (1 << place)) !== 0, endpointAt(place), clock);
-    openRequests.requestEnded(place, open === 0, isOver);
-    if (isOver) return;
-    const request = { target, place, startedAt };
-    for (let nth = 0; nth < results.length; nth++)
-      if (addOutcome(results[nth]!, outcomes[nth]!, request)) left--;
-    isOver = left === 0 || open === 0;
-    if (isOver) onEnd(results);
+    try {
+      invariant(open > 0, 'no target answers a round twice');
+      invariant(outcomes.length === results.length, 'a target answers for each delivery of its round');
+      open--;
+      const place = target.place - lane.targets[0]!.place;
+      invariant((asked & (1 << place)) !== 0, 'a target that answers was asked');
+      recordRequest(outcomes, (trials & (1 << place)) !== 0, endpointAt(place), clock);
+      openRequests.requestEnded(place, open === 0, isOver);
+      if (isOver) return;
+      const request = { target, place, startedAt };
+      for (let nth = 0; nth < results.length; nth++)
+        if (addOutcome(results[nth]!, outcomes[nth]!, request)) left--;
+      isOver = left === 0 || open === 0;
+      if (isOver) onEnd(results);
+    } catch (error) {
+      // Whoever called is the sender, which serves other lanes as well.
+      onBroken(error);
+    }
   });
 }
 
@@ -237,8 +255,10 @@ function targetsToTry({ delivery }: ReadyDelivery, lane: Lane): number {
  * same targets to try.
  */
 export function takeBatch(queue: Fifo<ReadyDelivery>, lane: Lane, sender: Sender): readonly ReadyDelivery[] {
-  const first = queue.shift()!;
+  const first = queue.shift();
+  invariant(first !== undefined, 'a batch is taken from deliveries that wait');
   const most = sender.most(lane);
+  invariant(most.events >= 1, 'a sender takes one event at least');
   if (most.events === 1) return [first];
   const batch = [first];
   let bytes = bytesOf(first);
@@ -279,6 +299,7 @@ export class RoundsInFlight {
 
   /** A round begins. Returns what `end` needs. */
   begin(deliveries: number): number {
+    invariant(deliveries > 0, 'a round begins with a delivery');
     this.count++;
     this.deliveries += deliveries;
     return this.#marks;
@@ -287,7 +308,12 @@ export class RoundsInFlight {
   end(begunAt: number, deliveries: number): void {
     this.count--;
     this.deliveries -= deliveries;
+    invariant(this.count >= 0, 'no more rounds end than have begun');
+    invariant(this.deliveries >= this.count, 'a round in flight has a delivery');
+    invariant(begunAt <= this.#marks, 'no round began after a mark that is still to come');
     if (begunAt !== this.#marks) this.marked--;
+    invariant(this.marked >= 0, 'no more rounds of a mark end than it met');
+    invariant(this.marked <= this.count, 'a round that a mark met is in flight');
   }
 
   /** Marks the rounds in flight. Whoever waits for an earlier mark waits for this one too. */

@@ -2,14 +2,12 @@ import { Fifo } from '../model/containers.ts';
 import { type Decision, RETRY_WINDOW } from '../model/delivery.ts';
 import { type Destination, isDelivering } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { InvariantError } from '../model/invariant.ts';
 import { endpointIndexOfLane, type Lane } from '../model/lane.ts';
 import { retryWindowStart } from '../model/pause.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
-import type { Sender } from '../ports/destination-type.ts';
-import type { ProbeTurns } from '../ports/nodes.ts';
-import type { CurrentObserver, DeliveryRecorder } from '../ports/telemetry.ts';
 import {
   afterBreakerClosed,
   afterBreakerOpened,
@@ -20,18 +18,17 @@ import {
   BacklogLoader,
   batchOf,
   beforeClaim,
+  checkBacklog,
   EMPTY_BACKLOG,
   type LoaderAction,
-  type LoaderDependencies,
   nextAction,
-  roomForNew,
   roomToClaim,
-  type TotalInMemory,
 } from './backlog.ts';
 import { type CircuitBreaker, MIN_PROBE_DELAY } from './circuit-breaker.ts';
 import type { WorkerState } from './contract.ts';
-import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
+import type { EndpointTracker } from './endpoint-health.ts';
 import { HealthReporter, HealthTracker, type RoundTicket } from './health.ts';
+import { LaneMemory } from './lane-memory.ts';
 import { showResult } from './observers.ts';
 import { DestinationRateLimiter, type NodeShare, shareOf } from './rate-limiter.ts';
 import { decide, expiryCutoff, SETTINGS_VERSION_MODULUS } from './retry-policy.ts';
@@ -43,40 +40,10 @@ import {
   sendRound,
   takeBatch,
 } from './round.ts';
+import type { WorkerDependencies } from './worker-dependencies.ts';
 
 /** A stop waits this long for the requests in flight. Each also ends by itself, at its own time limit. */
 const STOP_LIMIT: Duration = 5 * SECOND;
-
-export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDependencies, 'traceparents'> {
-  readonly sender: Sender;
-  readonly currentObserver: CurrentObserver;
-  /** Name of a source by its id, for observers. */
-  readonly sourceName: (id: number) => string;
-  readonly measures: DeliveryRecorder | undefined;
-  readonly settle: (result: DeliveryResult) => void;
-  /** Resolves when the results settled before are on stable storage. Rejects with a `StorageError`. */
-  readonly writeResults: () => Promise<void>;
-  /** Deliveries in the memory of all workers. */
-  readonly total: TotalInMemory;
-  /** All endpoints of the destination; the worker may serve one of them or all. */
-  readonly endpoints: Readonly<DestinationEndpoints>;
-  /** The part of this node in the limits of every destination. */
-  readonly share: () => NodeShare;
-  /** From 0 (inclusive) to 1 (exclusive). */
-  readonly random: () => number;
-  /** How long an answer that has just been read may have waited for this thread. */
-  readonly unreadFor: (now: Monotonic) => Duration;
-  /** Told how long each piece of work kept the thread. */
-  readonly worked?: ((duration: Duration) => void) | undefined;
-  /** Whether this process may hold deliveries and send them. Absent where it always may. */
-  readonly maySend?: (() => boolean) | undefined;
-  /** Where other processes deliver to the same endpoints: who of them probes a failing one. */
-  readonly probeTurns?: ProbeTurns | undefined;
-  /**
-   * Whether results are written soon: others repeat what is not written when this process loses its lease.
-   */
-  readonly areResultsWritten?: (() => boolean) | undefined;
-}
 
 /**
  * Delivers to one destination, or to one of its endpoints where each is a delivery of its own. Workers share
@@ -103,8 +70,9 @@ export class DestinationWorker {
   #destination: Lane;
   #share: NodeShare;
   #backlog = EMPTY_BACKLOG;
-  /** Deliveries in memory: reserved, ready or in flight. */
-  #held = 0;
+  readonly #memory: LaneMemory;
+  /** Why the lane has stopped: the invariant that did not hold. */
+  #failure: string | undefined;
   /**
    * Leases that were lost. What began under one of them belongs to others, or to a later claim of this
    * process.
@@ -122,9 +90,10 @@ export class DestinationWorker {
     this.#destination = destination;
     this.#share = shareOf(destination, dependencies.share());
     this.#dependencies = dependencies;
+    this.#memory = new LaneMemory(dependencies.total);
     this.#reporter = new HealthReporter(destination.name, dependencies.logger, dependencies.clock);
     this.#loader = new BacklogLoader(destination, dependencies);
-    this.#rateLimiter = new DestinationRateLimiter(dependencies.clock, () => this.#sendReady());
+    this.#rateLimiter = new DestinationRateLimiter(dependencies.clock, () => this.#guard(this.resume));
     this.#rateLimiter.configure(destination, this.#share);
     this.#roundDependencies = {
       sender: dependencies.sender,
@@ -132,7 +101,43 @@ export class DestinationWorker {
       openRequests: this.#rateLimiter,
       endpointAt: (place) => this.#endpointAt(place),
       traceparents: dependencies.traceparents,
+      onBroken: this.fail,
     };
+  }
+
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /**
+   * Stops the lane for good, because an invariant did not hold: its memory may be wrong. What it holds stays
+   * held in the store, and comes back with the next start. Any other error is thrown again.
+   */
+  readonly fail = (error: unknown): void => {
+    if (!(error instanceof InvariantError)) throw error;
+    if (this.#failure !== undefined) return;
+    this.#failure = error.message;
+    const { name } = this.#destination;
+    const facts = { destination: name, invariant: error.message, phase: this.#backlog.phase };
+    this.#dependencies.logger.error({ ...facts, held: this.#memory.held }, 'destination.failed');
+    this.#cancelTimer?.();
+    this.#loader.stop();
+    this.#queue.drain();
+    this.#memory.giveUp();
+    this.#onIdle?.();
+    this.#dependencies.laneFailed?.(name, error);
+  };
+
+  /**
+   * Runs work that nobody waits for: where an invariant does not hold, it ends this lane and nothing else.
+   */
+  #guard(work: () => void): void {
+    if (this.#failure !== undefined) return;
+    try {
+      work();
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   state(): WorkerState {
@@ -140,7 +145,7 @@ export class DestinationWorker {
     const { breaker, limit } = this.#tracker;
     return {
       destination: this.#destination.id,
-      held: this.#held,
+      held: this.#memory.held,
       inFlight: this.rounds.deliveries,
       limit,
       breaker: breaker.state,
@@ -149,6 +154,7 @@ export class DestinationWorker {
       failingSince,
       refusingSince,
       lastError,
+      failure: this.#failure,
     };
   }
 
@@ -192,22 +198,27 @@ export class DestinationWorker {
    */
   reserve(deliveries: number): number {
     const takesNew = this.#backlog.phase === 'caught_up' && this.#isServing();
-    const reserved = takesNew ? Math.min(deliveries, roomForNew(this.#held, this.#dependencies.total)) : 0;
-    if (reserved > 0) this.#addHeld(reserved);
+    const reserved = takesNew ? this.#memory.reserve(deliveries) : 0;
     if (reserved < deliveries) this.#backlog = afterFallingBehind(this.#backlog);
     return reserved;
   }
 
   /** Gives reserved memory back. */
   unreserve(deliveries: number): void {
-    this.#addHeld(-deliveries);
+    this.#memory.endReservation(deliveries);
+    this.#memory.add(-deliveries);
     this.#load();
   }
 
   /** Takes deliveries for which memory was reserved. Without a lease they belong to another process soon. */
   deliver(deliveries: readonly ReadyDelivery[]): void {
+    this.#memory.endReservation(deliveries.length);
+    this.#enqueue(deliveries);
+  }
+
+  #enqueue(deliveries: readonly ReadyDelivery[]): void {
     if (!this.#maySend()) {
-      this.#addHeld(-deliveries.length);
+      this.#memory.add(-deliveries.length);
       return;
     }
     const startedAt = this.#dependencies.clock.elapsed();
@@ -222,7 +233,7 @@ export class DestinationWorker {
    */
   async forget(): Promise<void> {
     this.#lostLeases++;
-    this.#addHeld(-this.#queue.drain().length);
+    this.#memory.add(-this.#queue.drain().length);
     this.#backlog = afterFallingBehind(this.#backlog);
     this.#loader.wake();
     await this.#loading;
@@ -232,7 +243,9 @@ export class DestinationWorker {
   drop(positions: ReadonlySet<Position>): void {
     this.#loader.drop(positions);
     const dropped = this.#queue.keep(({ delivery }) => !positions.has(delivery.position));
-    if (dropped > 0) this.unreserve(dropped);
+    if (dropped === 0) return;
+    this.#memory.add(-dropped);
+    this.#load();
   }
 
   /** Forgets answers of endpoints in which one of these texts stands. */
@@ -261,16 +274,11 @@ export class DestinationWorker {
   async #stop(): Promise<void> {
     const idle = new Promise<void>((resolve) => {
       this.#onIdle = resolve;
-      if (this.rounds.count === 0) resolve();
+      if (this.rounds.count === 0 || this.#failure !== undefined) resolve();
     });
     this.#cancelTimer?.();
     this.#loader.stop();
     await waitAtMost(Promise.all([idle, this.#loading]), STOP_LIMIT, this.#dependencies.clock);
-  }
-
-  #addHeld(deliveries: number): void {
-    this.#held += deliveries;
-    this.#dependencies.total.held += deliveries;
   }
 
   #endpointAt(place: number): EndpointTracker | undefined {
@@ -292,7 +300,7 @@ export class DestinationWorker {
 
   #isServing(): boolean {
     const isAllowed = isDelivering(this.#destination) && this.#rateLimiter.hasShare;
-    return this.#stopping === undefined && isAllowed && this.#maySend();
+    return this.#stopping === undefined && this.#failure === undefined && isAllowed && this.#maySend();
   }
 
   #areResultsLate(): boolean {
@@ -306,7 +314,7 @@ export class DestinationWorker {
   // Sending
 
   #sendReady(): void {
-    if (this.#stopping !== undefined || !this.#maySend()) return;
+    if (this.#stopping !== undefined || this.#failure !== undefined || !this.#maySend()) return;
     if (!this.#tracker.isClosed || !this.#isServing()) this.#returnToDisk();
     while (
       this.#queue.size > 0 &&
@@ -324,7 +332,7 @@ export class DestinationWorker {
   #returnToDisk(): void {
     const deliveries = this.#queue.drain();
     if (deliveries.length === 0) return;
-    this.#addHeld(-deliveries.length);
+    this.#memory.add(-deliveries.length);
     this.#backlog = afterFallingBehind(this.#backlog);
     const { outage, nextDueAt = Number.POSITIVE_INFINITY } = this.#backlog;
     const now = Math.min(this.#dependencies.clock.monotonic(), nextDueAt);
@@ -348,6 +356,7 @@ export class DestinationWorker {
     sendRound(batch, destination, this.#roundDependencies, (results) => {
       const startedAt = this.#dependencies.clock.elapsed();
       this.rounds.end(begun, batch.length);
+      if (this.#failure !== undefined) return;
       this.#finishRound(batch, results, { destination, ticket, isOurs: lostLeases === this.#lostLeases });
       if (this.rounds.count === 0) this.#onIdle?.();
       this.#sendReady();
@@ -408,11 +417,11 @@ export class DestinationWorker {
     const arrivedAt = replayOf(ready) === undefined ? ready.serialized.arrivedAt : undefined;
     this.#dependencies.measures?.attemptEnded(arrivedAt, attempts, decision, now);
     if (isOurs) this.#settle(ready, attempts, decision);
-    else this.#addHeld(-1);
+    else this.#memory.add(-1);
   }
 
   #settle(ready: ReadyDelivery, attempts: DeliveryResult['attempts'], decision: Decision): void {
-    this.#addHeld(-1);
+    this.#memory.add(-1);
     const { id, name } = this.#destination;
     const { set, delivery, serialized } = ready;
     this.#dependencies.settle({ set, destination: id, position: delivery.position, attempts, decision });
@@ -430,23 +439,30 @@ export class DestinationWorker {
   #load(): void {
     if (this.#backlog.nextDueAt === undefined && this.#backlog.phase !== 'releasing') return;
     if (this.#loading !== undefined || !this.#isServing()) return;
+    this.#memory.check(this.#queue.size, this.rounds.deliveries);
+    checkBacklog(this.#backlog, this.#tracker.breaker.state);
     const now = this.#dependencies.clock.monotonic();
     const action = nextAction(this.#backlog, this.#tracker.breaker, this.#room(), now);
     if (action.kind === 'none') return;
     if (action.kind === 'full') this.#backlog = afterFallingBehind(this.#backlog);
     else if (action.kind === 'wait') this.#wakeAt(action.until);
     else {
-      this.#loading = this.#run(action).then(() => {
-        this.#loading = undefined;
-        this.#load();
-      });
+      this.#loading = this.#run(action)
+        .then(() => {
+          this.#loading = undefined;
+          this.#guard(() => this.#load());
+        })
+        .catch(this.fail);
     }
   }
 
   /** How many deliveries may be claimed; 0 when a claim is not worth its commit. */
   #room(): number {
     const isBehind = this.#backlog.phase !== 'caught_up';
-    return roomToClaim({ held: this.#held, isBehind, limit: this.#tracker.limit }, this.#dependencies.total);
+    return roomToClaim(
+      { held: this.#memory.held, isBehind, limit: this.#tracker.limit },
+      this.#dependencies.total,
+    );
   }
 
   #wakeAt(at: Monotonic): void {
@@ -456,7 +472,7 @@ export class DestinationWorker {
     const { clock } = this.#dependencies;
     this.#cancelTimer = clock.after(at - clock.monotonic(), () => {
       this.#wakesAt = undefined;
-      this.#load();
+      this.#guard(() => this.#load());
     });
   }
 
@@ -477,12 +493,15 @@ export class DestinationWorker {
     const { outage } = this.#backlog;
     this.#backlog = beforeClaim(this.#backlog);
     const { deliveries, nextDueAt } = await this.#loader.claim(max, dueAt);
+    if (this.#failure !== undefined) return false;
     this.#backlog = afterClaim(this.#backlog, nextDueAt, dueAt);
-    this.#addHeld(deliveries.length);
     if (deliveries.length === 0) return false;
+    this.#memory.claim(deliveries.length);
     const events = await this.#loader.read(deliveries);
+    if (this.#failure !== undefined) return false;
+    this.#memory.read();
     if (events === undefined) {
-      this.#addHeld(-deliveries.length);
+      this.#memory.add(-deliveries.length);
       return false;
     }
     const { ready, dead } = batchOf(deliveries, events, outage, this.#windowStart());
@@ -491,12 +510,12 @@ export class DestinationWorker {
     const mayProbe = this.#tracker.isProbing && this.#isServing() && !this.#areResultsLate();
     const isProbeSent = mayProbe && probe !== undefined;
     if (isProbeSent) this.#send([probe], true);
-    else this.deliver(ready);
+    else this.#enqueue(ready);
     return isProbeSent;
   }
 
   #deadLetter({ set, delivery: { position } }: HeldDelivery, reason: string): void {
-    this.#addHeld(-1);
+    this.#memory.add(-1);
     const decision = { kind: 'dead', reason } as const;
     this.#dependencies.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
   }

@@ -1,4 +1,5 @@
 import type { Event } from '../model/event.ts';
+import { endWith, InvariantError, invariant, rethrowInvariant } from '../model/invariant.ts';
 import { EMPTY_PLAN, type GroupedPlans, groupByPlan, type Plan } from '../model/plan.ts';
 import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
@@ -14,6 +15,7 @@ import {
 } from '../ports/event-log.ts';
 import type { AcceptanceRecorder, TraceContexts } from '../ports/telemetry.ts';
 import type { AcceptedEvent } from './calls.ts';
+import { bytesOf, WaitingRequests } from './waiting-requests.ts';
 
 /**
  * A group is full with so many events or bytes of JSON, which keeps a commit short. Smaller groups would cost
@@ -63,6 +65,8 @@ export interface CommitQueueDependencies {
   readonly onCommit?: () => void;
   /** Told how long each commit kept the thread before the store took it over. */
   readonly worked?: ((duration: Duration) => void) | undefined;
+  /** Called when an invariant does not hold. Default: the process ends. */
+  readonly onBroken?: (error: InvariantError) => void;
 }
 
 /** The events of one request, and the callback for its answer. */
@@ -96,9 +100,7 @@ export interface CommitResult {
  */
 export class CommitQueue {
   readonly #dependencies: CommitQueueDependencies;
-  #waiting: QueuedRequest[] = [];
-  #waitingBytes = 0;
-  #waitingEvents = 0;
+  readonly #waiting = new WaitingRequests<QueuedRequest>();
   /**
    * At most `MAX_CONCURRENT_COMMITS`, the oldest first. An array, because a Set that is added to and deleted
    * from leaves old tables behind, and they keep the events of ended commits until the next full collection.
@@ -120,16 +122,14 @@ export class CommitQueue {
   /** False when too much is waiting already: the request is not taken. */
   add(request: QueuedRequest): boolean {
     const bytes = bytesOf(request);
-    if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return false;
-    this.#waitingBytes += bytes;
-    this.#waitingEvents += request.events.length;
-    this.#waiting.push(request);
+    if (this.#waiting.bytes + bytes > MAX_WAITING_BYTES) return false;
+    this.#waiting.add(request, bytes);
     this.#scheduleCommit();
     return true;
   }
 
   get isBusy(): boolean {
-    return this.#waiting.length > 0 || this.#underWay.length > 0;
+    return this.#waiting.size > 0 || this.#underWay.length > 0;
   }
 
   /**
@@ -137,10 +137,9 @@ export class CommitQueue {
    * take long.
    */
   refuse(error: unknown): void {
-    const waiting = this.#waiting.splice(0);
-    this.#waitingEvents = 0;
+    const waiting = this.#waiting.takeAll();
+    this.#waiting.answered(waiting);
     for (const request of waiting) {
-      this.#waitingBytes -= bytesOf(request);
       if (request.refused === undefined) request.committed({ error });
       else request.refused(error);
     }
@@ -158,8 +157,7 @@ export class CommitQueue {
 
   /** Resolves when every request taken so far has its answer. */
   async stop(): Promise<void> {
-    while (this.#underWay.length > 0 || this.#waiting.length > 0)
-      await new Promise<void>((resolve) => this.#idle.push(resolve));
+    while (this.isBusy) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** Commits after the requests that have arrived by now are read, so that they share the commit. */
@@ -176,9 +174,9 @@ export class CommitQueue {
    * turns.
    */
   readonly #endTurn = (): void => {
-    const isMore = this.#waiting.length > this.#seen && this.#waitingEvents < ENOUGH_EVENTS;
+    const isMore = this.#waiting.size > this.#seen && this.#waiting.events < ENOUGH_EVENTS;
     if (isMore && this.#dependencies.clock.elapsed() - this.#scheduledAt < MAX_READING) {
-      this.#seen = this.#waiting.length;
+      this.#seen = this.#waiting.size;
       this.#dependencies.clock.turn(this.#endTurn);
       return;
     }
@@ -188,39 +186,40 @@ export class CommitQueue {
 
   #mayCommit(): boolean {
     const { length } = this.#underWay;
-    if (this.#waiting.length === 0 || length >= MAX_CONCURRENT_COMMITS) return false;
-    return length === 0 || this.#dependencies.commitsInTurn !== true || this.#waitingEvents >= ENOUGH_EVENTS;
+    if (this.#waiting.size === 0 || length >= MAX_CONCURRENT_COMMITS) return false;
+    return length === 0 || this.#dependencies.commitsInTurn !== true || this.#waiting.events >= ENOUGH_EVENTS;
   }
 
   #commit(): void {
     while (this.#mayCommit()) {
-      const requests = this.#takeGroup();
-      const commit = { requests, ended: this.#commitGroup(requests) };
+      const requests = this.#waiting.takeGroup(MOST_OF_A_GROUP);
+      const commit = { requests, ended: this.#commitGroup(requests).catch(this.#failed) };
       this.#underWay.push(commit);
-      void commit.ended.then(() => {
-        this.#underWay.splice(this.#underWay.indexOf(commit), 1);
-        if (this.#waiting.length > 0) this.#scheduleCommit();
-        else if (this.#underWay.length === 0) for (const wake of this.#idle.splice(0)) wake();
-      });
+      void commit.ended
+        .then(() => {
+          this.#underWay.splice(this.#underWay.indexOf(commit), 1);
+          if (this.#waiting.size > 0) this.#scheduleCommit();
+          else if (this.#underWay.length === 0) {
+            this.#waiting.checkIdle();
+            for (const wake of this.#idle.splice(0)) wake();
+          }
+        })
+        .catch(this.#failed);
     }
   }
 
-  #takeGroup(): QueuedRequest[] {
-    let requests = 0;
-    let events = 0;
-    let bytes = 0;
-    while (requests < this.#waiting.length && events < MAX_GROUP_EVENTS && bytes < MAX_GROUP_BYTES) {
-      const request = this.#waiting[requests++]!;
-      events += request.events.length;
-      bytes += bytesOf(request);
-    }
-    this.#waitingEvents -= events;
-    return this.#waiting.splice(0, requests);
-  }
+  /**
+   * A commit rejects because of a bug. Nobody hears that his call failed: the process ends, as in a crash.
+   */
+  readonly #failed = (error: unknown): void => {
+    if (!(error instanceof InvariantError)) throw error;
+    (this.#dependencies.onBroken ?? endWith)(error);
+  };
 
   async #commitGroup(requests: readonly QueuedRequest[]): Promise<void> {
     const startedAt = this.#dependencies.clock.elapsed();
     const group = this.#assemble(requests);
+    checkCounts(group.batch);
     this.#dependencies.onCommit?.();
     try {
       const appending = this.#dependencies.log.append(group.batch);
@@ -237,6 +236,7 @@ export class CommitQueue {
         this.#handOver(group, appended);
       }
     } catch (error) {
+      rethrowInvariant(error);
       this.#releaseRoom(group);
       if (error instanceof RefusedContentError && requests.length > 1) {
         await this.#commitSingly(requests);
@@ -244,7 +244,7 @@ export class CommitQueue {
       }
       for (const request of requests) request.committed({ error });
     }
-    for (const request of requests) this.#waitingBytes -= bytesOf(request);
+    this.#waiting.answered(requests);
   }
 
   /** One of them is what the store does not take: the others must not go with it. */
@@ -305,6 +305,7 @@ export class CommitQueue {
   /** The first deliveries are held in memory, as many as have room. The others are parked. */
   #splitByRoom(destination: number, indexes: readonly number[]): OwedEvents[] {
     const room = this.#dependencies.liveDelivery.reserve(destination, indexes.length);
+    invariant(room >= 0 && room <= indexes.length, 'a lane has room for a part of what it is asked for');
     if (room === indexes.length) return [{ destination, state: 'held', indexes }];
     if (room === 0) return [{ destination, state: 'parked', indexes }];
     return [
@@ -354,6 +355,18 @@ export class CommitQueue {
   }
 }
 
+/** Every call that was received is an event of the batch or was discarded. */
+export function checkCounts({ events, received }: Pick<Batch, 'events' | 'received'>): void {
+  let calls = 0;
+  for (const counts of received) {
+    calls += counts.calls;
+    for (const n of Object.values(counts.discarded)) calls -= n;
+  }
+  invariant(calls === events.length, 'a call that was received is an event or was discarded');
+}
+
+const MOST_OF_A_GROUP = { events: MAX_GROUP_EVENTS, bytes: MAX_GROUP_BYTES };
+
 /** Fewer than any number of requests: the first turn never ends the reading. */
 const NONE_SEEN = -1;
 
@@ -374,12 +387,6 @@ function answerAll(requests: readonly QueuedRequest[], { positions }: AppendResu
     request.committed({ isDuplicate: (index) => positions[first + index] === undefined });
     offset += request.events.length;
   }
-}
-
-function bytesOf({ events }: QueuedRequest): number {
-  let bytes = 0;
-  for (const { length } of events) bytes += length;
-  return bytes;
 }
 
 export interface Planner {
@@ -421,6 +428,7 @@ export class CallCountSums {
         sums = { calls: 0, discarded: {} };
         this.#bySource.set(source, sums);
       }
+      invariant(calls >= 0, 'a source has sent no fewer calls than none');
       sums.calls += calls;
       for (const [reason, n] of Object.entries(discarded))
         sums.discarded[reason] = (sums.discarded[reason] ?? 0) + n;

@@ -1,3 +1,5 @@
+import { invariant } from './invariant.ts';
+
 /** Taken items are removed from the array when there are so many, and at least as many as those left. */
 const MAX_TAKEN = 1024;
 
@@ -167,6 +169,7 @@ export class BoundedCache<Key, Value> {
 
   /** Gives the value back. An entry heavier than the whole cache is not kept. */
   set(key: Key, value: Value, weight = 1): Value {
+    invariant(weight >= 0, 'an entry of a cache weighs no less than nothing');
     if (weight > this.#maxWeight) return value;
     if (this.#weight + weight > this.#maxWeight) {
       this.#entries.clear();

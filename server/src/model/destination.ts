@@ -41,6 +41,8 @@ export function hearsOfComputations({ enabled, filter }: Pick<Destination, 'enab
  * destination".
  */
 export const DESTINATION_STATES = [
+  /** A bug of Millrace has stopped it until the next start: nothing is sent, and everything waits. */
+  'failed',
   'disabled',
   'paused',
   /** Requests fail in a way that is tried again, and none has shown life since. */

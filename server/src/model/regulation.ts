@@ -1,4 +1,5 @@
 import type { Position } from './event.ts';
+import { invariant } from './invariant.ts';
 import type { Time } from './time.ts';
 
 /** The kinds of regulations. spec/specification.md, "Regulations". */
@@ -132,6 +133,23 @@ export function isSuppressing(type: RegulationType): boolean {
  * ```
  */
 export type RegulationStep = 'survey' | 'erase' | 'notify' | 'await' | 'finish' | 'clean' | 'done';
+
+const NEXT_STEPS: Readonly<Record<RegulationStep, readonly RegulationStep[]>> = {
+  survey: ['erase', 'clean'],
+  erase: ['notify', 'clean'],
+  // Straight to `await` where its ids are lost and nobody can be notified any more.
+  notify: ['await'],
+  await: ['await', 'finish'],
+  finish: ['finish', 'clean'],
+  clean: ['clean', 'done'],
+  done: [],
+};
+
+/** Call before a step is stored. */
+export function checkStep(from: RegulationStep, to: RegulationStep): void {
+  invariant(from !== 'done', 'a regulation that is done goes nowhere');
+  invariant(NEXT_STEPS[from].includes(to), 'a regulation goes on to a step that follows its own');
+}
 
 /**
  * One user of a regulation, or a visitor without a userId, with everything that the survey has found. Kept

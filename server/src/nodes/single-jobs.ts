@@ -1,3 +1,4 @@
+import { invariant } from '../model/invariant.ts';
 import { SINGLE_JOBS, type SingleJob } from '../model/node.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
@@ -45,6 +46,7 @@ export class SingleJobs {
 
   /** The part runs while this process has the job. Without other nodes it is started at once. */
   async add(job: SingleJob, part: RestartablePart): Promise<void> {
+    invariant(this.#loop === undefined, 'the parts of a job are there before it is asked for');
     this.#parts.set(job, [...(this.#parts.get(job) ?? []), part]);
     if (this.#dependencies.nodes === undefined) await part.start();
   }

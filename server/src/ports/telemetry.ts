@@ -69,6 +69,15 @@ export interface MetricsRecorder {
   forDestination(destination: number): DeliveryRecorder;
 }
 
+/** Counts bugs that were noticed and did not end the process. */
+export interface InvariantRecorder {
+  /**
+   * An invariant did not hold, in a lane or in a report, and the process goes on. Returns whether it is the
+   * first time for this one, so that it is logged once.
+   */
+  invariantFailed(text: string): boolean;
+}
+
 /** Measures how long calls take. Called for each request, like `MetricsRecorder`. */
 export interface AcceptanceRecorder {
   /** So many calls of one request are stored, so long after it arrived. `source`: the id. */

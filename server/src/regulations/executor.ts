@@ -3,7 +3,13 @@ import type { Event, Position } from '../model/event.ts';
 import { defined } from '../model/json.ts';
 import type { Target } from '../model/lane.ts';
 import type { Plan } from '../model/plan.ts';
-import { isDeleting, isSuppressing, type RegulationSubject, userIdsOf } from '../model/regulation.ts';
+import {
+  checkStep,
+  isDeleting,
+  isSuppressing,
+  type RegulationSubject,
+  userIdsOf,
+} from '../model/regulation.ts';
 import { type Source, sourceNames } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, InterruptibleSleep } from '../ports/clock.ts';
@@ -136,7 +142,7 @@ export class RegulationExecutor {
   #failure: string | undefined;
 
   constructor(dependencies: RegulationExecutorDependencies) {
-    this.#dependencies = dependencies;
+    this.#dependencies = { ...dependencies, regulations: inOrder(dependencies.regulations) };
     this.#sleep = new InterruptibleSleep(dependencies.clock);
     this.#rest = new InterruptibleSleep(dependencies.clock);
   }
@@ -542,6 +548,18 @@ export class RegulationExecutor {
     const { destinations, gone } = this.#dependencies.settings();
     return new Map([...gone.destinations, ...destinations].map((one) => [one.id, one]));
   }
+}
+
+/** The steps of a regulation follow each other, whatever calls for the next one. */
+function inOrder(regulations: Regulations): Regulations {
+  return {
+    ...regulations,
+    advance: async (id, change) => {
+      const known = change.step === undefined ? undefined : await regulations.get(id);
+      if (known !== undefined) checkStep(known.step, change.step!);
+      await regulations.advance(id, change);
+    },
+  };
 }
 
 function hasAnswer({ deliveries }: NotificationHistory, matches: (answer: string) => boolean): boolean {

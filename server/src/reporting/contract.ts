@@ -228,6 +228,8 @@ export interface LaneOverview {
   readonly failingSince?: string;
   /** Time since when deliveries die for good, all or some. */
   readonly refusingSince?: string;
+  /** The invariant that did not hold, and stopped its deliveries until the next start. */
+  readonly failure?: string;
   readonly lastError?: DestinationErrorView;
   /** In the order of the settings. */
   readonly endpoints: readonly EndpointOverview[];
@@ -272,6 +274,8 @@ export interface DestinationStatus {
   readonly failingSince?: string;
   /** Time since when deliveries die for good, all or some. */
   readonly refusingSince?: string;
+  /** The invariant that did not hold, and stopped its deliveries until the next start. */
+  readonly failure?: string;
   readonly lastError?: DestinationErrorView;
   /**
    * The public key for receivers with `publicSignature`, and the path at which the receiving API returns it

@@ -194,6 +194,7 @@ export class ReportService {
         nextAttemptAt,
         failingSince: lane.failingSince,
         refusingSince: lane.refusingSince,
+        failure: lane.failure,
         lastError: lane.lastError,
         publicKey: signingKey && { ...publicKeyOf(signingKey), path: publicKeyPath(signingKey.id) },
       }),
@@ -321,7 +322,7 @@ function laneOverview(
 ): LaneOverview {
   const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
   const { state = 'disabled', nextProbeAt, lastError, endpoints = [] } = current ?? {};
-  const { failingSince, refusingSince } = current ?? {};
+  const { failingSince, refusingSince, failure } = current ?? {};
   return {
     state,
     held,
@@ -334,6 +335,7 @@ function laneOverview(
       nextProbeAt: isoTime(nextProbeAt),
       failingSince: isoTime(failingSince),
       refusingSince: isoTime(refusingSince),
+      failure,
       lastError: lastError && lastErrorView(lastError),
     }),
     endpoints: endpoints.map(endpointOverview),

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HandClock, handClock } from '../../test/support/clock.ts';
+import { itNotices } from '../../test/support/invariants.ts';
 import { until } from '../../test/support/until.ts';
 import { TimelineFiles } from '../adapters/files/timeline-files.ts';
 import type { Attempt, Decision } from '../model/delivery.ts';
+import { InvariantError } from '../model/invariant.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../model/time.ts';
 import type { LogFields } from '../ports/logger.ts';
 import { MetricsRegistry } from '../telemetry/registry.ts';
@@ -59,9 +61,14 @@ let registry: MetricsRegistry;
 let recorder: TimelineRecorder;
 let isReplaced = false;
 const logged: string[] = [];
+/** Texts of invariants that were logged. */
+const texts = new Set<string>();
 
 function begin(): void {
-  const log = (_: LogFields, event: string) => void logged.push(event);
+  const log = (facts: LogFields, event: string) => {
+    logged.push(event);
+    if (facts['invariant'] !== undefined) texts.add(String(facts['invariant']));
+  };
   registry = new MetricsRegistry();
   recorder = new TimelineRecorder({
     ledger: async () => counts.report(),
@@ -79,6 +86,7 @@ beforeEach(async () => {
   clock = handClock(NOON);
   counts = new Counts();
   logged.length = 0;
+  texts.clear();
   isReplaced = false;
   begin();
   await clock.settle();
@@ -303,4 +311,30 @@ test('a sample that cannot be taken is made up for by the next', async () => {
   counts.report = report.bind(counts);
   await clock.pass(10 * SECOND);
   expect((await shown()).groups[0]?.totals['received']).toBe(5);
+});
+
+describe('a bug in the timeline', () => {
+  /** Logs and counts of two samples, with a registry or a clock that is wrong from the second sample on. */
+  async function noticed(spoil: () => void): Promise<void> {
+    registry.committed(5, true);
+    await clock.pass(20 * SECOND);
+    spoil();
+    await clock.pass(30 * SECOND);
+    expect(
+      logged.filter((event) => event === 'reporting.invariant_failed'),
+      'logged once',
+    ).toHaveLength(1);
+    expect(registry.failedInvariants()).toBeGreaterThan(1);
+    throw new InvariantError([...texts][0]!);
+  }
+
+  itNotices([
+    [
+      'commits that were measured stay measured',
+      () =>
+        noticed(() => {
+          registry.commitLatency.read = () => new Map();
+        }),
+    ],
+  ]);
 });

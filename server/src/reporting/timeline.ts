@@ -1,3 +1,4 @@
+import { InvariantError, invariant } from '../model/invariant.ts';
 import type { LatencyCounts, LatencyHistogram } from '../model/latency-histogram.ts';
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
 import { maskUrl } from '../model/secrets.ts';
@@ -5,7 +6,7 @@ import { DAY, type Duration, MINUTE, SECOND, type Time } from '../model/time.ts'
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import type { DestinationFlow, FlowCounters } from '../ports/telemetry.ts';
+import type { DestinationFlow, FlowCounters, InvariantRecorder } from '../ports/telemetry.ts';
 import type {
   DestinationRow,
   EndpointRow,
@@ -37,7 +38,7 @@ const LEVELS = ['minute', 'tenMinutes'] as const;
 
 export interface TimelineDependencies {
   readonly ledger: () => Promise<LedgerReport>;
-  readonly flows: FlowCounters;
+  readonly flows: FlowCounters & Partial<InvariantRecorder>;
   readonly settings: () => Pick<SettingsSnapshot, 'sources' | 'destinations' | 'gone'>;
   readonly store: TimelineStore;
   readonly clock: Clock;
@@ -151,8 +152,16 @@ export class TimelineRecorder {
       this.#sampledAt = now;
     } catch (error) {
       // The next sample covers this one's time too.
-      logger.warn({ error }, 'timeline.not_sampled');
+      if (error instanceof InvariantError) this.#noteBroken(error);
+      else logger.warn({ error }, 'timeline.not_sampled');
     }
+  }
+
+  /** A report may be wrong, and everything else goes on: logged once. */
+  #noteBroken({ message: invariant }: InvariantError): void {
+    const { flows, logger } = this.#dependencies;
+    if (flows.invariantFailed?.(invariant) !== false)
+      logger.error({ invariant }, 'reporting.invariant_failed');
   }
 
   #add(row: TimelineRow): void {
@@ -249,6 +258,8 @@ function flowCounts(flow: DestinationFlow | undefined): FlowCounts {
 }
 
 function rowBetween(before: Counts, after: Counts, at: Time): TimelineRow {
+  for (const [bucket, n] of before.commits)
+    invariant((after.commits.get(bucket) ?? 0) >= n, 'commits that were measured stay measured');
   const bucket = new TimelineBucket();
   bucket.add({
     commits: latencyDelta(before.commits, after.commits),

@@ -161,6 +161,11 @@ export class MetricsPage {
       ...deliveryMetrics(this.#namedMetrics()),
       ...requestMetrics(registry, callsOfNoSource()),
       ...sourceMetrics(this.#dependencies),
+      counter(
+        'millrace_invariant_failed_total',
+        'Bugs that were noticed and have stopped a destination, or spoiled a report; 0 is well.',
+        [{ labels: {}, value: registry.failedInvariants() }],
+      ),
       singleGauge('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
       singleGauge(
         'millrace_ready',

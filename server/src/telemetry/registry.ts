@@ -10,6 +10,7 @@ import type {
   DeliveryRecorder,
   DestinationFlow,
   FlowCounters,
+  InvariantRecorder,
   MetricsRecorder,
   TraceContexts,
 } from '../ports/telemetry.ts';
@@ -43,7 +44,7 @@ interface Counter {
  * In-memory counters and histograms for the metrics page. They are lost on restart, as Prometheus expects of
  * counters. Labels never come from clients or endpoints, so their number is bounded.
  */
-export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, FlowCounters {
+export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, FlowCounters, InvariantRecorder {
   readonly commits = new Histogram(COMMIT_BOUNDS);
   failedCommits = 0;
   /** By the first digit of the status. */
@@ -53,6 +54,21 @@ export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, Flo
   readonly #destinations = new Map<number, DestinationMetrics>();
   readonly acceptance = new Map<number, LatencyHistogram>();
   readonly commitLatency = new LatencyHistogram();
+
+  /** How often each invariant did not hold without ending the process. */
+  readonly #failedInvariants = new Map<string, number>();
+
+  invariantFailed(text: string): boolean {
+    const before = this.#failedInvariants.get(text) ?? 0;
+    this.#failedInvariants.set(text, before + 1);
+    return before === 0;
+  }
+
+  failedInvariants(): number {
+    let sum = 0;
+    for (const n of this.#failedInvariants.values()) sum += n;
+    return sum;
+  }
 
   requestAnswered(status: number, code: string | undefined): void {
     this.#answers[(status / 100) | 0]!++;

@@ -7,6 +7,7 @@ import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
+import { checkChanges } from './check-changes.ts';
 import { ConnectionNews } from './computation/computation-jobs.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
@@ -403,6 +404,7 @@ export class Processor implements UsersProcessor {
     const finished = slice.finish(gathered.position, sentTo);
     const documents = { ...finished.changes.documents, ...computations.documents() };
     const result = { ...finished, changes: { ...finished.changes, documents } };
+    checkChanges(result.changes, cursor);
     if (!isEmpty(result, cursor)) await store.commit(result.changes);
     this.#cursor = result.changes.cursor;
     this.#noteStored();

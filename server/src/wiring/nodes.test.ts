@@ -99,15 +99,19 @@ describe('the roles of a node', () => {
 
   it('say whether it sends: with its lease and the role, or always where it is alone', () => {
     const nodes = new Database([]);
-    const gate = sendingGate({ nodes }, { roles: ['deliver'] }, {})!;
-    expect(gate()).toBe(true);
+    const { maySend } = sendingGate({ nodes }, { roles: ['deliver'] }, {});
+    expect(maySend!()).toBe(true);
     nodes.lease = false;
-    expect(gate()).toBe(false);
+    expect(maySend!()).toBe(false);
     nodes.lease = true;
-    expect(sendingGate({ nodes }, { roles: ['ingest'] }, {})!()).toBe(false);
-    expect(sendingGate({ nodes }, {}, { isSending: false })!()).toBe(false);
-    expect(sendingGate({}, {}, { isSending: false })!()).toBe(false);
-    expect(sendingGate({}, {}, {})).toBeUndefined();
+    expect(sendingGate({ nodes }, { roles: ['ingest'] }, {}).maySend!()).toBe(false);
+    expect(sendingGate({ nodes }, {}, { isSending: false }).maySend!()).toBe(false);
+    expect(sendingGate({}, {}, { isSending: false }).maySend!()).toBe(false);
+    expect(sendingGate({}, {}, { isSending: 'held' })).toEqual({
+      maySend: expect.any(Function),
+      heldBack: expect.stringContaining('--deliver'),
+    });
+    expect(sendingGate({}, {}, {})).toEqual({});
   });
 
   it.each([

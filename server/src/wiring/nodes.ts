@@ -21,16 +21,24 @@ export function rolesOf({ roles }: Pick<Config, 'roles'>): readonly NodeRole[] {
   return roles ?? NODE_ROLES;
 }
 
-/** Whether this process may hold deliveries and send them; undefined where it always may. */
+/**
+ * Whether this process may hold deliveries and send them; `maySend` is undefined where it always may.
+ * `heldBack` says why it sends nothing although it should.
+ */
 export function sendingGate(
   { nodes }: Pick<ProgramStore, 'nodes'>,
   config: Pick<Config, 'roles'>,
-  { isSending = true }: { readonly isSending?: boolean },
-): (() => boolean) | undefined {
-  if (!isSending) return () => false;
-  if (nodes === undefined) return undefined;
-  return rolesOf(config).includes('deliver') ? nodes.maySend : () => false;
+  { isSending = true }: { readonly isSending?: boolean | 'held' },
+): { readonly maySend?: () => boolean; readonly heldBack?: string } {
+  if (isSending === 'held') return { maySend: () => false, heldBack: HELD_BACK };
+  if (!isSending) return { maySend: () => false };
+  if (nodes === undefined) return {};
+  return { maySend: rolesOf(config).includes('deliver') ? nodes.maySend : () => false };
 }
+
+const HELD_BACK =
+  'deliveries are held back, because a bug has ended the server three times within ten minutes: read "An invariant does not hold" in the ' +
+  'runbook, then start it with --deliver; calls are taken meanwhile';
 
 interface JobParts {
   readonly store: Pick<ProgramStore, 'nodes'>;

@@ -40,8 +40,8 @@ export interface AppOptions {
   readonly observer?: Observer;
   /** Formats a problem with the settings; `LoadedConfig.lineAt` names its line in the file. */
   readonly lineAt?: ProblemFormatter | undefined;
-  /** False: nothing is sent to anybody, neither deliveries nor alerts. For a look into a copy. */
-  readonly isSending?: boolean;
+  /** False: nothing is sent to anybody, not even alerts, for a look into a copy. `held`: alerts alone. */
+  readonly isSending?: boolean | 'held';
 }
 
 /** The parts beyond the store: another caller than `startApp` replaces them by its own. */
@@ -173,7 +173,7 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     random: outside.random,
     worked: turns.delivered,
     types: DESTINATION_TYPES,
-    maySend: sendingGate(store, inputs.config, options),
+    ...sendingGate(store, inputs.config, options),
     probeTurns: store.nodes,
   });
   settings.follow(({ destinations, audiences, traits, gone }) => {

@@ -10,8 +10,11 @@ import {
   UnknownCommitError,
 } from '../../src/adapters/postgres/database.ts';
 import { Member, type MemberOptions } from '../../src/adapters/postgres/member.ts';
+import { count } from '../../src/adapters/postgres/queue/ledger.ts';
+import { PendingSets } from '../../src/adapters/postgres/queue/pending.ts';
 import { migrate } from '../../src/adapters/postgres/schema.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
+import type { InvariantError } from '../../src/model/invariant.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import { type Databases, nameOf } from '../support/postgres.ts';
 import { HAS_POSTGRES, usePostgres } from '../support/postgres-fixture.ts';
@@ -70,6 +73,32 @@ describe.skipIf(!HAS_POSTGRES)('the database of several processes', () => {
         `update process set expires = clock_timestamp() + interval '${seconds} s' where node = '${node}'`,
       ),
     );
+
+  it('rolls a transaction back in which a delivery would be lost, tells nobody that it failed, and does no other harm', async () => {
+    const broken: InvariantError[] = [];
+    const database = new Database({ url, onBroken: (error) => broken.push(error) });
+    opened.push(database);
+    await database.session(migrate);
+    await Member.join(database, { clock: systemClock, node: 'a' });
+    const writing = database.write(async (write) => {
+      count(write, [{ scope: 'destination', id: 1, name: 'owed', n: 2 }]);
+      new PendingSets().requeue(write, [{ destination: 1, positions: [1] }], 0);
+    });
+    const breach = 'what a lane is owed is delivered, pending, dead, dropped or erased';
+    await expect(writing).rejects.toMatchObject({ name: 'InvariantError', message: breach });
+    expect(broken.map(({ message }) => message)).toEqual([breach]);
+    const [left] = await database.session((session) =>
+      session.query<{ n: string }>(
+        'select (select count(*) from pending) + (select count(*) from ledger) as n',
+      ),
+    );
+    expect(Number(left!.n)).toBe(0);
+    await database.write(async (write) => {
+      count(write, [{ scope: 'destination', id: 1, name: 'owed', n: 1 }]);
+      new PendingSets().requeue(write, [{ destination: 1, positions: [1] }], 0);
+    });
+    expect(broken).toHaveLength(1);
+  });
 
   it('is made once by processes that start at the same time, and has one secret', async () => {
     const databases = [new Database({ url }), new Database({ url })];

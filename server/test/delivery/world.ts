@@ -66,6 +66,7 @@ export interface WorldOptions {
   readonly probeTurns?: ProbeTurns;
   /** Whether the lease of this process is good. */
   readonly maySend?: () => boolean;
+  readonly laneFailed?: DispatcherDependencies['laneFailed'];
 }
 
 /**
@@ -222,6 +223,7 @@ export class World {
       random: this.#options.random ?? (() => 0.5),
       probeTurns: this.#options.probeTurns,
       maySend: this.#options.maySend,
+      laneFailed: this.#options.laneFailed,
     });
     dispatcher.configure(this.#destinations);
     return dispatcher;

@@ -192,7 +192,11 @@ function run(): number {
 
 // Errors of the store are many, and nobody reads where they were made.
 if (values.trace === undefined) Error.stackTraceLimit = 0;
+/** An invariant that ends its process ends the run: nothing in a world may throw past its step. */
 let rejected: unknown;
+process.on('uncaughtException', (error) => {
+  rejected ??= error;
+});
 process.on('unhandledRejection', (error) => {
   rejected ??= error;
 });
@@ -200,9 +204,7 @@ realImmediate(() => {
   const code = run();
   realImmediate(() => {
     if (rejected !== undefined)
-      console.log(
-        `a promise was rejected and nobody heard of it: ${rejected instanceof Error ? rejected.stack : rejected}`,
-      );
+      console.log(`an error that nobody caught: ${rejected instanceof Error ? rejected.stack : rejected}`);
     process.exitCode = rejected === undefined ? code : 1;
   });
 });

@@ -145,6 +145,8 @@ export class World implements WorldView {
     this.kernel.note('log', event);
     if (this.kernel.keepsLines)
       this.kernel.say(`    ${level} ${event} ${JSON.stringify(facts, errorsAsText)}`);
+    if (event.endsWith('invariant_failed') || event === 'destination.failed')
+      this.fail('invariants hold', JSON.stringify(facts, errorsAsText));
     this.#scout.logged(node, event, facts as never);
   }
 

@@ -32,7 +32,7 @@ function isFinal({ status, reason }: NonNullable<Endpoint['lastError']>): boolea
 
 /** Whether somebody has to look at it. */
 export function isTroubled({ state }: Pick<DestinationHealth, 'state'>): boolean {
-  return state === 'failing' || state === 'refusing';
+  return state === 'failed' || state === 'failing' || state === 'refusing';
 }
 
 /** Since when it is in trouble. */

@@ -27,6 +27,12 @@ export function Health({ destination, status }: HealthProps) {
     <div className="stack">
       <DestinationSum name={destination.name} />
       <Waiting status={status} />
+      {status.state === 'failed' && (
+        <Notice tone="bad">
+          Millrace found a mistake of its own here and has stopped sending to it: {status.failure}. What it is
+          owed waits, and is delivered after the next start of the server. Please report it.
+        </Notice>
+      )}
       {status.state === 'no_source' && (
         <Notice tone="warn">
           It has no source, and no audience or computed trait names it: nothing will be sent to it. Give it a

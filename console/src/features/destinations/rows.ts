@@ -14,6 +14,7 @@ export interface DestinationRow extends DestinationHealth {
 }
 
 const RANKS: Readonly<Record<DestinationRow['state'], number>> = {
+  failed: 0,
   failing: 0,
   refusing: 0,
   no_source: 1,

@@ -1,5 +1,6 @@
 /** States that the list can be narrowed to, as the URL writes them. */
 export const LIST_STATES = [
+  'failed',
   'failing',
   'refusing',
   'no_source',

@@ -1,5 +1,6 @@
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
+import { invariant } from '../../model/invariant.ts';
 import type { Monotonic } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { checksumOf, withChecksum, withoutChecksum } from './hashes.ts';
@@ -231,6 +232,7 @@ interface SetSplit {
 
 /** Costs as much as what is taken: a set may hold a hundred times what one claim takes. */
 export function splitSet(encoded: Uint8Array, max: number): SetSplit {
+  invariant(max > 0, 'a claim takes something of a set');
   const taken: Delivery[] = [];
   const reader = new SetReader(encoded);
   while (reader.next()) {
@@ -259,6 +261,7 @@ export function summaryOf(encoded: Uint8Array): SetSummary {
     if (reader.end > last) last = reader.end - 1;
     if (reader.isTried()) tried++;
   }
+  invariant(first <= last, 'a set that is stored has a delivery');
   return { first, last, tried };
 }
 
@@ -328,6 +331,7 @@ export function deliveryIn(encoded: Uint8Array, position: Position): Delivery | 
  * beyond 32 bits.
  */
 export function pushVarint(bytes: number[], value: number): void {
+  invariant(value >= 0, 'a number of a row is not below nothing');
   while (value >= 0x80) {
     bytes.push((value % 0x80) | 0x80);
     value = Math.floor(value / 0x80);
@@ -420,6 +424,8 @@ export class HeldSet {
   readonly #tried: readonly Delivery[] | undefined;
   readonly #taken: Uint8Array;
   #left: number;
+  /** Taken since `drainTaken`. */
+  #newlyTaken = 0;
 
   private constructor(
     { destination, origin }: Pick<HeldSet, 'destination' | 'origin'>,
@@ -438,6 +444,9 @@ export class HeldSet {
    * For deliveries that were never tried, at ascending positions: the healthy path makes no object for each.
    */
   static fromPositions(destination: number, positions: readonly Position[]): HeldSet {
+    invariant(positions.length > 0, 'a set of new deliveries has one at least');
+    for (let nth = 1; nth < positions.length; nth++)
+      invariant(positions[nth]! > positions[nth - 1]!, 'the positions of a set of new deliveries ascend');
     return new HeldSet({ destination, origin: undefined }, Float64Array.from(positions), undefined);
   }
 
@@ -473,7 +482,15 @@ export class HeldSet {
     if (index < 0) return false;
     this.#taken[index] = 1;
     this.#left--;
+    this.#newlyTaken++;
     return true;
+  }
+
+  /** How many were taken since the last call. */
+  drainTaken(): number {
+    const taken = this.#newlyTaken;
+    this.#newlyTaken = 0;
+    return taken;
   }
 
   /** The unsettled delivery at a position. */

@@ -1,5 +1,6 @@
 import type { Decision, Delivery, Outcome } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
+import { invariant } from '../../model/invariant.ts';
 import type { Monotonic } from '../../model/time.ts';
 import type { DeliveryHistory, DeliveryResult, GivenUp, QueueStats } from '../../ports/delivery-queue.ts';
 import type { LedgerCount } from './ledger.ts';
@@ -180,6 +181,7 @@ const DUE_STEP = 100;
 
 /** Rounds the time of a retry up to the next tenth of a second. */
 function roundDue(at: Monotonic): Monotonic {
+  invariant(Number.isFinite(at), 'a result that is retried is due at a time');
   return Math.ceil(at / DUE_STEP) * DUE_STEP;
 }
 

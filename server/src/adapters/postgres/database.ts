@@ -1,6 +1,8 @@
 import pg from 'pg';
+import { endWith, InvariantError, rethrowInvariant } from '../../model/invariant.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
+import { LedgerBalance } from '../encoding/ledger-balance.ts';
 import { connectionOptions, type Host, hostsOf, shownPlace } from './connection.ts';
 import { asStorageError, SHARED_SESSIONS, stateOf } from './errors.ts';
 
@@ -28,6 +30,8 @@ export interface Statement {
 export interface Transaction {
   /** The number of the process whose lease guards the transaction; see member.ts. */
   readonly process: number;
+  /** The changes to the sums of lanes, which must come out before the commit. */
+  readonly balance: LedgerBalance;
   /** Runs a statement. bigint and numeric columns are numbers, bytea columns are Buffers. */
   rows<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]>;
   /** Runs statements given as text, such as those that make tables. */
@@ -58,6 +62,10 @@ export interface DatabaseOptions {
   readonly url: string;
   /** Connections at most. */
   readonly connections?: number;
+  /**
+   * Called when an invariant does not hold in a transaction, which is rolled back. Default: the process ends.
+   */
+  readonly onBroken?: (error: InvariantError) => void;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
@@ -144,8 +152,10 @@ export class Database {
   #ended: Promise<void> | undefined;
   #isAbandoned = false;
   readonly #working = new Set<Promise<unknown>>();
+  readonly #onBroken: (error: InvariantError) => void;
 
-  constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
+  constructor({ url, connections = CONNECTIONS, onBroken = endWith, logger }: DatabaseOptions) {
+    this.#onBroken = onBroken;
     this.#hosts = hostsOf(url);
     this.#place = shownPlace(url);
     const hostNow = () => this.#hosts[this.#at]!;
@@ -216,6 +226,8 @@ export class Database {
       try {
         return await this.#transaction(work, isAwaited);
       } catch (error) {
+        if (error instanceof InvariantError) this.#onBroken(error);
+        rethrowInvariant(error);
         if (repeat >= MOST_REPEATS || !isRepeatable(error)) throw this.#asStorageError(error);
       }
     }
@@ -322,6 +334,7 @@ export class Database {
       try {
         sent.begin();
         const answer = await work(sent);
+        sent.balance.check();
         await sent.commit(isAwaited());
         return answer;
       } catch (error) {
@@ -430,6 +443,7 @@ export const LEASE_LOST = 'MR001';
  */
 class SentStatements implements Transaction {
   readonly process: number;
+  readonly balance = new LedgerBalance();
   readonly #client: pg.PoolClient;
   readonly #sent: Promise<unknown>[] = [];
   #firstError: unknown;

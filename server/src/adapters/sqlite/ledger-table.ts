@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { LedgerAnswer, LedgerScope } from '../encoding/ledger.ts';
+import type { LedgerAnswer, LedgerCount, LedgerScope } from '../encoding/ledger.ts';
+import { LedgerBalance } from '../encoding/ledger-balance.ts';
 
 /** The number of transactions, among the counters. */
 const COMMITS = ['store', 0, 'commits'] as const;
@@ -43,6 +44,8 @@ export class LedgerReader {
  */
 export class LedgerTable extends LedgerReader {
   readonly #add: StatementSync;
+  /** Of the open transaction. */
+  readonly balance = new LedgerBalance();
   #commits: number;
   /** Changes of the open transaction so far, by scope, id and name. */
   #changes = new Map<string, { scope: LedgerScope; id: number; name: string; n: number }>();
@@ -63,6 +66,16 @@ export class LedgerTable extends LedgerReader {
   /** `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */
   add(scope: LedgerScope, id: number, name: string, n: number): void {
     if (n === 0) return;
+    this.balance.count({ scope, id, name, n });
+    this.#change({ scope, id, name, n });
+  }
+
+  /** Counts what a damaged row has held. */
+  addLost(count: LedgerCount): void {
+    this.#change(count);
+  }
+
+  #change({ scope, id, name, n }: LedgerCount): void {
     const key = `${scope}/${id}/${name}`;
     const change = this.#changes.get(key);
     if (change === undefined) this.#changes.set(key, { scope, id, name, n });

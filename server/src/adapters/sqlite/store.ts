@@ -1,4 +1,5 @@
 import type { Position } from '../../model/event.ts';
+import type { InvariantError } from '../../model/invariant.ts';
 import { isDeleting, newSubject, newVisitor, type RegulationSubject } from '../../model/regulation.ts';
 import { NO_SECRET_KEYS, type SecretKeys } from '../../model/secret-keys.ts';
 import { findLineOffsets, lineOf } from '../../model/serialized-event.ts';
@@ -59,6 +60,11 @@ export interface SqliteStoreOptions {
    * share one.
    */
   readonly startWriter?: (options: WriterOptions) => WriterHandle;
+  /**
+   * Called when an invariant did not hold in the writer, which then does nothing more. Default: the process
+   * ends.
+   */
+  readonly onBroken?: (error: InvariantError) => void;
 }
 
 export interface SqliteStore extends Store {
@@ -95,7 +101,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const writer = { folder, dedupeWindow, filterMemory, file };
   // A restore does not need the key: it reads no record.
   const withKeys = options.isRestoring === true ? writer : { ...writer, secretKeys };
-  const thread = new WriterThread(startWriter(withKeys), status.changed);
+  const thread = new WriterThread(startWriter(withKeys), status.changed, options.onBroken);
   const { keySecret, id, isBounded, lastMark, isMarkDamaged, secrets } = await thread.ready;
   status.opened(isMarkDamaged);
   const { problems } = status;

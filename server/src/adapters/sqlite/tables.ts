@@ -212,6 +212,7 @@ export class Tables {
    * transaction.
    */
   beforeCommit(): void {
+    this.#ledger.balance.check();
     this.#watermarks.writeClocks();
     this.#ledger.write();
   }

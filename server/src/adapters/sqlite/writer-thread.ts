@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { Slab } from '../../model/containers.ts';
+import { endWith, InvariantError } from '../../model/invariant.ts';
 import type { Duration } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { isFewResults, type SettleMessage } from './queue/settle.ts';
@@ -50,9 +51,13 @@ export class WriterThread {
 
   /**
    * `filesChanged` is told why the open files are no longer those of the folder, and `undefined` when they
-   * are again.
+   * are again. `broken` is called when an invariant did not hold in the writer: the process has to end.
    */
-  constructor(worker: WriterHandle, filesChanged: (problem: string | undefined) => void) {
+  constructor(
+    worker: WriterHandle,
+    filesChanged: (problem: string | undefined) => void,
+    broken: (error: InvariantError) => void = endWith,
+  ) {
     this.#worker = worker;
     this.ready = new Promise((resolve, reject) => {
       this.#worker.on('message', (replies: readonly WriterReply[]) => {
@@ -60,6 +65,7 @@ export class WriterThread {
           if (reply.kind === 'ready') resolve(reply);
           else if (reply.kind === 'refused') reject(new StorageError(reply.reason));
           else if (reply.kind === 'files') filesChanged(reply.problem);
+          else if (reply.kind === 'broken') broken(brokenIn(reply));
           else this.#answer(reply);
         }
       });
@@ -155,4 +161,11 @@ export class WriterThread {
     this.#closed ??= error;
     for (const { reject } of this.#waiting.drain()) reject(this.#closed);
   }
+}
+
+function brokenIn({ invariant, stack, facts }: Extract<WriterReply, { kind: 'broken' }>): InvariantError {
+  const error = new InvariantError(invariant);
+  if (stack !== undefined) error.stack = stack;
+  error.facts = facts;
+  return error;
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { InvariantError, invariant } from '../../model/invariant.ts';
 import type { SecretKeys } from '../../model/secret-keys.ts';
 import { NO_SECRET_KEYS } from '../../model/secret-keys.ts';
 import type { Duration } from '../../model/time.ts';
@@ -68,6 +69,13 @@ export type WriterReply =
       readonly secrets: AdoptedKey;
     }
   | { readonly kind: 'refused'; readonly reason: string }
+  /** An invariant did not hold. What was under way is rolled back, and nothing more is done. */
+  | {
+      readonly kind: 'broken';
+      readonly invariant: string;
+      readonly stack: string | undefined;
+      readonly facts: Readonly<Record<string, unknown>>;
+    }
   /** `problem` says why the open files are no longer those of the folder; undefined when they are again. */
   | { readonly kind: 'files'; readonly problem: string | undefined };
 
@@ -112,6 +120,8 @@ class Writer {
   #isSuspect = false;
   /** Sets touched by a transaction whose commit is in doubt. */
   #setsInDoubt: PendingSetId[] = [];
+  /** An invariant did not hold: the process ends, and nothing is written any more. */
+  #isBroken = false;
 
   /** `lock`: that of the folder, which the writer releases when it is stopped. */
   constructor(port: MessagePort, options: WriterOptions, lock: FolderLock) {
@@ -220,6 +230,7 @@ class Writer {
   }
 
   #run(): void {
+    if (this.#isBroken) return;
     this.#isDue = false;
     const requests = this.#requests;
     this.#requests = [];
@@ -265,11 +276,16 @@ class Writer {
           this.#reopen();
           if (this.#openTables().commits !== before + 1) throw error;
         }
+        invariant(tables.commits === before + 1, 'a transaction counts as one commit');
       }
       tables.drainNewlyHeld();
       this.#mark.record(tables.commits);
       this.#isSuspect = false;
     } catch (error) {
+      if (error instanceof InvariantError) {
+        this.#break(error, { commits: tables?.commits, operations: writes.map(({ name }) => name) });
+        return;
+      }
       if (this.#canRetry(error)) {
         this.#commit(writes);
         return;
@@ -324,6 +340,10 @@ class Writer {
       }
       this.#reply(this.#scrubbing.splice(0));
     } catch (error) {
+      if (error instanceof InvariantError) {
+        this.#break(error, { operations: ['scrub'] });
+        return;
+      }
       const { reason } = asStorageError(error, this.#options.folder);
       this.#closeHandle();
       for (const reply of this.#scrubbing.splice(0)) {
@@ -351,6 +371,10 @@ class Writer {
       const answer = tables.handle(request);
       this.#reply([{ kind: 'done', id: request.id, answer }], tables.buffersOf(request.name, answer));
     } catch (error) {
+      if (error instanceof InvariantError) {
+        this.#break(error, { operations: [request.name] });
+        return;
+      }
       if (this.#canRetry(error)) {
         this.#answerRead(request);
         return;
@@ -365,6 +389,14 @@ class Writer {
         },
       ]);
     }
+  }
+
+  /** Rolls back what is under way. The callers hear nothing: the process ends. */
+  #break({ message, stack }: InvariantError, facts: Readonly<Record<string, unknown>>): void {
+    this.#isBroken = true;
+    // A transaction that is open is rolled back when its connection closes.
+    this.#closeHandle();
+    this.#reply([{ kind: 'broken', invariant: message, stack, facts }]);
   }
 
   /** A text that differs after rows were changed or pages given back. */

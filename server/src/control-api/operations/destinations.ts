@@ -97,6 +97,7 @@ const destinationStatusSchema = z.object({
   nextAttemptAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
   refusingSince: z.string().exactOptional(),
+  failure: z.string().exactOptional(),
   lastError: destinationErrorSchema.exactOptional(),
   publicKey: publicKeySchema.exactOptional(),
   endpoints: z.array(

@@ -111,6 +111,7 @@ const laneSchema = z.object({
   nextProbeAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
   refusingSince: z.string().exactOptional(),
+  failure: z.string().exactOptional(),
   lastError: destinationErrorSchema.exactOptional(),
   endpoints: z.array(z.object(endpointFields)),
 } satisfies Shape<LaneOverview>);

@@ -1,4 +1,5 @@
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import type { Monotonic } from '../../../model/time.ts';
 import type { DeadLetter, DeadLetterPage, DeadLetterQuery, GivenUp } from '../../../ports/delivery-queue.ts';
 import type { LedgerCount } from '../ledger.ts';
@@ -191,6 +192,7 @@ export class TakenDeadLetters {
       this.rewritten.push({ id, destination, first, last, n: left.length, encoded: bytes });
     }
     this.counts.push({ scope: 'destination', id: destination, name: `${state}:${reason}`, n: -n });
+    invariant(n > 0, 'a row of dead letters is changed where something is taken out');
     this.count += n;
   }
 }
@@ -231,6 +233,8 @@ export class RedeliveredDeadLetters extends TakenDeadLetters {
 
   /** The deliveries to enqueue again, one set for each destination and origin. */
   requeued(): RequeuedSet[] {
+    const pending = [...this.#sets.values()].reduce((sum, { positions }) => sum + positions.size, 0);
+    invariant(pending === this.count, 'what is taken out of the dead letters is pending again');
     return [...this.#sets.values()].map((set) => ({
       ...set,
       positions: [...set.positions].sort((a, b) => a - b),

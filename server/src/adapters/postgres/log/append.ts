@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
 import type { Duration } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
@@ -427,9 +428,13 @@ export function arrayOf(numbers: BigInt64Array | readonly (number | bigint)[]): 
   return `{${numbers.join(',')}}`;
 }
 
-function positionsAt(indexes: readonly number[], places: Float64Array): Position[] {
+export function positionsAt(indexes: readonly number[], places: Float64Array): Position[] {
   const positions: Position[] = [];
-  for (const index of indexes) if (places[index]! >= 0) positions.push(places[index]!);
+  for (const index of indexes) {
+    const place = places[index];
+    invariant(place !== undefined, 'what a batch owes in the database is an event of it');
+    if (place >= 0) positions.push(place);
+  }
   return positions;
 }
 

@@ -1,4 +1,5 @@
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import {
   type Chunk,
   type ChunkEvents,
@@ -10,7 +11,7 @@ import {
   encodeChunk,
   type HeadRow,
 } from '../../encoding/chunk-codec.ts';
-import { COMPACTED } from '../../encoding/chunk-lines.ts';
+import { COMPACTED, FRESH } from '../../encoding/chunk-lines.ts';
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import { hashLines, type KeyHash } from '../../encoding/hashes.ts';
 import type { Statement, Transaction } from '../database.ts';
@@ -106,6 +107,7 @@ export function putChunk(
   { slot, first, stage }: Pick<StoredRow, 'slot' | 'first' | 'stage'>,
   events: ChunkEvents,
 ): number {
+  if (stage === FRESH) checkNew(events);
   const row = { ...encodeChunk(first, events, stage), slot };
   transaction.later(PUT, [
     slot,
@@ -123,6 +125,15 @@ export function putChunk(
     row.body,
   ]);
   return bytesOf(row);
+}
+
+function checkNew({ n, sources, times, plans, keys, users }: ChunkEvents): void {
+  invariant(n > 0, 'a new chunk of the database has an event');
+  invariant(sources.length === n, 'a new chunk of the database has a source for each event');
+  invariant(times.length === n, 'a new chunk of the database has a time for each event');
+  invariant(plans.length === n, 'a new chunk of the database has a plan for each event');
+  invariant(keys.length === 2 * n, 'a new chunk of the database has a key for each event');
+  invariant(users.length === 2 * n, 'a new chunk of the database has a user for each event');
 }
 
 /**

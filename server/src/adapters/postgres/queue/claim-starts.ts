@@ -1,3 +1,4 @@
+import { invariant } from '../../../model/invariant.ts';
 import { type Duration, type Monotonic, SECOND } from '../../../model/time.ts';
 import type { NextDue } from '../../../ports/delivery-queue.ts';
 
@@ -52,6 +53,7 @@ export class ClaimStarts {
    * earlier still is.
    */
   move(destination: number, { lookedAt, known }: ClaimStart, first: Monotonic): void {
+    invariant(!Number.isNaN(first), 'claims of a lane begin at a time');
     const now = this.#starts.get(destination);
     if (now === undefined && known !== undefined) return;
     const lowered = now === known ? Number.POSITIVE_INFINITY : now!.due;
@@ -60,6 +62,7 @@ export class ClaimStarts {
 
   /** Something may be due that early. */
   lower(destination: number, due: Monotonic): void {
+    invariant(!Number.isNaN(due), 'what is due earlier is due at a time');
     const known = this.#starts.get(destination);
     if (known !== undefined && due < known.due) this.#starts.set(destination, { ...known, due });
   }

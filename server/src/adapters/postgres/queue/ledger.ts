@@ -24,6 +24,16 @@ const ALL: Statement = {
  * the commit.
  */
 export function count(transaction: Transaction, counts: readonly LedgerCount[]): void {
+  for (const one of counts) transaction.balance.count(one);
+  write(transaction, counts);
+}
+
+/** Counts what damaged rows have held. */
+export function countLost(transaction: Transaction, counts: readonly LedgerCount[]): void {
+  write(transaction, counts);
+}
+
+function write(transaction: Transaction, counts: readonly LedgerCount[]): void {
   const sums = new Map<string, LedgerCount>();
   for (const one of counts) {
     const key = `${one.scope}/${one.id}/${one.name}`;

@@ -1,5 +1,6 @@
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import type { Monotonic } from '../../../model/time.ts';
 import type { Claim, HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
@@ -27,7 +28,7 @@ import {
 import type { DeadDeliveries, RetryGroup } from '../../encoding/results.ts';
 import { type Database, type Statement, type Transaction, UnknownCommitError } from '../database.ts';
 import { type ClaimStart, ClaimStarts } from './claim-starts.ts';
-import { count } from './ledger.ts';
+import { countLost } from './ledger.ts';
 
 /**
  * ```
@@ -204,6 +205,7 @@ export class PendingSets {
     for (const set of sets) {
       const { destination, state, positions, now, origin } = set;
       held.push(undefined);
+      transaction.balance.pending(destination, positions.length);
       if (positions.length === 0 || grown.has(set)) continue;
       const id = this.#nextId(transaction);
       const encoded = encodePositions(positions);
@@ -267,6 +269,7 @@ export class PendingSets {
       encoded: encodePositions(positions),
       origin,
     }));
+    for (const { destination, n } of born) transaction.balance.pending(destination, n);
     this.#insert(transaction, born);
   }
 
@@ -276,6 +279,7 @@ export class PendingSets {
       const since = earliestFailure(deliveries, at);
       return { destination, due: at, since, n: deliveries.length, encoded: encodeSet(deliveries), origin };
     });
+    for (const { destination, n } of born) transaction.balance.pending(destination, n);
     this.#insert(transaction, born);
   }
 
@@ -337,7 +341,7 @@ export class PendingSets {
       if (whole.length > 0) transaction.later(HOLD, [transaction.process, whole]);
       if (rows.length < limit) break;
     }
-    count(transaction, lost);
+    countLost(transaction, lost);
     // Not awaited: the commit shares its round trip. When it fails, the commit says so.
     const next = transaction.rows<{ due: Monotonic | null }>(NEXT_DUE, [destination, due]);
     next.catch(() => undefined);
@@ -380,8 +384,11 @@ export class PendingSets {
   #insert(transaction: Transaction, sets: readonly BornSet[], given?: PendingSetId[]): PendingSetId[] {
     const ids = given ?? sets.map(() => this.#nextId(transaction));
     if (sets.length === 0) return ids;
-    for (const { destination, owner, due } of sets)
+    for (const { destination, owner, due, n } of sets) {
+      invariant(n > 0, 'a set for the database has a delivery');
+      invariant(Number.isFinite(due), 'a set for the database is due at a time');
       if (owner === undefined) this.#starts.lower(destination, due);
+    }
     const summaries = sets.map(({ encoded }) => summaryOf(encoded));
     transaction.later(INSERT, [
       ids,
@@ -458,9 +465,10 @@ export async function takeExpired(
       if (encoded === undefined) return [];
       const { taken, left, since } = expireIn(row, encoded, before);
       leave(transaction, [{ ...row, since, left }]);
+      if (taken !== undefined) transaction.balance.pending(destination, -taken.n);
       return taken ?? [];
     });
-    count(transaction, lost);
+    countLost(transaction, lost);
     if (expired.length > 0 || rows.length === 0) return expired;
   }
 }
@@ -512,6 +520,7 @@ function takeFromAll(
     const found = takeFrom(row, isTaken);
     if (found === undefined) return [];
     leave(transaction, [{ ...row, left: found.left }]);
+    transaction.balance.pending(row.destination, -found.taken.n);
     return found.taken;
   });
 }

@@ -131,6 +131,7 @@ export class ResultSettler {
       isOurs(request) ? settled.add(request.results) : request.results.length,
     );
     const touched = [...sets.values()].filter(({ isTouched }) => isTouched);
+    for (const { row, held } of touched) transaction.balance.pending(row.destination, -held.drainTaken());
     leave(
       transaction,
       touched.map(({ row, held }) => ({ ...row, left: held.deliveries() })),

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import {
   type ChecksumSeed,
   type ChunkRow,
@@ -60,6 +61,7 @@ export class ChunkRows {
   /** Writes a row, in place of the one that begins at the same position. */
   put(row: ChunkRow): void {
     const end = row.first + row.n;
+    invariant(row.first <= this.#next, 'a chunk leaves no gap behind the log');
     this.#write(row.first, end, () => this.#put(row));
     if (end > this.#next) this.#next = end;
   }

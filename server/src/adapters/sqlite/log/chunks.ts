@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import { findLineOffsets } from '../../../model/serialized-event.ts';
 import type { Monotonic } from '../../../model/time.ts';
 import {
@@ -68,6 +69,19 @@ export class Chunks {
 
   /** Writes events in as many chunks as they need. The first chunk remembers the batch and its answer. */
   append(events: ChunkEvents, remembered: BatchAnswer): void {
+    const { n } = events;
+    invariant(n > 0, 'a chunk of new events has one at least');
+    invariant(events.sources.length === n, 'a chunk of new events has a source for each');
+    invariant(events.times.length === n, 'a chunk of new events has a time for each');
+    invariant(events.plans.length === n, 'a chunk of new events has a plan for each');
+    invariant(events.keys.length === 2 * n, 'a chunk of new events has a key for each');
+    invariant(events.users.length === 2 * n, 'a chunk of new events has a user for each');
+    const end = this.next + n;
+    this.#append(events, remembered);
+    invariant(this.next === end, 'the log ends behind its newest event');
+  }
+
+  #append(events: ChunkEvents, remembered: BatchAnswer): void {
     if (events.n <= MAX_CHUNK_EVENTS) {
       this.put(this.next, events, FRESH, remembered);
       return;

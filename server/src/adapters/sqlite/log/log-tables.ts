@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import type {
@@ -170,6 +171,11 @@ export class LogTables {
     if (earlier !== undefined) return earlier;
     const { chunks, plans, ledger } = this.#dependencies;
     const { producer, events: count } = message;
+    invariant(message.planIndexes.length <= count, 'a batch has no more plans than events');
+    invariant(message.sources.length === count, 'a batch has a source for each event');
+    invariant(message.keys.length === 2 * count, 'a batch has a key for each event');
+    invariant(message.users.length === 2 * count, 'a batch has a user for each event');
+    invariant(message.starts.length === count + 1, 'a batch has a line for each event');
     const known = producer === undefined ? 0 : this.producers.advance(producer, count);
     const places = this.#dedupe.assignPositions(message, chunks.next, known);
     const held = message.owed.map((owed) => this.#enqueue(owed, places, message.receivedAt));
@@ -328,7 +334,9 @@ function lineIn({ lines, starts }: AppendMessage, index: number): Buffer {
 function positionsAt(indexes: Uint32Array, places: Float64Array): Position[] {
   const positions: Position[] = [];
   for (const index of indexes) {
-    if (places[index]! >= 0) positions.push(places[index]!);
+    const place = places[index];
+    invariant(place !== undefined, 'what a batch owes is an event of it');
+    if (place >= 0) positions.push(place);
   }
   return positions;
 }

@@ -1,4 +1,5 @@
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 
 /**
  * Sizes of a memtable as it grows, as bits of the number of slots. The last one holds the keys of one sorted
@@ -56,6 +57,7 @@ export class Memtable {
   }
 
   add(high: number, low: number, position: Position): void {
+    invariant(this.#size < MEMTABLE_KEYS, 'a memtable takes no more keys than a run has');
     if (this.#size >= this.#growsAt) this.#grow();
     this.#insert(high, low, position + 1);
     this.#size++;

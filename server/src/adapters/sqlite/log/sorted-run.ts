@@ -1,4 +1,5 @@
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 
 /**
  * Entries of one page. A sorted run is up to a million keys on disk, in order, each with its position
@@ -151,6 +152,8 @@ export class SortedRunBuilder {
 
   readonly add = (high: number, low: number, position: Position): void => {
     const bucket = bucketOf(high, this.bucketBits);
+    invariant(bucket >= this.#bucket, 'the keys of a run ascend');
+    invariant(this.#n < this.remainders.length, 'a run has no more keys than it was made for');
     while (this.#bucket < bucket) this.starts[++this.#bucket] = this.#n;
     this.remainders[this.#n] = remainderOf(high, this.bucketBits, 0);
     const at = (this.#n % PAGE_ENTRIES) * ENTRY_BYTES;

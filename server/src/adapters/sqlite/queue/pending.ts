@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
+import { invariant } from '../../../model/invariant.ts';
 import type { Monotonic } from '../../../model/time.ts';
 import type { HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
@@ -164,6 +165,7 @@ export class PendingTable {
   insertHeld(destination: number, positions: readonly Position[], now: Monotonic): PendingSetId {
     const encoded = encodePositions(positions);
     const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, encoded });
+    this.#ledger.balance.pending(destination, positions.length);
     this.held.put(id, HeldSet.fromPositions(destination, positions));
     this.#newlyHeld.push(id);
     return id;
@@ -174,6 +176,8 @@ export class PendingTable {
    * instead of a row a commit. The row's positions are nearly always one run, a few bytes long.
    */
   insertParked(destination: number, positions: readonly Position[], now: Monotonic, origin?: string): void {
+    invariant(positions.length > 0, 'deliveries that are parked are some');
+    this.#ledger.balance.pending(destination, positions.length);
     const key = growingKey(destination, origin);
     let growing = this.#growing.get(key);
     if (growing && !(mayGrow(growing, now) && growing.runs.size < PARKED_MAX)) growing = undefined;
@@ -189,12 +193,17 @@ export class PendingTable {
 
   /** Enqueues replayed or redelivered events. `positions` ascending, not empty. */
   requeue(destination: number, positions: readonly Position[], now: Monotonic, origin?: string): void {
+    invariant(positions.length > 0, 'deliveries that are enqueued again are some');
+    this.#ledger.balance.pending(destination, positions.length);
     const encoded = encodePositions(positions);
     this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, encoded, origin });
   }
 
   /** Enqueues failed deliveries, to be claimed from `at` on. */
   scheduleRetry(destination: number, at: Monotonic, deliveries: readonly Delivery[], origin?: string): void {
+    invariant(deliveries.length > 0, 'deliveries that are retried are some');
+    invariant(Number.isFinite(at), 'deliveries that are retried are due at a time');
+    this.#ledger.balance.pending(destination, deliveries.length);
     const since = earliestFailure(deliveries, at);
     const encoded = encodeSet(deliveries);
     this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, encoded, origin });
@@ -263,7 +272,8 @@ export class PendingTable {
   writeSets(sets: Iterable<PendingSetId>): void {
     for (const id of sets) {
       const held = this.held.get(id);
-      if (held === undefined) continue;
+      invariant(held !== undefined, 'a set that results were taken out of is in memory');
+      this.#ledger.balance.pending(held.destination, -held.drainTaken());
       if (held.left === 0) {
         this.#sql.delete.run(id);
         this.held.delete(id);
@@ -296,6 +306,7 @@ export class PendingTable {
         const { taken, left, since } = expireIn(row, encoded, before);
         this.#leave(row, left);
         if (left.length > 0) this.#sql.setSince.run(since, row.id);
+        if (taken !== undefined) this.#ledger.balance.pending(row.destination, -taken.n);
         return taken ?? [];
       });
       if (expired.length > 0 || rows.length === 0) return expired;
@@ -313,6 +324,7 @@ export class PendingTable {
       const found = takeFrom(row, isTaken);
       if (found === undefined) return [];
       this.#leave(row, found.left);
+      this.#ledger.balance.pending(row.destination, -found.taken.n);
       return found.taken;
     });
   }
@@ -355,9 +367,9 @@ export class PendingTable {
   /** Deletes a row that cannot be read, and counts its deliveries. */
   #giveUp(row: PendingRow): undefined {
     this.#sql.delete.run(row.id);
-    const { scope, id, name, n } = lostWith(row);
-    this.#ledger.add(scope, id, name, n);
-    this.#damage.note('pending', row.id, n);
+    const lost = lostWith(row);
+    this.#ledger.addLost(lost);
+    this.#damage.note('pending', row.id, lost.n);
   }
 
   #rewrite(
@@ -392,6 +404,7 @@ export class PendingTable {
 
   #put({ destination, state, due, since, n, origin, encoded }: NewPendingRow): PendingSetId {
     const id = this.#nextId++;
+    invariant(this.held.get(id) === undefined, 'a new set has a number that no other has');
     const { first, last, tried } = summaryOf(encoded);
     const stored = withSetChecksum(destination, encoded);
     this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, stored, first, last, tried);

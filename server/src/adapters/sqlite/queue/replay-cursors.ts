@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { invariant } from '../../../model/invariant.ts';
 import type { ReplayProgress, ReplaySlice } from '../../../ports/delivery-queue.ts';
 import type { LedgerTable } from '../ledger-table.ts';
 import type { PendingTable } from './pending.ts';
@@ -35,6 +36,7 @@ export class ReplayCursors {
 
   /** A slice that does not begin at the cursor of its origin was enqueued before and changes nothing. */
   enqueue({ origin, destinations, positions, only, from, to, now }: ReplaySlice): ReplayProgress {
+    invariant(to >= from, 'a slice of a replay does not go back');
     this.#sql.insert.run(origin);
     const moved = Number(this.#sql.advance.run(to, positions.length, origin, from).changes) > 0;
     if (moved && positions.length > 0) {

@@ -80,12 +80,14 @@ describe('a destination refuses', () => {
 describe('the state of a destination', () => {
   const good: StateFacts = { enabled: true, isFed: true, wasAsked: true };
   const bad: StateFacts = {
+    hasFailed: true,
     ...{ enabled: false, paused: true, failingSince: 1, refusingSince: 1, isFed: false, wasAsked: false },
   };
 
   it('is the first that holds', () => {
     const repairs: Partial<StateFacts>[] = [
       {},
+      { hasFailed: false },
       { enabled: true },
       { paused: false },
       { failingSince: undefined },

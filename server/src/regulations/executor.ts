@@ -7,6 +7,7 @@ import {
   checkStep,
   isDeleting,
   isSuppressing,
+  type RegulationStep,
   type RegulationSubject,
   userIdsOf,
 } from '../model/regulation.ts';
@@ -16,7 +17,7 @@ import { attemptOnWallClock, type Clock, InterruptibleSleep } from '../ports/clo
 import type { DeliveryHistories } from '../ports/delivery-queue.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { Regulations, StoredRegulation } from '../ports/regulations.ts';
+import type { RegulationChange, Regulations, StoredRegulation } from '../ports/regulations.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { Users } from '../ports/users.ts';
 import type { RegulationHealth } from './contract.ts';
@@ -142,7 +143,7 @@ export class RegulationExecutor {
   #failure: string | undefined;
 
   constructor(dependencies: RegulationExecutorDependencies) {
-    this.#dependencies = { ...dependencies, regulations: inOrder(dependencies.regulations) };
+    this.#dependencies = dependencies;
     this.#sleep = new InterruptibleSleep(dependencies.clock);
     this.#rest = new InterruptibleSleep(dependencies.clock);
   }
@@ -264,7 +265,7 @@ export class RegulationExecutor {
   };
 
   async #survey(
-    { id, type, confirm }: StoredRegulation,
+    { id, step, type, confirm }: StoredRegulation,
     subjects: readonly RegulationSubject[],
   ): Promise<void> {
     const { regulations, callsStored, suppressJoined, ...dependencies } = this.#dependencies;
@@ -294,11 +295,14 @@ export class RegulationExecutor {
     const next = isDeleting(type)
       ? ({ step: 'erase', profiles: users.profiles + visitors.profiles } as const)
       : ({ step: 'clean' } as const);
-    await regulations.advance(id, {
-      ...{ ...next, overallStatus: 'RUNNING', subjects: found, unknown },
-      joined: countJoined(found, sourceNames(this.#dependencies.settings())),
-      ...defined({ leftOut: leftOut || undefined, belongToUsers: belongToUsers || undefined }),
-    });
+    await this.#goOn(
+      { id, step },
+      {
+        ...{ ...next, overallStatus: 'RUNNING', subjects: found, unknown },
+        joined: countJoined(found, sourceNames(this.#dependencies.settings())),
+        ...defined({ leftOut: leftOut || undefined, belongToUsers: belongToUsers || undefined }),
+      },
+    );
     if (isSuppressing(type)) suppressJoined(found);
   }
 
@@ -309,7 +313,7 @@ export class RegulationExecutor {
   };
 
   async #erase(
-    { id, profiles: surveyed = 0 }: StoredRegulation,
+    { id, step, profiles: surveyed = 0 }: StoredRegulation,
     subjects: readonly RegulationSubject[],
   ): Promise<void> {
     const { regulations, users, delivery, forgetSamples, clock, logger } = this.#dependencies;
@@ -337,7 +341,7 @@ export class RegulationExecutor {
     begin('space');
     await regulations.scrub();
     const profiles = Math.max(surveyed, erased);
-    await regulations.advance(id, { step: 'notify', profiles, erasedAt: clock.now() });
+    await this.#goOn({ id, step }, { step: 'notify', profiles, erasedAt: clock.now() });
   }
 
   /**
@@ -376,7 +380,7 @@ export class RegulationExecutor {
   }
 
   async #notify(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
-    const { regulations, log, plan, delivery, clock, logger } = this.#dependencies;
+    const { log, plan, delivery, clock, logger } = this.#dependencies;
     const notifications = this.#notificationsOf(regulation, subjects);
     const sources = new Map(this.#allSources().map((one) => [one.id, one]));
     const positions: (Position | undefined)[] = [];
@@ -401,7 +405,7 @@ export class RegulationExecutor {
     // Before the step is stored: where the answer to that is lost although it was stored, nobody comes here
     // again.
     for (const lane of lanes) delivery.parked(lane, clock.monotonic());
-    await regulations.advance(regulation.id, { step: 'await' });
+    await this.#goOn(regulation, { step: 'await' });
     logger.info({ regulation: regulation.id, notifications: notifications.length }, 'regulation.notifying');
   }
 
@@ -419,7 +423,7 @@ export class RegulationExecutor {
       targetsOf: this.#dependencies.targetsOf,
     });
     if (histories.every(isEnded)) {
-      await regulations.advance(regulation.id, { step: 'finish', streamStatus });
+      await this.#goOn(regulation, { step: 'finish', streamStatus });
       return undefined;
     }
     const shown = JSON.stringify(streamStatus);
@@ -484,7 +488,7 @@ export class RegulationExecutor {
 
   /** Erases the notifications, which contain the ids. */
   async #finish(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
-    const { regulations, log } = this.#dependencies;
+    const { log } = this.#dependencies;
     const { positions } = this.#awaited.get(regulation.id) ?? (await this.#restore(regulation, subjects));
     const there = positions.filter((position) => position !== undefined);
     for (let from = 0; from < there.length; from += BATCH) {
@@ -494,14 +498,23 @@ export class RegulationExecutor {
     this.#awaited.delete(regulation.id);
     // Endpoints may have answered to events of others since the erasure.
     await this.#forgetAnswers(new IdRedactor(textsOfSubjects(subjects)));
-    await regulations.advance(regulation.id, { step: 'clean' });
+    await this.#goOn(regulation, { step: 'clean' });
   }
 
-  async #clean({ id, type, streamStatus, reason }: StoredRegulation): Promise<void> {
+  /** Stores the next step, which follows the one that the regulation was read with. */
+  async #goOn(
+    { id, step }: Pick<StoredRegulation, 'id' | 'step'>,
+    change: RegulationChange & { readonly step: RegulationStep },
+  ): Promise<void> {
+    checkStep(step, change.step);
+    await this.#dependencies.regulations.advance(id, change);
+  }
+
+  async #clean({ id, step, type, streamStatus, reason }: StoredRegulation): Promise<void> {
     const { regulations, clock, logger } = this.#dependencies;
     await regulations.scrub();
     const overallStatus = reason === undefined ? overallStatusOf(streamStatus) : 'FAILED';
-    await regulations.advance(id, { step: 'done', overallStatus, finishedAt: clock.now() });
+    await this.#goOn({ id, step }, { step: 'done', overallStatus, finishedAt: clock.now() });
     logger.info({ regulation: id, type, status: overallStatus }, 'regulation.done');
   }
 
@@ -512,7 +525,7 @@ export class RegulationExecutor {
   async #giveUp({ id, step }: StoredRegulation): Promise<void> {
     const reason = 'its user ids are gone from the store, which was damaged: ask for it anew';
     const next = step === 'survey' || step === 'erase' ? 'clean' : step === 'notify' ? 'await' : step;
-    await this.#dependencies.regulations.advance(id, { step: next, reason });
+    await this.#goOn({ id, step }, { step: next, reason });
   }
 
   /**
@@ -548,18 +561,6 @@ export class RegulationExecutor {
     const { destinations, gone } = this.#dependencies.settings();
     return new Map([...gone.destinations, ...destinations].map((one) => [one.id, one]));
   }
-}
-
-/** The steps of a regulation follow each other, whatever calls for the next one. */
-function inOrder(regulations: Regulations): Regulations {
-  return {
-    ...regulations,
-    advance: async (id, change) => {
-      const known = change.step === undefined ? undefined : await regulations.get(id);
-      if (known !== undefined) checkStep(known.step, change.step!);
-      await regulations.advance(id, change);
-    },
-  };
 }
 
 function hasAnswer({ deliveries }: NotificationHistory, matches: (answer: string) => boolean): boolean {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { InvariantError } from '../model/invariant.ts';
 import { type Duration, MINUTE, type Time } from '../model/time.ts';
@@ -46,7 +46,8 @@ export class CrashFiles {
       stack: stack.split('\n'),
     };
     try {
-      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      // Not with its parents: in a folder that takes no files, such as /proc, Node would try for ever.
+      if (!existsSync(this.#folder)) mkdirSync(this.#folder, { mode: 0o700 });
       writeFileSync(path, `${JSON.stringify(crash, undefined, 2)}\n`, { mode: 0o600, flush: true });
       for (const { name } of this.#files().slice(MOST_FILES))
         rmSync(join(this.#folder, name), { force: true });

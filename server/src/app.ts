@@ -145,16 +145,20 @@ function createOutside(config: Config, store: ProgramStore): Outside {
 }
 
 function createEgressClient({ egress: { allow, proxy, ca }, threads }: Config): HttpClient {
-  const authorities = ca === undefined ? {} : { ca: readAuthorities(ca) };
-  return createSendingClient({ allow, ...(proxy === undefined ? {} : { proxy }), ...authorities }, threads);
+  return createSendingClient(
+    { allow, ...defined({ proxy, ca: ca === undefined ? undefined : readAuthorities(ca) }) },
+    threads,
+  );
 }
 
 function createEgressMailer({ allow, proxy, ca }: Config['egress']): Mailer {
   return createMailer(
     createSocketOpener({
       egress: egressRules(allow),
-      ...(proxy === undefined ? {} : { proxy: parseProxyUrl(proxy) }),
-      ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
+      ...defined({
+        proxy: proxy === undefined ? undefined : parseProxyUrl(proxy),
+        ca: ca === undefined ? undefined : readAuthorities(ca),
+      }),
     }),
   );
 }
@@ -219,8 +223,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
   const { url, adminUrl } = servers;
   return {
     url,
-    ...defined({ adminUrl }),
-    ...(file === undefined ? {} : { adminTokenFile: file }),
+    ...defined({ adminUrl, adminTokenFile: file }),
     createSignInLink: () => `${adminUrl ?? url}/sign-in#code=${sessions.createCode()}`,
   };
 }

@@ -173,7 +173,7 @@ export class Dispatcher implements LiveDelivery {
       endpoints: this.#endpoints.endpointsOf(destination),
       laneFailed: this.#laneFailed,
       // Only a process among others can lose what it holds while it runs.
-      ...(maySend === undefined ? {} : { areResultsWritten: () => !this.#resultWriter.isLate() }),
+      areResultsWritten: () => maySend === undefined || !this.#resultWriter.isLate(),
     });
   }
 

@@ -103,7 +103,7 @@ export class EndpointTracker {
     const { lastError } = this;
     return {
       url: this.url,
-      ...(this.#state === undefined ? {} : { state: this.#state, since: this.#since }),
+      ...defined({ state: this.#state, since: this.#state && this.#since }),
       ...defined({ lastAcceptedAt: this.#acceptedAt, lastError }),
       attempts: countsByResult((index) => this.#counts[index]! + this.#countsBefore[index]!),
       history: this.#history.map(toHealthChange),

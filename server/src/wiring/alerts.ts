@@ -5,6 +5,7 @@ import { fixedHeaders, requestHeaders } from '../destinations/http/headers.ts';
 import { deliveryOutcomeOf } from '../destinations/http/outcomes.ts';
 import { standardWebhooksHeaders } from '../destinations/http/signatures.ts';
 import type { AlertWebhook } from '../model/alert.ts';
+import { defined } from '../model/json.ts';
 import { SecretRedactor, secretsOfEndpoint } from '../model/secret-redactor.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -43,11 +44,10 @@ export function createAlerts(parts: AlertParts): AlertService {
     facts: async () => {
       const overview = await reports.overview();
       const { disk } = overview;
-      const limit = limits.disk === undefined ? {} : { limit: limits.disk };
       return {
         at: clock.now(),
         overview,
-        disk: { used: overview.log.bytes, ...limit, ...(disk === undefined ? {} : { disk }) },
+        disk: { used: overview.log.bytes, ...defined({ limit: limits.disk, disk }) },
         explain: explainFailure,
       };
     },

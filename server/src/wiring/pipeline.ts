@@ -10,6 +10,7 @@ import { indexWriteKeys } from '../ingest/calls.ts';
 import { SourceRateLimiter } from '../ingest/rate-limits.ts';
 import { IngestService } from '../ingest/service.ts';
 import { MaintenanceWorker } from '../maintenance/worker.ts';
+import { defined } from '../model/json.ts';
 import type { Target } from '../model/lane.ts';
 import type { ReadDiskUse } from '../ports/disk-use.ts';
 import type { HttpClient } from '../ports/http-client.ts';
@@ -334,7 +335,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     newBatchId: outside.newId,
     // A database takes commits of several connections at once.
     commitsInTurn: config.database === undefined,
-    ...(store.nodes === undefined ? {} : { storeProblems: store.nodes.problems }),
+    ...defined({ storeProblems: store.nodes?.problems }),
     newMessageId: outside.newId,
     worked: turns.accepted,
     clock,

@@ -38,11 +38,9 @@ function recordsBefore(
   { audit, regulations }: RetentionPeriods,
   clock: Clock,
 ): Pick<Retention, 'auditBefore' | 'regulationsBefore'> {
-  const before = (period: Duration): Time => wallTimeOf(clock.monotonic() - period, clock);
-  return {
-    ...(audit === undefined ? {} : { auditBefore: before(audit) }),
-    ...(regulations === undefined ? {} : { regulationsBefore: before(regulations) }),
-  };
+  const before = (period: Duration | undefined): Time | undefined =>
+    period === undefined ? undefined : wallTimeOf(clock.monotonic() - period, clock);
+  return defined({ auditBefore: before(audit), regulationsBefore: before(regulations) });
 }
 
 /**

@@ -72,10 +72,12 @@ function serverOptions({ host, port, admin, tls, publicUrl, limits, trustedProxi
   const { connections, requests, requestBytes } = limits;
   return {
     ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
-    ...defined({ tls }),
-    ...(publicUrl === undefined ? {} : { publicUrls: [publicUrl].flat() }),
-    ...{ adminHosts: admin.hosts },
-    ...(trustedProxies.length === 0 ? {} : { trustedProxies }),
+    ...defined({
+      tls,
+      publicUrls: publicUrl === undefined ? undefined : [publicUrl].flat(),
+      adminHosts: admin.hosts,
+      trustedProxies: trustedProxies.length === 0 ? undefined : trustedProxies,
+    }),
   };
 }
 

@@ -16,6 +16,7 @@ import type { Config } from '../config/load.ts';
 import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { isClientLibrary } from '../ingest/libraries.ts';
 import { isGroupWritable } from '../model/file-rights.ts';
+import { defined } from '../model/json.ts';
 import { NODE_ROLES } from '../model/node.ts';
 import type { ClockMark } from '../ports/clock.ts';
 import { type EventLog, StorageError } from '../ports/event-log.ts';
@@ -172,7 +173,7 @@ export async function secretsAtRest(
 ): Promise<SecretsAtRest> {
   try {
     const seal = new SecretSeal(readSecretKeys(secrets));
-    const own = seal.current === undefined ? {} : { key: seal.current };
+    const own = defined({ key: seal.current });
     const stored = database === undefined ? canLook && keyNameIn(data) : await keyNameOf(database);
     if (!stored || seal.has(stored)) return own;
     return { ...own, problem: unknownKey(stored, seal) };
@@ -223,7 +224,7 @@ function warnOfGroups({ data, database, tls, secrets }: Config, logger: Logger):
 async function openStore(config: Config, logger: Logger): Promise<ProgramStore> {
   const { data: folder, database, limits } = config;
   const secretKeys = readSecretKeys(config.secrets);
-  const memory = limits.dedupeMemory === undefined ? {} : { filterMemory: limits.dedupeMemory };
+  const memory = defined({ filterMemory: limits.dedupeMemory });
   if (database === undefined) {
     const store = await openSqliteStore({ folder, ...memory, secretKeys, logger });
     return { ...store, hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };

@@ -58,7 +58,7 @@ function openEngine({ folder = '.', database, store: { id, keySecret }, cache }:
     // Tables, unlike a file, are never put in the place of others.
     return { ...openSharedProfiles(database, keySecret), replace: () => {} };
   }
-  const file = { folder, log: id, ...(cache === undefined ? {} : { cache }) };
+  const file = { folder, log: id, ...defined({ cache }) };
   return {
     reader: openLogReader(folder),
     openProfiles: () => openProfileStore(file),

@@ -103,7 +103,7 @@ function usersSettings(
     destinations: destinations.map(({ name }) => name),
     retention: { ...profileRetention(config, isBounded), protectedSources },
     apart: splits.map(({ keys }) => keys),
-    ...(own === undefined ? {} : { ownSource: own.id }),
+    ...defined({ ownSource: own?.id }),
   };
 }
 
@@ -120,9 +120,12 @@ function profileRetention(
   const { periods, advised } = retentionPeriods(retention, isBounded);
   const { anonymous, known } = periods;
   return {
-    ...defined({ anonymous, known }),
-    ...(advised.anonymous === undefined ? {} : { advised: { anonymous: advised.anonymous } }),
-    ...(limits.disk === undefined ? {} : { bytes: PROFILE_SHARE * limits.disk }),
+    ...defined({
+      anonymous,
+      known,
+      advised: advised.anonymous === undefined ? undefined : { anonymous: advised.anonymous },
+      bytes: limits.disk === undefined ? undefined : PROFILE_SHARE * limits.disk,
+    }),
   };
 }
 

@@ -396,7 +396,7 @@ function regulationView(
   const { unknown = null, belongToUsers, joined, leftOut, profiles, streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
-    ...(erasedAt === undefined ? {} : { erasedAt: isoTime(erasedAt), erasedFrom }),
+    ...defined({ erasedAt: isoTime(erasedAt), erasedFrom: erasedAt === undefined ? undefined : erasedFrom }),
     ...defined({ finishedAt: isoTime(finishedAt) }),
     ...{ by, subjects, unknown, erased },
     ...defined({ belongToUsers, joined: joined && [...joined], leftOut, profiles }),

@@ -2,8 +2,7 @@ import { isComputationId } from '../../src/model/definition.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { DeliveryResult } from '../../src/ports/delivery-queue.ts';
 import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
-import type { MemoryContents } from '../memory-store/contents.ts';
-import type { Applied } from './store.ts';
+import type { Applied, StoreContents, WorldStore } from './world-store.ts';
 
 export type Fate = 'owed' | 'delivered' | 'dead' | 'dropped' | 'erased';
 
@@ -53,14 +52,15 @@ export function laneOf(key: string): number {
 export class Book {
   readonly byPosition = new Map<Position, Known>();
   readonly #events = new Map<string, Known>();
-  readonly #contents: MemoryContents;
+  readonly #store: Pick<WorldStore, 'newSets'>;
+  readonly #contents: StoreContents;
   /** By id, also of sets that are gone. */
   readonly #keys = new Map<number, { readonly lane: number; readonly replay: string | undefined }>();
-  #lastSet = 0;
   #letters = 0;
 
-  constructor(contents: MemoryContents) {
-    this.#contents = contents;
+  constructor(store: Pick<WorldStore, 'contents' | 'newSets'>) {
+    this.#store = store;
+    this.#contents = store.contents;
   }
 
   /** A call that a client is about to make. */
@@ -123,15 +123,11 @@ export class Book {
   /** Looks at the sets that are new. Returns how many deliveries of them had been given up. */
   #owe(now: number): number {
     let revived = 0;
-    const { sets, lastSet } = this.#contents;
-    for (let id = this.#lastSet + 1; id <= lastSet; id++) {
-      const set = sets.get(id);
-      if (set === undefined) continue;
-      const { destination: lane, origin } = set;
+    for (const { id, destination: lane, origin, deliveries } of this.#store.newSets()) {
       const replay = origin === undefined || isComputationId(origin) ? undefined : origin;
       this.#keys.set(id, { lane, replay });
       const key = deliveryKey(lane, replay);
-      for (const position of set.deliveries.keys()) {
+      for (const position of deliveries.keys()) {
         const known = this.byPosition.get(position)!;
         const fate = known.fates.get(key);
         if (fate === 'owed') continue;
@@ -140,7 +136,6 @@ export class Book {
         known.owedSince.set(key, now);
       }
     }
-    this.#lastSet = lastSet;
     return revived;
   }
 

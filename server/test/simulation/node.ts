@@ -11,13 +11,11 @@ import { createProcessor } from '../../src/users/processor.ts';
 import { serveMessages, UsersService } from '../../src/users/service.ts';
 import { type Outside, type Pipeline, startPipeline } from '../../src/wiring/pipeline.ts';
 import { SettingsService } from '../../src/wiring/settings-service.ts';
-import { openMemoryLogReader } from '../memory-store/log-reader.ts';
-import { openMemoryProfiles } from '../memory-store/profile-store.ts';
 import { START } from './globals.ts';
 import { type Kernel, type Life, newLife } from './kernel.ts';
 import type { Network } from './network.ts';
 import { Chance } from './random.ts';
-import { KEY_SECRET, type OpenedStore, type SimulatedStore } from './store.ts';
+import type { OpenedStore, WorldStore } from './world-store.ts';
 
 /** The clocks of one machine. */
 export class NodeClock implements SystemClock {
@@ -54,7 +52,7 @@ export interface NodeWorld {
   readonly seed: number;
   readonly kernel: Kernel;
   readonly network: Network;
-  readonly store: SimulatedStore;
+  readonly store: WorldStore;
   readonly hasProfiles: boolean;
   ready(node: ServerNode): void;
   lostLease(node: ServerNode): void;
@@ -129,7 +127,7 @@ export class ServerNode {
     this.life.isOver = true;
     this.isReady = false;
     this.dyingIn = undefined;
-    this.opened?.channel.cut();
+    this.#world.store.cut(this.life);
     this.#world.kernel.note('death', this.life.name);
     this.#world.kernel.later(downFor, 'start', () => this.start());
   }
@@ -151,8 +149,8 @@ export class ServerNode {
   }
 
   async #boot(life: Life): Promise<void> {
-    const { store: simulated, kernel, hasProfiles } = this.#world;
-    const opened = await simulated.open(life, this.name, this.clock, () => this.#world.lostLease(this));
+    const { store: shared, kernel, hasProfiles } = this.#world;
+    const opened = await shared.open(life, this.name, this.clock, () => this.#world.lostLease(this));
     this.opened = opened;
     const { store } = opened;
     this.#parts.push(store);
@@ -165,8 +163,8 @@ export class ServerNode {
       },
     };
     const storeView = wallClockStore(store, this.clock);
-    const config = configOf(simulated.isShared, hasProfiles);
-    const outside = this.#outside(life, logger);
+    const config = configOf(shared.isShared, hasProfiles);
+    const outside = this.#outside(life, opened, logger);
     this.pipeline = await startPipeline(
       { store, storeView, clock: this.clock, settings, config, options: { logger }, outside },
       started,
@@ -176,14 +174,14 @@ export class ServerNode {
     this.#world.ready(this);
   }
 
-  #outside(life: Life, logger: Logger): Outside {
+  #outside(life: Life, opened: OpenedStore, logger: Logger): Outside {
     const { network } = this.#world;
     const ids = new Chance(this.#world.seed, life.name);
     let made = 0;
     return {
       httpClient: network.clientOf(life),
       mailer: { send: async () => ({ kind: 'taken', answer: '250' }) },
-      startUsersThread: this.#usersThread(life, logger),
+      startUsersThread: this.#usersThread(life, opened, logger),
       busyShare: () => 0,
       timelineStore: NO_TIMELINE,
       disk: async () => undefined,
@@ -194,17 +192,17 @@ export class ServerNode {
   }
 
   /** The thread of profiles, in the thread of the world: messages keep their order, and take a moment. */
-  #usersThread(life: Life, logger: Logger): StartUsersThread {
-    const { kernel, store } = this.#world;
+  #usersThread(life: Life, opened: OpenedStore, logger: Logger): StartUsersThread {
+    const { kernel } = this.#world;
     const { clock } = this;
     return ({ settings, isPaused }) => {
-      const reader = openMemoryLogReader(store.contents);
-      const hash = identityHash(keyHash(KEY_SECRET));
+      const reader = opened.reader();
+      const hash = identityHash(keyHash(opened.store.identity.keySecret));
       let heard: (message: never) => void = () => {};
       const toMain = messages(kernel, life, (message) => heard(message as never));
       const service = new UsersService({
         open: () => {
-          const profiles = openMemoryProfiles(store.profiles);
+          const profiles = opened.openProfiles();
           const computations = new Computations({ reader, clock });
           const processor = createProcessor({ store: profiles, reader, hash, clock, logger, computations });
           return { store: profiles, processor };

@@ -7,7 +7,7 @@ import type { Clients } from './clients.ts';
 import type { ServerNode } from './node.ts';
 import type { ClientCall, KnownSending, Watcher, WorldView } from './promises/promise.ts';
 import { SITUATIONS, type Situation } from './situations.ts';
-import type { Applied } from './store.ts';
+import type { Applied } from './world-store.ts';
 
 const IN_DOUBT: Readonly<Record<string, Situation>> = {
   append: 'append in doubt',
@@ -162,7 +162,7 @@ export class Scout implements Watcher {
       reached('killed with a deletion under way');
     if ([...replayRecords.values()].some(({ state }) => state === 'running'))
       reached('killed with a replay under way');
-    if (this.#world.scenario.hasProfiles && store.profiles.cursor.position <= store.contents.lastPosition)
+    if (this.#world.scenario.hasProfiles && store.areProfilesBehind())
       reached('killed with profiles behind');
   }
 

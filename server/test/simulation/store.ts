@@ -1,49 +1,28 @@
+import type { Ledger } from '../../src/model/ledger.ts';
 import type { ErasedCounts } from '../../src/model/regulation.ts';
 import type { Monotonic } from '../../src/model/time.ts';
 import type { Clock, ClockMark } from '../../src/ports/clock.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { ProgramStore } from '../../src/wiring/storage.ts';
-import { emptyContents, type MemoryContents } from '../memory-store/contents.ts';
-import type { Ask, MemoryNodes } from '../memory-store/nodes.ts';
-import { emptyProfiles, type MemoryProfiles } from '../memory-store/profile-store.ts';
+import { emptyContents, ledgerOf, type MemoryContents, type PendingSet } from '../memory-store/contents.ts';
+import { openMemoryLogReader } from '../memory-store/log-reader.ts';
+import type { Ask } from '../memory-store/nodes.ts';
+import { emptyProfiles, type MemoryProfiles, openMemoryProfiles } from '../memory-store/profile-store.ts';
 import { openMemoryStore, openSharedMemoryStore } from '../memory-store/store.ts';
 import { START } from './globals.ts';
 import type { Kernel, Life } from './kernel.ts';
 import type { Chance } from './random.ts';
-
-/** How the store is at a moment. */
-export interface Weather {
-  /** Mean milliseconds of a write. */
-  readonly latency: number;
-  /** Share of the operations that are refused and do nothing. */
-  readonly refuses: number;
-  /** Share of the writes that take effect and are answered with an error. */
-  readonly doubts: number;
-  /** Every operation is refused. */
-  readonly isAway: boolean;
-}
-
-export const FAIR: Weather = { latency: 0.8, refuses: 0, doubts: 0, isAway: false };
-
-/** An operation of the store that has taken effect, whatever its caller will hear. */
-export interface Applied {
-  /** The name of its method. */
-  readonly operation: string;
-  readonly args: readonly unknown[];
-  readonly answer: unknown;
-  readonly life: Life;
-  /** Its caller will hear an error all the same. */
-  readonly isDoubted: boolean;
-}
-
-/** Hears what becomes of operations, before their callers do. */
-export interface StoreListener {
-  applied(applied: Applied): void;
-  /** An operation that changes nothing was answered. */
-  looked(operation: string, answer: unknown, life: Life): void;
-  refused(operation: string): void;
-}
+import {
+  type Applied,
+  type Beginning,
+  FAIR,
+  type OpenedStore,
+  type StoreChannel,
+  type StoreListener,
+  type Weather,
+  type WorldStore,
+} from './world-store.ts';
 
 /** Operations that change nothing. */
 const READS = new Set([
@@ -88,8 +67,8 @@ const DOUBTFUL = new Set([
   'redeliver',
 ]);
 
-/** One store for all nodes of a world: what it has applied stays, whoever dies. */
-export class SimulatedStore {
+/** One store in memory for all nodes of a world. */
+export class SimulatedStore implements WorldStore {
   readonly contents: MemoryContents = emptyContents();
   readonly profiles: MemoryProfiles = emptyProfiles();
   weather: Weather = FAIR;
@@ -97,6 +76,9 @@ export class SimulatedStore {
   readonly #kernel: Kernel;
   readonly #chance: Chance;
   readonly #listener: StoreListener;
+  readonly #channels = new Map<Life, Channel>();
+  /** The newest set that `newSets` has told of. */
+  #toldSet = 0;
 
   constructor(
     {
@@ -112,13 +94,42 @@ export class SimulatedStore {
     this.#listener = listener;
   }
 
-  /** Opens it for a process. Rejects with a `StorageError`. */
+  prepare({ sources, destinations, audiences }: Beginning): void {
+    const { sourceRecords, destinationRecords, audienceRecords } = this.contents;
+    for (const record of audiences) audienceRecords.set(record.name, { record, isGone: false });
+    for (const record of sources) sourceRecords.set(record.name, { record, isGone: false });
+    for (const record of destinations) destinationRecords.set(record.name, { record, isGone: false });
+  }
+
+  ledger(): Ledger {
+    return ledgerOf(this.contents);
+  }
+
+  areProfilesBehind(): boolean {
+    const { cursor, outbox } = this.profiles;
+    return cursor.position <= this.contents.lastPosition || outbox.size > 0;
+  }
+
+  *newSets(): Iterable<PendingSet> {
+    const { sets, lastSet } = this.contents;
+    while (this.#toldSet < lastSet) {
+      const set = sets.get(++this.#toldSet);
+      if (set !== undefined) yield set;
+    }
+  }
+
+  cut(life: Life): void {
+    this.#channels.get(life)?.cut();
+    this.#channels.delete(life);
+  }
+
   async open(life: Life, name: string, clock: Clock, onLost: () => void): Promise<OpenedStore> {
     const channel = new Channel(life, {
       ...{ kernel: this.#kernel, chance: this.#chance, isShared: this.isShared, listener: this.#listener },
       weather: () => this.weather,
       park: (operation, answer) => this.#park(operation, answer),
     });
+    this.#channels.set(life, channel);
     const { contents } = this;
     const now = (): Monotonic => START + Math.floor(this.#kernel.now);
     const ask: Ask = (operation, apply) => channel.ask(operation, [], apply) as never;
@@ -140,7 +151,11 @@ export class SimulatedStore {
       backup: inner.backup,
       stop: () => inner.stop(),
     };
-    return { store, channel, nodes };
+    return {
+      ...{ store, channel, nodes },
+      reader: () => openMemoryLogReader(contents),
+      openProfiles: () => openMemoryProfiles(this.profiles),
+    };
   }
 
   /** A process must not hold a set that it does not know of. */
@@ -153,21 +168,13 @@ export class SimulatedStore {
   }
 }
 
-export const KEY_SECRET = Buffer.from('of a world');
+const KEY_SECRET = Buffer.from('of a world');
 
 function newlyHeld(operation: string, answer: unknown): readonly number[] {
   if (operation === 'append')
     return (answer as { held: readonly (number | undefined)[] }).held.filter((id) => id !== undefined);
   if (operation !== 'claim') return [];
   return (answer as { deliveries: readonly { set: number }[] }).deliveries.map(({ set }) => set);
-}
-
-/** The store as one process has it open. */
-export interface OpenedStore {
-  readonly store: ProgramStore;
-  readonly channel: Channel;
-  /** Where several processes share it. */
-  readonly nodes: MemoryNodes | undefined;
 }
 
 type PortName =
@@ -257,7 +264,7 @@ interface ChannelOptions {
  * The way of a process to the store and back: an operation takes effect after a while, or not, and is
  * answered after a while, if somebody is there.
  */
-export class Channel {
+class Channel implements StoreChannel {
   readonly #life: Life;
   readonly #options: ChannelOptions;
   #lastApply = 0;

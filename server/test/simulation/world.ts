@@ -16,7 +16,8 @@ import { Chance } from './random.ts';
 import type { DestinationPlan, Fault, FaultKind, Scenario } from './scenario.ts';
 import { Scout } from './scout.ts';
 import type { Reached, Situation } from './situations.ts';
-import { type Applied, FAIR, LONG_SLOW, SimulatedStore, type Weather } from './store.ts';
+import { LONG_SLOW, SimulatedStore } from './store.ts';
+import { type Applied, FAIR, type StoreListener, type Weather, type WorldStore } from './world-store.ts';
 
 /** The promise that was broken, and how. */
 export interface Broken {
@@ -43,6 +44,11 @@ export interface Counts {
   erased: number;
 }
 
+type MakeStore = (
+  parts: { readonly kernel: Kernel; readonly chance: Chance; readonly isShared: boolean },
+  listener: StoreListener,
+) => WorldStore;
+
 /** Faults from which nothing follows for promises of quick recovery. */
 const QUIET_WEATHER = LONG_SLOW;
 
@@ -53,7 +59,7 @@ export class World implements WorldView {
   readonly hasProfiles: boolean;
   readonly kernel: Kernel;
   readonly network: Network;
-  readonly store: SimulatedStore;
+  readonly store: WorldStore;
   readonly book: Book;
   readonly nodes: readonly ServerNode[];
   readonly troubles: Troubles = {
@@ -70,19 +76,20 @@ export class World implements WorldView {
   #weathers: { readonly weather: Partial<Weather>; readonly until: number }[] = [];
   #broken: Broken | undefined;
 
-  constructor(scenario: Scenario) {
+  /** @param makeStore the store of the world; one in memory unless another is given */
+  constructor(scenario: Scenario, makeStore: MakeStore = (...given) => new SimulatedStore(...given)) {
     const { seed } = scenario;
     this.scenario = scenario;
     this.seed = seed;
     this.hasProfiles = scenario.hasProfiles;
     this.kernel = new Kernel(seed);
     const parts = { kernel: this.kernel, chance: new Chance(seed, 'store'), isShared: scenario.nodes > 1 };
-    this.store = new SimulatedStore(parts, {
+    this.store = makeStore(parts, {
       applied: (applied) => this.#applied(applied),
       looked: (operation, answer, life) => this.#scout.looked(operation, answer, this.nodeOf(life)),
       refused: (operation) => this.#scout.refused(operation),
     });
-    this.book = new Book(this.store.contents);
+    this.book = new Book(this.store);
     this.network = new Network(this.kernel, new Chance(seed, 'network'), {
       sending: (sending) => this.#sending(sending),
       accepted: (sending) => this.#tell((watcher) => watcher.accepted?.(this.#about(sending))),
@@ -183,29 +190,22 @@ export class World implements WorldView {
   }
 
   #isIdle(): boolean {
-    const { sets, regulations, replayRecords, lastPosition } = this.store.contents;
-    const { cursor, outbox } = this.store.profiles;
+    const { sets, regulations, replayRecords } = this.store.contents;
     return (
       sets.size === 0 &&
-      (!this.hasProfiles || (cursor.position > lastPosition && outbox.size === 0)) &&
       this.nodes.every(({ isReady }) => isReady) &&
+      (!this.hasProfiles || !this.store.areProfilesBehind()) &&
       [...regulations.values()].every(({ step }) => step === 'done') &&
       [...replayRecords.values()].every(({ state }) => state !== 'running')
     );
   }
 
   #prepareSettings(): void {
-    const { contents } = this.store;
-    for (const [nth, name] of ['website', 'app'].entries()) {
+    const sources = ['website', 'app'].map((name, nth) => {
       const source = { id: nth + 1, name, writeKeys: [`wk${nth + 1}`], trust: 'server' as const };
-      const record = { ...source, enabled: true, mode: 'standard' as const, whenDisabled: 'refuse' as const };
-      contents.sourceRecords.set(name, { record, isGone: false });
-    }
-    const own = { ...AUDIENCES_SOURCE, id: contents.sourceRecords.size + 1 };
-    contents.sourceRecords.set(own.name, { record: own, isGone: false });
-    if (this.hasProfiles)
-      for (const one of AUDIENCES) contents.audienceRecords.set(one.name, { record: one, isGone: false });
-    this.scenario.destinations.forEach((plan, nth) => {
+      return { ...source, enabled: true, mode: 'standard' as const, whenDisabled: 'refuse' as const };
+    });
+    const destinations = this.scenario.destinations.map((plan, nth) => {
       const id = nth + 1;
       const first = this.network.endpoints.size;
       const made = Array.from(
@@ -215,13 +215,15 @@ export class World implements WorldView {
       for (const endpoint of made) this.network.endpoints.set(endpoint.url, endpoint);
       this.#endpoints.set(id, made);
       const { endpoints: _, ...policy } = plan;
-      const record = {
+      return {
         ...{ id, name: `d${id}`, type: 'webhooks', sources: nth === 1 ? ['website'] : ['website', 'app'] },
         ...{ enabled: true, version: 1, ...policy },
         settings: { endpoints: made.map(({ url }) => ({ url, headers: {} })), format: 'documented' },
       };
-      contents.destinationRecords.set(record.name, { record, isGone: false });
     });
+    const own = { ...AUDIENCES_SOURCE, id: sources.length + 1 };
+    const audiences = this.hasProfiles ? AUDIENCES : [];
+    this.store.prepare({ sources: [...sources, own], destinations, audiences });
   }
 
   #tell(call: (watcher: Watcher) => void): void {

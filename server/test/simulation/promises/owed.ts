@@ -1,5 +1,4 @@
 import { destinationOfLane } from '../../../src/model/lane.ts';
-import { ledgerOf } from '../../memory-store/contents.ts';
 import { laneOf } from '../book.ts';
 import type { PromiseFamily, WorldView } from './promise.ts';
 
@@ -27,7 +26,7 @@ export const owed: PromiseFamily = {
 };
 
 function checkLedger({ store, fail }: WorldView, after: string): void {
-  const { sources, destinations } = ledgerOf(store.contents);
+  const { sources, destinations } = store.ledger();
   for (const [lane, { owed: total, delivered, pending, dead, dropped, erased }] of destinations) {
     const states = delivered + pending + sum(dead) + sum(dropped) + erased;
     if (states !== total)

@@ -5,7 +5,7 @@ import type { Endpoint, Network, Sending } from '../network.ts';
 import type { ServerNode } from '../node.ts';
 import type { DestinationPlan, Scenario } from '../scenario.ts';
 import type { Situation } from '../situations.ts';
-import type { Applied, SimulatedStore } from '../store.ts';
+import type { Applied, WorldStore } from '../world-store.ts';
 
 /** When something was last wrong: promises of quick recovery hold a while after it. */
 export interface Troubles {
@@ -29,7 +29,7 @@ export interface WorldView {
   readonly scenario: Scenario;
   readonly kernel: Kernel;
   readonly book: Book;
-  readonly store: SimulatedStore;
+  readonly store: WorldStore;
   readonly network: Network;
   readonly nodes: readonly ServerNode[];
   readonly troubles: Troubles;

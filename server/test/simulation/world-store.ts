@@ -76,8 +76,8 @@ export interface StoreContents {
     Position,
     Pick<StoredRecord, 'source' | 'messageId' | 'userId' | 'receivedAt' | 'json'>
   >;
-  /** The newest position ever given; positions start at 1. */
-  readonly lastPosition: Position;
+  /** How many positions were ever given. */
+  readonly lastPosition: number;
   readonly sets: ReadonlyMap<PendingSetId, StoredSet>;
   /** Deliveries that were given up. */
   readonly letters: { readonly length: number };

@@ -1,0 +1,288 @@
+import type { MessagePort } from 'node:worker_threads';
+import { decodeAppended } from '../../src/adapters/encoding/chunk-codec.ts';
+import type { ClaimAnswer } from '../../src/adapters/sqlite/queue/pending.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { WriterReply, WriterRequest } from '../../src/adapters/sqlite/writer.ts';
+import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
+import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
+import type { EngineContents } from './engine-contents.ts';
+import type { Kernel, Life } from './kernel.ts';
+import type { Chance } from './random.ts';
+import type { Applied, StoreChannel } from './world-store.ts';
+
+type Listener = (...given: unknown[]) => void;
+
+/** The thread of the writer: it ends and stands still with its process, and waits for its own syncs. */
+class WriterLife implements Life {
+  readonly name: string;
+  /** The thread has ended by itself. */
+  hasEnded = false;
+  /** A sync lasts until then. */
+  syncsUntil = 0;
+  readonly #process: Life;
+
+  constructor(process: Life) {
+    this.#process = process;
+    this.name = `${process.name}w`;
+  }
+
+  get isOver(): boolean {
+    return this.hasEnded || this.#process.isOver;
+  }
+
+  get stillUntil(): number {
+    return Math.max(this.syncsUntil, this.#process.stillUntil);
+  }
+
+  get areSocketsFirst(): boolean {
+    return this.#process.areSocketsFirst;
+  }
+}
+
+/** One end of the channel between two threads: messages keep their order, and each takes a moment. */
+class End {
+  readonly #options: Pick<ChannelOptions, 'kernel' | 'chance'>;
+  readonly #life: Life;
+  readonly #listeners = new Map<string, Listener[]>();
+  #lastArrival = 0;
+  peer!: End;
+  /** Told of each message before it goes; answers how long it is held back. */
+  posting: (message: never) => number = () => 0;
+
+  constructor(life: Life, options: Pick<ChannelOptions, 'kernel' | 'chance'>) {
+    this.#life = life;
+    this.#options = options;
+  }
+
+  on(event: string, listener: Listener): this {
+    this.#listeners.set(event, [...(this.#listeners.get(event) ?? []), listener]);
+    return this;
+  }
+
+  once(event: string, listener: Listener): this {
+    return this.on(event, listener);
+  }
+
+  emit(event: string, ...given: unknown[]): void {
+    for (const listener of this.#listeners.get(event) ?? []) listener(...given);
+  }
+
+  postMessage(message: unknown, moved: readonly ArrayBuffer[] = []): void {
+    const held = this.posting(message as never);
+    const copy = structuredClone(message, { transfer: [...new Set(moved)] });
+    this.#send(held, 'message', copy);
+  }
+
+  close(): void {
+    this.#send(0, 'exit');
+  }
+
+  #send(held: number, event: string, ...given: unknown[]): void {
+    const { kernel, chance } = this.#options;
+    const { peer } = this;
+    const at = Math.max(this.#lastArrival, kernel.now + held + 0.005 + chance.exponential(0.02));
+    this.#lastArrival = at;
+    kernel.arrive(at - kernel.now, peer.#life, event, () => peer.emit(event, ...given));
+  }
+}
+
+interface ChannelOptions {
+  readonly kernel: Kernel;
+  readonly chance: Chance;
+  readonly contents: EngineContents;
+  readonly applied: (applied: Applied) => void;
+  /** Mean milliseconds of a commit. */
+  readonly latency: () => number;
+}
+
+/** A request on its way, in the words of the port. */
+interface Asked {
+  readonly operation: string;
+  readonly args: readonly unknown[];
+}
+
+/**
+ * The channel between a process and the thread of its writer. It listens to both: what the writer answers has
+ * taken effect.
+ */
+export class EngineChannel implements StoreChannel {
+  readonly underWay = new Map<string, number>();
+  isClosed = false;
+  readonly #life: Life;
+  readonly #options: ChannelOptions;
+  readonly #writer: WriterLife;
+  readonly #mainEnd: End;
+  readonly #writerEnd: End;
+  /** By the number of the request. */
+  readonly #asked = new Map<number, Asked>();
+  /** Arguments whose messages are bytes, in the order of their calls. */
+  readonly #batches: unknown[] = [];
+  readonly #results: unknown[] = [];
+  #isCut = false;
+
+  constructor(life: Life, options: ChannelOptions) {
+    this.#life = life;
+    this.#options = options;
+    this.#writer = new WriterLife(life);
+    this.#mainEnd = new End(life, options);
+    this.#writerEnd = new End(this.#writer, options);
+    this.#mainEnd.peer = this.#writerEnd;
+    this.#writerEnd.peer = this.#mainEnd;
+    this.#mainEnd.posting = (requests: readonly WriterRequest[]) => this.#asking(requests);
+    this.#writerEnd.posting = (replies: readonly WriterReply[]) => this.#answering(replies);
+  }
+
+  /** The end of the process, as a store uses it. */
+  get main(): WriterHandle {
+    return this.#mainEnd as unknown as WriterHandle;
+  }
+
+  /** Starts the thread. */
+  start(run: (port: MessagePort) => void): void {
+    const { kernel } = this.#options;
+    kernel.arrive(0.1, this.#writer, 'thread', () => run(this.#writerEnd as unknown as MessagePort));
+  }
+
+  /** The same store; the arguments of its calls are known here. */
+  overheard(store: SqliteStore): SqliteStore {
+    const { log, queue } = store;
+    return {
+      ...store,
+      log: {
+        ...log,
+        append: (batch) => {
+          this.#batches.push(batch);
+          return log.append(batch);
+        },
+      },
+      queue: {
+        ...queue,
+        settle: (results) => {
+          this.#results.push(results);
+          return queue.settle(results);
+        },
+      },
+    };
+  }
+
+  /** The process has died. */
+  cut(): void {
+    this.#isCut = true;
+  }
+
+  #asking(requests: readonly WriterRequest[]): number {
+    for (const request of requests) {
+      const asked = this.#askedBy(request);
+      this.#asked.set(request.id, asked);
+      this.#count(asked.operation, 1);
+    }
+    return 0;
+  }
+
+  #askedBy(request: WriterRequest): Asked {
+    const { name } = request;
+    const message = (request as { message?: unknown }).message;
+    switch (name) {
+      case 'append':
+        return { operation: name, args: [this.#batches.shift()] };
+      case 'settle':
+        return { operation: name, args: [this.#results.shift()] };
+      case 'claim':
+        return { operation: name, args: [(message as { destination: number }).destination] };
+      case 'createRegulation':
+        return { operation: 'create', args: [message] };
+      case 'advanceRegulation':
+        return { operation: 'advance', args: [request.message.id, request.message.change] };
+      case 'erase':
+        return { operation: 'eraseAt', args: [message] };
+      default:
+        return { operation: name, args: [message] };
+    }
+  }
+
+  /** Answers how long the sync takes whose end the writer waits for. */
+  #answering(replies: readonly WriterReply[]): number {
+    if (this.#isCut) return 0;
+    const done: Applied[] = [];
+    for (const reply of replies) {
+      if (reply.kind !== 'done' && reply.kind !== 'failed') continue;
+      const asked = this.#asked.get(reply.id)!;
+      this.#asked.delete(reply.id);
+      this.#count(asked.operation, -1);
+      if (asked.operation === 'stop') this.#stopped();
+      if (reply.kind === 'failed' || !isWrite(asked.operation)) continue;
+      const answer = answerOf(asked.operation, reply.answer);
+      done.push({ ...asked, answer, life: this.#life, isDoubted: false });
+    }
+    if (done.length === 0) return 0;
+    this.#tell(done);
+    const { kernel, chance, latency } = this.#options;
+    const sync = chance.exponential(latency());
+    this.#writer.syncsUntil = kernel.now + sync;
+    return sync;
+  }
+
+  #stopped(): void {
+    this.isClosed = true;
+    this.#writer.hasEnded = true;
+  }
+
+  /** Operations of one transaction are seen when it is over: first what is owed, then what became of it. */
+  #tell(done: readonly Applied[]): void {
+    const { contents, applied } = this.#options;
+    if (!contents.isOpen) return;
+    const operations = new Set(done.map(({ operation }) => operation));
+    contents.readSets();
+    if (operations.has('append')) contents.readEvents(contents.lastPosition);
+    if (operations.has('eraseAt')) contents.readEvents(0);
+    if (['create', 'advance', 'apply', 'eraseAt'].some((one) => operations.has(one))) contents.readRecords();
+    const ordered = joinAppends(done).toSorted((a, b) => placeOf(a.operation) - placeOf(b.operation));
+    for (const one of ordered) {
+      if (placeOf(one.operation) === LAST) contents.readLetters();
+      applied(one);
+    }
+  }
+
+  #count(operation: string, by: number): void {
+    this.underWay.set(operation, (this.underWay.get(operation) ?? 0) + by);
+  }
+}
+
+/** Batches of one transaction as one: what is owed of either is seen at once. */
+function joinAppends(done: readonly Applied[]): readonly Applied[] {
+  const appends = done.filter(({ operation }) => operation === 'append');
+  if (appends.length < 2) return done;
+  const events = appends.flatMap(({ args }) => (args[0] as Batch).events);
+  const answers = appends.map(({ answer }) => answer as AppendResult);
+  const answer = {
+    positions: answers.flatMap(({ positions }) => positions),
+    held: answers.flatMap(({ held }) => held),
+  };
+  const joined = { ...appends[0]!, args: [{ events }], answer };
+  return [joined, ...done.filter(({ operation }) => operation !== 'append')];
+}
+
+const LAST = 2;
+
+/** What a result ended is not taken for what a window ended: letters are looked at behind results. */
+function placeOf(operation: string): number {
+  if (operation === 'append') return 0;
+  return operation === 'settle' ? 1 : LAST;
+}
+
+const WRITES = new Set([
+  ...['append', 'settle', 'claim', 'makeDue', 'expire', 'enqueue', 'redeliver', 'recoverOrphans', 'eraseAt'],
+  ...['create', 'advance', 'apply', 'saveHealth', 'maintain', 'putAnswers', 'beginSession', 'endSession'],
+]);
+
+function isWrite(operation: string): boolean {
+  return WRITES.has(operation);
+}
+
+function answerOf(operation: string, answer: unknown): unknown {
+  if (operation === 'append') return decodeAppended(answer as string);
+  if (operation !== 'claim') return answer;
+  const { fresh, tried, nextDueAt } = answer as ClaimAnswer;
+  const deliveries = [...Array.from({ length: fresh.length / 2 }), ...tried];
+  return { deliveries, nextDueAt };
+}

@@ -1,0 +1,27 @@
+import { MINUTE } from '../../src/model/time.ts';
+import { Chance } from './random.ts';
+import { type Fault, type FaultKind, type Scenario, scenarioOf } from './scenario.ts';
+
+const FEWEST_KILLS = 3;
+const MOST_KILLS = 12;
+/** A step of the engine costs ten times that of the memory store. */
+const LONGEST = 20 * MINUTE;
+
+/** Kinds that the engine cannot have: nothing stands between the process and its files. */
+const NOT_OURS: ReadonlySet<FaultKind> = new Set(['store away', 'store refuses', 'store doubts']);
+
+/** The world of an integer with the embedded engine: one node that dies often. */
+export function engineScenarioOf(seed: number): Scenario {
+  const drawn = scenarioOf(seed, { nodes: 1 });
+  const chance = new Chance(seed, 'engine');
+  const lasts = Math.min(drawn.lasts, LONGEST);
+  const busy = drawn.busy.filter(({ from }) => from < lasts);
+  const times = busy.length > 0 ? busy : [{ from: 0, to: lasts }];
+  const kills = Array.from({ length: FEWEST_KILLS + chance.below(MOST_KILLS - FEWEST_KILLS + 1) }, (): Fault => {
+    const { from, to } = chance.of(times);
+    const at = chance.between(from, Math.min(to, lasts));
+    return { at, kind: 'kill', node: 0, afterSteps: chance.below(60), downFor: chance.magnitude(20, 20_000) };
+  });
+  const faults = [...drawn.faults.filter(({ at, kind }) => at < lasts && !NOT_OURS.has(kind)), ...kills];
+  return { ...drawn, lasts, busy: times, faults: faults.sort((a, b) => a.at - b.at) };
+}

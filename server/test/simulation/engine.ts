@@ -1,0 +1,127 @@
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SecretSeal } from '../../src/adapters/encoding/secret-seal.ts';
+import { openDatabase } from '../../src/adapters/sqlite/database.ts';
+import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
+import { RecordTable } from '../../src/adapters/sqlite/settings/records.ts';
+import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { hasProfiles, openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
+import { startWriter, type WriterOptions } from '../../src/adapters/sqlite/writer.ts';
+import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
+import type { Destination } from '../../src/model/destination.ts';
+import type { Ledger } from '../../src/model/ledger.ts';
+import { NO_SECRET_KEYS } from '../../src/model/secret-keys.ts';
+import type { Source } from '../../src/model/settings.ts';
+import { EngineChannel } from './engine-channel.ts';
+import { EngineContents } from './engine-contents.ts';
+import type { Kernel, Life } from './kernel.ts';
+import type { Chance } from './random.ts';
+import { OpenHandles } from './threads.ts';
+import { type Applied, FAIR, type OpenedStore, type StoredSet, type Weather, type WorldStore } from './world-store.ts';
+
+interface EngineOptions {
+  readonly kernel: Kernel;
+  readonly chance: Chance;
+}
+
+/** Memory where there is some: a world writes and syncs all the time. */
+const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
+/** The embedded engine of one process, with its files in a folder. A process that dies leaves a copy of it. */
+export class EngineStore implements WorldStore {
+  readonly contents = new EngineContents();
+  readonly handles = new OpenHandles();
+  readonly isShared = false;
+  weather: Weather = FAIR;
+  readonly #options: EngineOptions;
+  readonly #applied: (applied: Applied) => void;
+  readonly #root = mkdtempSync(join(ROOT, 'millrace-world-'));
+  #folder = join(this.#root, '0');
+  #folders = 0;
+  #channel: EngineChannel | undefined;
+
+  constructor(options: EngineOptions, applied: (applied: Applied) => void) {
+    this.#options = options;
+    this.#applied = applied;
+  }
+
+  /** Up to where profiles were brought: nobody asks in these worlds. */
+  get profiles() {
+    return { cursor: { position: this.contents.lastPosition } };
+  }
+
+  prepare(sources: readonly Source[], destinations: readonly Destination[]): void {
+    mkdirSync(this.#folder, { mode: 0o700 });
+    const database = openDatabase(this.#folder, { isNew: true });
+    const records = new RecordTable(database, new SecretSeal(NO_SECRET_KEYS));
+    database.exec('begin immediate');
+    // All kinds count together: destinations come first.
+    records.apply({ sources: [], destinations: destinations.map(({ id: _id, version: _, ...record }) => record) });
+    records.apply({ sources: sources.map(({ id: _, ...record }) => record), destinations: [] });
+    database.exec('commit');
+    database.close();
+  }
+
+  ledger(): Ledger {
+    return this.contents.ledger();
+  }
+
+  newSets(): Iterable<StoredSet> {
+    return this.contents.newSets();
+  }
+
+  async open(life: Life): Promise<OpenedStore> {
+    const { kernel, chance } = this.#options;
+    const folder = this.#folder;
+    const channel = new EngineChannel(life, {
+      ...{ kernel, chance, contents: this.contents, applied: this.#applied },
+      latency: () => this.weather.latency,
+    });
+    this.#channel = channel;
+    const store = await openSqliteStore({ folder, startWriter: (options) => this.#start(channel, options) });
+    this.contents.open(folder);
+    return {
+      ...{ channel, nodes: undefined },
+      store: { ...channel.overheard(store), ...folderOf(folder) },
+      reader: () => openLogReader(folder),
+      openProfiles: () => openProfileStore({ folder, log: store.identity.id }),
+    };
+  }
+
+  #start(channel: EngineChannel, options: WriterOptions): WriterHandle {
+    channel.start((port) => startWriter(port, options));
+    return channel.main;
+  }
+
+  cut(): void {
+    const isStopped = this.#channel?.isClosed === true;
+    this.#channel?.cut();
+    this.#channel = undefined;
+    this.contents.close();
+    const old = this.#folder;
+    if (!isStopped) this.#folder = join(this.#root, String(++this.#folders));
+    // What the system has of the files survives the process.
+    if (!isStopped) copyFolder(old, this.#folder);
+    this.handles.closeAll();
+    if (!isStopped) rmSync(old, { recursive: true });
+  }
+
+  /** Removes every file. */
+  clean(): void {
+    this.contents.close();
+    this.handles.closeAll();
+    rmSync(this.#root, { recursive: true, force: true });
+  }
+}
+
+function folderOf(folder: string) {
+  return { hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
+}
+
+function copyFolder(from: string, to: string): void {
+  mkdirSync(to, { mode: 0o700 });
+  for (const name of readdirSync(from)) copyFileSync(join(from, name), join(to, name));
+}
+
+export type { SqliteStore };

@@ -118,6 +118,8 @@ export class EngineChannel implements StoreChannel {
   /** Arguments whose messages are bytes, in the order of their calls. */
   readonly #batches: unknown[] = [];
   readonly #results: unknown[] = [];
+  /** Transactions in the file, at the last look. */
+  #commits = 0;
   #isCut = false;
 
   constructor(life: Life, options: ChannelOptions) {
@@ -232,6 +234,10 @@ export class EngineChannel implements StoreChannel {
     const { contents, applied } = this.#options;
     if (!contents.isOpen) return;
     const operations = new Set(done.map(({ operation }) => operation));
+    // Maintenance without work changes nothing.
+    const commits = contents.commits();
+    if (commits === this.#commits && done.every(({ operation }) => operation === 'maintain')) return;
+    this.#commits = commits;
     contents.readSets();
     if (operations.has('append')) contents.readEvents(contents.lastPosition);
     if (operations.has('eraseAt')) contents.readEvents(0);

@@ -17,11 +17,15 @@ export function engineScenarioOf(seed: number): Scenario {
   const lasts = Math.min(drawn.lasts, LONGEST);
   const busy = drawn.busy.filter(({ from }) => from < lasts);
   const times = busy.length > 0 ? busy : [{ from: 0, to: lasts }];
-  const kills = Array.from({ length: FEWEST_KILLS + chance.below(MOST_KILLS - FEWEST_KILLS + 1) }, (): Fault => {
+  const kills = Array.from({ length: FEWEST_KILLS + chance.below(MOST_KILLS - FEWEST_KILLS + 1) }, (): Fault[] => {
     const { from, to } = chance.of(times);
     const at = chance.between(from, Math.min(to, lasts));
-    return { at, kind: 'kill', node: 0, afterSteps: chance.below(60), downFor: chance.magnitude(20, 20_000) };
+    const downFor = chance.magnitude(20, 20_000);
+    const kill: Fault = { at, kind: 'kill', node: 0, afterSteps: chance.below(200), downFor };
+    // Most die while they are busy.
+    const calls = Math.round(chance.magnitude(1, 60));
+    return chance.is(0.7) ? [{ at: at - chance.below(20), kind: 'burst', calls }, kill] : [kill];
   });
-  const faults = [...drawn.faults.filter(({ at, kind }) => at < lasts && !NOT_OURS.has(kind)), ...kills];
+  const faults = [...drawn.faults.filter(({ at, kind }) => at < lasts && !NOT_OURS.has(kind)), ...kills.flat()];
   return { ...drawn, lasts, busy: times, faults: faults.sort((a, b) => a.at - b.at) };
 }

@@ -11,19 +11,24 @@ export const owed: PromiseFamily = {
   watch: (world) => ({
     applied({ operation }) {
       checkLedger(world, operation);
+      if (operation === 'recoverOrphans') checkOwed(world);
     },
     ended() {
       checkLedger(world, 'the end');
-      for (const { id, fates, isErased, position } of world.book.byPosition.values()) {
-        if (isErased) continue;
-        for (const [key, fate] of fates) {
-          if (fate !== 'owed' || world.book.isPending(key, position!)) continue;
-          return world.fail('nothing is lost', `${id} is owed to ${key}, and neither pending nor settled`);
-        }
-      }
+      checkOwed(world);
     },
   }),
 };
+
+function checkOwed({ book, fail }: WorldView): void {
+  for (const { id, fates, isErased, position } of book.byPosition.values()) {
+    if (isErased) continue;
+    for (const [key, fate] of fates) {
+      if (fate !== 'owed' || book.isPending(key, position!)) continue;
+      return fail('nothing is lost', `${id} is owed to ${key}, and neither pending nor settled`);
+    }
+  }
+}
 
 function checkLedger({ store, fail }: WorldView, after: string): void {
   const { sources, destinations } = store.ledger();

@@ -302,6 +302,15 @@ function countsErased(subject: Subject): void {
     expect(await log.eraseAt([positions[0]!, positions[1]!])).toMatchObject({ events: 1, deliveries: 1 });
     expect(await findAll(subject.store, { messageId: 'del_r_site_1' })).toEqual([]);
   });
+
+  it('does not tell that a delete notification is gone that stays', async () => {
+    const { log } = subject.store;
+    const notification = event('del_r_site_1', 1, { type: 'delete' });
+    const { positions } = await log.append(owedBatch([event('a'), notification], 'held'));
+    const seen: number[] = [];
+    await log.erase({ userIds: ['u1'], onErased: (gone) => seen.push(...gone) });
+    expect(seen).toEqual([positions[0]]);
+  });
 }
 
 function findsAnonymous(subject: Subject): void {

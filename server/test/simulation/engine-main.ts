@@ -41,6 +41,7 @@ realImmediate(() => {
     console.log(seed, outcome.digest, outcome.steps, JSON.stringify(outcome.counts), ((user + system) / 1e6).toFixed(1));
     if (trace > 0) console.log(world.kernel.lines.slice(-trace).join('\n'));
     if (outcome.broken !== undefined) console.log(seed, 'BROKEN', outcome.broken.promise, '|', outcome.broken.message);
+    if (outcome.broken !== undefined && process.argv.includes('--stop')) break;
     if (!isTwice) continue;
     const again = liveInEngine(engineScenarioOf(seed)).outcome;
     if (again.digest === outcome.digest) continue;

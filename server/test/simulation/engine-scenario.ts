@@ -26,6 +26,25 @@ export function engineScenarioOf(seed: number): Scenario {
     const calls = Math.round(chance.magnitude(1, 60));
     return chance.is(0.7) ? [{ at: at - chance.below(20), kind: 'burst', calls }, kill] : [kill];
   });
-  const faults = [...drawn.faults.filter(({ at, kind }) => at < lasts && !NOT_OURS.has(kind)), ...kills.flat()];
+  const faults = [
+    ...drawn.faults.filter(({ at, kind }) => at < lasts && !NOT_OURS.has(kind)),
+    ...kills.flat(),
+    ...slowness(chance, { ...drawn, lasts, busy: times }),
+  ];
   return { ...drawn, lasts, busy: times, faults: faults.sort((a, b) => a.at - b.at) };
+}
+
+/** A slow disk beside endpoints that fail: requests wait for each other then, and share transactions. */
+function slowness(chance: Chance, { lasts, busy, destinations }: Scenario): Fault[] {
+  if (chance.is(0.4)) return [];
+  const urls = destinations.reduce((sum, { endpoints }) => sum + endpoints, 0);
+  return Array.from({ length: 1 + chance.below(4) }, (): Fault[] => {
+    const { from, to } = chance.of(busy);
+    const at = chance.between(from, Math.min(to, lasts));
+    const slow: Fault = { at, kind: 'store slow', lasts: chance.magnitude(5000, 5 * MINUTE), latency: chance.magnitude(5, 250) };
+    const mode = chance.of(['error', 'mixed', 'flaky', 'poisoned'] as const);
+    const bad: Fault = { at, kind: 'endpoint', url: chance.below(urls), mode, lasts: chance.magnitude(200, MINUTE) };
+    const calls: Fault = { at, kind: 'burst', calls: Math.round(chance.magnitude(5, 150)) };
+    return [slow, bad, calls];
+  }).flat();
 }

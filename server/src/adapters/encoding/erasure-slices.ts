@@ -14,6 +14,8 @@ export interface EraseMessage {
 export interface EraseAnswer extends ErasedCounts {
   /** Number of positions that are done. The caller asks again for the others. */
   readonly taken: number;
+  /** Those of them whose events are gone: not the notifications that are left where they are. */
+  readonly gone: readonly Position[];
 }
 
 /** Sums of many slices. */
@@ -77,7 +79,7 @@ export async function eraseSlices(
       regulation,
     });
     counts.add(erased);
-    onErased?.(positions.slice(from, from + erased.taken));
+    onErased?.(erased.gone);
     from += erased.taken;
   }
 }

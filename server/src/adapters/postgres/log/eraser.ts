@@ -56,7 +56,7 @@ export async function eraseSlice(
   if (regulation !== undefined)
     await countErased(transaction, regulation, { events, deliveries, deadLetters });
   count(transaction, counts);
-  return { taken, events, deliveries, deadLetters };
+  return { taken, gone: [...gone], events, deliveries, deadLetters };
 }
 
 /**

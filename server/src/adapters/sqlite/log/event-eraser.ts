@@ -34,7 +34,7 @@ export class EventEraser {
     counts.deadLetters = queue.deadLetters.erase(gone);
     queue.failedAttempts.erase(gone);
     if (regulation !== undefined) countErased(regulation, counts);
-    return { taken, ...counts };
+    return { taken, gone: [...gone], ...counts };
   }
 
   /** The first positions, of a few chunks: all that are to go, and those with an event by chunk. */

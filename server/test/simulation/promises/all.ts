@@ -1,3 +1,4 @@
+import { due } from './due.ts';
 import { erased } from './erased.ts';
 import { owed, settled } from './owed.ts';
 import { profiles } from './profiles.ts';
@@ -15,6 +16,7 @@ export const PROMISES: readonly PromiseFamily[] = [
   notNow,
   erased,
   soon,
+  due,
   bounded,
   profiles,
 ];

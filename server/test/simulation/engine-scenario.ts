@@ -34,17 +34,19 @@ export function engineScenarioOf(seed: number): Scenario {
   return { ...drawn, lasts, busy: times, faults: faults.sort((a, b) => a.at - b.at) };
 }
 
-/** A slow disk beside endpoints that fail: requests wait for each other then, and share transactions. */
+/** A slow disk beside endpoints that fail now and then: requests wait for each other, and share transactions. */
 function slowness(chance: Chance, { lasts, busy, destinations }: Scenario): Fault[] {
-  if (chance.is(0.4)) return [];
+  if (chance.is(0.5)) return [];
   const urls = destinations.reduce((sum, { endpoints }) => sum + endpoints, 0);
-  return Array.from({ length: 1 + chance.below(4) }, (): Fault[] => {
+  return Array.from({ length: 2 + chance.below(4) }, (): Fault[] => {
     const { from, to } = chance.of(busy);
     const at = chance.between(from, Math.min(to, lasts));
-    const slow: Fault = { at, kind: 'store slow', lasts: chance.magnitude(5000, 5 * MINUTE), latency: chance.magnitude(5, 250) };
-    const mode = chance.of(['error', 'mixed', 'flaky', 'poisoned'] as const);
-    const bad: Fault = { at, kind: 'endpoint', url: chance.below(urls), mode, lasts: chance.magnitude(200, MINUTE) };
-    const calls: Fault = { at, kind: 'burst', calls: Math.round(chance.magnitude(5, 150)) };
-    return [slow, bad, calls];
+    const flapping = Array.from({ length: urls }, (_, url): Fault => {
+      const [up, down] = [chance.magnitude(50, 2000), chance.magnitude(500, 5000)];
+      const mode = chance.of(['flaky', 'flaky', 'flaky', 'mixed', 'error'] as const);
+      return { at, kind: 'flaps', url, mode, up, down, times: 2 + chance.below(15), calls: chance.below(6) };
+    });
+    const slow: Fault = { at, kind: 'store slow', lasts: MINUTE, latency: chance.magnitude(20, 300) };
+    return [slow, ...flapping.filter(() => chance.is(0.7))];
   }).flat();
 }

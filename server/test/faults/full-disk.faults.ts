@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskFaults, HAS_DISK_FAULTS, READ_ONLY, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
+import { READ_ONLY } from '../support/disk-faults/control-page.ts';
+import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { failuresOf, makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DiskFaults, FULL, HAS_DISK_FAULTS } from '../support/disk-faults/faults.ts';
+import { FULL } from '../support/disk-faults/control-page.ts';
+import { DiskFaults, HAS_DISK_FAULTS } from '../support/disk-faults/faults.ts';
 
 /** A disk that a test can fill and free. */
 export interface SmallDisk {

@@ -8,6 +8,7 @@ import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
 import type { EngineContents } from './engine-contents.ts';
 import type { Kernel, Life } from './kernel.ts';
 import type { Chance } from './random.ts';
+import type { RecordedDisk } from './recorded-disk.ts';
 import type { Applied, StoreChannel } from './world-store.ts';
 
 type Listener = (...given: unknown[]) => void;
@@ -95,6 +96,22 @@ interface ChannelOptions {
   readonly latency: () => number;
 }
 
+/** A transaction in whose middle the power has failed. */
+export interface Doubt {
+  readonly done: readonly Applied[];
+  /** Transactions in the file, if it is there. */
+  readonly commits: number;
+  /** Of the recording. */
+  readonly moment: number;
+}
+
+interface Failing {
+  readonly disk: RecordedDisk;
+  /** The moment before which nothing may be lost. */
+  readonly from: number;
+  readonly die: () => void;
+}
+
 /** A request on its way, in the words of the port. */
 interface Asked {
   readonly operation: string;
@@ -121,6 +138,8 @@ export class EngineChannel implements StoreChannel {
   /** Transactions in the file, at the last look. */
   #commits = 0;
   #isCut = false;
+  #failing: Failing | undefined;
+  #doubt: Doubt | undefined;
 
   constructor(life: Life, options: ChannelOptions) {
     this.#life = life;
@@ -167,9 +186,15 @@ export class EngineChannel implements StoreChannel {
     };
   }
 
-  /** The process has died. */
-  cut(): void {
+  /** The process has died. Answers the transaction in whose middle it did. */
+  cut(): Doubt | undefined {
     this.#isCut = true;
+    return this.#doubt;
+  }
+
+  /** The machine dies in the middle of the next transaction. */
+  failInCommit(disk: RecordedDisk, die: () => void): void {
+    this.#failing = { disk, from: disk.moment(), die };
   }
 
   #asking(requests: readonly WriterRequest[]): number {
@@ -217,11 +242,27 @@ export class EngineChannel implements StoreChannel {
       done.push({ ...asked, answer, life: this.#life, isDoubted: false });
     }
     if (done.length === 0) return 0;
-    this.#tell(done);
+    if (this.#failing !== undefined) this.#fail(done, this.#failing);
+    else this.#tell(done);
     const { kernel, chance, latency } = this.#options;
     const sync = chance.exponential(latency());
     this.#writer.syncsUntil = kernel.now + sync;
     return sync;
+  }
+
+  /** Nobody hears of this transaction. It is on the disk, or not, or a part of it. */
+  #fail(done: readonly Applied[], { disk, from, die }: Failing): void {
+    const { contents, chance } = this.#options;
+    // Nothing was written.
+    if (!contents.isOpen || contents.commits() === this.#commits) return;
+    const moment = from + chance.below(disk.moment() - from + 1);
+    this.#doubt = {
+      done: done.map((one) => ({ ...one, isDoubted: true })),
+      commits: contents.commits(),
+      moment,
+    };
+    this.#isCut = true;
+    die();
   }
 
   #stopped(): void {
@@ -229,28 +270,38 @@ export class EngineChannel implements StoreChannel {
     this.#writer.hasEnded = true;
   }
 
-  /** Operations of one transaction are seen when it is over: first what is owed, then what became of it. */
   #tell(done: readonly Applied[]): void {
     const { contents, applied } = this.#options;
     if (!contents.isOpen) return;
-    const operations = new Set(done.map(({ operation }) => operation));
     // Maintenance without work changes nothing.
     const commits = contents.commits();
     if (commits === this.#commits && done.every(({ operation }) => operation === 'maintain')) return;
     this.#commits = commits;
-    contents.readSets();
-    if (operations.has('append')) contents.readEvents(contents.lastPosition);
-    if (operations.has('eraseAt')) contents.readEvents(0);
-    if (['create', 'advance', 'apply', 'eraseAt'].some((one) => operations.has(one))) contents.readRecords();
-    const ordered = joinAppends(done).toSorted((a, b) => placeOf(a.operation) - placeOf(b.operation));
-    for (const one of ordered) {
-      if (placeOf(one.operation) === LAST) contents.readLetters();
-      applied(one);
-    }
+    tellAll(done, contents, applied);
+    if (this.#failing !== undefined) this.#failing = { ...this.#failing, from: this.#failing.disk.moment() };
   }
 
   #count(operation: string, by: number): void {
     this.underWay.set(operation, (this.underWay.get(operation) ?? 0) + by);
+  }
+}
+
+/**
+ * Tells of the operations of one transaction when it is over: first what is owed, then what became of it.
+ */
+export function tellAll(
+  done: readonly Applied[],
+  contents: EngineContents,
+  applied: (one: Applied) => void,
+): void {
+  const operations = new Set(done.map(({ operation }) => operation));
+  contents.readSets();
+  if (operations.has('append')) contents.readEvents(contents.lastPosition);
+  if (operations.has('eraseAt')) contents.readEvents(0);
+  if (['create', 'advance', 'apply', 'eraseAt'].some((one) => operations.has(one))) contents.readRecords();
+  for (const one of joinAppends(done).toSorted((a, b) => placeOf(a.operation) - placeOf(b.operation))) {
+    if (placeOf(one.operation) === LAST) contents.readLetters();
+    applied(one);
   }
 }
 

@@ -1,5 +1,10 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { checkNumbers, type ChunkRow, decodeHead, decodeLines } from '../../src/adapters/encoding/chunk-codec.ts';
+import {
+  type ChunkRow,
+  checkNumbers,
+  decodeHead,
+  decodeLines,
+} from '../../src/adapters/encoding/chunk-codec.ts';
 import { ledgerOf } from '../../src/adapters/encoding/ledger.ts';
 import { decodeSet, withoutSetChecksum } from '../../src/adapters/encoding/pending-set.ts';
 import { databaseUri } from '../../src/adapters/sqlite/data-folder/files.ts';
@@ -10,7 +15,7 @@ import type { RegulationSubject } from '../../src/model/regulation.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type { PendingSetId } from '../../src/ports/delivery-queue.ts';
 import type { StoredRegulation } from '../../src/ports/regulations.ts';
-import type { StoredSet, StoreContents } from './world-store.ts';
+import type { StoreContents, StoredSet } from './world-store.ts';
 
 interface SetRow {
   readonly id: PendingSetId;
@@ -31,7 +36,12 @@ interface KnownSet extends StoredSet {
   look: number;
 }
 
-type Stored = { readonly source: number; readonly messageId: string; readonly userId: string | undefined; readonly receivedAt: number };
+type Stored = {
+  readonly source: number;
+  readonly messageId: string;
+  readonly userId: string | undefined;
+  readonly receivedAt: number;
+};
 
 /**
  * What stands in the tables of the engine: a second connection looks at the file after each transaction, as
@@ -180,7 +190,8 @@ function* eventsOf(row: ChunkRow): Iterable<[Position, Stored]> {
   const seed = checkNumbers(row, 0);
   const lines = seed && decodeLines(row, seed);
   const head = seed && decodeHead(row, seed);
-  if (lines === undefined || head === undefined) throw new Error(`the events from ${row.first} on are damaged`);
+  if (lines === undefined || head === undefined)
+    throw new Error(`the events from ${row.first} on are damaged`);
   for (let nth = 0; nth < row.n; nth++) {
     const line = lines.body.subarray(lines.starts[nth]!, lines.starts[nth + 1]! - 1);
     // An erased event is an empty line, and one of which only the messageId is left a text.

@@ -1,6 +1,7 @@
 import { MINUTE } from '../../src/model/time.ts';
 import { Chance } from './random.ts';
-import { type Fault, type FaultKind, type Scenario, scenarioOf } from './scenario.ts';
+import { HAS_DISK } from './recorded-disk.ts';
+import { type Fault, type Scenario, scenarioOf } from './scenario.ts';
 
 const FEWEST_KILLS = 3;
 const MOST_KILLS = 12;
@@ -8,7 +9,7 @@ const MOST_KILLS = 12;
 const LONGEST = 20 * MINUTE;
 
 /** Kinds that the engine cannot have: nothing stands between the process and its files. */
-const NOT_OURS: ReadonlySet<FaultKind> = new Set(['store away', 'store refuses', 'store doubts']);
+const NOT_OURS: ReadonlySet<Fault['kind']> = new Set(['store away', 'store refuses', 'store doubts']);
 
 /** The world of an integer with the embedded engine: one node that dies often. */
 export function engineScenarioOf(seed: number): Scenario {
@@ -17,15 +18,25 @@ export function engineScenarioOf(seed: number): Scenario {
   const lasts = Math.min(drawn.lasts, LONGEST);
   const busy = drawn.busy.filter(({ from }) => from < lasts);
   const times = busy.length > 0 ? busy : [{ from: 0, to: lasts }];
-  const kills = Array.from({ length: FEWEST_KILLS + chance.below(MOST_KILLS - FEWEST_KILLS + 1) }, (): Fault[] => {
-    const { from, to } = chance.of(times);
-    const at = chance.between(from, Math.min(to, lasts));
-    const downFor = chance.magnitude(20, 20_000);
-    const kill: Fault = { at, kind: 'kill', node: 0, afterSteps: chance.below(200), downFor };
-    // Most die while they are busy.
-    const calls = Math.round(chance.magnitude(1, 60));
-    return chance.is(0.7) ? [{ at: at - chance.below(20), kind: 'burst', calls }, kill] : [kill];
-  });
+  const kills = Array.from(
+    { length: FEWEST_KILLS + chance.below(MOST_KILLS - FEWEST_KILLS + 1) },
+    (): Fault[] => {
+      const { from, to } = chance.of(times);
+      const at = chance.between(from, Math.min(to, lasts));
+      const downFor = chance.magnitude(20, 20_000);
+      const afterSteps = chance.below(200);
+      const powerCut: Fault = {
+        ...{ at, kind: 'power cut', node: 0, downFor, afterSteps, isInCommit: chance.is(0.6) },
+        reached: chance.of([0, 0.5, 0.9]),
+        sector: chance.of([512, 4096, 1]),
+      };
+      const isOfPower = chance.is(0.6) && HAS_DISK;
+      const kill: Fault = isOfPower ? powerCut : { at, kind: 'kill', node: 0, afterSteps, downFor };
+      // Most die while they are busy.
+      const calls = Math.round(chance.magnitude(1, 60));
+      return chance.is(0.7) ? [{ at: at - chance.below(20), kind: 'burst', calls }, kill] : [kill];
+    },
+  );
   const faults = [
     ...drawn.faults.filter(({ at, kind }) => at < lasts && !NOT_OURS.has(kind)),
     ...kills.flat(),

@@ -1,11 +1,11 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, existsSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretSeal } from '../../src/adapters/encoding/secret-seal.ts';
 import { openDatabase } from '../../src/adapters/sqlite/database.ts';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
 import { RecordTable } from '../../src/adapters/sqlite/settings/records.ts';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { hasProfiles, openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { startWriter, type WriterOptions } from '../../src/adapters/sqlite/writer.ts';
 import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
@@ -13,12 +13,21 @@ import type { Destination } from '../../src/model/destination.ts';
 import type { Ledger } from '../../src/model/ledger.ts';
 import { NO_SECRET_KEYS } from '../../src/model/secret-keys.ts';
 import type { Source } from '../../src/model/settings.ts';
-import { EngineChannel } from './engine-channel.ts';
+import { type Doubt, EngineChannel, tellAll } from './engine-channel.ts';
 import { EngineContents } from './engine-contents.ts';
 import type { Kernel, Life } from './kernel.ts';
 import type { Chance } from './random.ts';
+import { copyFiles, HAS_DISK, RecordedDisk } from './recorded-disk.ts';
+import type { PowerCut } from './scenario.ts';
 import { OpenHandles } from './threads.ts';
-import { type Applied, FAIR, type OpenedStore, type StoredSet, type Weather, type WorldStore } from './world-store.ts';
+import {
+  type Applied,
+  FAIR,
+  type OpenedStore,
+  type StoredSet,
+  type Weather,
+  type WorldStore,
+} from './world-store.ts';
 
 interface EngineOptions {
   readonly kernel: Kernel;
@@ -26,7 +35,7 @@ interface EngineOptions {
 }
 
 /** Memory where there is some: a world writes and syncs all the time. */
-const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+export const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** The embedded engine of one process, with its files in a folder. A process that dies leaves a copy of it. */
 export class EngineStore implements WorldStore {
@@ -37,9 +46,14 @@ export class EngineStore implements WorldStore {
   readonly #options: EngineOptions;
   readonly #applied: (applied: Applied) => void;
   readonly #root = mkdtempSync(join(ROOT, 'millrace-world-'));
-  #folder = join(this.#root, '0');
+  readonly #disk = HAS_DISK ? new RecordedDisk() : undefined;
+  #folder = this.#disk?.folder ?? join(this.#root, '0');
   #folders = 0;
   #channel: EngineChannel | undefined;
+  /** How the next death comes; undefined where it is one of the process alone. */
+  #powerCut: PowerCut | undefined;
+  /** The transaction in whose middle the power failed. */
+  #doubt: Doubt | undefined;
 
   constructor(options: EngineOptions, applied: (applied: Applied) => void) {
     this.#options = options;
@@ -52,15 +66,19 @@ export class EngineStore implements WorldStore {
   }
 
   prepare(sources: readonly Source[], destinations: readonly Destination[]): void {
-    mkdirSync(this.#folder, { mode: 0o700 });
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     const database = openDatabase(this.#folder, { isNew: true });
     const records = new RecordTable(database, new SecretSeal(NO_SECRET_KEYS));
     database.exec('begin immediate');
     // All kinds count together: destinations come first.
-    records.apply({ sources: [], destinations: destinations.map(({ id: _id, version: _, ...record }) => record) });
+    records.apply({
+      sources: [],
+      destinations: destinations.map(({ id: _id, version: _, ...record }) => record),
+    });
     records.apply({ sources: sources.map(({ id: _, ...record }) => record), destinations: [] });
     database.exec('commit');
     database.close();
+    this.#disk?.begin(this.#options.chance.bits());
   }
 
   ledger(): Ledger {
@@ -81,6 +99,10 @@ export class EngineStore implements WorldStore {
     this.#channel = channel;
     const store = await openSqliteStore({ folder, startWriter: (options) => this.#start(channel, options) });
     this.contents.open(folder);
+    const doubt = this.#doubt;
+    this.#doubt = undefined;
+    if (doubt !== undefined && this.contents.commits() >= doubt.commits)
+      tellAll(doubt.done, this.contents, this.#applied);
     return {
       ...{ channel, nodes: undefined },
       store: { ...channel.overheard(store), ...folderOf(folder) },
@@ -96,21 +118,46 @@ export class EngineStore implements WorldStore {
 
   cut(): void {
     const isStopped = this.#channel?.isClosed === true;
-    this.#channel?.cut();
+    this.#doubt = this.#channel?.cut();
     this.#channel = undefined;
     this.contents.close();
+    if (this.#disk !== undefined) this.#cutDisk(this.#disk);
+    else if (isStopped) this.handles.closeAll();
+    else this.#copyFolder();
+  }
+
+  /** What the system has of the files survives the process. */
+  #copyFolder(): void {
     const old = this.#folder;
-    if (!isStopped) this.#folder = join(this.#root, String(++this.#folders));
-    // What the system has of the files survives the process.
-    if (!isStopped) copyFolder(old, this.#folder);
+    this.#folder = join(this.#root, String(++this.#folders));
+    copyFiles(old, this.#folder);
     this.handles.closeAll();
-    if (!isStopped) rmSync(old, { recursive: true });
+    rmSync(old, { recursive: true });
+  }
+
+  /** What the disk has of the files survives the machine. */
+  #cutDisk(disk: RecordedDisk): void {
+    const { chance } = this.#options;
+    const how = this.#powerCut;
+    this.#powerCut = undefined;
+    const at = this.#doubt?.moment ?? Number.POSITIVE_INFINITY;
+    disk.stage(chance.bits(), how && { how, at });
+    this.handles.closeAll();
+    disk.restore();
+    disk.begin(chance.bits());
+  }
+
+  failPower(how: PowerCut, die: () => void): void {
+    if (this.#disk === undefined || this.#channel === undefined) return;
+    this.#powerCut = how;
+    if (how.isInCommit) this.#channel.failInCommit(this.#disk, die);
   }
 
   /** Removes every file. */
   clean(): void {
     this.contents.close();
     this.handles.closeAll();
+    this.#disk?.clean();
     rmSync(this.#root, { recursive: true, force: true });
   }
 }
@@ -118,10 +165,3 @@ export class EngineStore implements WorldStore {
 function folderOf(folder: string) {
   return { hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
 }
-
-function copyFolder(from: string, to: string): void {
-  mkdirSync(to, { mode: 0o700 });
-  for (const name of readdirSync(from)) copyFileSync(join(from, name), join(to, name));
-}
-
-export type { SqliteStore };

@@ -11,6 +11,7 @@ export type Mode = (typeof MODES)[number];
 /** Something that goes wrong, or that somebody does, so many milliseconds after the beginning. */
 export type Fault = { readonly at: number } & (
   | Kill
+  | ({ readonly kind: 'power cut'; readonly node: number; readonly downFor: number } & PowerCut)
   | { readonly kind: 'stop'; readonly node: number; readonly downFor: number }
   | {
       readonly kind: 'still';
@@ -43,6 +44,17 @@ interface Kill {
   readonly againAfter?: number;
 }
 
+/** How the power fails under an engine with real files. */
+export interface PowerCut {
+  /** In the middle of the next commit; otherwise so many steps later. */
+  readonly isInCommit: boolean;
+  readonly afterSteps: number;
+  /** The share of what was written and not synced that is on the disk all the same. */
+  readonly reached: number;
+  /** Bytes that are written whole or not at all; 1: bytes in their order, up to any of them. */
+  readonly sector: 512 | 4096 | 1;
+}
+
 /** An endpoint that comes and goes. `calls`: made in each time that it is down. */
 interface Flapping {
   readonly kind: 'flaps';
@@ -54,7 +66,8 @@ interface Flapping {
   readonly calls: number;
 }
 
-export type FaultKind = Fault['kind'];
+/** Kinds that any store can have. */
+export type FaultKind = Exclude<Fault['kind'], 'power cut'>;
 
 export interface DestinationPlan {
   readonly endpoints: number;

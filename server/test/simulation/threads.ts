@@ -127,9 +127,9 @@ sqlite.DatabaseSync = class extends OwnDatabase {
 };
 
 const OwnWorker = threads['Worker'] as new (...given: unknown[]) => object;
-threads['Worker'] = function (...given: unknown[]): object {
-  return kernel === undefined ? new OwnWorker(...given) : new EndedThread(kernel);
-};
+threads['Worker'] = new Proxy(OwnWorker, {
+  construct: (own, given) => (kernel === undefined ? new own(...given) : new EndedThread(kernel)),
+});
 
 /**
  * A thread that does not come up. Without its checkpointer the writer copies the pages of its log itself.

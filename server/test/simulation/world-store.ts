@@ -16,6 +16,7 @@ import type { ProgramStore } from '../../src/wiring/storage.ts';
 import type { StoredRecord } from '../memory-store/contents.ts';
 import type { MemoryNodes } from '../memory-store/nodes.ts';
 import type { Life } from './kernel.ts';
+import type { PowerCut } from './scenario.ts';
 
 /** How the store is at a moment. */
 export interface Weather {
@@ -105,6 +106,11 @@ export interface WorldStore {
   open(life: Life, name: string, clock: Clock, onLost: () => void): Promise<OpenedStore>;
   /** The process has died: of what was under way some takes effect. */
   cut(life: Life): void;
+  /**
+   * The next death is one of the machine. `die`: to be called in the middle of a commit. Absent where a
+   * process has no disk of its own.
+   */
+  failPower?(how: PowerCut, die: () => void): void;
 }
 
 /** The store as one process has it open. */

@@ -263,11 +263,20 @@ export class World implements WorldView {
     (this.#faults[fault.kind] as (fault: Fault) => void)(fault);
   }
 
-  readonly #faults: { [Kind in FaultKind]: (fault: Extract<Fault, { kind: Kind }>) => void } = {
+  readonly #faults: { [Kind in Fault['kind']]: (fault: Extract<Fault, { kind: Kind }>) => void } = {
     kill: ({ node: place, afterSteps, downFor, againAfter }) => {
       const node = this.nodes[place]!;
       if (!node.life.isOver && node.dyingIn === undefined)
         Object.assign(node, { dyingIn: afterSteps, downFor, againAfter });
+    },
+    'power cut': (fault) => {
+      const node = this.nodes[fault.node]!;
+      if (node.life.isOver || node.dyingIn !== undefined) return;
+      node.downFor = fault.downFor;
+      if (!fault.isInCommit) node.dyingIn = fault.afterSteps;
+      this.store.failPower?.(fault, () => {
+        node.dyingIn = 0;
+      });
     },
     stop: ({ node: place, downFor }) => {
       const node = this.nodes[place]!;

@@ -28,7 +28,8 @@ export const due: PromiseFamily = {
           );
       before = new Set(idle.keys());
     };
-    if (world.scenario.nodes === 1) world.kernel.later(LOOK_EVERY, 'look whether what is due is claimed', look);
+    if (world.scenario.nodes === 1)
+      world.kernel.later(LOOK_EVERY, 'look whether what is due is claimed', look);
     return {};
   },
 };

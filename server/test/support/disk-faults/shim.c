@@ -47,7 +47,7 @@ struct header {
   uint64_t at; /* an offset, a new size, 1 for a file just made, or the number of a sync */
 };
 
-enum { MOST_FDS = 65536, MOST_FILES = 4096, FOLDER = 1 };
+enum { MOST_FDS = 65536, MOST_FILES = 65536, FOLDER = 1 };
 
 /* A file keeps its number for life; an inode number is given to the next file soon after a deletion. */
 static struct file { dev_t dev; ino_t ino; uint64_t number; uint32_t failures; } files[MOST_FILES];

@@ -40,6 +40,9 @@ class WriterLife implements Life {
   }
 }
 
+/** Milliseconds that keep a message behind the one before it: at the same time either would be first. */
+const ORDER = 0.000_001;
+
 /** One end of the channel between two threads: messages keep their order, and each takes a moment. */
 class End {
   readonly #options: Pick<ChannelOptions, 'kernel' | 'chance'>;
@@ -81,7 +84,7 @@ class End {
   #send(held: number, event: string, ...given: unknown[]): void {
     const { kernel, chance } = this.#options;
     const { peer } = this;
-    const at = Math.max(this.#lastArrival, kernel.now + held + 0.005 + chance.exponential(0.02));
+    const at = Math.max(this.#lastArrival + ORDER, kernel.now + held + 0.005 + chance.exponential(0.02));
     this.#lastArrival = at;
     kernel.arrive(at - kernel.now, peer.#life, event, () => peer.emit(event, ...given));
   }

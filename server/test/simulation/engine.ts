@@ -5,7 +5,7 @@ import { SecretSeal } from '../../src/adapters/encoding/secret-seal.ts';
 import { openDatabase } from '../../src/adapters/sqlite/database.ts';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
 import { RecordTable } from '../../src/adapters/sqlite/settings/records.ts';
-import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { hasProfiles, openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { startWriter, type WriterOptions } from '../../src/adapters/sqlite/writer.ts';
 import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
@@ -97,7 +97,7 @@ export class EngineStore implements WorldStore {
       latency: () => this.weather.latency,
     });
     this.#channel = channel;
-    const store = await openSqliteStore({ folder, startWriter: (options) => this.#start(channel, options) });
+    const store = await this.#openStore(channel, folder);
     this.contents.open(folder);
     const doubt = this.#doubt;
     this.#doubt = undefined;
@@ -109,6 +109,15 @@ export class EngineStore implements WorldStore {
       reader: () => openLogReader(folder),
       openProfiles: () => openProfileStore({ folder, log: store.identity.id }),
     };
+  }
+
+  /** No death of a process or of a machine is a reason to refuse a folder. */
+  async #openStore(channel: EngineChannel, folder: string): Promise<SqliteStore> {
+    try {
+      return await openSqliteStore({ folder, startWriter: (options) => this.#start(channel, options) });
+    } catch (error) {
+      throw new Error(`the folder is refused: ${(error as Error).message}`, { cause: error });
+    }
   }
 
   #start(channel: EngineChannel, options: WriterOptions): WriterHandle {

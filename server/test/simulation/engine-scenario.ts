@@ -45,19 +45,24 @@ export function engineScenarioOf(seed: number): Scenario {
   return { ...drawn, lasts, busy: times, faults: faults.sort((a, b) => a.at - b.at) };
 }
 
-/** A slow disk beside endpoints that fail now and then: requests wait for each other, and share transactions. */
-function slowness(chance: Chance, { lasts, busy, destinations }: Scenario): Fault[] {
+const EPISODE = 45_000;
+const MOST_EPISODES = 25;
+
+/**
+ * A slow disk beside endpoints that fail for a moment, again and again: requests wait for each other there, and
+ * share transactions. What is forgotten then is seen in the silence behind it.
+ */
+function slowness(chance: Chance, { lasts, destinations }: Scenario): Fault[] {
   if (chance.is(0.5)) return [];
   const urls = destinations.reduce((sum, { endpoints }) => sum + endpoints, 0);
-  return Array.from({ length: 2 + chance.below(4) }, (): Fault[] => {
-    const { from, to } = chance.of(busy);
-    const at = chance.between(from, Math.min(to, lasts));
+  return Array.from({ length: Math.min(MOST_EPISODES, Math.floor(lasts / EPISODE)) }, (_, nth): Fault[] => {
+    const at = nth * EPISODE + chance.below(EPISODE / 3);
     const flapping = Array.from({ length: urls }, (_, url): Fault => {
-      const [up, down] = [chance.magnitude(50, 2000), chance.magnitude(500, 5000)];
+      const [up, down] = [chance.magnitude(50, 1000), chance.magnitude(200, 4000)];
       const mode = chance.of(['flaky', 'flaky', 'flaky', 'mixed', 'error'] as const);
-      return { at, kind: 'flaps', url, mode, up, down, times: 2 + chance.below(15), calls: chance.below(6) };
+      return { at, kind: 'flaps', url, mode, up, down, times: 1 + chance.below(3), calls: chance.below(10) };
     });
-    const slow: Fault = { at, kind: 'store slow', lasts: MINUTE, latency: chance.magnitude(20, 300) };
+    const slow: Fault = { at, kind: 'store slow', lasts: EPISODE / 3, latency: chance.magnitude(30, 300) };
     return [slow, ...flapping.filter(() => chance.is(0.7))];
   }).flat();
 }

@@ -312,13 +312,15 @@ export function tellAll(
 function joinAppends(done: readonly Applied[]): readonly Applied[] {
   const appends = done.filter(({ operation }) => operation === 'append');
   if (appends.length < 2) return done;
-  const events = appends.flatMap(({ args }) => (args[0] as Batch).events);
+  const batches = appends.map(({ args }) => args[0] as Batch);
+  const events = batches.flatMap((batch) => batch.events);
+  const batch = { ...batches[0]!, events, received: batches.flatMap(({ received }) => received) };
   const answers = appends.map(({ answer }) => answer as AppendResult);
   const answer = {
     positions: answers.flatMap(({ positions }) => positions),
     held: answers.flatMap(({ held }) => held),
   };
-  const joined = { ...appends[0]!, args: [{ events }], answer };
+  const joined = { ...appends[0]!, args: [batch], answer };
   return [joined, ...done.filter(({ operation }) => operation !== 'append')];
 }
 

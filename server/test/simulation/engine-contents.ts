@@ -15,6 +15,7 @@ import type { RegulationSubject } from '../../src/model/regulation.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type { PendingSetId } from '../../src/ports/delivery-queue.ts';
 import type { StoredRegulation } from '../../src/ports/regulations.ts';
+import type { StoredRecord } from '../memory-store/contents.ts';
 import type { StoreContents, StoredSet } from './world-store.ts';
 
 interface SetRow {
@@ -36,12 +37,7 @@ interface KnownSet extends StoredSet {
   look: number;
 }
 
-type Stored = {
-  readonly source: number;
-  readonly messageId: string;
-  readonly userId: string | undefined;
-  readonly receivedAt: number;
-};
+type Stored = Pick<StoredRecord, 'source' | 'messageId' | 'userId' | 'receivedAt' | 'json'>;
 
 /**
  * What stands in the tables of the engine: a second connection looks at the file after each transaction, as
@@ -196,8 +192,9 @@ function* eventsOf(row: ChunkRow): Iterable<[Position, Stored]> {
     const line = lines.body.subarray(lines.starts[nth]!, lines.starts[nth + 1]! - 1);
     // An erased event is an empty line, and one of which only the messageId is left a text.
     if (line[0] !== OBJECT) continue;
-    const { messageId, userId } = JSON.parse(line.toString()) as Pick<Stored, 'messageId' | 'userId'>;
-    const stored = { source: head.sources[nth]!, messageId, userId, receivedAt: head.times[nth]! };
+    const json = line.toString();
+    const { messageId, userId } = JSON.parse(json) as Pick<Stored, 'messageId' | 'userId'>;
+    const stored = { source: head.sources[nth]!, messageId, userId, receivedAt: head.times[nth]!, json };
     yield [row.first + nth, stored];
   }
 }

@@ -1,37 +1,21 @@
+/**
+ * Lives worlds with the embedded engine, each made of one integer: real store, writer, SQLite and files.
+ *
+ *   node server/test/simulation/engine-main.ts 1 20             kills alone
+ *   node server/test/simulation/engine-main.ts 1 20 --disk      power cuts too, where a C compiler is there
+ *   node server/test/simulation/engine-main.ts 46 1 400         one, with the last lines of what happened
+ *   ... --twice  each world twice      --stop  up to the first broken promise
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compiled } from '../support/disk-faults/compile.ts';
-import { EngineStore, ROOT } from './engine.ts';
+import { ROOT } from './engine.ts';
+import { liveInEngine } from './engine-live.ts';
 import { engineScenarioOf } from './engine-scenario.ts';
-import { inWorld, realImmediate } from './globals.ts';
+import { realImmediate } from './globals.ts';
 import { checkThatPromisesSettle } from './kernel.ts';
 import { DISK, HAS_DISK } from './recorded-disk.ts';
-import type { Scenario } from './scenario.ts';
-import { withThreads } from './threads.ts';
-import { type Outcome, World } from './world.ts';
-
-/** Lives a world whose one node has the embedded engine, with real files, in the thread of the world. */
-export function liveInEngine(
-  scenario: Scenario,
-  trace = 0,
-): { readonly world: World; readonly outcome: Outcome } {
-  let engine: EngineStore | undefined;
-  const world = new World(scenario, (parts, applied) => {
-    engine = new EngineStore(parts, applied);
-    return engine;
-  });
-  world.kernel.keepsLines = trace > 0;
-  try {
-    const { kernel } = world;
-    const outcome = inWorld(kernel, scenario.seed, () =>
-      withThreads(kernel, engine!.handles, () => world.live()),
-    );
-    return { world, outcome };
-  } finally {
-    engine?.clean();
-  }
-}
 
 /** Lives the worlds in a process whose writes and syncs are recorded. */
 function runRecorded(): void {

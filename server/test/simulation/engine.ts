@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { SecretSeal } from '../../src/adapters/encoding/secret-seal.ts';
+import { databaseUri, USERS_FILE } from '../../src/adapters/sqlite/data-folder/files.ts';
 import { openDatabase } from '../../src/adapters/sqlite/database.ts';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
 import { RecordTable } from '../../src/adapters/sqlite/settings/records.ts';
@@ -9,10 +11,8 @@ import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/sto
 import { hasProfiles, openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { startWriter, type WriterOptions } from '../../src/adapters/sqlite/writer.ts';
 import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
-import type { Destination } from '../../src/model/destination.ts';
 import type { Ledger } from '../../src/model/ledger.ts';
 import { NO_SECRET_KEYS } from '../../src/model/secret-keys.ts';
-import type { Source } from '../../src/model/settings.ts';
 import { type Doubt, EngineChannel, tellAll } from './engine-channel.ts';
 import { EngineContents } from './engine-contents.ts';
 import type { Kernel, Life } from './kernel.ts';
@@ -21,10 +21,11 @@ import { copyFiles, HAS_DISK, RecordedDisk } from './recorded-disk.ts';
 import type { PowerCut } from './scenario.ts';
 import { OpenHandles } from './threads.ts';
 import {
-  type Applied,
+  type Beginning,
   FAIR,
   type OpenedStore,
   type StoredSet,
+  type StoreListener,
   type Weather,
   type WorldStore,
 } from './world-store.ts';
@@ -44,7 +45,7 @@ export class EngineStore implements WorldStore {
   readonly isShared = false;
   weather: Weather = FAIR;
   readonly #options: EngineOptions;
-  readonly #applied: (applied: Applied) => void;
+  readonly #listener: StoreListener;
   readonly #root = mkdtempSync(join(ROOT, 'millrace-world-'));
   readonly #disk = HAS_DISK ? new RecordedDisk() : undefined;
   #folder = this.#disk?.folder ?? join(this.#root, '0');
@@ -55,17 +56,12 @@ export class EngineStore implements WorldStore {
   /** The transaction in whose middle the power failed. */
   #doubt: Doubt | undefined;
 
-  constructor(options: EngineOptions, applied: (applied: Applied) => void) {
+  constructor(options: EngineOptions, listener: StoreListener) {
     this.#options = options;
-    this.#applied = applied;
+    this.#listener = listener;
   }
 
-  /** Up to where profiles were brought: nobody asks in these worlds. */
-  get profiles() {
-    return { cursor: { position: this.contents.lastPosition } };
-  }
-
-  prepare(sources: readonly Source[], destinations: readonly Destination[]): void {
+  prepare({ sources, destinations, audiences }: Beginning): void {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     const database = openDatabase(this.#folder, { isNew: true });
     const records = new RecordTable(database, new SecretSeal(NO_SECRET_KEYS));
@@ -75,10 +71,31 @@ export class EngineStore implements WorldStore {
       sources: [],
       destinations: destinations.map(({ id: _id, version: _, ...record }) => record),
     });
-    records.apply({ sources: sources.map(({ id: _, ...record }) => record), destinations: [] });
+    records.apply({
+      sources: sources.map(({ id: _, ...record }) => record),
+      destinations: [],
+      audiences: audiences.map(({ id: _id, version: _, ...record }) => record),
+    });
     database.exec('commit');
     database.close();
     this.#disk?.begin(this.#options.chance.bits());
+  }
+
+  areProfilesBehind(): boolean {
+    const folder = this.#folder;
+    if (!hasProfiles(folder)) return this.contents.lastPosition > 0;
+    const database = new DatabaseSync(databaseUri(folder, 'ro', USERS_FILE), { readOnly: true });
+    try {
+      const [position, outbox] = [
+        "value from installation where name = 'position'",
+        'count(*) as value from outbox',
+      ].map(
+        (what) => (database.prepare(`select ${what}`).get() as { value: number } | undefined)?.value ?? 0,
+      );
+      return position! < this.contents.lastPosition || outbox! > 0;
+    } finally {
+      database.close();
+    }
   }
 
   ledger(): Ledger {
@@ -93,7 +110,7 @@ export class EngineStore implements WorldStore {
     const { kernel, chance } = this.#options;
     const folder = this.#folder;
     const channel = new EngineChannel(life, {
-      ...{ kernel, chance, contents: this.contents, applied: this.#applied },
+      ...{ kernel, chance, contents: this.contents, applied: this.#listener.applied },
       latency: () => this.weather.latency,
     });
     this.#channel = channel;
@@ -102,7 +119,7 @@ export class EngineStore implements WorldStore {
     const doubt = this.#doubt;
     this.#doubt = undefined;
     if (doubt !== undefined && this.contents.commits() >= doubt.commits)
-      tellAll(doubt.done, this.contents, this.#applied);
+      tellAll(doubt.done, this.contents, this.#listener.applied);
     return {
       ...{ channel, nodes: undefined },
       store: { ...channel.overheard(store), ...folderOf(folder) },

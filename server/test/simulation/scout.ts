@@ -162,8 +162,7 @@ export class Scout implements Watcher {
       reached('killed with a deletion under way');
     if ([...replayRecords.values()].some(({ state }) => state === 'running'))
       reached('killed with a replay under way');
-    if (this.#world.scenario.hasProfiles && store.areProfilesBehind())
-      reached('killed with profiles behind');
+    if (this.#world.scenario.hasProfiles && store.areProfilesBehind()) reached('killed with profiles behind');
   }
 
   stopping(node: ServerNode): void {

@@ -1,6 +1,6 @@
 /**
  * What Node does for a program on other threads, and what the program has open, where a world has the real
- * engine in it: files are written at once and told of a moment later, and a kill closes what was open. To be
+ * engine in it: files are written at once and told of a moment later, and a kill closes what was open. What
  * imported after globals.ts and before the program is.
  */
 import fs from 'node:fs';

@@ -13,7 +13,7 @@ import { AUDIENCES } from './promises/profiles.ts';
 import type { KnownSending, Troubles, Watcher, WorldView } from './promises/promise.ts';
 import { CALM } from './promises/recovery.ts';
 import { Chance } from './random.ts';
-import type { DestinationPlan, Fault, FaultKind, Scenario } from './scenario.ts';
+import type { DestinationPlan, Fault, Scenario } from './scenario.ts';
 import { Scout } from './scout.ts';
 import type { Reached, Situation } from './situations.ts';
 import { LONG_SLOW, SimulatedStore } from './store.ts';

@@ -25,7 +25,8 @@ function checkOwed({ book, fail }: WorldView): void {
     if (isErased) continue;
     for (const [key, fate] of fates) {
       if (fate !== 'owed' || book.isPending(key, position!)) continue;
-      return fail('nothing is lost', `${id} is owed to ${key}, and neither pending nor settled`);
+      fail('nothing is lost', `${id} is owed to ${key}, and neither pending nor settled`);
+      return;
     }
   }
 }

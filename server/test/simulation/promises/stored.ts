@@ -41,7 +41,9 @@ export const stored: PromiseFamily = {
 
 /** Worlds end long before the retention of their events. */
 function checkAll({ book, store, fail }: WorldView): void {
-  for (const [position, { id, isErased }] of book.byPosition)
-    if (!isErased && !store.contents.events.has(position))
-      return fail('what is stored stays', `${id} was stored at ${position} and is not there any more`);
+  for (const [position, { id, isErased }] of book.byPosition) {
+    if (isErased || store.contents.events.has(position)) continue;
+    fail('what is stored stays', `${id} was stored at ${position} and is not there any more`);
+    return;
+  }
 }

@@ -107,6 +107,8 @@ interface Profile {
   readonly isPlain?: boolean;
   /** Faults last hours. */
   readonly isLong?: boolean;
+  /** Ten faults at least. */
+  readonly hasManyFaults?: boolean;
   /** Deletions concern many events. */
   readonly hasFewUsers?: boolean;
 }
@@ -121,10 +123,10 @@ const EVERYTHING: readonly FaultKind[] = [
 const KILLS: Profile = {
   nodes: [1, 1, 2],
   kinds: [
-    ...(['kill', 'kill', 'kill', 'stop', 'still', 'store slow', 'endpoint', 'burst', 'burst'] as const),
-    ...(['delete user', 'delete user', 'replay', 'change', 'pause'] as const),
+    ...(['kill', 'kill', 'kill', 'stop', 'stop', 'still', 'store slow', 'store slow'] as const),
+    ...(['endpoint', 'burst', 'delete user', 'delete user', 'replay', 'change', 'pause'] as const),
   ],
-  lasts: [MINUTE, 5 * MINUTE],
+  ...{ lasts: [MINUTE, 5 * MINUTE], hasManyFaults: true, hasFewUsers: true },
 };
 
 const PROFILES: readonly Profile[] = [
@@ -162,13 +164,23 @@ const PROFILES: readonly Profile[] = [
   },
   {
     nodes: [1],
-    kinds: ['store doubts', 'store doubts', 'flaps', 'replay', 'replay', 'redeliver', 'burst'],
-    ...{ lasts: [2 * MINUTE, 8 * MINUTE], isPlain: true },
+    kinds: ['store doubts', 'store doubts', 'flaps', 'flaps', 'flaps', 'replay', 'replay', 'redeliver'],
+    ...{ lasts: [2 * MINUTE, 8 * MINUTE], isPlain: true, hasManyFaults: true },
   },
   {
     nodes: [2, 3],
-    kinds: ['store away', 'store refuses', 'store slow', 'still', 'kill', 'stop', 'burst', 'endpoint'],
-    lasts: [2 * MINUTE, 15 * MINUTE],
+    kinds: [
+      'store away',
+      'store refuses',
+      'store slow',
+      'still',
+      'still',
+      'kill',
+      'stop',
+      'burst',
+      'endpoint',
+    ],
+    ...{ lasts: [2 * MINUTE, 10 * MINUTE], hasManyFaults: true },
   },
   {
     nodes: [1, 2, 2, 3],
@@ -195,9 +207,12 @@ const PROFILES: readonly Profile[] = [
   },
   KILLS,
   KILLS,
+  KILLS,
 ];
 
 const MOST_FAULTS = 30;
+/** Share of the faults that come some milliseconds after another. */
+const COINCIDING = 0.3;
 /** Nodes ask each other all the time: an hour of theirs costs a hundred times that of a server alone. */
 const LONGEST_OF_SEVERAL = 20 * MINUTE;
 
@@ -254,13 +269,17 @@ function faultsOf(chance: Chance, profile: Profile, size: Size): Fault[] {
   // Each world has some kinds of faults and not the others: a rare pair is met more often so.
   const share = profile.kinds === EVERYTHING ? 0.5 : 0.8;
   const kinds = profile.kinds.filter((kind) => chance.is(kind === 'endpoint' ? 0.8 : share));
-  const count = kinds.length === 0 ? 0 : chance.below(MOST_FAULTS);
-  const faults = Array.from({ length: count }, () => {
+  const count = kinds.length === 0 ? 0 : (profile.hasManyFaults ? 10 : 0) + chance.below(MOST_FAULTS);
+  const faults: Fault[] = [];
+  while (faults.length < count) {
     const { from, to } = chance.of(size.busy);
     const isBusy = chance.is(profile.isLong ? 0.2 : 0.8);
-    const at = isBusy ? chance.between(from, to + 30_000) : chance.between(0, size.lasts);
-    return { at, ...faultOf(chance, chance.of(kinds), profile, size) };
-  });
+    const drawn = isBusy ? chance.between(from, to + 30_000) : chance.between(0, size.lasts);
+    // Some come right after another: two things at once are what nobody thinks of.
+    const before = chance.is(COINCIDING) ? faults.at(-1) : undefined;
+    const at = before === undefined ? drawn : before.at + chance.exponential(30);
+    faults.push({ at, ...faultOf(chance, chance.of(kinds), profile, size) });
+  }
   return faults.filter(({ at }) => at < size.lasts).sort((a, b) => a.at - b.at);
 }
 
@@ -272,10 +291,8 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
   switch (kind) {
     case 'kill':
       return {
-        kind,
-        node,
-        afterSteps: chance.below(60),
-        downFor: chance.magnitude(100, downtimeOf(profile)),
+        ...{ kind, node, afterSteps: chance.below(60), downFor: chance.magnitude(100, downtimeOf(profile)) },
+        ...(chance.is(0.4) && { againAfter: chance.below(25) }),
       };
     case 'stop':
       return { kind, node, downFor: chance.magnitude(100, downtimeOf(profile)) };

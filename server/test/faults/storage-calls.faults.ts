@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Disk } from '../support/disk-faults/disk.ts';
 import { type ErrorName, KINDS, type Kind } from '../support/disk-faults/control-page.ts';
+import { Disk } from '../support/disk-faults/disk.ts';
 import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { type Recorded, readRecording } from '../support/disk-faults/recording.ts';

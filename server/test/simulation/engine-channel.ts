@@ -253,7 +253,7 @@ export class EngineChannel implements StoreChannel {
     return sync;
   }
 
-  /** Nobody hears of this transaction. It is on the disk, or not, or a part of it. */
+  /** The answer to this transaction is lost. It is on the disk, or not, or a part of it. */
   #fail(done: readonly Applied[], { disk, from, die }: Failing): void {
     const { contents, chance } = this.#options;
     // Nothing was written.
@@ -326,7 +326,7 @@ function joinAppends(done: readonly Applied[]): readonly Applied[] {
 
 const LAST = 2;
 
-/** What a result ended is not taken for what a window ended: letters are looked at behind results. */
+/** Letters are looked at behind results: a delivery that a result ended was not ended by its window. */
 function placeOf(operation: string): number {
   if (operation === 'append') return 0;
   return operation === 'settle' ? 1 : LAST;

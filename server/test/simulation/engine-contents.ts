@@ -40,7 +40,7 @@ interface KnownSet extends StoredSet {
 type Stored = Pick<StoredRecord, 'source' | 'messageId' | 'userId' | 'receivedAt' | 'json'>;
 
 /**
- * What stands in the tables of the engine: a second connection looks at the file after each transaction, as
+ * The tables of the engine: a second connection looks at the file after each transaction, as
  * the program does that reads profiles.
  */
 export class EngineContents implements StoreContents {

@@ -1,4 +1,4 @@
-import { EngineStore } from './engine.ts';
+import { EngineStore } from './engine-store.ts';
 import { inWorld } from './globals.ts';
 import type { Scenario } from './scenario.ts';
 import { withThreads } from './threads.ts';

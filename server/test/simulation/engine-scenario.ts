@@ -49,8 +49,8 @@ const EPISODE = 45_000;
 const MOST_EPISODES = 25;
 
 /**
- * A slow disk beside endpoints that fail for a moment, again and again: requests wait for each other there, and
- * share transactions. What is forgotten then is seen in the silence behind it.
+ * A slow disk beside endpoints that fail for a moment, again and again: requests wait for each other there,
+ * and share transactions. A delivery that is forgotten then is seen in the silence behind it.
  */
 function slowness(chance: Chance, { lasts, destinations }: Scenario): Fault[] {
   if (chance.is(0.5)) return [];

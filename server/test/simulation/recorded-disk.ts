@@ -29,7 +29,7 @@ export class RecordedDisk {
     clear(this.folder);
   }
 
-  /** What is in the folder counts as durable from here on. */
+  /** The files in the folder count as durable from here on. */
   begin(seed: number): void {
     this.#disk = new Disk(this.folder, chanceOf(seed));
     truncateSync(this.#recording);

@@ -1,7 +1,6 @@
 /**
- * What Node does for a program on other threads, and what the program has open, where a world has the real
- * engine in it: files are written at once and told of a moment later, and a kill closes what was open. What
- * imported after globals.ts and before the program is.
+ * The other threads of Node, and the handles of a program, where a world has the real engine in it: files are
+ * written at once and told of a moment later, and a kill closes what was open.
  */
 import fs from 'node:fs';
 import fsPromises from 'node:fs/promises';
@@ -13,7 +12,7 @@ const load = createRequire(import.meta.url);
 const sqlite = load('node:sqlite') as { DatabaseSync: typeof DatabaseSync };
 const threads = load('node:worker_threads') as Record<string, unknown>;
 
-/** What the processes of a world have open. */
+/** Files and databases that the processes of a world have open. */
 export class OpenHandles {
   readonly databases = new Set<DatabaseSync>();
   readonly files = new Set<number>();

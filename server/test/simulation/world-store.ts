@@ -70,7 +70,7 @@ export interface StoredSet {
   readonly deliveries: ReadonlyMap<Position, Pick<Delivery, 'rounds'>>;
 }
 
-/** What promises may ask of a store beside its ports: what stands in it at this moment. */
+/** The contents of a store at this moment, which promises may look at beside its ports. */
 export interface StoreContents {
   /** Events that are neither erased nor expired. */
   readonly events: ReadonlyMap<
@@ -119,7 +119,7 @@ export interface OpenedStore {
   readonly channel: StoreChannel;
   /** Where several processes share it. */
   readonly nodes: MemoryNodes | undefined;
-  /** What the thread of profiles reads and writes. */
+  /** The log and the profiles, as the thread of profiles uses them. */
   readonly reader: () => LogReader;
   readonly openProfiles: () => ProfileStore;
 }

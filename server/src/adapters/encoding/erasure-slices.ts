@@ -14,7 +14,7 @@ export interface EraseMessage {
 export interface EraseAnswer extends ErasedCounts {
   /** Number of positions that are done. The caller asks again for the others. */
   readonly taken: number;
-  /** Those of them whose events are gone: not the notifications that are left where they are. */
+  /** The positions of them whose events are gone: notifications that stay are not among them. */
   readonly gone: readonly Position[];
 }
 

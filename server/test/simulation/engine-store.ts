@@ -38,7 +38,7 @@ interface EngineOptions {
 /** Memory where there is some: a world writes and syncs all the time. */
 export const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
-/** The embedded engine of one process, with its files in a folder. A process that dies leaves a copy of it. */
+/** The embedded engine of one process, with files in a folder. A process that dies leaves a copy of it. */
 export class EngineStore implements WorldStore {
   readonly contents = new EngineContents();
   readonly handles = new OpenHandles();
@@ -152,7 +152,7 @@ export class EngineStore implements WorldStore {
     else this.#copyFolder();
   }
 
-  /** What the system has of the files survives the process. */
+  /** The files as the system has them survive the process. */
   #copyFolder(): void {
     const old = this.#folder;
     this.#folder = join(this.#root, String(++this.#folders));
@@ -161,7 +161,7 @@ export class EngineStore implements WorldStore {
     rmSync(old, { recursive: true });
   }
 
-  /** What the disk has of the files survives the machine. */
+  /** The files as the disk has them survive the machine. */
   #cutDisk(disk: RecordedDisk): void {
     const { chance } = this.#options;
     const how = this.#powerCut;

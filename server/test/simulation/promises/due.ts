@@ -8,8 +8,8 @@ const LOOK_EVERY = 10 * SECOND;
 const QUIET = 30 * SECOND;
 
 /**
- * A delivery that is due is claimed, where its worker has nothing else to do. Without this promise one that was
- * forgotten is seen only where nothing else fails on its lane until the end of the world.
+ * A delivery that is due is claimed, where its worker has nothing else to do. Without this promise one that
+ * was forgotten is seen only where nothing else fails on its lane until the end of the world.
  */
 export const due: PromiseFamily = {
   name: 'due',

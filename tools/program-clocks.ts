@@ -40,6 +40,7 @@ export const OWN: Readonly<Record<string, string>> = {
   'control-api/operations/sources.ts': 'write keys are drawn by the machine',
   'control-api/operations/tokens.ts': 'tokens are secrets: chance of the machine',
   'delivery/round.ts': 'a result that is known at once is told after the caller has returned',
+  'model/invariant.ts': 'a broken invariant ends the process, outside of every catch',
   'telemetry/logging.ts': 'lines of the log have the time of the machine',
   'users/computation/computations.ts': 'the name of a lineage is drawn once',
   'users/computation/preview.ts': 'long work lets messages in: a turn of its thread',

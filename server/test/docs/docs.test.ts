@@ -128,7 +128,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   'npm ci': [],
   'npm install': ['--global'],
   'npm pack': ['--silent'],
-  'npm run': [],
+  'npm run': ['--', '--from', '--seeds', '--seed', '--trace'],
   'npm start': [],
   'systemctl daemon-reload': [],
   'systemctl enable': ['--now'],

@@ -35,8 +35,12 @@ const { values } = parseArgs({
 
 const number = (text: string | undefined) => (text === undefined ? undefined : Number(text));
 
-/** Worlds that the gate lives, and how many of them in two processes. */
+/**
+ * Worlds that the gate lives, and how many of them in two processes. It goes on to so many times as many while
+ * they have not come into every situation: any change of the program gives every world another course.
+ */
 const GATE_SEEDS = 200;
+const GATE_PATIENCE = 3;
 const TWICE = 20;
 const MOST_TRACE = 40;
 const FOUND = join(import.meta.dirname, 'found');
@@ -77,6 +81,10 @@ class Tally {
     if (lived.broken === undefined) return;
     this.failed++;
     this.broken.set(lived.broken.promise, (this.broken.get(lived.broken.promise) ?? 0) + 1);
+  }
+
+  hasReachedAll(): boolean {
+    return SITUATIONS.every((situation) => this.reached.has(situation));
   }
 
   text(): string {
@@ -121,7 +129,9 @@ function runSeeds(tally: Tally): number {
   );
   const wishes = { nodes: number(values.nodes), hours: number(values.hours) };
   const hasTrace = values.trace !== undefined;
-  for (let nth = 0; nth < wanted && tally.seconds < Number(seconds); nth++) {
+  const mostWanted = values.gate ? wanted * GATE_PATIENCE : wanted;
+  for (let nth = 0; nth < mostWanted && tally.seconds < Number(seconds); nth++) {
+    if (nth >= wanted && tally.hasReachedAll()) break;
     const scenario = without(scenarioOf(first + nth, wishes), left);
     const lived = live(scenario, hasTrace);
     tally.add(lived);

@@ -7,6 +7,7 @@
  *   npm run simulate -- --seed 700656 --trace 400    one, with the last lines of what happened in it
  *   npm run simulate -- --seed 7 --without 4,13      one, without some of its faults
  *   npm run simulate -- --seconds 60                 as many as so many seconds of processor time allow
+ *   npm run simulate -- --skip 500,511               all but these
  *   npm run simulate -- --nodes 2 --hours 1          as many servers, for so long
  *   npm run simulate -- --go-on                      past a broken promise
  *   npm run simulate -- --twice                      each world twice
@@ -27,13 +28,14 @@ const { values } = parseArgs({
   options: {
     ...{ from: { type: 'string' }, seeds: { type: 'string' }, seed: { type: 'string' } },
     ...{ without: { type: 'string' }, trace: { type: 'string' }, seconds: { type: 'string' } },
-    ...{ nodes: { type: 'string' }, hours: { type: 'string' } },
+    ...{ nodes: { type: 'string' }, hours: { type: 'string' }, skip: { type: 'string' } },
     ...{ 'go-on': { type: 'boolean' }, twice: { type: 'boolean' }, situations: { type: 'boolean' } },
     ...{ gate: { type: 'boolean' }, digests: { type: 'boolean' } },
   },
 });
 
 const number = (text: string | undefined) => (text === undefined ? undefined : Number(text));
+const numbers = (text = '') => new Set(text.split(',').filter(Boolean).map(Number));
 
 /**
  * Worlds that the gate lives, and how many of them in two processes. It goes on to so many times as many while
@@ -121,17 +123,13 @@ function runSeeds(tally: Tally): number {
     seed === undefined
       ? (number(values.seeds) ?? (values.seconds ? Number.POSITIVE_INFINITY : GATE_SEEDS))
       : 1;
-  const left = new Set(
-    (values.without ?? '')
-      .split(',')
-      .filter((one) => one !== '')
-      .map(Number),
-  );
+  const [left, skipped] = [numbers(values.without), numbers(values.skip)];
   const wishes = { nodes: number(values.nodes), hours: number(values.hours) };
   const hasTrace = values.trace !== undefined;
   const mostWanted = values.gate ? wanted * GATE_PATIENCE : wanted;
   for (let nth = 0; nth < mostWanted && tally.seconds < Number(seconds); nth++) {
     if (nth >= wanted && tally.hasReachedAll()) break;
+    if (skipped.has(first + nth)) continue;
     const scenario = without(scenarioOf(first + nth, wishes), left);
     const lived = live(scenario, hasTrace);
     tally.add(lived);

@@ -83,7 +83,7 @@ export interface StoreContents {
   /** Deliveries that were given up. */
   readonly letters: { readonly length: number };
   /** By id. */
-  readonly regulations: ReadonlyMap<string, Pick<StoredRegulation, 'id' | 'step'>>;
+  readonly regulations: ReadonlyMap<string, Pick<StoredRegulation, 'id' | 'number' | 'type' | 'step'>>;
   readonly regulationSubjects: ReadonlyMap<string, readonly RegulationSubject[]>;
   readonly replayRecords: ReadonlyMap<string, Replay>;
 }

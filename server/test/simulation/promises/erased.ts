@@ -1,3 +1,5 @@
+import { isDeleting, isSuppressing } from '../../../src/model/regulation.ts';
+import type { NewRegulation, StoredRegulation } from '../../../src/ports/regulations.ts';
 import type { PromiseFamily } from './promise.ts';
 
 /** Steps of a regulation that come after everything of its users is gone. */
@@ -10,19 +12,32 @@ export const erased: PromiseFamily = {
   watch: (world) => {
     /** Positions of erased events whose deletion has gone on. */
     const gone = new Set<number>();
+    /** Users who are deleted and suppressed, by what the store has of them. */
     const users = new Set<string>();
+    /** By user: the regulation that lifted a suppression of theirs last. */
+    const lifted = new Map<string, number>();
+    const noteLifted = ({ type, userIds }: NewRegulation, { number }: StoredRegulation) => {
+      if (type !== 'UNSUPPRESS') return;
+      for (const user of userIds) {
+        users.delete(user);
+        lifted.set(user, number);
+      }
+    };
     return {
-      applied({ operation, args }, { stored }) {
-        for (const user of users) if (!world.deletedUsers.has(user)) users.delete(user);
+      applied({ operation, args, answer }, { stored }) {
+        if (operation === 'create') noteLifted(args[0] as NewRegulation, answer as StoredRegulation);
         for (const { id, user } of stored)
           if (user !== undefined && users.has(user))
             world.fail('deleted is not stored', `${id} of ${user} is stored after the deletion was finished`);
         const { regulations, regulationSubjects } = world.store.contents;
-        if (operation !== 'advance' || !AFTER_ERASURE.has(regulations.get(args[0] as string)!.step)) return;
+        if (operation !== 'advance') return;
+        const { id: regulation, number, type, step } = regulations.get(args[0] as string)!;
+        if (!isDeleting(type) || !AFTER_ERASURE.has(step)) return;
         for (const { position, isErased } of world.book.byPosition.values())
           if (isErased) gone.add(position!);
-        for (const { userId } of regulationSubjects.get(args[0] as string) ?? [])
-          if (userId !== undefined && world.deletedUsers.has(userId)) users.add(userId);
+        if (!isSuppressing(type)) return;
+        for (const { userId } of regulationSubjects.get(regulation) ?? [])
+          if (userId !== undefined && (lifted.get(userId) ?? 0) < number) users.add(userId);
       },
       sending({ known, id, endpoint }) {
         if (known?.position !== undefined && gone.has(known.position))

@@ -21,11 +21,18 @@ interface Request extends ClientCall {
   readonly bad: number;
 }
 
+export interface ClientListener {
+  /** A node takes a request with so many invalid calls. */
+  taken(invalid: number): void;
+  /** A client hears that its calls are stored. */
+  acknowledged(call: ClientCall): void;
+}
+
 /** The clients of an installation: each tries until it has its answer. */
 export class Clients {
   readonly #world: WorldView;
   readonly #chance: Chance;
-  readonly #acknowledged: (call: ClientCall) => void;
+  readonly #listener: ClientListener;
   /** By source: what was sent before. */
   readonly #sent = new Map<number, Known[]>(SOURCES.map((source) => [source, []]));
   /** By user: calls under way. */
@@ -34,10 +41,10 @@ export class Clients {
   requests = 0;
   acknowledged = 0;
 
-  constructor(world: WorldView, acknowledged: (call: ClientCall) => void) {
+  constructor(world: WorldView, listener: ClientListener) {
     this.#world = world;
     this.#chance = new Chance(world.scenario.seed, 'clients');
-    this.#acknowledged = acknowledged;
+    this.#listener = listener;
   }
 
   start(): void {
@@ -128,7 +135,7 @@ export class Clients {
           this.#count(request, -1);
           if (result.kind !== 'stored') return;
           this.acknowledged += request.events.length;
-          this.#acknowledged(request);
+          this.#listener.acknowledged(request);
         }),
       );
     });
@@ -138,6 +145,7 @@ export class Clients {
     const { kernel } = this.#world;
     const { body, writeKey, bad } = request;
     if (bad > 0) this.#world.reached('bad call discarded');
+    if (bad > 0) this.#listener.taken(bad);
     node.pipeline.ingest.handle({ type: 'batch', writeKey, body, receivedAt: node.clock.now() }, (result) => {
       kernel.arrive(0.1 + this.#chance.exponential(1), undefined, 'client hears', () => hear(result));
     });

@@ -96,7 +96,10 @@ export class World implements WorldView {
       heard: (sending, answer) => this.#heard(sending, answer),
     });
     this.nodes = Array.from({ length: scenario.nodes }, (_, place) => new ServerNode(this, place));
-    this.#clients = new Clients(this, (call) => this.#tell((watcher) => watcher.acknowledged?.(call)));
+    this.#clients = new Clients(this, {
+      taken: (invalid) => this.#tell((watcher) => watcher.taken?.(invalid)),
+      acknowledged: (call) => this.#tell((watcher) => watcher.acknowledged?.(call)),
+    });
     this.#operators = new Operators(this);
     this.#scout = new Scout(this, this.#clients);
     this.#watchers = [...PROMISES.map((family) => family.watch(this)), this.#scout];

@@ -1,3 +1,4 @@
+import { discards } from './discards.ts';
 import { due } from './due.ts';
 import { erased } from './erased.ts';
 import { owed, settled } from './owed.ts';
@@ -18,5 +19,6 @@ export const PROMISES: readonly PromiseFamily[] = [
   soon,
   due,
   bounded,
+  discards,
   profiles,
 ];

@@ -76,6 +76,8 @@ export interface Watcher {
   accepted?(sending: KnownSending): void;
   /** A process hears the answer. */
   heard?(sending: KnownSending, answer: HttpResult): void;
+  /** A node takes a request with so many invalid calls. */
+  taken?(invalid: number): void;
   /** A client hears that its calls are stored. */
   acknowledged?(call: ClientCall): void;
   /** A bad time of an endpoint has ended, two minutes ago. */

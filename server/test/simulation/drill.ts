@@ -156,12 +156,17 @@ function digestsIn(lines: readonly string[]): string[] {
 
 /** In how many worlds the patch changed anything, where the control has lived them too. */
 function tellChanged(lines: readonly string[], control: readonly string[]): void {
-  const both = digestsIn(lines).slice(0, control.length);
-  const changed = both.filter((digest, nth) => digest !== control[nth]).length;
+  const before = digestsIn(control);
+  const both = digestsIn(lines).slice(0, before.length);
+  const changed = both.filter((digest, nth) => digest !== before[nth]).length;
   if (both.length > 0) console.log(`  it changed the course of ${changed} of ${both.length} worlds`);
 }
 
-function tell({ name, sentence, concerns }: Patch, { found, lines }: Run, control: readonly string[]): void {
+function tell(
+  { name, sentence, concerns }: Patch,
+  { found, lines }: Run,
+  control: readonly string[] | undefined,
+): void {
   console.log(`${name}: ${sentence}`);
   if (found !== undefined) {
     const time = found.seconds === undefined ? '' : `, ${found.seconds.toFixed(1)} s`;
@@ -171,8 +176,9 @@ function tell({ name, sentence, concerns }: Patch, { found, lines }: Run, contro
   const worlds = lines.findLast((line) => /^\d+ worlds, /.test(line));
   if (worlds === undefined) throw new Error(`the run of ${name} ended without a result`);
   console.log(`  not found: ${worlds}`);
-  if (name !== CONTROL) tellChanged(lines, control);
-  const reached = [...reachedIn(lines, concerns)];
+  if (name !== CONTROL && control !== undefined) tellChanged(lines, control);
+  // A patch may take out what notes a situation.
+  const reached = [...reachedIn(control ?? lines, concerns)];
   const none = reached.filter(([, count]) => count === 0).map(([situation]) => situation);
   if (none.length > 0) console.log(`  not reached: ${none.join('; ')}`);
   if (values.situations)
@@ -211,7 +217,7 @@ async function run(): Promise<number> {
       if (!isControl) apply(name, place, '--reverse');
       if (isControl) control = result;
       else if (result.found !== undefined) hits++;
-      tell(isControl ? NOTHING : readPatch(name), result, digestsIn(control?.lines ?? []));
+      tell(isControl ? NOTHING : readPatch(name), result, control?.lines);
     }
   } finally {
     rmSync(place, { recursive: true });

@@ -38,8 +38,8 @@ const number = (text: string | undefined) => (text === undefined ? undefined : N
 const numbers = (text = '') => new Set(text.split(',').filter(Boolean).map(Number));
 
 /**
- * Worlds that the gate lives, and how many of them in two processes. It goes on to so many times as many while
- * they have not come into every situation: any change of the program gives every world another course.
+ * Worlds that the gate lives, and how many of them in two processes. It goes on to so many times as many
+ * while they have not come into every situation: any change of the program gives every world another course.
  */
 const GATE_SEEDS = 200;
 const GATE_PATIENCE = 3;

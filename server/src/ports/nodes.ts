@@ -115,7 +115,13 @@ export interface LeaseFollower {
    * process join again.
    */
   lost(): Promise<void>;
-  /** The process has a new lease. */
+  /**
+   * The process has a new lease, and neither takes calls nor sends before this resolves: it learns what the
+   * others have changed without it. A deletion that did not wait for it may be over by now. Rejects when that
+   * cannot be read; the process joins once more then.
+   */
+  catchUp(): Promise<void>;
+  /** The process has a new lease, and knows what has changed. */
   joined(): void;
   /** This process waits for acknowledgements, also its own. */
   awaited(): void;

@@ -182,6 +182,15 @@ describe('a node', () => {
     await node.stop();
   });
 
+  it('knows who is suppressed before it takes anything up again', async () => {
+    const { node, clock, take, database } = joined();
+    await clock.settle();
+    take();
+    await database.follower!.catchUp();
+    expect(take()).toEqual(['reads regulations']);
+    await node.stop();
+  });
+
   it('looks at the disk when it has joined again, and the log says when it could not', async () => {
     const { node, clock, take, database, slow } = joined();
     await clock.settle();

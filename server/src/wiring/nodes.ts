@@ -94,6 +94,7 @@ export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
     lost: async () => {
       await Promise.all([dispatcher.forget(), jobs.lost(), ingest.answered()]);
     },
+    catchUp: () => regulations.reload(),
     joined: () => {
       dispatcher.lookAtDisk().catch((error: unknown) => logger.warn({ error }, 'backlog.not_read'));
     },

@@ -74,13 +74,23 @@ describe('the memory store of two processes', () => {
     expect(await second.queue.recoverOrphans()).toBe(1);
     await expect(first.log.append(batch(events(1, 'late')))).rejects.toThrow(StorageError);
     const heard: string[] = [];
+    const caughtUp = Promise.withResolvers<void>();
     first.nodes.follow({
       lost: async () => void heard.push('lost'),
+      catchUp: async () => {
+        heard.push(first.nodes.maySend() ? 'sends' : 'catches up');
+        await caughtUp.promise;
+      },
       joined: () => heard.push('joined'),
       awaited: () => heard.push('awaited'),
     });
     await clock.pass(2 * SECOND);
-    expect(heard).toEqual(['lost', 'joined']);
+    expect(heard).toEqual(['lost', 'catches up']);
+    expect(first.nodes.problems()).toHaveLength(1);
+    caughtUp.resolve();
+    await clock.settle();
+    expect(heard).toEqual(['lost', 'catches up', 'joined']);
+    expect(first.nodes.problems()).toEqual([]);
     expect(first.nodes.opening).toBeGreaterThan(lost);
     await first.log.append(batch(events(1, 'again')));
   });

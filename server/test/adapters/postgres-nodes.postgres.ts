@@ -59,6 +59,27 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
 
   const ask = (sql: string) => observer.session((session) => session.query<Record<string, unknown>>(sql));
 
+  it('takes nothing up after a new lease before it knows what the others have changed', async () => {
+    const [asked, known, back] = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+    a.nodes.follow({
+      lost: async () => {},
+      catchUp: async () => {
+        asked!.resolve();
+        await known!.promise;
+      },
+      joined: back!.resolve,
+      awaited: () => {},
+    });
+    await ask("delete from process where node = 'a'");
+    await asked!.promise;
+    expect(a.nodes.maySend()).toBe(false);
+    expect(a.nodes.problems()).toHaveLength(1);
+    known!.resolve();
+    await back!.promise;
+    expect(a.nodes.maySend()).toBe(true);
+    expect(a.nodes.problems()).toEqual([]);
+  });
+
   describe('a request with an Idempotency-Key', () => {
     const caches = () => {
       const clock = createSystemClock();

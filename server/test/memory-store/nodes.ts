@@ -46,6 +46,8 @@ export class MemoryNodes implements Nodes {
   #renewedAt: Monotonic = Number.NEGATIVE_INFINITY;
   /** A lease that is lost once stays so, also when a late renewal still succeeds. */
   #isLost = true;
+  /** It has lost its lease, and is not back yet. */
+  #isJoining = false;
   #isStopped = false;
   #cancelRenewal = (): void => {};
   #cancelDeadline = (): void => {};
@@ -61,7 +63,9 @@ export class MemoryNodes implements Nodes {
     return this.#opening;
   }
 
-  readonly maySend = (): boolean =>
+  readonly maySend = (): boolean => !this.#isJoining && this.#hasLease();
+
+  readonly #hasLease = (): boolean =>
     !this.#isLost && this.#options.clock.monotonic() - this.#renewedAt <= STOP_AFTER;
 
   readonly problems = (): readonly string[] =>
@@ -241,7 +245,7 @@ export class MemoryNodes implements Nodes {
       return member !== undefined;
     }).catch(() => undefined);
     if (this.#isLost || this.#isStopped || opening !== this.#opening) return;
-    if (isHeld === false || !this.maySend()) return this.#lose();
+    if (isHeld === false || !this.#hasLease()) return this.#lose();
     if (isHeld === true) this.#renewed(begun);
     this.#renewLater();
   }
@@ -252,17 +256,19 @@ export class MemoryNodes implements Nodes {
     this.#cancelRenewal();
     this.#cancelDeadline();
     this.#options.onLost?.();
-    void this.#rejoin();
+    if (!this.#isJoining) void this.#rejoin();
   }
 
   async #rejoin(): Promise<void> {
+    this.#isJoining = true;
     await this.#follower?.lost();
     while (!this.#isStopped) {
       try {
         await this.join();
         await this.#ask('recoverOrphans', this.adopt);
+        await this.#follower?.catchUp();
         // On a slow store the new lease may be over before the adoption is.
-        if (this.maySend()) break;
+        if (this.#hasLease()) break;
       } catch {
         // Tried again below, as after a store that cannot be reached.
       }
@@ -271,6 +277,7 @@ export class MemoryNodes implements Nodes {
       this.#cancelDeadline();
       await new Promise<void>((resolve) => this.#options.clock.after(REJOIN_AFTER, resolve));
     }
+    this.#isJoining = false;
     if (!this.#isStopped) this.#follower?.joined();
   }
 }

@@ -291,6 +291,7 @@ export class PostgresNodes implements Nodes {
         await this.#member!.stop(false);
         await this.#join();
         await this.adopt();
+        await this.#follower?.catchUp();
         // On a slow database the new lease may be over before the adoption is.
         if (this.#member!.isLost) continue;
         logger?.info({ node, process: this.process }, 'database.joined_again');

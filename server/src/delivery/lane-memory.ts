@@ -43,7 +43,7 @@ export class LaneMemory {
     this.#claimed = 0;
   }
 
-  /** So many more; a negative number takes them away. */
+  /** Holds more deliveries, or fewer where the number is negative. */
   add(deliveries: number): void {
     this.held += deliveries;
     this.#total.held += deliveries;

@@ -31,7 +31,7 @@ export class ResultCounts {
   added = 0;
   written = 0;
 
-  /** So many are written, or will never be. */
+  /** Results were written, or will never be. */
   end(results: number): void {
     invariant(results > 0, 'a group of results has one at least');
     this.written += results;

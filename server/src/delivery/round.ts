@@ -108,7 +108,7 @@ export function sendRound(
       isOver = left === 0 || open === 0;
       if (isOver) onEnd(results);
     } catch (error) {
-      // Whoever called is the sender, which serves other lanes as well.
+      // The sender called this, and serves other lanes as well.
       onBroken(error);
     }
   });

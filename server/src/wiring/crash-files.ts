@@ -9,7 +9,7 @@ export { InvariantError } from '../model/invariant.ts';
 /** Crash files that a data folder has at most; the oldest goes. */
 const MOST_FILES = 10;
 
-/** So many ends within so much time, and the next start holds deliveries back. */
+/** After three ends within ten minutes the next start holds deliveries back. */
 const ENDS = 3;
 const WITHIN: Duration = 10 * MINUTE;
 

@@ -345,7 +345,7 @@ function maintain(contents: MemoryContents, terms: MaintenanceTerms): void {
   const { now, retention } = terms;
   const { retainedFrom } = contents;
   const young = now - retention.deadLetters;
-  // Nothing of an event that is still stored goes.
+  // Letters and attempts of an event stay as long as the event does.
   if (retainedFrom > 1) {
     contents.failures = contents.failures.filter(
       ({ attempt, position }) => attempt.startedAt >= young || position >= retainedFrom,

@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { itNotices } from '../../../test/support/invariants.ts';
 import { RedeliveredDeadLetters, TakenDeadLetters } from './decisions/dead-letters.ts';
-import { LedgerBalance } from './ledger-balance.ts';
+import { LedgerBalance } from './ledger.ts';
 import { encodePositions, HeldSet, pushVarint, splitSet, summaryOf } from './pending-set.ts';
 import { ResultGroups } from './results.ts';
 

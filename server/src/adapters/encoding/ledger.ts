@@ -1,3 +1,4 @@
+import { invariant } from '../../model/invariant.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
 
 /** Scope of a counter. `id` is that of a source, of a destination, or the number of a skip set (plans.ts). */
@@ -69,4 +70,35 @@ function getOrCreate<Value>(map: Map<number, Value>, id: number, make: () => Val
 function splitCounterName(name: string): [counter: string, reason: string] {
   const colon = name.indexOf(':');
   return colon < 0 ? [name, ''] : [name.slice(0, colon), name.slice(colon + 1)];
+}
+
+/**
+ * Adds up the changes that one transaction makes to the sum that holds for every lane (model/ledger.ts):
+ * `owed = delivered + pending + dead + dropped + erased`. The counters say one half of it, the pending sets
+ * the other, so that a delivery that is lost or made twice shows before the commit.
+ *
+ * Deliveries of a damaged row are in neither half: only their number is known, and it may be wrong. The sum
+ * of a source is checked where its calls are counted (ingest/commit-queue.ts).
+ */
+export class LedgerBalance {
+  /** By id of the lane: owed, less everything else. */
+  readonly #lanes = new Map<number, number>();
+
+  /** A counter changes. */
+  count({ scope, id, name, n }: LedgerCount): void {
+    if (scope !== 'destination' || name.startsWith('skipped')) return;
+    this.#lanes.set(id, (this.#lanes.get(id) ?? 0) + (name === 'owed' ? n : -n));
+  }
+
+  /** A lane has more pending deliveries, or fewer where the number is negative. */
+  pending(lane: number, n: number): void {
+    this.#lanes.set(lane, (this.#lanes.get(lane) ?? 0) - n);
+  }
+
+  /** Call before the commit. */
+  check(): void {
+    for (const balance of this.#lanes.values())
+      invariant(balance === 0, 'what a lane is owed is delivered, pending, dead, dropped or erased');
+    this.#lanes.clear();
+  }
 }

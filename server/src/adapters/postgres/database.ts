@@ -2,7 +2,7 @@ import pg from 'pg';
 import { endWith, InvariantError, rethrowInvariant } from '../../model/invariant.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
-import { LedgerBalance } from '../encoding/ledger-balance.ts';
+import { LedgerBalance } from '../encoding/ledger.ts';
 import { connectionOptions, type Host, hostsOf, shownPlace } from './connection.ts';
 import { asStorageError, SHARED_SESSIONS, stateOf } from './errors.ts';
 

@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { type Breach, itNotices } from '../../../test/support/invariants.ts';
 import { COMPACTED, FRESH } from '../encoding/chunk-lines.ts';
-import { LedgerBalance } from '../encoding/ledger-balance.ts';
+import { LedgerBalance } from '../encoding/ledger.ts';
 import type { Transaction } from './database.ts';
 import { positionsAt } from './log/append.ts';
 import { putChunk } from './log/chunk-table.ts';
@@ -66,8 +66,7 @@ const BREACHES: readonly Breach[] = [
 describe('the PostgreSQL store', () => itNotices(BREACHES));
 
 describe('the PostgreSQL store takes for granted', () => {
-  // What compaction and erasure leave, and what damaged rows have held, is nothing that this process has
-  // made.
+  // This process has not made the chunks of compaction and erasure, nor the contents of damaged rows.
   putChunk(nothing(), { slot: 1, first: 0, stage: COMPACTED }, { ...COLUMNS, users: new Uint32Array(4) });
   const transaction = nothing();
   countLost(transaction, [{ scope: 'destination', id: 1, name: 'dead:event_damaged', n: 3 }]);

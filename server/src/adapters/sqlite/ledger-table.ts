@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { LedgerAnswer, LedgerCount, LedgerScope } from '../encoding/ledger.ts';
-import { LedgerBalance } from '../encoding/ledger-balance.ts';
+import { LedgerBalance } from '../encoding/ledger.ts';
 
 /** The number of transactions, among the counters. */
 const COMMITS = ['store', 0, 'commits'] as const;

@@ -111,6 +111,8 @@ export class UsersClient implements Users {
   #callsAt: Monotonic = Number.NEGATIVE_INFINITY;
   #isStopped = false;
   #isLeading: boolean;
+  /** Resolves when the change of leadership under way is over: until then no thread can answer. */
+  #handover: Promise<void> | undefined;
   #outboxListener: (last: number) => void = () => {};
 
   constructor(dependencies: UsersClientDependencies, settings: UsersSettings) {
@@ -127,7 +129,8 @@ export class UsersClient implements Users {
 
   /** Starts the thread if profiles are needed now. Idempotent. */
   start(): void {
-    if (this.#thread === undefined && this.#isLeading && this.#isNeeded()) this.#startThread();
+    if (this.#isStopped || this.#thread !== undefined || this.#handover !== undefined) return;
+    if (this.#isLeading && this.#isNeeded()) this.#startThread();
   }
 
   /**
@@ -135,16 +138,19 @@ export class UsersClient implements Users {
    * that starts with the first. Resolves when the thread so far has ended its last slice.
    */
   async #lead(isLeading: boolean): Promise<void> {
+    while (this.#handover !== undefined) await this.#handover;
     if (this.#isStopped) return;
     const thread = this.#isLeading === isLeading ? undefined : this.#thread;
     this.#isLeading = isLeading;
-    if (thread !== undefined) {
-      this.#thread = undefined;
-      this.#failure = undefined;
-      this.#progress = undefined;
-      await thread.stop();
-    }
-    this.start();
+    if (thread === undefined) return this.start();
+    this.#thread = undefined;
+    this.#failure = undefined;
+    this.#progress = undefined;
+    this.#handover = thread.stop().then(() => {
+      this.#handover = undefined;
+      this.start();
+    });
+    await this.#handover;
   }
 
   /** Takes the settings as they are now; the thread starts with the first computation. */
@@ -218,39 +224,40 @@ export class UsersClient implements Users {
   }
 
   async profile(id: UserIdentity) {
-    return this.#running()?.call('profile', id);
+    return (await this.#running())?.call('profile', id);
   }
 
   async joinedIds(userIds: readonly string[]) {
-    if (this.#thread !== undefined) return this.#thread.call('joinedIds', userIds);
-    return userIds.map(newSubject);
+    const thread = await this.#knowing();
+    return thread === undefined ? userIds.map(newSubject) : thread.call('joinedIds', userIds);
   }
 
   async usersOf(anonymousIds: readonly string[]) {
-    if (this.#thread !== undefined) return this.#thread.call('usersOf', anonymousIds);
-    return anonymousIds.map(() => undefined);
+    const thread = await this.#knowing();
+    return thread === undefined ? anonymousIds.map(() => undefined) : thread.call('usersOf', anonymousIds);
   }
 
   async visitors(anonymousIds: readonly string[]) {
-    if (this.#thread !== undefined) return this.#thread.call('visitors', anonymousIds);
-    return anonymousIds.map(() => undefined);
+    const thread = await this.#knowing();
+    return thread === undefined ? anonymousIds.map(() => undefined) : thread.call('visitors', anonymousIds);
   }
 
   async erase(userIds: readonly string[], anonymousIds: readonly string[]) {
-    if (this.#thread !== undefined) return this.#thread.call('erase', userIds, anonymousIds);
+    const thread = await this.#knowing();
+    if (thread !== undefined) return thread.call('erase', userIds, anonymousIds);
     const { hasFile } = this.#dependencies;
     if (!hasFile() || this.#isStopped) return 0;
     // Profiles are off; what was stored of a user is erased all the same.
-    const thread = this.#makeThread(true);
+    const eraser = this.#makeThread(true);
     try {
-      return await thread.call('erase', userIds, anonymousIds);
+      return await eraser.call('erase', userIds, anonymousIds);
     } finally {
-      await thread.stop();
+      await eraser.stop();
     }
   }
 
   async members(computation: number, limit: number, from?: string) {
-    const thread = this.#running();
+    const thread = await this.#running();
     if (thread === undefined) return { members: [] };
     return from === undefined
       ? thread.call('members', computation, limit)
@@ -258,20 +265,23 @@ export class UsersClient implements Users {
   }
 
   async preview(request: PreviewRequest, signal?: AbortSignal) {
-    return this.#demanded().preview(request, signal);
+    return (await this.#demanded()).preview(request, signal);
   }
 
   async repeat(computation: number, destination: string) {
     if (!this.#isLeading) throw new StorageError(OTHER_NODE);
-    return this.#demanded().call('repeat', computation, destination);
+    return (await this.#demanded()).call('repeat', computation, destination);
   }
 
   async doubtfulMerges(after?: number) {
-    return this.#demanded().call('doubtfulMerges', ...(after === undefined ? [] : ([after] as const)));
+    return (await this.#demanded()).call(
+      'doubtfulMerges',
+      ...(after === undefined ? [] : ([after] as const)),
+    );
   }
 
   async foreseeSplit(ids: readonly [SplitId, SplitId]) {
-    return this.#demanded().call('foreseeSplit', ids);
+    return (await this.#demanded()).call('foreseeSplit', ids);
   }
 
   /**
@@ -279,26 +289,30 @@ export class UsersClient implements Users {
    * has the settings.
    */
   async applySplits() {
-    if (this.#isLeading) await this.#demanded().call('applySplits');
+    if (this.#isLeading) await (await this.#demanded()).call('applySplits');
   }
 
   async rebuild(options: { readonly dryRun: boolean }) {
     if (!this.#isLeading && !options.dryRun) throw new StorageError(OTHER_NODE);
-    return this.#demanded().call('rebuild', options);
+    return (await this.#demanded()).call('rebuild', options);
   }
 
   async status(): Promise<UsersStatus> {
+    while (this.#handover !== undefined) await this.#handover;
     const { profiles = 0, bytes = 0, behind = 0, lag = 0 } = this.progress() ?? {};
     const none = { profiles, bytes, behind, lag, computations: [] };
-    const thread = this.#thread ?? (this.#isLeading || !this.#isNeeded() ? undefined : this.#running());
     const failure = this.#failure ?? this.#progress?.failure;
-    if (thread === undefined && failure === undefined) return { state: 'off', ...none };
-    if (thread === undefined || failure !== undefined) return { state: 'failed', reason: failure!, ...none };
-    const { failure: now, ...at } = await thread.call('progress');
-    const sizes = { profiles: at.profiles, bytes: at.bytes, behind: at.behind, lag: at.lag };
-    if (now !== undefined) return { state: 'failed', reason: now, ...sizes, computations: [] };
-    const computations = await thread.call('computations');
-    return { state: at.lag < LIVE_LAG ? 'live' : 'catching_up', ...sizes, computations };
+    if (failure !== undefined) return { state: 'failed', reason: failure, ...none };
+    const isAsked = this.#thread !== undefined || (!this.#isLeading && this.#isNeeded());
+    const thread = isAsked ? await this.#running() : undefined;
+    if (thread === undefined) return { state: 'off', ...none };
+    try {
+      return await statusOf(thread);
+    } catch (error) {
+      // Another thread answers from here on: this process has become the leading one, or no longer is.
+      if (this.#thread === thread || this.#isStopped || this.#failure !== undefined) throw error;
+      return this.status();
+    }
   }
 
   /** As the thread reported last; undefined when it does not run. */
@@ -353,16 +367,26 @@ export class UsersClient implements Users {
     await this.#thread?.stop();
   }
 
+  /**
+   * The thread that knows which profiles are stored; undefined where none are needed. Throws when it is not
+   * there now: "nobody" would be no true answer.
+   */
+  async #knowing(): Promise<UsersThread | undefined> {
+    const isAsked = this.#thread !== undefined || this.#failure !== undefined || this.#isNeeded();
+    return isAsked || this.#dependencies.isShared === true ? this.#running() : undefined;
+  }
+
   /** The thread; starts it unless profiles are off. */
-  #running(): UsersThread | undefined {
+  async #running(): Promise<UsersThread | undefined> {
+    while (this.#handover !== undefined) await this.#handover;
     if (this.#thread !== undefined) return this.#thread;
     if (this.#failure !== undefined) throw new StorageError(this.#failure);
     if (this.#dependencies.profiles === 'off' || this.#isStopped) return undefined;
     return this.#startThread();
   }
 
-  #demanded(): UsersThread {
-    const thread = this.#running();
+  async #demanded(): Promise<UsersThread> {
+    const thread = await this.#running();
     if (thread !== undefined) return thread;
     throw new StorageError('profiles are off: set profiles to auto or on, and start Millrace again');
   }
@@ -405,6 +429,14 @@ export class UsersClient implements Users {
       },
     });
   }
+}
+
+async function statusOf(thread: UsersThread): Promise<UsersStatus> {
+  const { failure, ...at } = await thread.call('progress');
+  const sizes = { profiles: at.profiles, bytes: at.bytes, behind: at.behind, lag: at.lag };
+  if (failure !== undefined) return { state: 'failed', reason: failure, ...sizes, computations: [] };
+  const computations = await thread.call('computations');
+  return { state: at.lag < LIVE_LAG ? 'live' : 'catching_up', ...sizes, computations };
 }
 
 interface ThreadListener {

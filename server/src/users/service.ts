@@ -356,8 +356,9 @@ export class UsersService {
     };
     const failure = this.#failure === undefined ? {} : { failure: this.#failure };
     try {
-      if (this.#users === undefined) throw new StorageError(this.#failure ?? 'the file is not open yet');
-      const { store } = this.#users;
+      if (this.#users === undefined && this.#failure !== undefined) throw new StorageError(this.#failure);
+      // A thread that has just begun would otherwise call itself failed.
+      const { store } = await this.#open();
       const [{ position }, size, { first, end }] = await Promise.all([
         store.cursor(),
         store.size(),

@@ -81,8 +81,8 @@ describe.skipIf(!HAS_POSTGRES)('two processes on one database', () => {
     expect(made[0]).toMatchObject({ status: 201, tag: expect.stringMatching(/"/) });
     for (const one of made) expect(one).toEqual(made[0]);
     expect(await post(1, 'sources', { name: 'other' }, 'k1')).toMatchObject({ status: 422 });
-    await send(programs[0]!, 'e', 20);
-    await until('everything is delivered', async () => arrived().length === 20);
+    // A redelivery takes what is known to be delivered when it is asked for.
+    await expectAllDelivered(programs[0]!, await send(programs[0]!, 'e', 20));
     const again = { destination: 'crm', state: 'delivered' };
     const replays = await Promise.all([1, 0].map((nth) => post(nth, 'redeliveries', again, 'k2')));
     expect(replays[0]!.status).toBe(200);

@@ -178,6 +178,44 @@ describe('the users thread', () => {
     expect(logged.map(([name]) => name)).toEqual(['profiles.started', 'profiles.ended', 'profiles.started']);
   });
 
+  it('says nobody belongs to a user only when it knows', async () => {
+    start('on');
+    await append('u1', 3);
+    await untilLive();
+    await users.stop();
+    const given = () => ({ folder, store: store.identity, clock: clock.mark() });
+    const broken = () => ({ ...given(), store: undefined }) as unknown as ReturnType<typeof given>;
+    let starts = 0;
+    start('auto', NOTHING, { options: () => (starts++ === 0 ? broken() : given()) });
+    await until('the end of the thread is told', () => expect(users.degraded()).toHaveLength(1));
+    await expect(users.joinedIds(['u1'])).rejects.toThrow(StorageError);
+    await expect(users.usersOf(['a1'])).rejects.toThrow(StorageError);
+    await expect(users.visitors(['a1'])).rejects.toThrow(StorageError);
+    await expect(users.erase(['u1'], [])).rejects.toThrow(StorageError);
+    await untilLive();
+    expect(await users.joinedIds(['u1'])).toMatchObject([{ sources: [1] }]);
+    expect(await users.erase(['u1'], [])).toBe(1);
+  });
+
+  it('answers while another process takes the profiles over, and while it does itself', async () => {
+    start('on', { ...NOTHING, computations: [PRO] });
+    await append('u1', 3);
+    await untilLive();
+    await users.stop();
+    start('auto', { ...NOTHING, computations: [PRO] }, { isShared: true });
+    expect(await users.status()).toMatchObject({ state: 'live', computations: [{ id: 1 }] });
+    for (const change of ['start', 'stop', 'start'] as const) {
+      const before = users.status();
+      const changed = users.leadership[change]();
+      const answers = [before, users.status(), users.status()];
+      for (const answer of await Promise.all(answers))
+        expect(answer).toMatchObject({ state: 'live', computations: [{ id: 1 }] });
+      await changed;
+      if (change === 'start') await untilKnown('u1');
+      expect(await users.joinedIds(['u1'])).toMatchObject([{ sources: [1] }]);
+    }
+  });
+
   it('says what to do about a file that it cannot open, and rebuilds it', async () => {
     writeFileSync(join(folder, 'users.db'), 'no database'.repeat(200));
     start('on');

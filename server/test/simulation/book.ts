@@ -1,6 +1,6 @@
 import { isComputationId } from '../../src/model/definition.ts';
 import type { Position } from '../../src/model/event.ts';
-import type { DeliveryResult } from '../../src/ports/delivery-queue.ts';
+import type { DeliveryResult, PendingSetId } from '../../src/ports/delivery-queue.ts';
 import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
 import type { Applied, StoreContents, WorldStore } from './world-store.ts';
 
@@ -19,6 +19,8 @@ export interface Known {
   readonly fates: Map<string, Fate>;
   /** By `deliveryKey`: when it became owed. */
   readonly owedSince: Map<string, number>;
+  /** Sets that have it, or had it once. */
+  readonly sets: Set<PendingSetId>;
 }
 
 /** A result that ended a delivery. */
@@ -54,8 +56,8 @@ export class Book {
   readonly #events = new Map<string, Known>();
   readonly #store: Pick<WorldStore, 'newSets'>;
   readonly #contents: StoreContents;
-  /** By id, also of sets that are gone. */
-  readonly #keys = new Map<number, { readonly lane: number; readonly replay: string | undefined }>();
+  /** The `deliveryKey` of sets by their id, also of sets that are gone. */
+  readonly #keys = new Map<PendingSetId, string>();
   #letters = 0;
 
   constructor(store: Pick<WorldStore, 'contents' | 'newSets'>) {
@@ -86,10 +88,10 @@ export class Book {
 
   /** Whether a delivery waits in the store, or is held. */
   isPending(key: string, position: Position): boolean {
-    for (const set of this.#contents.sets.values()) {
-      const of = this.#keys.get(set.id)!;
-      if (deliveryKey(of.lane, of.replay) === key && set.deliveries.has(position)) return true;
-    }
+    const { sets } = this.byPosition.get(position) ?? { sets: [] };
+    for (const id of sets)
+      if (this.#keys.get(id) === key && this.#contents.sets.get(id)?.deliveries.has(position) === true)
+        return true;
     return false;
   }
 
@@ -98,6 +100,7 @@ export class Book {
       ...{ id, user, source, position: undefined, storedAt: 0, isErased: false },
       fates: new Map(),
       owedSince: new Map(),
+      sets: new Set(),
     };
     this.#events.set(id, known);
     return known;
@@ -125,10 +128,11 @@ export class Book {
     let revived = 0;
     for (const { id, destination: lane, origin, deliveries } of this.#store.newSets()) {
       const replay = origin === undefined || isComputationId(origin) ? undefined : origin;
-      this.#keys.set(id, { lane, replay });
       const key = deliveryKey(lane, replay);
+      this.#keys.set(id, key);
       for (const position of deliveries.keys()) {
         const known = this.byPosition.get(position)!;
+        known.sets.add(id);
         const fate = known.fates.get(key);
         if (fate === 'owed') continue;
         if (fate === 'dead' || fate === 'dropped') revived++;
@@ -143,9 +147,8 @@ export class Book {
     const settled: Settled[] = [];
     for (const result of results) {
       const known = this.byPosition.get(result.position);
-      const of = this.#keys.get(result.set);
-      if (known === undefined || of === undefined || result.decision.kind === 'retry') continue;
-      const key = deliveryKey(of.lane, of.replay);
+      const key = this.#keys.get(result.set);
+      if (known === undefined || key === undefined || result.decision.kind === 'retry') continue;
       if (known.fates.get(key) !== 'owed' || this.isPending(key, result.position)) continue;
       known.fates.set(key, known.isErased ? 'erased' : result.decision.kind);
       if (!known.isErased) settled.push({ known, key, result });
@@ -167,15 +170,9 @@ export class Book {
 
   #giveUp(): { known: Known; key: string }[] {
     const expired: { known: Known; key: string }[] = [];
-    const pending = new Set<string>();
-    for (const set of this.#contents.sets.values()) {
-      const of = this.#keys.get(set.id)!;
-      for (const position of set.deliveries.keys())
-        pending.add(`${position} ${deliveryKey(of.lane, of.replay)}`);
-    }
     for (const known of this.byPosition.values()) {
       for (const [key, fate] of known.fates) {
-        if (fate !== 'owed' || pending.has(`${known.position} ${key}`)) continue;
+        if (fate !== 'owed' || this.isPending(key, known.position!)) continue;
         known.fates.set(key, known.isErased ? 'erased' : 'dead');
         if (!known.isErased) expired.push({ known, key });
       }

@@ -15,6 +15,7 @@ import { START } from './globals.ts';
 import { type Kernel, type Life, newLife } from './kernel.ts';
 import type { Network } from './network.ts';
 import { Chance } from './random.ts';
+import type { Scenario } from './scenario.ts';
 import type { OpenedStore, WorldStore } from './world-store.ts';
 
 /** The clocks of one machine. */
@@ -50,6 +51,7 @@ export class NodeClock implements SystemClock {
 
 export interface NodeWorld {
   readonly seed: number;
+  readonly scenario: Pick<Scenario, 'clocksAhead'>;
   readonly kernel: Kernel;
   readonly network: Network;
   readonly store: WorldStore;
@@ -90,7 +92,8 @@ export class ServerNode {
     this.place = place;
     this.#chance = new Chance(world.seed, `node ${place}`);
     const skew = world.store.isShared ? Math.round(this.#chance.between(-20, 20)) : 0;
-    this.clock = new NodeClock(world.kernel, skew, Math.round(this.#chance.between(-5000, 5000)));
+    const ahead = world.scenario.clocksAhead?.[place] ?? this.#chance.between(-5000, 5000);
+    this.clock = new NodeClock(world.kernel, skew, Math.round(ahead));
     this.life = newLife(`n${place}.0`);
     this.life.isOver = true;
   }

@@ -1,4 +1,4 @@
-import { HOUR, MINUTE } from '../../src/model/time.ts';
+import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { Chance } from './random.ts';
 
 /** How an endpoint answers for a while. */
@@ -20,13 +20,15 @@ export type Fault = { readonly at: number } & (
       readonly areSocketsFirst: boolean;
     }
   | { readonly kind: 'store away'; readonly lasts: number }
+  /** Nothing is answered, and nothing done, until it is over. */
+  | { readonly kind: 'store silent'; readonly lasts: number }
   | { readonly kind: 'store slow'; readonly lasts: number; readonly latency: number }
-  | { readonly kind: 'store refuses'; readonly lasts: number; readonly share: number }
+  | RefusingStore
   | { readonly kind: 'store doubts'; readonly lasts: number; readonly share: number }
   | { readonly kind: 'wall clock'; readonly node: number; readonly by: number }
   | { readonly kind: 'endpoint'; readonly url: number; readonly mode: Mode; readonly lasts: number }
   | Flapping
-  | { readonly kind: 'pause'; readonly destination: number; readonly lasts: number }
+  | Pause
   | { readonly kind: 'change'; readonly destination: number }
   | { readonly kind: 'burst'; readonly calls: number }
   | { readonly kind: 'delete user'; readonly user: number }
@@ -34,6 +36,22 @@ export type Fault = { readonly at: number } & (
   | { readonly kind: 'replay'; readonly destination: number; readonly back: number }
   | { readonly kind: 'redeliver'; readonly destination: number }
 );
+
+/** `only`: it does the other operations. */
+interface RefusingStore {
+  readonly kind: 'store refuses';
+  readonly lasts: number;
+  readonly share: number;
+  readonly only?: 'append' | 'settle' | 'claim' | 'read' | 'advance';
+}
+
+/** `isBesideClaim`: it begins when deliveries of the destination are claimed the next time. */
+interface Pause {
+  readonly kind: 'pause';
+  readonly destination: number;
+  readonly lasts: number;
+  readonly isBesideClaim?: true;
+}
 
 /** `againAfter`: it dies again so many steps after its next start. */
 interface Kill {
@@ -89,6 +107,8 @@ export interface Scenario {
   readonly everyBusy: number;
   /** Busy times, in which faults gather too. */
   readonly busy: readonly { readonly from: number; readonly to: number }[];
+  /** Milliseconds by which the wall clock of each node is ahead at its start. */
+  readonly clocksAhead?: readonly number[];
   /** Most calls in a request. */
   readonly batch: number;
   readonly clients: number;
@@ -111,10 +131,15 @@ interface Profile {
   readonly hasManyFaults?: boolean;
   /** Deletions concern many events. */
   readonly hasFewUsers?: boolean;
+  /** Clients are never quiet. */
+  readonly isBusyAlways?: boolean;
+  /** How nodes stand still, in milliseconds. */
+  readonly still?: readonly [number, number];
 }
 
 const EVERYTHING: readonly FaultKind[] = [
-  ...(['kill', 'stop', 'still', 'store away', 'store slow', 'store refuses', 'store doubts'] as const),
+  ...(['kill', 'stop', 'still', 'store away', 'store silent', 'store slow'] as const),
+  ...(['store refuses', 'store doubts'] as const),
   ...(['wall clock', 'endpoint', 'flaps', 'pause', 'change', 'burst'] as const),
   ...(['delete user', 'suppress user', 'replay', 'redeliver'] as const),
 ];
@@ -126,61 +151,75 @@ const KILLS: Profile = {
     ...(['kill', 'kill', 'kill', 'stop', 'stop', 'still', 'store slow', 'store slow'] as const),
     ...(['endpoint', 'burst', 'delete user', 'delete user', 'replay', 'change', 'pause'] as const),
   ],
-  ...{ lasts: [MINUTE, 5 * MINUTE], hasManyFaults: true, hasFewUsers: true },
+  ...{ lasts: [30 * SECOND, 3 * MINUTE], hasManyFaults: true, hasFewUsers: true },
+};
+
+/** Somebody is deleted all the time, while nodes stand still and the store is slow. */
+const DELETIONS: Profile = {
+  nodes: [1, 2, 2, 3],
+  kinds: [
+    ...(['delete user', 'delete user', 'delete user', 'delete user', 'delete user'] as const),
+    ...(['suppress user', 'still', 'still', 'store slow', 'store slow', 'store doubts'] as const),
+    ...(['burst', 'burst', 'endpoint'] as const),
+  ],
+  ...{ lasts: [20 * SECOND, 3 * MINUTE], hasFewUsers: true, isBusyAlways: true, still: [2000, 15_000] },
+};
+
+/** Leases end while requests are on their way. */
+const LEASES: Profile = {
+  nodes: [2, 2, 3],
+  kinds: [
+    ...(['still', 'still', 'still', 'store away', 'store silent', 'store refuses'] as const),
+    ...(['endpoint', 'endpoint', 'burst', 'flaps', 'store slow', 'delete user'] as const),
+  ],
+  ...{ lasts: [20 * SECOND, 3 * MINUTE], isBusyAlways: true, isPlain: true, still: [7000, 12_000] },
 };
 
 const PROFILES: readonly Profile[] = [
-  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [2 * MINUTE, 2 * HOUR] },
-  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [2 * MINUTE, 30 * MINUTE] },
+  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [30 * SECOND, 20 * MINUTE] },
+  { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [20 * SECOND, 5 * MINUTE] },
   {
     nodes: [1],
     kinds: ['endpoint', 'flaps', 'flaps', 'flaps', 'burst', 'burst', 'change'],
-    ...{ lasts: [5 * MINUTE, 20 * MINUTE], isPlain: true },
+    ...{ lasts: [MINUTE, 8 * MINUTE], isPlain: true },
   },
   {
     nodes: [1],
     kinds: ['flaps', 'flaps', 'flaps', 'burst', 'store slow'],
-    ...{ lasts: [3 * MINUTE, 10 * MINUTE], isPlain: true },
+    ...{ lasts: [30 * SECOND, 4 * MINUTE], isPlain: true },
   },
   {
     nodes: [1, 1, 2],
-    kinds: ['endpoint', 'pause', 'pause', 'pause', 'store slow', 'flaps', 'burst'],
-    ...{ lasts: [MINUTE, 10 * MINUTE], isPlain: true },
+    kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'pause', 'store slow', 'flaps', 'burst'],
+    ...{ lasts: [20 * SECOND, 4 * MINUTE], isPlain: true },
   },
   {
     nodes: [1],
     kinds: ['store doubts', 'store refuses', 'store slow', 'burst', 'kill', 'endpoint', 'delete user'],
-    lasts: [2 * MINUTE, 20 * MINUTE],
+    lasts: [20 * SECOND, 5 * MINUTE],
+  },
+  {
+    nodes: [1, 2],
+    kinds: ['store refuses', 'store refuses', 'store doubts', 'burst', 'endpoint', 'flaps', 'store slow'],
+    ...{ lasts: [20 * SECOND, 3 * MINUTE], isPlain: true },
   },
   {
     nodes: [1],
-    kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'wall clock', 'kill', 'redeliver'],
-    ...{ lasts: [4.5 * HOUR, 7 * HOUR], isPlain: true, isLong: true },
-  },
-  {
-    nodes: [1],
-    kinds: ['endpoint', 'pause', 'kill', 'store refuses'],
-    ...{ lasts: [5 * HOUR, 7 * HOUR], isPlain: true, isLong: true },
+    kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'wall clock', 'kill', 'redeliver', 'store refuses'],
+    ...{ lasts: [6.5 * HOUR, 8 * HOUR], isPlain: true, isLong: true },
   },
   {
     nodes: [1],
     kinds: ['store doubts', 'store doubts', 'flaps', 'flaps', 'flaps', 'replay', 'replay', 'redeliver'],
-    ...{ lasts: [2 * MINUTE, 8 * MINUTE], isPlain: true, hasManyFaults: true },
+    ...{ lasts: [MINUTE, 5 * MINUTE], isPlain: true, hasManyFaults: true },
   },
   {
     nodes: [2, 3],
     kinds: [
-      'store away',
-      'store refuses',
-      'store slow',
-      'still',
-      'still',
-      'kill',
-      'stop',
-      'burst',
-      'endpoint',
+      ...(['store away', 'store refuses', 'store slow', 'still', 'still'] as const),
+      ...(['kill', 'stop', 'burst', 'endpoint'] as const),
     ],
-    ...{ lasts: [2 * MINUTE, 10 * MINUTE], hasManyFaults: true },
+    ...{ lasts: [MINUTE, 5 * MINUTE], hasManyFaults: true },
   },
   {
     nodes: [1, 2, 2, 3],
@@ -188,26 +227,19 @@ const PROFILES: readonly Profile[] = [
       ...(['delete user', 'delete user', 'suppress user', 'still', 'endpoint'] as const),
       ...(['burst', 'store slow', 'kill', 'replay', 'flaps'] as const),
     ],
-    ...{ lasts: [MINUTE, 10 * MINUTE], hasFewUsers: true },
+    ...{ lasts: [MINUTE, 5 * MINUTE], hasFewUsers: true },
   },
   {
     nodes: [1, 1, 2],
     kinds: [
-      'replay',
-      'replay',
-      'redeliver',
-      'redeliver',
-      'endpoint',
-      'kill',
-      'store refuses',
-      'burst',
-      'pause',
+      ...(['replay', 'replay', 'redeliver', 'redeliver', 'endpoint'] as const),
+      ...(['kill', 'store refuses', 'burst', 'pause'] as const),
     ],
-    lasts: [5 * MINUTE, 40 * MINUTE],
+    lasts: [2 * MINUTE, 10 * MINUTE],
   },
-  KILLS,
-  KILLS,
-  KILLS,
+  ...[KILLS, KILLS, KILLS],
+  ...[DELETIONS, DELETIONS, DELETIONS],
+  ...[LEASES, LEASES],
 ];
 
 const MOST_FAULTS = 30;
@@ -232,17 +264,24 @@ export function scenarioOf(seed: number, wishes: Wishes = {}): Scenario {
   const destinations = Array.from({ length: 1 + chance.below(4) }, () => destinationOf(chance, profile));
   const busy = busyTimes(chance, profile, lasts);
   const busyTime = busy.reduce((sum, { from, to }) => sum + to - from, 0);
+  const batch = chance.of([1, 1, 1, 2, 5, 15]);
+  const requests = ((profile.isPlain ? 150 : 50) + chance.below(250)) / Math.sqrt(batch);
   return {
-    ...{ seed, nodes, lasts, destinations, busy },
+    ...{ seed, nodes, lasts, destinations, busy, batch },
     users: 1 + chance.below(profile.hasFewUsers ? 4 : 40),
     every: Math.max(1000, lasts / 60),
-    everyBusy: Math.max(20, busyTime / ((profile.isPlain ? 150 : 50) + chance.below(250))),
-    batch: chance.of([1, 1, 1, 2, 5, 15]),
+    everyBusy: Math.max(20, busyTime / requests),
     clients: 1 + chance.below(4),
     // Profiles of several nodes are fenced by the database, which no world has.
     hasProfiles: chance.is(0.5) && nodes === 1,
-    faults: faultsOf(chance, profile, { nodes, lasts, destinations, busy }),
+    ...(chance.is(0.2) && { clocksAhead: Array.from({ length: nodes }, () => wrongBy(chance)) }),
+    faults: faultsOf(chance, profile, { nodes, lasts, destinations, busy, batch }),
   };
+}
+
+/** By how much somebody sets a wall clock, either way. */
+function wrongBy(chance: Chance): number {
+  return chance.of([-1, 1]) * chance.magnitude(10, 30 * 24 * HOUR);
 }
 
 function destinationOf(chance: Chance, { isPlain = false }: Profile): DestinationPlan {
@@ -255,22 +294,22 @@ function destinationOf(chance: Chance, { isPlain = false }: Profile): Destinatio
   };
 }
 
-function busyTimes(chance: Chance, { isPlain = false }: Profile, lasts: number): Scenario['busy'] {
+function busyTimes(chance: Chance, { isPlain, isBusyAlways = isPlain }: Profile, lasts: number): Scenario['busy'] {
   const drawn = Array.from({ length: 1 + chance.below(3) }, () => {
     const from = chance.between(0, lasts * 0.9);
     return { from, to: from + chance.magnitude(5000, 10 * MINUTE) };
   });
-  return isPlain ? [{ from: 0, to: lasts }] : drawn;
+  return isBusyAlways ? [{ from: 0, to: lasts }] : drawn;
 }
 
-type Size = Pick<Scenario, 'nodes' | 'lasts' | 'destinations' | 'busy'>;
+type Size = Pick<Scenario, 'nodes' | 'lasts' | 'destinations' | 'busy' | 'batch'>;
 
 function faultsOf(chance: Chance, profile: Profile, size: Size): Fault[] {
   // Each world has some kinds of faults and not the others: a rare pair is met more often so.
   const share = profile.kinds === EVERYTHING ? 0.5 : 0.8;
   const kinds = profile.kinds.filter((kind) => chance.is(kind === 'endpoint' ? 0.8 : share));
   const count = kinds.length === 0 ? 0 : (profile.hasManyFaults ? 10 : 0) + chance.below(MOST_FAULTS);
-  const faults: Fault[] = [];
+  const faults: Fault[] = profile.isLong ? longOutage(chance, size) : [];
   while (faults.length < count) {
     const { from, to } = chance.of(size.busy);
     const isBusy = chance.is(profile.isLong ? 0.2 : 0.8);
@@ -281,6 +320,18 @@ function faultsOf(chance: Chance, profile: Profile, size: Size): Fault[] {
     faults.push({ at, ...faultOf(chance, chance.of(kinds), profile, size) });
   }
   return faults.filter(({ at }) => at < size.lasts).sort((a, b) => a.at - b.at);
+}
+
+/** An endpoint that is down for longer than deliveries are tried, with a pause in the middle of it. */
+function longOutage(chance: Chance, { destinations, lasts }: Size): Fault[] {
+  const destination = chance.below(destinations.length);
+  const url = destinations.slice(0, destination).reduce((sum, { endpoints }) => sum + endpoints, 0);
+  const at = chance.between(0, 20 * MINUTE);
+  const pausedAt = at + chance.between(MINUTE, 2 * HOUR);
+  return [
+    { at, kind: 'endpoint', url, mode: chance.of(DOWN), lasts: lasts - at },
+    { at: pausedAt, kind: 'pause', destination, lasts: chance.between(0.5 * HOUR, 2.5 * HOUR) },
+  ];
 }
 
 type Drawn<Of = Fault> = Of extends Fault ? Omit<Of, 'at'> : never;
@@ -300,19 +351,22 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
       return {
         ...{ kind, node, areSocketsFirst: chance.is(0.5) },
         // A node of several loses its lease after eight seconds.
-        lasts: chance.magnitude(size.nodes > 1 ? 2000 : 20, 40_000),
+        lasts: chance.magnitude(...(profile.still ?? [size.nodes > 1 ? 2000 : 20, 40_000])),
       };
     case 'wall clock':
-      return { kind, node, by: chance.of([-1, 1]) * chance.magnitude(10, 30 * 24 * HOUR) };
+      return { kind, node, by: wrongBy(chance) };
     case 'pause':
-      return { kind, destination, lasts: pauseOf(chance, profile) };
+      return {
+        ...{ kind, destination, lasts: pauseOf(chance, profile) },
+        ...(chance.is(0.3) && { isBesideClaim: true as const }),
+      };
     case 'change':
     case 'redeliver':
       return { kind, destination };
     case 'replay':
       return { kind, destination, back: chance.magnitude(MINUTE, 2 * HOUR) };
     case 'burst':
-      return { kind, calls: Math.round(chance.magnitude(1, 150)) };
+      return { kind, calls: Math.ceil(chance.magnitude(1, 150) / Math.sqrt(size.batch)) };
     case 'delete user':
       return { kind, user: chance.below(1000) };
     case 'suppress user':
@@ -332,20 +386,26 @@ function downtimeOf({ lasts }: Profile): number {
 
 function pauseOf(chance: Chance, { kinds, isLong = false }: Profile): number {
   if (isLong) return chance.magnitude(MINUTE, 3 * HOUR);
-  return chance.magnitude(100, kinds === EVERYTHING ? 2 * HOUR : 2 * MINUTE);
+  return chance.magnitude(100, kinds === EVERYTHING ? 20 * MINUTE : MINUTE);
 }
+
+const REFUSED_ALONE = ['append', 'settle', 'settle', 'claim', 'read', 'advance'] as const;
 
 type StoreFault = Extract<FaultKind, `store ${string}`>;
 
 function storeFault(chance: Chance, kind: StoreFault): Drawn {
-  const lasts = chance.magnitude(kind === 'store away' ? 20 : 1000, 10 * MINUTE);
+  const isShort = kind === 'store away' || kind === 'store silent';
+  const lasts = chance.magnitude(isShort ? 20 : 1000, isShort ? MINUTE : 3 * MINUTE);
   switch (kind) {
     case 'store away':
+    case 'store silent':
       return { kind, lasts };
     case 'store slow':
       return { kind, lasts, latency: chance.magnitude(5, chance.is(0.5) ? 250 : 3000) };
     case 'store refuses':
-      return { kind, lasts, share: chance.magnitude(0.01, 0.8) };
+      return chance.is(0.5)
+        ? { kind, lasts, share: chance.magnitude(0.01, 0.8) }
+        : { kind, lasts: chance.magnitude(1000, 30_000), share: 1, only: chance.of(REFUSED_ALONE) };
     case 'store doubts':
       return { kind, lasts, share: chance.magnitude(0.01, 0.5) };
   }
@@ -358,23 +418,23 @@ function endpointFault(
   chance: Chance,
   kind: 'endpoint' | 'flaps',
   { kinds, isLong = false }: Profile,
-  { destinations, lasts }: Size,
+  { destinations, lasts, batch }: Size,
 ): Drawn {
   const url = chance.below(destinations.reduce((sum, { endpoints }) => sum + endpoints, 0));
   if (kind === 'flaps') {
+    const times = 3 + chance.below(25);
     return {
-      ...{ kind, url, mode: chance.of(FLAPPING) },
+      ...{ kind, url, times, mode: chance.of(FLAPPING) },
       up: chance.magnitude(5, 5000),
       down: chance.magnitude(500, 20_000),
-      times: 3 + chance.below(25),
-      calls: chance.is(0.7) ? chance.below(40) : 0,
+      calls: chance.is(0.7) ? Math.floor(chance.below(Math.min(40, 250 / times)) / Math.sqrt(batch)) : 0,
     };
   }
   const [shortest, longest] = isLong
     ? [2 * HOUR, 8 * HOUR]
     : kinds === EVERYTHING
-      ? [50, 6 * HOUR]
-      : [200, 5 * MINUTE];
+      ? [50, 30 * MINUTE]
+      : [200, 3 * MINUTE];
   const drawn = chance.magnitude(shortest, longest);
   const mode = chance.of<Mode>(isLong ? DOWN : MODES);
   return { kind, url, mode, lasts: Math.min(drawn, lasts) };

@@ -267,10 +267,11 @@ export class Scout implements Watcher {
 
   #lookAtBreaker(sending: KnownSending, isGood: boolean): void {
     const key = `${sending.life.name} ${sending.lane}`;
+    const before = this.#breakers.get(key) ?? 'closed';
+    if (isGood && before === 'closed') return;
     const now = this.#breakerOf(sending);
     if (now === undefined) return;
     if (!isGood && now === 'probing') this.#world.reached('probe failed');
-    const before = this.#breakers.get(key) ?? 'closed';
     this.#breakers.set(key, now);
     if (before === 'closed' && now !== 'closed') this.#world.reached('breaker open');
     if (before !== 'closed' && now === 'closed') this.#world.reached('breaker closed again');

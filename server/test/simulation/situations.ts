@@ -25,6 +25,7 @@ export const SITUATIONS = [
   'append refused',
   'settle refused',
   'claim refused',
+  'store silent',
   'claim beside results of its lane',
   'results unwritten for a second',
   'expire gave deliveries up',

@@ -288,13 +288,18 @@ class Channel implements StoreChannel {
 
   ask<Answer>(operation: string, args: readonly unknown[], apply: () => Answer): Promise<Awaited<Answer>> {
     const { kernel, chance, isShared, weather } = this.#options;
-    const { latency, isAway, refuses, doubts } = weather();
+    const { latency, isAway, refuses, only, doubts, silentUntil } = weather();
     const isWrite = !READS.has(operation);
-    const lasts = 0.02 + chance.exponential(latency * (isWrite ? 1 : 0.4));
+    const isSilent = silentUntil > kernel.now;
+    const lasts = isSilent
+      ? silentUntil - kernel.now
+      : 0.02 + chance.exponential(latency * (isWrite ? 1 : 0.4));
     // An engine does one after the other; a database has several connections.
     const at = isShared ? kernel.now + lasts : Math.max(kernel.now + lasts, this.#lastApply + 0.001);
     this.#lastApply = at;
-    const isRefused = isAway || chance.is(refuses);
+    const isMeant = only === undefined || only === operation;
+    // A disk goes on where it stood; a database has lost the connection.
+    const isRefused = isAway || (isSilent && isShared) || (isMeant && chance.is(refuses));
     const isDoubted = !isRefused && DOUBTFUL.has(operation) && chance.is(doubts);
     const { promise, resolve, reject } = Promise.withResolvers<Awaited<Answer>>();
     this.#count(operation, 1);
@@ -330,8 +335,9 @@ class Channel implements StoreChannel {
   #answer(operation: string, end: () => void): void {
     const { kernel, chance, isShared, weather } = this.#options;
     let at = kernel.now + 0.02 + chance.exponential(0.05 + weather().latency * 0.05);
-    if (!isShared) at = Math.max(at, this.#lastAnswer);
-    this.#lastAnswer = at;
+    // Events are read beside the writes: what was read may be older than what is known by then.
+    const hasOrder = !isShared && operation !== 'read';
+    if (hasOrder) at = this.#lastAnswer = Math.max(at, this.#lastAnswer);
     kernel.arrive(at - kernel.now, this.#life, `answer ${operation}`, end);
   }
 

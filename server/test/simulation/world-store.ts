@@ -26,11 +26,15 @@ export interface Weather {
   readonly refuses: number;
   /** Share of the writes that take effect and are answered with an error. */
   readonly doubts: number;
+  /** The only operation that is refused; undefined: any. */
+  readonly only: string | undefined;
   /** Every operation is refused. */
   readonly isAway: boolean;
+  /** Until then nothing is done, and nothing answered. */
+  readonly silentUntil: number;
 }
 
-export const FAIR: Weather = { latency: 0.8, refuses: 0, doubts: 0, isAway: false };
+export const FAIR: Weather = { latency: 0.8, refuses: 0, doubts: 0, only: undefined, isAway: false, silentUntil: 0 };
 
 /** An operation of the store that has taken effect, whatever its caller will hear. */
 export interface Applied {

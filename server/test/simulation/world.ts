@@ -1,5 +1,6 @@
 import { destinationOfLane } from '../../src/model/lane.ts';
 import { AUDIENCES_SOURCE } from '../../src/model/settings.ts';
+import type { Claim } from '../../src/ports/delivery-queue.ts';
 import type { HttpResult } from '../../src/ports/http-client.ts';
 import type { LogLevel } from '../../src/ports/logger.ts';
 import { Book, deliveryKey } from './book.ts';
@@ -73,6 +74,8 @@ export class World implements WorldView {
   readonly #counts: Counts = { kills: 0, sent: 0, acknowledged: 0, events: 0, erased: 0 };
   readonly #endpoints = new Map<number, Endpoint[]>();
   readonly #scout: Scout;
+  /** By destination: how long it is paused when it claims the next time. */
+  readonly #pausedByClaim = new Map<number, number>();
   #weathers: { readonly weather: Partial<Weather>; readonly until: number }[] = [];
   #broken: Broken | undefined;
 
@@ -237,6 +240,7 @@ export class World implements WorldView {
     const changes = this.book.apply(applied, this.kernel.now);
     this.#counts.events += changes.stored.length;
     this.#counts.erased += changes.erased.length;
+    this.#pauseBesideClaim(applied);
     this.#tell((watcher) => watcher.applied?.(applied, changes));
   }
 
@@ -299,16 +303,15 @@ export class World implements WorldView {
     },
     'store away': ({ lasts }) => this.#setWeather({ isAway: true }, lasts),
     'store slow': ({ latency, lasts }) => this.#setWeather({ latency }, lasts),
-    'store refuses': ({ share, lasts }) => this.#setWeather({ refuses: share }, lasts),
+    'store silent': ({ lasts }) => {
+      this.reached('store silent');
+      this.#setWeather({ silentUntil: this.kernel.now + lasts }, lasts);
+    },
+    'store refuses': ({ share, lasts, only }) => this.#setWeather({ refuses: share, only }, lasts),
     'store doubts': ({ share, lasts }) => this.#setWeather({ doubts: share }, lasts),
-    pause: ({ destination, lasts }) => {
-      const id = destination + 1;
-      this.#scout.pausing(id);
-      this.#operators.switch(id, true);
-      this.kernel.later(lasts, 'resume', () => {
-        this.#scout.resuming(id);
-        this.#operators.switch(id, false);
-      });
+    pause: ({ destination, lasts, isBesideClaim = false }) => {
+      if (isBesideClaim) this.#pausedByClaim.set(destination + 1, lasts);
+      else this.#pause(destination + 1, lasts);
     },
     change: ({ destination }) => {
       this.#scout.changing(destination + 1);
@@ -322,6 +325,24 @@ export class World implements WorldView {
     },
     'suppress user': ({ user, lasts }) => this.#operators.suppress(this.#userOf(user), lasts),
   };
+
+  #pause(id: number, lasts: number): void {
+    this.#scout.pausing(id);
+    this.#operators.switch(id, true);
+    this.kernel.later(lasts, 'resume', () => {
+      this.#scout.resuming(id);
+      this.#operators.switch(id, false);
+    });
+  }
+
+  /** Somebody pauses a destination at the moment at which it gets what waits for it. */
+  #pauseBesideClaim({ operation, args, answer }: Applied): void {
+    if (operation !== 'claim' || (answer as Claim).deliveries.length === 0) return;
+    const destination = destinationOfLane(args[0] as number);
+    const lasts = this.#pausedByClaim.get(destination);
+    this.#pausedByClaim.delete(destination);
+    if (lasts !== undefined) this.kernel.later(0, 'pause', () => this.#pause(destination, lasts));
+  }
 
   #userOf(number: number): string {
     return `u${number % this.scenario.users}`;
@@ -409,6 +430,7 @@ export class World implements WorldView {
     }
     this.troubles.still = Math.min(this.troubles.still, this.kernel.now);
     this.troubles.store = Math.min(this.troubles.store, this.kernel.now);
+    this.#pausedByClaim.clear();
     for (const id of this.#endpoints.keys()) this.#operators.switch(id, false);
   }
 }

@@ -2,7 +2,13 @@ import type { Position } from '../model/event.ts';
 import { invariant, rethrowInvariant } from '../model/invariant.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
-import type { Claim, DeliveryQueue, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
+import type {
+  Claim,
+  ClaimedDelivery,
+  DeliveryQueue,
+  HeldDelivery,
+  ReadyDelivery,
+} from '../ports/delivery-queue.ts';
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
@@ -401,7 +407,7 @@ export class BacklogLoader {
  * @param windowStart start of the retry window that ends now
  */
 export function batchOf(
-  deliveries: readonly HeldDelivery[],
+  deliveries: readonly ClaimedDelivery[],
   events: readonly LoadedEvent[],
   outage: Outage | undefined,
   windowStart: Monotonic,
@@ -416,7 +422,8 @@ export function batchOf(
       continue;
     }
     const { source, arrivedAt } = serialized;
-    const delivery = outage === undefined ? held.delivery : datedFromOutage(outage, held.delivery, arrivedAt);
+    const parkedAt = held.dueAt ?? arrivedAt;
+    const delivery = outage === undefined ? held.delivery : datedFromOutage(outage, held.delivery, parkedAt);
     if (outage !== undefined && isRetryWindowOver(delivery, windowStart))
       dead.push({ held, reason: 'retry_window_over' });
     else ready.push({ ...held, delivery, serialized, source });

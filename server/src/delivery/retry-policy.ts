@@ -229,12 +229,12 @@ export function isRetryWindowOver({ firstFailedAt }: Delivery, before: Monotonic
 }
 
 /**
- * Dates a delivery that was claimed during an outage and never tried. Its window counts from its parking: the
- * arrival of its event, or the start of the outage if that is later (a replayed event arrived long ago).
+ * Dates a delivery that was claimed during an outage and never tried. Its window counts from its parking, or
+ * from the start of the outage if that is later.
  */
-export function datedFromOutage({ since }: Outage, delivery: Delivery, arrivedAt: Monotonic): Delivery {
+export function datedFromOutage({ since }: Outage, delivery: Delivery, parkedAt: Monotonic): Delivery {
   if (delivery.firstFailedAt !== undefined) return delivery;
-  return { ...delivery, firstFailedAt: Math.max(since, arrivedAt) };
+  return { ...delivery, firstFailedAt: Math.max(since, parkedAt) };
 }
 
 /**

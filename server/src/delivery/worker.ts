@@ -336,8 +336,8 @@ export class DestinationWorker {
     this.#backlog = afterFallingBehind(this.#backlog);
     const { outage, nextDueAt = Number.POSITIVE_INFINITY } = this.#backlog;
     const now = Math.min(this.#dependencies.clock.monotonic(), nextDueAt);
-    for (const { set, delivery, serialized } of deliveries) {
-      const parkedAt = outage === undefined ? now : Math.max(outage.since, serialized.arrivedAt);
+    for (const { set, delivery, serialized, dueAt = serialized.arrivedAt } of deliveries) {
+      const parkedAt = outage === undefined ? now : Math.max(outage.since, dueAt);
       this.#dependencies.settle({
         set,
         destination: this.#destination.id,

@@ -122,7 +122,7 @@ export interface NextDue {
 }
 
 export interface Claim {
-  readonly deliveries: readonly HeldDelivery[];
+  readonly deliveries: readonly ClaimedDelivery[];
   /** When the next delivery left on disk is due; may be in the past. Absent when none is left. */
   readonly nextDueAt?: Monotonic;
 }
@@ -136,6 +136,12 @@ export interface HeldDelivery {
    * delivery of a call.
    */
   readonly origin?: string;
+}
+
+/** A delivery that waited on disk before. */
+export interface ClaimedDelivery extends HeldDelivery {
+  /** Of one that was never tried: since when it has waited. It may have arrived long before, as replays have. */
+  readonly dueAt?: Monotonic | undefined;
 }
 
 /** The result of one round of a held delivery. */
@@ -362,6 +368,8 @@ export interface ReadyDelivery {
   readonly serialized: SerializedEvent;
   /** As in `HeldDelivery`. */
   readonly origin?: string;
+  /** As in `ClaimedDelivery`. */
+  readonly dueAt?: Monotonic | undefined;
   /** Id of the event's source. */
   readonly source: number;
 }

@@ -41,6 +41,22 @@ function handsOut(subject: Subject): void {
     await expectLane(subject.store, 3, 0);
   });
 
+  it('tells since when a delivery has waited that was never tried, also one of a replay', async () => {
+    const { store } = subject;
+    await park(store, 1);
+    const [parked] = await claim(store, MUCH_LATER);
+    expect(parked!.dueAt).toBe(START);
+    const positions = [parked!.delivery.position];
+    const slice = { origin: 'r1', destinations: [CRM], positions, from: 0, to: 1, now: START + HOUR };
+    await store.queue.enqueue(slice);
+    const [replayed] = await claim(store, MUCH_LATER);
+    expect(replayed).toMatchObject({ origin: 'r1', dueAt: START + HOUR });
+    const firstFailedAt = START + HOUR;
+    await settle(store, [retried({ ...replayed!, destination: CRM }, START + 2 * HOUR, { firstFailedAt })]);
+    const [tried] = await claim(store, MUCH_LATER);
+    expect(tried!.dueAt).toBeUndefined();
+  });
+
   it('hands out nothing when nothing is there', async () => {
     expect(await subject.store.queue.claim(CRM, ALL, MUCH_LATER)).toEqual({ deliveries: [] });
   });

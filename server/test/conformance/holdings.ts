@@ -2,7 +2,12 @@ import { expect } from 'vitest';
 import type { Attempt, Decision, Delivery } from '../../src/model/delivery.ts';
 import type { Duration, Monotonic } from '../../src/model/time.ts';
 import { SECOND } from '../../src/model/time.ts';
-import type { DeliveryResult, HeldDelivery, QueueStats } from '../../src/ports/delivery-queue.ts';
+import type {
+  ClaimedDelivery,
+  DeliveryResult,
+  HeldDelivery,
+  QueueStats,
+} from '../../src/ports/delivery-queue.ts';
 import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { CRM, idsAt, owedBatch, events as someEvents } from './batches.ts';
@@ -15,7 +20,7 @@ export const ALL = 1_000_000;
 export const MUCH_LATER: Monotonic = START + 1000 * 24 * 3600 * SECOND;
 
 /** A delivery in the hands of the test. */
-export interface Holding extends HeldDelivery {
+export interface Holding extends ClaimedDelivery {
   readonly destination: number;
 }
 

@@ -1,11 +1,13 @@
+import { isNew } from '../../src/adapters/encoding/pending-set.ts';
 import type { Decision, Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
+import { defined } from '../../src/model/json.ts';
 import type { Monotonic } from '../../src/model/time.ts';
 import type {
   Claim,
+  ClaimedDelivery,
   DeliveryQueue,
   DeliveryResult,
-  HeldDelivery,
   QueueStats,
   ReplayProgress,
   ReplaySlice,
@@ -119,14 +121,17 @@ interface ClaimRequest {
 
 /** A set claimed whole keeps its id; the last one may be split. */
 function claim(contents: MemoryContents, { holder, destination, max, now }: ClaimRequest): Claim {
-  const claimed: HeldDelivery[] = [];
+  const claimed: ClaimedDelivery[] = [];
   for (const due of setsOnDisk(contents, destination)) {
     if (claimed.length === max || due.dueAt > now) break;
     const set = splitSet(contents, due, max - claimed.length);
     set.holder = holder;
-    const { id, origin } = set;
+    const { id, origin, dueAt } = set;
     for (const delivery of set.deliveries.values())
-      claimed.push(origin === undefined ? { set: id, delivery } : { set: id, delivery, origin });
+      claimed.push({
+        ...{ set: id, delivery },
+        ...defined({ origin, dueAt: isNew(delivery) ? dueAt : undefined }),
+      });
   }
   return { deliveries: claimed, ...nextDueOf(contents, destination) };
 }

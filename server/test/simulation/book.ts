@@ -19,6 +19,8 @@ export interface Known {
   readonly fates: Map<string, Fate>;
   /** By `deliveryKey`: when it became owed. */
   readonly owedSince: Map<string, number>;
+  /** When its client called first; undefined for events that the server makes. */
+  readonly calledAt: number | undefined;
   /** Sets that have it, or had it once. */
   readonly sets: Set<PendingSetId>;
 }
@@ -66,8 +68,8 @@ export class Book {
   }
 
   /** A call that a client is about to make. */
-  expect(id: string, user: string, source: number): Known {
-    return this.#add(id, user, source);
+  expect(id: string, user: string, source: number, now: number): Known {
+    return this.#add(id, user, source, now);
   }
 
   /** The newest event with this messageId: no two sources of a world have one in common. */
@@ -95,9 +97,9 @@ export class Book {
     return false;
   }
 
-  #add(id: string, user: string | undefined, source: number): Known {
+  #add(id: string, user: string | undefined, source: number, calledAt?: number): Known {
     const known: Known = {
-      ...{ id, user, source, position: undefined, storedAt: 0, isErased: false },
+      ...{ id, user, source, calledAt, position: undefined, storedAt: 0, isErased: false },
       fates: new Map(),
       owedSince: new Map(),
       sets: new Set(),

@@ -2,7 +2,7 @@ import { SECOND } from '../../src/model/time.ts';
 import type { IngestResult } from '../../src/ports/ingest.ts';
 import type { Known } from './book.ts';
 import type { ServerNode } from './node.ts';
-import type { ClientCall, WorldView } from './promises/promise.ts';
+import type { ClientCall, TakenCall, WorldView } from './promises/promise.ts';
 import { Chance } from './random.ts';
 
 /** A client hears nothing for so long before it tries again. */
@@ -22,8 +22,9 @@ interface Request extends ClientCall {
 }
 
 export interface ClientListener {
-  /** A node takes a request with so many invalid calls. */
-  taken(invalid: number): void;
+  /** A node takes a request. */
+  taken(taken: TakenCall): void;
+  answered(taken: TakenCall, result: IngestResult): void;
   /** A client hears that its calls are stored. */
   acknowledged(call: ClientCall): void;
 }
@@ -40,6 +41,8 @@ export class Clients {
   #ids = 0;
   requests = 0;
   acknowledged = 0;
+  /** Calls whose clients have no answer yet. */
+  waiting = 0;
 
   constructor(world: WorldView, listener: ClientListener) {
     this.#world = world;
@@ -103,7 +106,7 @@ export class Clients {
   #drawn(source: number, user: string): Known {
     const sent = this.#sent.get(source)!;
     if (this.#chance.is(REPEATED) && sent.length > 0) return this.#chance.of(sent);
-    const known = this.#world.book.expect(`m${this.#ids++}`, user, source);
+    const known = this.#world.book.expect(`m${this.#ids++}`, user, source, this.#world.kernel.now);
     sent.push(known);
     return known;
   }
@@ -116,8 +119,8 @@ export class Clients {
     const again = (delay: number) => {
       if (isOver) return;
       isOver = true;
+      // Whoever gives up stays among those who wait: each is answered in the end.
       if (tries < MOST_TRIES) kernel.later(delay, 'try again', () => this.#try(request, node, tries + 1));
-      else this.#count(request, -1);
     };
     const giveUp = () => {
       if (!isOver) this.#world.reached('call repeated without an answer');
@@ -145,13 +148,17 @@ export class Clients {
     const { kernel } = this.#world;
     const { body, writeKey, bad } = request;
     if (bad > 0) this.#world.reached('bad call discarded');
-    if (bad > 0) this.#listener.taken(bad);
+    const taken = { call: request, invalid: bad, node, life: node.life, isAnswered: false };
+    this.#listener.taken(taken);
     node.pipeline.ingest.handle({ type: 'batch', writeKey, body, receivedAt: node.clock.now() }, (result) => {
+      taken.isAnswered = true;
+      this.#listener.answered(taken, result);
       kernel.arrive(0.1 + this.#chance.exponential(1), undefined, 'client hears', () => hear(result));
     });
   }
 
   #count({ events }: Request, by: number): void {
+    this.waiting += by;
     for (const { user } of events) this.unanswered.set(user!, (this.unanswered.get(user!) ?? 0) + by);
   }
 }

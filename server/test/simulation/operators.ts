@@ -1,10 +1,12 @@
 import { RETRY_WINDOW } from '../../src/model/delivery.ts';
 import { recordSwitch } from '../../src/model/pause.ts';
 import type { Replay } from '../../src/model/replay.ts';
+import type { AudienceRecord } from '../../src/model/settings.ts';
 import { SECOND } from '../../src/model/time.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../src/ports/settings-store.ts';
 import type { Kernel } from './kernel.ts';
 import type { ServerNode } from './node.ts';
+import { BUYERS } from './promises/profiles.ts';
 import type { PauseTime, WorldView } from './promises/promise.ts';
 import { Chance } from './random.ts';
 
@@ -12,6 +14,8 @@ import { Chance } from './random.ts';
 const PATIENCE = 15 * SECOND;
 const AGAIN_AFTER = 500;
 const MOST_TRIES = 2000;
+/** Share of the operators who take an error for an answer. */
+const GIVING_UP = 0.3;
 
 /** Operators pause, change, delete and replay, each until it is done. */
 export class Operators {
@@ -47,7 +51,7 @@ export class Operators {
         });
         return wish;
       },
-      (wish) => this.#switched(destination, wish),
+      { done: (wish) => this.#switched(destination, wish) },
     );
   }
 
@@ -66,22 +70,43 @@ export class Operators {
     });
   }
 
-  delete(user: string): void {
-    this.deletedUsers.add(user);
-    this.suppressedUsers.add(user);
+  /** Changes who is in an audience. */
+  changeAudience(): void {
+    const needed = 2 + this.#chance.below(3);
     this.#untilDone(async ({ pipeline }) => {
-      await pipeline.regulations.create({
-        ...{ type: 'SUPPRESS_WITH_DELETE', userIds: [user], anonymousIds: [], by: 'operator' },
+      await pipeline.settings.change(({ audiences }) => {
+        const { id: _id, version: _version, ...record } = audiences.find(({ id }) => id === BUYERS)!;
+        const definition = { ...record.definition, to: needed } as AudienceRecord['definition'];
+        const text = record.text.replace(/\d+$/, String(needed));
+        return { sources: [], destinations: [], audiences: [{ ...record, definition, text }], audit: [] };
       });
     });
   }
 
+  delete(user: string): void {
+    this.deletedUsers.add(user);
+    this.suppressedUsers.add(user);
+    const mayGiveUp = this.#chance.is(GIVING_UP);
+    this.#untilDone(
+      async ({ pipeline }) => {
+        await pipeline.regulations.create({
+          ...{ type: 'SUPPRESS_WITH_DELETE', userIds: [user], anonymousIds: [], by: 'operator' },
+        });
+      },
+      { mayGiveUp },
+    );
+  }
+
   /** Suppresses a user for a while. */
   suppress(user: string, lasts: number): void {
-    const of = (type: 'SUPPRESS_ONLY' | 'UNSUPPRESS', done?: () => void) =>
-      this.#untilDone(async ({ pipeline }) => {
-        await pipeline.regulations.create({ type, userIds: [user], anonymousIds: [], by: 'operator' });
-      }, done);
+    const mayGiveUp = this.#chance.is(GIVING_UP);
+    const of = (type: 'SUPPRESS_ONLY' | 'UNSUPPRESS', done: () => void) =>
+      this.#untilDone(
+        async ({ pipeline }) => {
+          await pipeline.regulations.create({ type, userIds: [user], anonymousIds: [], by: 'operator' });
+        },
+        { done, mayGiveUp: mayGiveUp && type === 'SUPPRESS_ONLY' },
+      );
     this.suppressedUsers.add(user);
     of('SUPPRESS_ONLY', () =>
       this.#kernel.later(lasts, 'lift a suppression', () => {
@@ -123,10 +148,10 @@ export class Operators {
     });
   }
 
-  /** Tries on one node after the other until it has worked. */
+  /** Tries on one node after the other until it has worked. `mayGiveUp`: until there is an answer. */
   #untilDone<Done>(
     work: (node: ServerNode) => Promise<Done>,
-    done?: (answer: Done) => void,
+    how: { readonly done?: (answer: Done) => void; readonly mayGiveUp?: boolean } = {},
     tries = 0,
   ): void {
     const kernel = this.#kernel;
@@ -135,7 +160,7 @@ export class Operators {
       if (isOver) return;
       isOver = true;
       if (tries < MOST_TRIES)
-        kernel.later(AGAIN_AFTER, 'operator tries again', () => this.#untilDone(work, done, tries + 1));
+        kernel.later(AGAIN_AFTER, 'operator tries again', () => this.#untilDone(work, how, tries + 1));
     };
     const node = this.#chance.of(this.#world.nodes);
     if (!node.isReady || node.life.isOver) {
@@ -144,11 +169,18 @@ export class Operators {
     }
     kernel.later(PATIENCE, 'operator waits no more', again);
     kernel.as(node.life, () => {
-      work(node).then((answer) => {
-        if (isOver) return;
-        isOver = true;
-        done?.(answer);
-      }, again);
+      work(node).then(
+        (answer) => {
+          if (isOver) return;
+          isOver = true;
+          how.done?.(answer);
+        },
+        how.mayGiveUp === true
+          ? () => {
+              isOver = true;
+            }
+          : again,
+      );
     });
   }
 

@@ -24,12 +24,14 @@ export type Fault = { readonly at: number } & (
   | { readonly kind: 'store silent'; readonly lasts: number }
   | { readonly kind: 'store slow'; readonly lasts: number; readonly latency: number }
   | RefusingStore
+  | { readonly kind: 'store refuses contents'; readonly lasts: number }
   | { readonly kind: 'store doubts'; readonly lasts: number; readonly share: number }
   | { readonly kind: 'wall clock'; readonly node: number; readonly by: number }
   | { readonly kind: 'endpoint'; readonly url: number; readonly mode: Mode; readonly lasts: number }
   | Flapping
   | Pause
   | { readonly kind: 'change'; readonly destination: number }
+  | { readonly kind: 'change audience' }
   | { readonly kind: 'burst'; readonly calls: number }
   | { readonly kind: 'delete user'; readonly user: number }
   | { readonly kind: 'suppress user'; readonly user: number; readonly lasts: number }
@@ -139,7 +141,7 @@ interface Profile {
 
 const EVERYTHING: readonly FaultKind[] = [
   ...(['kill', 'stop', 'still', 'store away', 'store silent', 'store slow'] as const),
-  ...(['store refuses', 'store doubts'] as const),
+  ...(['store refuses', 'store refuses contents', 'store doubts', 'change audience'] as const),
   ...(['wall clock', 'endpoint', 'flaps', 'pause', 'change', 'burst'] as const),
   ...(['delete user', 'suppress user', 'replay', 'redeliver'] as const),
 ];
@@ -195,7 +197,10 @@ const PROFILES: readonly Profile[] = [
   },
   {
     nodes: [1],
-    kinds: ['store doubts', 'store refuses', 'store slow', 'burst', 'kill', 'endpoint', 'delete user'],
+    kinds: [
+      ...(['store doubts', 'store refuses', 'store slow', 'store refuses contents', 'burst'] as const),
+      ...(['kill', 'endpoint', 'delete user', 'change audience', 'change audience'] as const),
+    ],
     lasts: [20 * SECOND, 5 * MINUTE],
   },
   {
@@ -294,7 +299,11 @@ function destinationOf(chance: Chance, { isPlain = false }: Profile): Destinatio
   };
 }
 
-function busyTimes(chance: Chance, { isPlain, isBusyAlways = isPlain }: Profile, lasts: number): Scenario['busy'] {
+function busyTimes(
+  chance: Chance,
+  { isPlain, isBusyAlways = isPlain }: Profile,
+  lasts: number,
+): Scenario['busy'] {
   const drawn = Array.from({ length: 1 + chance.below(3) }, () => {
     const from = chance.between(0, lasts * 0.9);
     return { from, to: from + chance.magnitude(5000, 10 * MINUTE) };
@@ -360,6 +369,8 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
         ...{ kind, destination, lasts: pauseOf(chance, profile) },
         ...(chance.is(0.3) && { isBesideClaim: true as const }),
       };
+    case 'change audience':
+      return { kind };
     case 'change':
     case 'redeliver':
       return { kind, destination };
@@ -406,6 +417,8 @@ function storeFault(chance: Chance, kind: StoreFault): Drawn {
       return chance.is(0.5)
         ? { kind, lasts, share: chance.magnitude(0.01, 0.8) }
         : { kind, lasts: chance.magnitude(1000, 30_000), share: 1, only: chance.of(REFUSED_ALONE) };
+    case 'store refuses contents':
+      return { kind, lasts };
     case 'store doubts':
       return { kind, lasts, share: chance.magnitude(0.01, 0.5) };
   }

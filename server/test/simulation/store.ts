@@ -2,8 +2,9 @@ import type { Ledger } from '../../src/model/ledger.ts';
 import type { ErasedCounts } from '../../src/model/regulation.ts';
 import type { Monotonic } from '../../src/model/time.ts';
 import type { Clock, ClockMark } from '../../src/ports/clock.ts';
-import { StorageError } from '../../src/ports/event-log.ts';
+import { type Batch, RefusedContentError, StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
+import { MEMBERS_DOCUMENT } from '../../src/users/sync/membership-sync.ts';
 import type { ProgramStore } from '../../src/wiring/storage.ts';
 import { emptyContents, ledgerOf, type MemoryContents, type PendingSet } from '../memory-store/contents.ts';
 import { openMemoryLogReader } from '../memory-store/log-reader.ts';
@@ -17,6 +18,7 @@ import {
   type Applied,
   type Beginning,
   FAIR,
+  isUnstorable,
   type OpenedStore,
   type StoreChannel,
   type StoreListener,
@@ -52,6 +54,8 @@ const READS = new Set([
   ],
   ...['subjects', 'suppression', 'suppressions', 'visitSuppressed', 'findPending', 'changes', 'erasedAfter'],
   ...['toWaitFor', 'gone', 'samples'],
+  // The thread of profiles
+  ...['page', 'bounds', 'cursor', 'resolve', 'due', 'scan', 'outbox', 'merges', 'document', 'usedBytes'],
 ]);
 
 /** Operations that may have taken effect although their answer is an error. */
@@ -65,6 +69,7 @@ const DOUBTFUL = new Set([
   'advance',
   'enqueue',
   'redeliver',
+  'commit',
 ]);
 
 /** One store in memory for all nodes of a world. */
@@ -76,7 +81,8 @@ export class SimulatedStore implements WorldStore {
   readonly #kernel: Kernel;
   readonly #chance: Chance;
   readonly #listener: StoreListener;
-  readonly #channels = new Map<Life, Channel>();
+  /** That of a process, and that of its thread of profiles. */
+  readonly #channels = new Map<Life, readonly Channel[]>();
   /** The newest set that `newSets` has told of. */
   #toldSet = 0;
 
@@ -118,18 +124,24 @@ export class SimulatedStore implements WorldStore {
     }
   }
 
+  membersStored(): Readonly<Record<string, number>> {
+    return JSON.parse(this.profiles.documents.get(MEMBERS_DOCUMENT) ?? '{}');
+  }
+
   cut(life: Life): void {
-    this.#channels.get(life)?.cut();
+    for (const channel of this.#channels.get(life) ?? []) channel.cut();
     this.#channels.delete(life);
   }
 
   async open(life: Life, name: string, clock: Clock, onLost: () => void): Promise<OpenedStore> {
-    const channel = new Channel(life, {
+    const options: ChannelOptions = {
       ...{ kernel: this.#kernel, chance: this.#chance, isShared: this.isShared, listener: this.#listener },
       weather: () => this.weather,
       park: (operation, answer) => this.#park(operation, answer),
-    });
-    this.#channels.set(life, channel);
+    };
+    const channel = new Channel(life, options);
+    const ofThread = new Channel(life, { ...options, listener: NOBODY, park: () => {} });
+    this.#channels.set(life, [channel, ofThread]);
     const { contents } = this;
     const now = (): Monotonic => START + Math.floor(this.#kernel.now);
     const ask: Ask = (operation, apply) => channel.ask(operation, [], apply) as never;
@@ -153,8 +165,8 @@ export class SimulatedStore implements WorldStore {
     };
     return {
       ...{ store, channel, nodes },
-      reader: () => openMemoryLogReader(contents),
-      openProfiles: () => openMemoryProfiles(this.profiles),
+      reader: () => portThrough(ofThread, openMemoryLogReader(contents)),
+      openProfiles: () => portThrough(ofThread, openMemoryProfiles(this.profiles)),
     };
   }
 
@@ -203,30 +215,30 @@ type Methods = Record<string, (...given: unknown[]) => unknown>;
 
 /** The ports of a store, whose every method goes through the channel. */
 function portsThrough(channel: Channel, inner: Store): Pick<Store, PortName> {
-  const port = (name: PortName) => {
-    const methods = inner[name] as unknown as Methods;
-    const made = new Map<string, unknown>();
-    return new Proxy(
-      {},
-      {
-        get: (_, method: string) => {
-          if (!made.has(method)) made.set(method, methodThrough(channel, methods, method));
-          return made.get(method);
-        },
-      },
-    );
-  };
-  return Object.fromEntries(PORTS.map((name) => [name, port(name)])) as unknown as Pick<Store, PortName>;
+  const ports = PORTS.map((name) => [name, portThrough(channel, inner[name])]);
+  return Object.fromEntries(ports) as Pick<Store, PortName>;
 }
 
+function portThrough<Port extends object>(channel: Channel, inner: Port): Port {
+  const methods = inner as Methods;
+  const made = new Map<string, unknown>();
+  const get = (_: object, method: string) => {
+    if (!made.has(method)) made.set(method, methodThrough(channel, methods, method));
+    return made.get(method);
+  };
+  return new Proxy({}, { get }) as Port;
+}
+
+const NOBODY: StoreListener = { applied: () => {}, looked: () => {}, refused: () => {} };
+
 function methodThrough(channel: Channel, methods: Methods, method: string): unknown {
-  if (method === 'hashId') return methods[method];
+  if (method === 'hashId' || method === 'stop') return methods[method];
   // Taken at once: what is begun under a lease is never done under the next one.
   const call = (given: readonly unknown[]) => {
     const own = methods[method]!;
     return channel.ask(method, given, () => own(...given));
   };
-  if (method === 'erase') return (erasure: Erasure) => eraseThrough(erasure, call);
+  if (method === 'erase' && 'append' in methods) return (erasure: Erasure) => eraseThrough(erasure, call);
   if (method !== 'visitSuppressed') return (...given: unknown[]) => call(given);
   return async (visit: (hashes: Uint32Array) => void) => {
     // Its caller hears of them with the answer, and not inside of the store.
@@ -288,7 +300,7 @@ class Channel implements StoreChannel {
 
   ask<Answer>(operation: string, args: readonly unknown[], apply: () => Answer): Promise<Awaited<Answer>> {
     const { kernel, chance, isShared, weather } = this.#options;
-    const { latency, isAway, refuses, only, doubts, silentUntil } = weather();
+    const { latency, isAway, refuses, only, refusesContents, doubts, silentUntil } = weather();
     const isWrite = !READS.has(operation);
     const isSilent = silentUntil > kernel.now;
     const lasts = isSilent
@@ -300,15 +312,19 @@ class Channel implements StoreChannel {
     const isMeant = only === undefined || only === operation;
     // A disk goes on where it stood; a database has lost the connection.
     const isRefused = isAway || (isSilent && isShared) || (isMeant && chance.is(refuses));
+    const isUnfit =
+      !isRefused && refusesContents && operation === 'append' && hasUnstorable(args[0] as Batch);
     const isDoubted = !isRefused && DOUBTFUL.has(operation) && chance.is(doubts);
     const { promise, resolve, reject } = Promise.withResolvers<Awaited<Answer>>();
     this.#count(operation, 1);
     kernel.arrive(at - kernel.now, undefined, `apply ${operation}`, () => {
       this.#count(operation, -1);
       if (this.#life.isOver && this.#mayApply-- <= 0) return;
-      if (isRefused) this.#options.listener.refused(operation);
-      if (isRefused)
-        return this.#answer(operation, () => reject(new StorageError(`${operation} is refused`)));
+      if (isRefused || isUnfit) {
+        if (isRefused) this.#options.listener.refused(operation);
+        const error = isUnfit ? new RefusedContentError('an event is refused') : undefined;
+        return this.#answer(operation, () => reject(error ?? new StorageError(`${operation} is refused`)));
+      }
       this.#apply({ operation, args, isDoubted, isWrite }, apply).then(
         (answer) => {
           const error = new StorageError(`${operation}: nobody knows whether it was written`);
@@ -345,6 +361,10 @@ class Channel implements StoreChannel {
     this.#open += by;
     this.underWay.set(operation, (this.underWay.get(operation) ?? 0) + by);
   }
+}
+
+function hasUnstorable({ events }: Batch): boolean {
+  return events.some(({ messageId }) => isUnstorable(messageId));
 }
 
 /** The longest time for which a store that is only slow keeps somebody waiting. */

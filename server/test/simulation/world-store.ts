@@ -28,13 +28,28 @@ export interface Weather {
   readonly doubts: number;
   /** The only operation that is refused; undefined: any. */
   readonly only: string | undefined;
+  /** Events that no store takes are refused: `isUnstorable`. */
+  readonly refusesContents: boolean;
   /** Every operation is refused. */
   readonly isAway: boolean;
   /** Until then nothing is done, and nothing answered. */
   readonly silentUntil: number;
 }
 
-export const FAIR: Weather = { latency: 0.8, refuses: 0, doubts: 0, only: undefined, isAway: false, silentUntil: 0 };
+export const FAIR: Weather = {
+  latency: 0.8,
+  refuses: 0,
+  doubts: 0,
+  only: undefined,
+  refusesContents: false,
+  isAway: false,
+  silentUntil: 0,
+};
+
+/** Whether a store that refuses contents refuses this event. */
+export function isUnstorable(messageId: string): boolean {
+  return messageId.endsWith('7');
+}
 
 /** An operation of the store that has taken effect, whatever its caller will hear. */
 export interface Applied {
@@ -102,6 +117,8 @@ export interface WorldStore {
   ledger(): Ledger;
   /** Events are not applied to profiles yet, or what that has changed is not told. */
   areProfilesBehind(): boolean;
+  /** Numbers of members by the id of their audience, as they are stored; absent where nobody can look. */
+  membersStored?(): Readonly<Record<string, number>>;
   /** Sets that are new, or may have grown, since the last call. */
   newSets(): Iterable<StoredSet>;
   /**

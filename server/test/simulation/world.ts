@@ -50,9 +50,6 @@ type MakeStore = (
   listener: StoreListener,
 ) => WorldStore;
 
-/** Faults from which nothing follows for promises of quick recovery. */
-const QUIET_WEATHER = LONG_SLOW;
-
 /** A whole installation with its clients, endpoints, operators and faults. */
 export class World implements WorldView {
   readonly scenario: Scenario;
@@ -65,7 +62,7 @@ export class World implements WorldView {
   readonly nodes: readonly ServerNode[];
   readonly troubles: Troubles = {
     ...{ death: -Infinity, ready: -Infinity, still: -Infinity, store: -Infinity },
-    lostLease: -Infinity,
+    ...{ lostLease: -Infinity, slow: -Infinity },
   };
   readonly #clients: Clients;
   readonly #operators: Operators;
@@ -100,7 +97,8 @@ export class World implements WorldView {
     });
     this.nodes = Array.from({ length: scenario.nodes }, (_, place) => new ServerNode(this, place));
     this.#clients = new Clients(this, {
-      taken: (invalid) => this.#tell((watcher) => watcher.taken?.(invalid)),
+      taken: (taken) => this.#tell((watcher) => watcher.taken?.(taken)),
+      answered: (...answered) => this.#tell((watcher) => watcher.answered?.(...answered)),
       acknowledged: (call) => this.#tell((watcher) => watcher.acknowledged?.(call)),
     });
     this.#operators = new Operators(this);
@@ -111,6 +109,10 @@ export class World implements WorldView {
 
   get pauses() {
     return this.#operators.pauses;
+  }
+
+  get callsWaiting() {
+    return this.#clients.waiting;
   }
 
   get deletedUsers() {
@@ -199,6 +201,7 @@ export class World implements WorldView {
     const { sets, regulations, replayRecords } = this.store.contents;
     return (
       sets.size === 0 &&
+      this.callsWaiting === 0 &&
       this.nodes.every(({ isReady }) => isReady) &&
       (!this.hasProfiles || !this.store.areProfilesBehind()) &&
       [...regulations.values()].every(({ step }) => step === 'done') &&
@@ -308,10 +311,14 @@ export class World implements WorldView {
       this.#setWeather({ silentUntil: this.kernel.now + lasts }, lasts);
     },
     'store refuses': ({ share, lasts, only }) => this.#setWeather({ refuses: share, only }, lasts),
+    'store refuses contents': ({ lasts }) => this.#setWeather({ refusesContents: true }, lasts),
     'store doubts': ({ share, lasts }) => this.#setWeather({ doubts: share }, lasts),
     pause: ({ destination, lasts, isBesideClaim = false }) => {
       if (isBesideClaim) this.#pausedByClaim.set(destination + 1, lasts);
       else this.#pause(destination + 1, lasts);
+    },
+    'change audience': () => {
+      if (this.hasProfiles) this.#operators.changeAudience();
     },
     change: ({ destination }) => {
       this.#scout.changing(destination + 1);
@@ -393,8 +400,9 @@ export class World implements WorldView {
   #setWeather(weather: Partial<Weather>, lasts: number): void {
     const until = this.kernel.now + lasts;
     this.#weathers.push({ weather, until });
-    if (weather.latency === undefined || weather.latency > QUIET_WEATHER)
+    if (weather.refusesContents !== true && (weather.latency ?? LONG_SLOW + 1) > LONG_SLOW)
       this.troubles.store = Math.max(this.troubles.store, until);
+    if ((weather.latency ?? 0) > LONG_SLOW) this.troubles.slow = Math.max(this.troubles.slow, until);
     this.#applyWeather();
     this.kernel.later(lasts + 0.001, 'weather ends', () => this.#applyWeather());
   }
@@ -430,6 +438,7 @@ export class World implements WorldView {
     }
     this.troubles.still = Math.min(this.troubles.still, this.kernel.now);
     this.troubles.store = Math.min(this.troubles.store, this.kernel.now);
+    this.troubles.slow = Math.min(this.troubles.slow, this.kernel.now);
     this.#pausedByClaim.clear();
     for (const id of this.#endpoints.keys()) this.#operators.switch(id, false);
   }

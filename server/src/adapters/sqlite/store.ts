@@ -6,11 +6,11 @@ import { findLineOffsets, lineOf } from '../../model/serialized-event.ts';
 import { DAY, type Duration } from '../../model/time.ts';
 import type {
   Claim,
+  ClaimedDelivery,
   DeadLetterQueue,
   DeliveryHistories,
   DeliveryQueue,
   EndpointHealthStore,
-  HeldDelivery,
   PendingSetId,
 } from '../../ports/delivery-queue.ts';
 import type { Batch, EventLog, LogQuery, PositionPage, StoredEvent } from '../../ports/event-log.ts';
@@ -269,9 +269,10 @@ function deliveryQueueOf(thread: WriterThread): DeliveryQueue {
 }
 
 function decodeClaim({ fresh, tried, origins, nextDueAt }: ClaimAnswer): Claim {
-  const deliveries: HeldDelivery[] = [];
-  for (let at = 0; at < fresh.length; at += 2) {
-    deliveries.push({ set: fresh[at]!, delivery: { position: fresh[at + 1]!, rounds: 0 } });
+  const deliveries: ClaimedDelivery[] = [];
+  for (let at = 0; at < fresh.length; at += 3) {
+    const delivery = { position: fresh[at + 1]!, rounds: 0 };
+    deliveries.push({ set: fresh[at]!, delivery, dueAt: fresh[at + 2]! });
   }
   for (const held of tried) deliveries.push(held);
   const all = origins.length === 0 ? deliveries : withOrigins(deliveries, new Map(origins));
@@ -279,9 +280,9 @@ function decodeClaim({ fresh, tried, origins, nextDueAt }: ClaimAnswer): Claim {
 }
 
 function withOrigins(
-  deliveries: readonly HeldDelivery[],
+  deliveries: readonly ClaimedDelivery[],
   origins: ReadonlyMap<PendingSetId, string>,
-): HeldDelivery[] {
+): ClaimedDelivery[] {
   return deliveries.map((held) => {
     const origin = origins.get(held.set);
     return origin === undefined ? held : { ...held, origin };

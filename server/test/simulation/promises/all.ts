@@ -1,11 +1,12 @@
+import { answers } from './answers.ts';
 import { discards } from './discards.ts';
 import { due } from './due.ts';
-import { erased } from './erased.ts';
+import { erased, goesOn, suppressed } from './erased.ts';
 import { owed, settled } from './owed.ts';
 import { profiles } from './profiles.ts';
 import type { PromiseFamily } from './promise.ts';
 import { bounded, soon } from './recovery.ts';
-import { notAgain, notNow } from './requests.ts';
+import { notAgain, notNow, oneProbes } from './requests.ts';
 import { stored } from './stored.ts';
 
 /** All promises. A new stage of the program adds its own here. */
@@ -15,7 +16,11 @@ export const PROMISES: readonly PromiseFamily[] = [
   settled,
   notAgain,
   notNow,
+  oneProbes,
+  answers,
   erased,
+  suppressed,
+  goesOn,
   soon,
   due,
   bounded,

@@ -11,7 +11,7 @@ export const discards: PromiseFamily = {
     /** Invalid calls that nodes have taken, each repetition by itself. */
     let taken = 0;
     return {
-      taken(invalid) {
+      taken({ invalid }) {
         taken += invalid;
       },
       applied({ operation }) {

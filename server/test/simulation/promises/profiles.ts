@@ -3,6 +3,8 @@ import { MINUTE } from '../../../src/model/time.ts';
 import { START } from '../globals.ts';
 import type { PromiseFamily, WorldView } from './promise.ts';
 
+/** The id of the audience of users with so many orders. */
+export const BUYERS = 1;
 const ORDERS = 3;
 const WINDOW = 10 * MINUTE;
 /** Events so near to the edge of the window may count or not: the timers of windows go by minutes. */
@@ -10,7 +12,7 @@ const SLACK = 3 * MINUTE;
 
 /** The audiences of a world: users with so many orders, and those with two in ten minutes. */
 export const AUDIENCES: readonly AudienceDefinition[] = [
-  audience(1, 'buyers', ORDERS, undefined),
+  audience(BUYERS, 'buyers', ORDERS, undefined),
   audience(2, 'lately', 2, WINDOW),
 ];
 
@@ -37,14 +39,15 @@ export const profiles: PromiseFamily = {
   headings: ['Audiences', 'Computation events', 'Computed traits'],
   watch: (world) => ({
     ended() {
-      if (!world.hasProfiles) return;
+      if (!world.hasProfiles) return undefined;
       const isClockSet = world.scenario.faults.some(({ kind }) => kind === 'wall clock');
       const orders = ordersByUser(world);
+      const needed = ordersNeeded(world);
       const told = toldByUser(world);
       for (const [user, times] of orders) {
         // What was told of a user before a deletion is told anew, or not at all.
         if (world.deletedUsers.has(user)) continue;
-        const isBuyer = times.length >= ORDERS;
+        const isBuyer = times.length >= needed;
         if ((told.get(`${user} buyers`) ?? false) !== isBuyer)
           return world.fail(
             'audiences are right',
@@ -59,9 +62,29 @@ export const profiles: PromiseFamily = {
             `${user} was told as ${told.get(`${user} lately`)}; orders before the end: ${times.map((at) => Math.round((now - at) / 1000)).join(', ')} s`,
           );
       }
+      checkMembers(world, told);
+      return undefined;
     },
   }),
 };
+
+/** The number in the definition that is in force. */
+function ordersNeeded({ nodes }: WorldView): number {
+  const { audiences } = nodes[0]!.pipeline.settings.now();
+  return (audiences.find(({ id }) => id === BUYERS)!.definition as { readonly to: number }).to;
+}
+
+/** The number of members that is stored is that of the users who were told so last. */
+function checkMembers({ store, fail }: WorldView, told: ReadonlyMap<string, boolean>): void {
+  const members = store.membersStored?.();
+  if (members === undefined) return;
+  for (const { id, name } of AUDIENCES) {
+    const isMember = ([key, value]: [string, boolean]) => value && key.endsWith(` ${name}`);
+    const expected = [...told].filter(isMember).length;
+    if ((members[id] ?? 0) !== expected)
+      fail('members are counted', `${name} has ${members[id] ?? 0} members, and ${expected} were told`);
+  }
+}
 
 function ordersByUser({ store }: WorldView): Map<string, number[]> {
   const orders = new Map<string, number[]>();

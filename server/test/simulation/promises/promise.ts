@@ -1,4 +1,5 @@
 import type { HttpResult } from '../../../src/ports/http-client.ts';
+import type { IngestResult } from '../../../src/ports/ingest.ts';
 import type { Book, Changes, Known } from '../book.ts';
 import type { Kernel, Life } from '../kernel.ts';
 import type { Endpoint, Network, Sending } from '../network.ts';
@@ -16,6 +17,8 @@ export interface Troubles {
   /** The end of the last bad time of the store; one that is only slow does not count. */
   store: number;
   lostLease: number;
+  /** The end of the last time in which the store was so slow that somebody would notice. */
+  slow: number;
 }
 
 /** Periods in which an operator had a destination paused; the last may have no end yet. */
@@ -36,6 +39,8 @@ export interface WorldView {
   readonly hasProfiles: boolean;
   /** By the id of the destination. */
   readonly pauses: ReadonlyMap<number, readonly PauseTime[]>;
+  /** Calls whose clients have no answer yet. */
+  readonly callsWaiting: number;
   /** Users whose deletion was asked for; a lifted suppression takes them out. */
   readonly deletedUsers: ReadonlySet<string>;
   /** Users whom somebody has suppressed at some time: their calls may be discarded. */
@@ -66,6 +71,15 @@ export interface ClientCall {
   readonly begunAt: number;
 }
 
+/** A request that a node has begun to handle. */
+export interface TakenCall {
+  readonly call: ClientCall;
+  readonly invalid: number;
+  readonly node: ServerNode;
+  readonly life: Life;
+  isAnswered: boolean;
+}
+
 /** Watches one family of promises: each method is called at each such moment. */
 export interface Watcher {
   /** An operation of the store has taken effect. */
@@ -76,8 +90,10 @@ export interface Watcher {
   accepted?(sending: KnownSending): void;
   /** A process hears the answer. */
   heard?(sending: KnownSending, answer: HttpResult): void;
-  /** A node takes a request with so many invalid calls. */
-  taken?(invalid: number): void;
+  /** A node takes a request of a client. */
+  taken?(taken: TakenCall): void;
+  /** A node answers a request of a client. */
+  answered?(taken: TakenCall, result: IngestResult): void;
   /** A client hears that its calls are stored. */
   acknowledged?(call: ClientCall): void;
   /** A bad time of an endpoint has ended, two minutes ago. */

@@ -3,6 +3,7 @@ import { SECOND } from '../../../src/model/time.ts';
 import type { DeliveryResult } from '../../../src/ports/delivery-queue.ts';
 import type { OutboundRequest } from '../../../src/ports/http-client.ts';
 import type { Known } from '../book.ts';
+import type { ServerNode } from '../node.ts';
 import type { KnownSending, PromiseFamily, WorldView } from './promise.ts';
 
 /** How long several nodes take until all know how many they are. */
@@ -58,6 +59,41 @@ function checkBody(world: WorldView, digests: Map<string, number>, key: string, 
   if (before !== undefined && before !== digest)
     world.fail('bodies stay as they are', `the body of ${key} differs from that of an earlier request`);
   digests.set(key, digest);
+}
+
+/** However many nodes deliver to an endpoint that fails, one of them probes it. */
+export const oneProbes: PromiseFamily = {
+  name: 'one probes',
+  headings: ['Endpoints that are down'],
+  watch: (world) => {
+    /** By lane: probes under way, with the nodes that have sent them. */
+    const open = new Map<number, Map<OutboundRequest, ServerNode>>();
+    return {
+      sending({ endpoint, lane, destination, node, request }) {
+        const isDown = endpoint.modeAt(world.kernel.now) !== 'up';
+        if (world.nodes.length === 1 || !isDown || !isProbing(node, destination)) return;
+        const probes = open.get(lane) ?? new Map<OutboundRequest, ServerNode>();
+        open.set(lane, probes.set(request, node));
+        const other = [...probes.values()].find((one) => one !== node);
+        if (other !== undefined && isSteady(world))
+          world.fail('one node probes', `${node.name} and ${other.name} probe lane ${lane} at once`);
+      },
+      heard({ lane, request }) {
+        open.get(lane)?.delete(request);
+      },
+    };
+  },
+};
+
+function isProbing({ pipeline }: ServerNode, destination: number): boolean {
+  const state = pipeline.dispatcher.states().find((one) => one.destination === destination);
+  return state?.breaker === 'probing';
+}
+
+/** Whether all nodes know each other, and nothing but endpoints is wrong. */
+function isSteady({ troubles, kernel }: WorldView): boolean {
+  const { death, ready, still, store, lostLease } = troubles;
+  return kernel.now - Math.max(death, ready, still, store, lostLease) > STEADY;
 }
 
 /** Nothing is sent without a lease, to a paused destination, or beyond its limits. */
@@ -145,13 +181,9 @@ function checkConcurrency(world: WorldView, { destination, endpoint }: KnownSend
   if (concurrency === undefined) return;
   if (endpoint.open === concurrency - 1) world.reached('concurrency used up');
   if (endpoint.open < concurrency) return;
-  const { now } = world.kernel;
-  const { death, ready, still, store, lostLease } = world.troubles;
   // Requests of a dead process end at the endpoint only when they have taken their time.
-  const isSteady =
-    world.nodes.length === 1
-      ? now - death > 6 * SECOND
-      : now - Math.max(death, ready, still, store, lostLease) > STEADY;
-  if (isSteady)
+  const isAlone = world.nodes.length === 1;
+  const isKnown = isAlone ? world.kernel.now - world.troubles.death > 6 * SECOND : isSteady(world);
+  if (isKnown)
     world.fail('concurrency', `${endpoint.url} has ${endpoint.open + 1} open requests of ${concurrency}`);
 }

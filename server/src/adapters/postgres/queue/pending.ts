@@ -2,7 +2,13 @@ import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import { invariant } from '../../../model/invariant.ts';
 import type { Monotonic } from '../../../model/time.ts';
-import type { Claim, HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
+import type {
+  Claim,
+  ClaimedDelivery,
+  HeldDelivery,
+  NextDue,
+  PendingSetId,
+} from '../../../ports/delivery-queue.ts';
 import {
   EXPIRED_ROWS,
   expireIn,
@@ -19,6 +25,7 @@ import {
   earliestFailure,
   encodePositions,
   encodeSet,
+  isNew,
   RunEncoder,
   splitSet,
   summaryOf,
@@ -319,7 +326,7 @@ export class PendingSets {
   }
 
   async #claim(transaction: Transaction, { destination, max, now }: ClaimRequest, { due }: ClaimStart) {
-    const deliveries: HeldDelivery[] = [];
+    const deliveries: ClaimedDelivery[] = [];
     const lost: LedgerCount[] = [];
     for (let room = max; room > 0; room = max - deliveries.length) {
       const likely = Math.ceil(room / (this.#rowSizes.get(destination) ?? 1)) + 1;
@@ -336,7 +343,8 @@ export class PendingSets {
         const id = rest === undefined ? row.id : this.#split(transaction, row, { taken, rest });
         if (rest === undefined) whole.push(id);
         const origin = row.origin === null ? {} : { origin: row.origin };
-        for (const delivery of taken) deliveries.push({ set: id, delivery, ...origin });
+        for (const delivery of taken)
+          deliveries.push({ set: id, delivery, ...origin, dueAt: isNew(delivery) ? row.due : undefined });
       }
       if (whole.length > 0) transaction.later(HOLD, [transaction.process, whole]);
       if (rows.length < limit) break;

@@ -237,8 +237,8 @@ export class PendingTable {
       if (set.origin !== undefined) origins.push([id, set.origin]);
       room -= taken.length;
       for (const delivery of taken) {
-        if (isNew(delivery)) fresh.push(id, delivery.position);
-        else tried.push({ set: id, delivery });
+        if (!isNew(delivery)) tried.push({ set: id, delivery });
+        else fresh.push(id, delivery.position, row.due);
       }
     }
     const next = this.#sql.nextDue.get(destination) as { due: number | null };
@@ -415,7 +415,7 @@ export class PendingTable {
 
 /** A claim as bytes; objects only for deliveries that were tried before, which are few. */
 export interface ClaimAnswer {
-  /** Never tried: two numbers each (set, position). */
+  /** Never tried: three numbers each (set, position, since when it was due). */
   readonly fresh: Float64Array;
   readonly tried: readonly HeldDelivery[];
   /** The origin of each set that has one. */

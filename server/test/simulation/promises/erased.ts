@@ -1,6 +1,7 @@
 import { isDeleting, isSuppressing } from '../../../src/model/regulation.ts';
 import { SECOND } from '../../../src/model/time.ts';
 import type { NewRegulation, StoredRegulation } from '../../../src/ports/regulations.ts';
+import { FAIR } from '../world-store.ts';
 import type { PromiseFamily } from './promise.ts';
 
 /** Steps of a regulation that come after everything of its users is gone. */
@@ -49,15 +50,17 @@ export const goesOn: PromiseFamily = {
   watch: (world) => {
     /** By regulation: when it came to its step. */
     const since = new Map<string, number>();
+    let slowAt = 0;
     const look = () => {
       world.kernel.later(SECOND, 'look whether deletions go on', look);
       const { now } = world.kernel;
+      if (world.store.weather.latency > FAIR.latency) slowAt = now;
       const { death, ready, still, store, lostLease } = world.troubles;
       const endpoints = [...world.network.endpoints.values()].map(({ badUntil }) => badUntil);
-      if (Math.max(death, ready, still, store, lostLease, ...endpoints) > now - QUIET) return;
+      const troubled = Math.max(death, ready, still, store, lostLease, slowAt, ...endpoints);
       const [first] = [...world.store.contents.regulations.values()].filter(({ step }) => step !== 'done');
       if (first === undefined || first.step === 'await') return;
-      const at = since.get(first.id) ?? now;
+      const at = Math.max(since.get(first.id) ?? now, troubled + QUIET);
       if (now - at > GOES_ON_WITHIN)
         world.fail(
           'deletions go on',

@@ -20,7 +20,10 @@ export interface ResultWriterDependencies {
   readonly settle: DeliveryQueue['settle'];
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called with every group that is on stable storage. `wasLate`: `isLate` was true before. */
+  /**
+   * Called with every group that is on stable storage, and with none where a group of an earlier lease is
+   * given up. `wasLate`: `isLate` was true before.
+   */
   readonly onWritten: (results: readonly DeliveryResult[], wasLate: boolean) => void;
   /** Called when an invariant does not hold. Default: the process ends. */
   readonly onBroken?: (error: InvariantError) => void;
@@ -164,7 +167,9 @@ export class ResultWriter {
         return RETRY_DELAY;
       }
       this.#counts.end(group.length);
+      const wasLate = this.isLate();
       this.#oldestAt = this.#pendingSince;
+      onWritten([], wasLate);
       return 0;
     }
   }

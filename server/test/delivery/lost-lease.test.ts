@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SECOND } from '../../src/model/time.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
 import { DOWN, OK, type Reply } from './fake-endpoints.ts';
 import { faulty, type Operation } from './faulty-store.ts';
 import { CRM, World } from './world.ts';
@@ -49,6 +50,35 @@ describe('a process that has lost its lease and has another one', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 1, dead: {} });
     await world.clock.pass(3 * SECOND);
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1, pending: 0, dead: {} });
+  });
+});
+
+describe('a process whose results were being written when it lost its lease', () => {
+  it('sends what it claims under the next one, also where it claims before the write has failed', async () => {
+    const write = Promise.withResolvers<never>();
+    let isWriting = false;
+    const world = await World.open({
+      between: (store) => ({
+        ...store,
+        queue: {
+          ...store.queue,
+          settle: (results) => {
+            if (isWriting) return store.queue.settle(results);
+            isWriting = true;
+            return write.promise;
+          },
+        },
+      }),
+      maySend: () => true,
+    });
+    await world.accept(1);
+    // The answer is there, and its result is late.
+    await world.clock.pass(5 * SECOND);
+    await rejoin(world);
+    expect(world.stateOf(CRM)).toMatchObject({ held: 1, inFlight: 0 });
+    write.reject(new StorageError('the lease is over'));
+    await world.clock.pass(SECOND);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1, pending: 0 });
   });
 });
 

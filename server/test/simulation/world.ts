@@ -308,7 +308,9 @@ export class World implements WorldView {
     'store slow': ({ latency, lasts }) => this.#setWeather({ latency }, lasts),
     'store silent': ({ lasts }) => {
       this.reached('store silent');
-      this.#setWeather({ silentUntil: this.kernel.now + lasts }, lasts);
+      // What is asked for meanwhile is answered at its end, also when everything else is calm by then.
+      const left = Math.min(lasts, this.scenario.lasts - this.kernel.now);
+      this.#setWeather({ silentUntil: this.kernel.now + left }, left);
     },
     'store refuses': ({ share, lasts, only }) => this.#setWeather({ refuses: share, only }, lasts),
     'store refuses contents': ({ lasts }) => this.#setWeather({ refusesContents: true }, lasts),

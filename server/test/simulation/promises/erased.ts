@@ -60,6 +60,7 @@ export const goesOn: PromiseFamily = {
       const troubled = Math.max(death, ready, still, store, lostLease, slowAt, ...endpoints);
       const [first] = [...world.store.contents.regulations.values()].filter(({ step }) => step !== 'done');
       if (first === undefined || first.step === 'await') return;
+      if (world.nodes.some(({ isReady }) => !isReady)) return;
       const at = Math.max(since.get(first.id) ?? now, troubled + QUIET);
       if (now - at > GOES_ON_WITHIN)
         world.fail(

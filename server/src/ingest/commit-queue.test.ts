@@ -371,4 +371,62 @@ describe('a commit queue', () => {
     await stopping;
     expect(said).toEqual(['a stored']);
   });
+
+  it('stops at once when nothing waits, and not before the commit under way has ended', async () => {
+    await commits.stop();
+    expect(commits.isBusy).toBe(false);
+    commits.add(call('a', ['1']));
+    await settled();
+    expect(commits.isBusy).toBe(true);
+    const stopping = commits.stop().then(() => said.push('stopped'));
+    await settled();
+    expect(said).toEqual([]);
+    asked[0]!.answer();
+    await stopping;
+    expect(said).toEqual(['a stored', 'stopped']);
+    expect(commits.isBusy).toBe(false);
+  });
+
+  it('refuses what waits for a store that does not answer, and tells what is under way', async () => {
+    const told = (name: string): QueuedRequest => ({
+      ...call(name, [name]),
+      refused: () => said.push(`${name} refused`),
+    });
+    for (const request of [told('a'), call('b', ['b'])]) inTurn.add(request);
+    await settled();
+    inTurn.add(told('c'));
+    inTurn.add(call('d', ['d']));
+    inTurn.refuse(new StorageError('the database does not answer'));
+    // Of "a" and "b" the answer may still come; "c" and "d" are never stored.
+    expect(said).toEqual(['c refused', 'd failed', 'a refused']);
+    asked[0]!.answer();
+    await settled();
+    expect(said).toEqual(['c refused', 'd failed', 'a refused', 'a stored', 'b stored']);
+    expect(asked).toHaveLength(1);
+  });
+
+  it('waits for the calls of a turn again after a commit, however long ago that was', async () => {
+    commits.add(call('a', ['1']));
+    await settled();
+    asked[0]!.answer();
+    await settled();
+    vi.advanceTimersByTime(1000);
+    for (const name of ['b', 'c', 'd']) {
+      commits.add(call(name, [name]));
+      await nextTurn();
+    }
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual([1, 3]);
+  });
+
+  it('waits for more calls after a lone one, as after many', async () => {
+    for (const name of ['a', 'b', 'c']) commits.add(call(name, [name]));
+    await settled();
+    for (const name of ['d', 'e']) {
+      commits.add(call(name, [name]));
+      await nextTurn();
+    }
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual([3, 2]);
+  });
 });

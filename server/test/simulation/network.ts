@@ -112,6 +112,7 @@ export class Network {
     const say = (status: number, retryAfter?: string) => end(back, answered(status, retryAfter));
     const answers: Record<Mode | 'up', () => void> = {
       up: () => accept(),
+      slow: () => accept(800 + chance.exponential(400)),
       late: () => accept(4000 + chance.exponential(2000)),
       flaky: () => (chance.is(0.4) ? say(500) : accept()),
       mixed: () => {

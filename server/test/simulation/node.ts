@@ -77,10 +77,14 @@ export class ServerNode {
   isReady = false;
   /** Steps of this node until it dies. */
   dyingIn: number | undefined;
+  /** It dies when this is done in the store, and so many steps later. */
+  dyingBehind: { readonly operation: string; readonly steps: number } | undefined;
   downFor = 0;
   /** Steps until it dies again after its next start. */
   againAfter: number | undefined;
   pipeline!: Pipeline;
+  /** Of this life: those of the pipeline are those of the last one until it is ready. */
+  settings!: SettingsService;
   opened: OpenedStore | undefined;
   readonly #world: NodeWorld;
   readonly #chance: Chance;
@@ -130,6 +134,7 @@ export class ServerNode {
     this.life.isOver = true;
     this.isReady = false;
     this.dyingIn = undefined;
+    this.dyingBehind = undefined;
     this.#world.store.cut(this.life);
     this.#world.kernel.note('death', this.life.name);
     this.#world.kernel.later(downFor, 'start', () => this.start());
@@ -159,6 +164,7 @@ export class ServerNode {
     this.#parts.push(store);
     const logger = this.#logger();
     const settings = new SettingsService(store.settings, await store.settings.load());
+    this.settings = settings;
     const started = {
       add: <Part extends { stop(): void | Promise<void> }>(part: Part): Part => {
         this.#parts.push(part);

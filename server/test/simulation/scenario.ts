@@ -1,9 +1,10 @@
+import { defined } from '../../src/model/json.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { Chance } from './random.ts';
 
 /** How an endpoint answers for a while. */
 const MODES = [
-  ...(['refuses', 'hangs', 'error', 'wants_later', 'resets', 'resets_after', 'late'] as const),
+  ...(['refuses', 'hangs', 'error', 'wants_later', 'resets', 'resets_after', 'late', 'slow'] as const),
   ...(['flaky', 'poisoned', 'mixed', 'rejects'] as const),
 ] as const;
 export type Mode = (typeof MODES)[number];
@@ -55,10 +56,14 @@ interface Pause {
   readonly isBesideClaim?: true;
 }
 
-/** `againAfter`: it dies again so many steps after its next start. */
+/**
+ * `behind`: the steps count from when the process has done this in the store the next time. `againAfter`: it
+ * dies again so many steps after its next start.
+ */
 interface Kill {
   readonly kind: 'kill';
   readonly node: number;
+  readonly behind?: string;
   readonly afterSteps: number;
   readonly downFor: number;
   readonly againAfter?: number;
@@ -152,6 +157,7 @@ const KILLS: Profile = {
   kinds: [
     ...(['kill', 'kill', 'kill', 'stop', 'stop', 'still', 'store slow', 'store slow'] as const),
     ...(['endpoint', 'burst', 'delete user', 'delete user', 'replay', 'change', 'pause'] as const),
+    ...(['change audience'] as const),
   ],
   ...{ lasts: [30 * SECOND, 3 * MINUTE], hasManyFaults: true, hasFewUsers: true },
 };
@@ -349,11 +355,14 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
   const node = chance.below(size.nodes);
   const destination = chance.below(size.destinations.length);
   switch (kind) {
-    case 'kill':
+    case 'kill': {
+      const behind = chance.is(0.4) ? chance.of(KILLED_BEHIND) : undefined;
       return {
-        ...{ kind, node, afterSteps: chance.below(60), downFor: chance.magnitude(100, downtimeOf(profile)) },
+        ...{ kind, node, afterSteps: chance.below(behind === undefined ? 60 : 4), ...defined({ behind }) },
+        downFor: chance.magnitude(100, downtimeOf(profile)),
         ...(chance.is(0.4) && { againAfter: chance.below(25) }),
       };
+    }
     case 'stop':
       return { kind, node, downFor: chance.magnitude(100, downtimeOf(profile)) };
     case 'still':
@@ -389,6 +398,12 @@ function faultOf(chance: Chance, kind: FaultKind, profile: Profile, size: Size):
       return storeFault(chance, kind);
   }
 }
+
+/** Operations of the store behind which a process dies: what it was about to do next is not done. */
+const KILLED_BEHIND = [
+  ...(['append', 'settle', 'claim', 'create', 'advance', 'erase', 'apply', 'enqueue', 'redeliver'] as const),
+  ...(['profiles commit', 'profiles erase', 'profiles clear'] as const),
+];
 
 /** The longest time until a process is started again. */
 function downtimeOf({ lasts }: Profile): number {

@@ -9,6 +9,7 @@ export const SITUATIONS = [
   'killed with a claim under way',
   'killed with requests in flight',
   'killed while it starts',
+  'killed behind a chosen operation',
   'killed with a deletion under way',
   'killed with a replay under way',
   'started with deliveries of a dead process',

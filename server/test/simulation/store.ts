@@ -140,7 +140,12 @@ export class SimulatedStore implements WorldStore {
       park: (operation, answer) => this.#park(operation, answer),
     };
     const channel = new Channel(life, options);
-    const ofThread = new Channel(life, { ...options, listener: NOBODY, park: () => {} });
+    const listener: StoreListener = {
+      ...this.#listener,
+      applied: ({ operation }) => this.#listener.appliedByThread(operation, life),
+      looked: () => {},
+    };
+    const ofThread = new Channel(life, { ...options, listener, park: () => {} });
     this.#channels.set(life, [channel, ofThread]);
     const { contents } = this;
     const now = (): Monotonic => START + Math.floor(this.#kernel.now);
@@ -228,8 +233,6 @@ function portThrough<Port extends object>(channel: Channel, inner: Port): Port {
   };
   return new Proxy({}, { get }) as Port;
 }
-
-const NOBODY: StoreListener = { applied: () => {}, looked: () => {}, refused: () => {} };
 
 function methodThrough(channel: Channel, methods: Methods, method: string): unknown {
   if (method === 'hashId' || method === 'stop') return methods[method];

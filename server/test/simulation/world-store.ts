@@ -72,6 +72,8 @@ export interface Beginning {
 /** Hears what becomes of operations, before their callers do. */
 export interface StoreListener {
   applied(applied: Applied): void;
+  /** The thread of profiles of a process has changed something in the store. */
+  appliedByThread(operation: string, life: Life): void;
   /** An operation that changes nothing was answered. */
   looked(operation: string, answer: unknown, life: Life): void;
   refused(operation: string): void;

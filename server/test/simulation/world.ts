@@ -86,6 +86,7 @@ export class World implements WorldView {
     const parts = { kernel: this.kernel, chance: new Chance(seed, 'store'), isShared: scenario.nodes > 1 };
     this.store = makeStore(parts, {
       applied: (applied) => this.#applied(applied),
+      appliedByThread: (operation, life) => this.#killBehind(`profiles ${operation}`, this.nodeOf(life)),
       looked: (operation, answer, life) => this.#scout.looked(operation, answer, this.nodeOf(life)),
       refused: (operation) => this.#scout.refused(operation),
     });
@@ -244,6 +245,7 @@ export class World implements WorldView {
     this.#counts.events += changes.stored.length;
     this.#counts.erased += changes.erased.length;
     this.#pauseBesideClaim(applied);
+    this.#killBehind(applied.operation, this.nodeOf(applied.life));
     this.#tell((watcher) => watcher.applied?.(applied, changes));
   }
 
@@ -274,10 +276,12 @@ export class World implements WorldView {
   }
 
   readonly #faults: { [Kind in Fault['kind']]: (fault: Extract<Fault, { kind: Kind }>) => void } = {
-    kill: ({ node: place, afterSteps, downFor, againAfter }) => {
+    kill: ({ node: place, afterSteps, downFor, againAfter, behind }) => {
       const node = this.nodes[place]!;
-      if (!node.life.isOver && node.dyingIn === undefined)
-        Object.assign(node, { dyingIn: afterSteps, downFor, againAfter });
+      if (node.life.isOver || node.dyingIn !== undefined) return;
+      Object.assign(node, { downFor, againAfter });
+      if (behind === undefined) node.dyingIn = afterSteps;
+      else node.dyingBehind = { operation: behind, steps: afterSteps };
     },
     'power cut': (fault) => {
       const node = this.nodes[fault.node]!;
@@ -335,6 +339,13 @@ export class World implements WorldView {
     'suppress user': ({ user, lasts }) => this.#operators.suppress(this.#userOf(user), lasts),
   };
 
+  #killBehind(operation: string, node: ServerNode): void {
+    if (node.dyingBehind?.operation !== operation) return;
+    this.reached('killed behind a chosen operation');
+    node.dyingIn = node.dyingBehind.steps;
+    node.dyingBehind = undefined;
+  }
+
   #pause(id: number, lasts: number): void {
     this.#scout.pausing(id);
     this.#operators.switch(id, true);
@@ -380,6 +391,8 @@ export class World implements WorldView {
   ): void {
     const until = this.kernel.now + lasts;
     endpoint.modes.push({ mode, until });
+    // One that takes its time is well.
+    if (mode === 'slow') return;
     endpoint.badUntil = Math.max(endpoint.badUntil, until);
     this.kernel.later(lasts + 120_000, 'look whether an endpoint was noticed', () =>
       this.#tell((watcher) => watcher.endpointBack?.(endpoint, until)),
@@ -436,6 +449,7 @@ export class World implements WorldView {
     for (const node of this.nodes) {
       node.life.stillUntil = 0;
       node.dyingIn = undefined;
+      node.dyingBehind = undefined;
       node.againAfter = undefined;
     }
     this.troubles.still = Math.min(this.troubles.still, this.kernel.now);

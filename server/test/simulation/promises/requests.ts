@@ -107,7 +107,7 @@ export const notNow: PromiseFamily = {
       sending(sending) {
         const { node, id, destination, request } = sending;
         sentBy.set(request, node.lease);
-        const settings = node.pipeline.settings.now().destinations.find((one) => one.id === destination)!;
+        const settings = node.settings.now().destinations.find((one) => one.id === destination)!;
         if (!isDelivering(settings))
           return world.fail(
             'paused is not sent',

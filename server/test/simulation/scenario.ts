@@ -26,7 +26,7 @@ export type Fault = { readonly at: number } & (
   | { readonly kind: 'store slow'; readonly lasts: number; readonly latency: number }
   | RefusingStore
   | { readonly kind: 'store refuses contents'; readonly lasts: number }
-  | { readonly kind: 'store doubts'; readonly lasts: number; readonly share: number }
+  | DoubtfulStore
   | { readonly kind: 'wall clock'; readonly node: number; readonly by: number }
   | { readonly kind: 'endpoint'; readonly url: number; readonly mode: Mode; readonly lasts: number }
   | Flapping
@@ -46,6 +46,14 @@ interface RefusingStore {
   readonly lasts: number;
   readonly share: number;
   readonly only?: 'append' | 'settle' | 'claim' | 'read' | 'advance';
+}
+
+/** `only`: the outcome of other operations is known. */
+interface DoubtfulStore {
+  readonly kind: 'store doubts';
+  readonly lasts: number;
+  readonly share: number;
+  readonly only?: 'append' | 'settle' | 'claim' | 'advance' | 'create';
 }
 
 /** `isBesideClaim`: it begins when deliveries of the destination are claimed the next time. */
@@ -140,6 +148,9 @@ interface Profile {
   readonly hasFewUsers?: boolean;
   /** Clients are never quiet. */
   readonly isBusyAlways?: boolean;
+  /** Share of the worlds in which every endpoint takes a second for an answer. */
+  readonly slowEndpoints?: number;
+  readonly hasProfiles?: boolean;
   /** How nodes stand still, in milliseconds. */
   readonly still?: readonly [number, number];
 }
@@ -171,6 +182,17 @@ const DELETIONS: Profile = {
     ...(['burst', 'burst', 'endpoint'] as const),
   ],
   ...{ lasts: [20 * SECOND, 3 * MINUTE], hasFewUsers: true, isBusyAlways: true, still: [2000, 15_000] },
+  slowEndpoints: 0.3,
+};
+
+/** Definitions change and users go while their profiles are at work. */
+const AUDIENCES: Profile = {
+  nodes: [1],
+  kinds: [
+    ...(['change audience', 'change audience', 'change audience', 'burst', 'burst', 'kill', 'kill'] as const),
+    ...(['delete user', 'delete user', 'store slow', 'store doubts', 'suppress user', 'stop'] as const),
+  ],
+  ...{ lasts: [20 * SECOND, 3 * MINUTE], hasFewUsers: true, isBusyAlways: true, hasProfiles: true },
 };
 
 /** Leases end while requests are on their way. */
@@ -249,7 +271,8 @@ const PROFILES: readonly Profile[] = [
     lasts: [2 * MINUTE, 10 * MINUTE],
   },
   ...[KILLS, KILLS, KILLS],
-  ...[DELETIONS, DELETIONS, DELETIONS],
+  ...[DELETIONS, DELETIONS, DELETIONS, DELETIONS],
+  ...[AUDIENCES, AUDIENCES],
   ...[LEASES, LEASES],
 ];
 
@@ -284,7 +307,7 @@ export function scenarioOf(seed: number, wishes: Wishes = {}): Scenario {
     everyBusy: Math.max(20, busyTime / requests),
     clients: 1 + chance.below(4),
     // Profiles of several nodes are fenced by the database, which no world has.
-    hasProfiles: chance.is(0.5) && nodes === 1,
+    hasProfiles: (profile.hasProfiles ?? chance.is(0.5)) && nodes === 1,
     ...(chance.is(0.2) && { clocksAhead: Array.from({ length: nodes }, () => wrongBy(chance)) }),
     faults: faultsOf(chance, profile, { nodes, lasts, destinations, busy, batch }),
   };
@@ -325,6 +348,7 @@ function faultsOf(chance: Chance, profile: Profile, size: Size): Fault[] {
   const kinds = profile.kinds.filter((kind) => chance.is(kind === 'endpoint' ? 0.8 : share));
   const count = kinds.length === 0 ? 0 : (profile.hasManyFaults ? 10 : 0) + chance.below(MOST_FAULTS);
   const faults: Fault[] = profile.isLong ? longOutage(chance, size) : [];
+  if (chance.is(profile.slowEndpoints ?? 0)) faults.push(...slowEndpoints(size));
   while (faults.length < count) {
     const { from, to } = chance.of(size.busy);
     const isBusy = chance.is(profile.isLong ? 0.2 : 0.8);
@@ -335,6 +359,11 @@ function faultsOf(chance: Chance, profile: Profile, size: Size): Fault[] {
     faults.push({ at, ...faultOf(chance, chance.of(kinds), profile, size) });
   }
   return faults.filter(({ at }) => at < size.lasts).sort((a, b) => a.at - b.at);
+}
+
+function slowEndpoints({ destinations, lasts }: Size): Fault[] {
+  const all = destinations.flatMap(({ endpoints }) => Array<Mode>(endpoints).fill('slow'));
+  return all.map((mode, url) => ({ at: 0, kind: 'endpoint', url, mode, lasts: lasts + HOUR }));
 }
 
 /** An endpoint that is down for longer than deliveries are tried, with a pause in the middle of it. */
@@ -417,6 +446,8 @@ function pauseOf(chance: Chance, { kinds, isLong = false }: Profile): number {
 
 const REFUSED_ALONE = ['append', 'settle', 'settle', 'claim', 'read', 'advance'] as const;
 
+const DOUBTED_ALONE = ['append', 'settle', 'claim', 'advance', 'advance', 'create'] as const;
+
 type StoreFault = Extract<FaultKind, `store ${string}`>;
 
 function storeFault(chance: Chance, kind: StoreFault): Drawn {
@@ -435,7 +466,9 @@ function storeFault(chance: Chance, kind: StoreFault): Drawn {
     case 'store refuses contents':
       return { kind, lasts };
     case 'store doubts':
-      return { kind, lasts, share: chance.magnitude(0.01, 0.5) };
+      return chance.is(0.6)
+        ? { kind, lasts, share: chance.magnitude(0.01, 0.5) }
+        : { kind, lasts: chance.magnitude(1000, 20_000), share: 0.8, only: chance.of(DOUBTED_ALONE) };
   }
 }
 

@@ -303,7 +303,8 @@ class Channel implements StoreChannel {
 
   ask<Answer>(operation: string, args: readonly unknown[], apply: () => Answer): Promise<Awaited<Answer>> {
     const { kernel, chance, isShared, weather } = this.#options;
-    const { latency, isAway, refuses, only, refusesContents, doubts, silentUntil } = weather();
+    const { latency, isAway, refuses, refusesOnly, refusesContents, doubts, doubtsOnly, silentUntil } =
+      weather();
     const isWrite = !READS.has(operation);
     const isSilent = silentUntil > kernel.now;
     const lasts = isSilent
@@ -312,12 +313,12 @@ class Channel implements StoreChannel {
     // An engine does one after the other; a database has several connections.
     const at = isShared ? kernel.now + lasts : Math.max(kernel.now + lasts, this.#lastApply + 0.001);
     this.#lastApply = at;
-    const isMeant = only === undefined || only === operation;
+    const isMeant = (only: string | undefined) => only === undefined || only === operation;
     // A disk goes on where it stood; a database has lost the connection.
-    const isRefused = isAway || (isSilent && isShared) || (isMeant && chance.is(refuses));
+    const isRefused = isAway || (isSilent && isShared) || (isMeant(refusesOnly) && chance.is(refuses));
     const isUnfit =
       !isRefused && refusesContents && operation === 'append' && hasUnstorable(args[0] as Batch);
-    const isDoubted = !isRefused && DOUBTFUL.has(operation) && chance.is(doubts);
+    const isDoubted = !isRefused && DOUBTFUL.has(operation) && isMeant(doubtsOnly) && chance.is(doubts);
     const { promise, resolve, reject } = Promise.withResolvers<Awaited<Answer>>();
     this.#count(operation, 1);
     kernel.arrive(at - kernel.now, undefined, `apply ${operation}`, () => {
@@ -353,9 +354,10 @@ class Channel implements StoreChannel {
 
   #answer(operation: string, end: () => void): void {
     const { kernel, chance, isShared, weather } = this.#options;
-    let at = kernel.now + 0.02 + chance.exponential(0.05 + weather().latency * 0.05);
+    const isRead = operation === 'read';
+    let at = kernel.now + 0.02 + chance.exponential(0.05 + weather().latency * (isRead ? 0.5 : 0.05));
     // Events are read beside the writes: what was read may be older than what is known by then.
-    const hasOrder = !isShared && operation !== 'read';
+    const hasOrder = !isShared && !isRead;
     if (hasOrder) at = this.#lastAnswer = Math.max(at, this.#lastAnswer);
     kernel.arrive(at - kernel.now, this.#life, `answer ${operation}`, end);
   }

@@ -27,7 +27,9 @@ export interface Weather {
   /** Share of the writes that take effect and are answered with an error. */
   readonly doubts: number;
   /** The only operation that is refused; undefined: any. */
-  readonly only: string | undefined;
+  readonly refusesOnly: string | undefined;
+  /** The only operation whose outcome is in doubt; undefined: any. */
+  readonly doubtsOnly: string | undefined;
   /** Events that no store takes are refused: `isUnstorable`. */
   readonly refusesContents: boolean;
   /** Every operation is refused. */
@@ -40,7 +42,8 @@ export const FAIR: Weather = {
   latency: 0.8,
   refuses: 0,
   doubts: 0,
-  only: undefined,
+  refusesOnly: undefined,
+  doubtsOnly: undefined,
   refusesContents: false,
   isAway: false,
   silentUntil: 0,

@@ -316,9 +316,10 @@ export class World implements WorldView {
       const left = Math.min(lasts, this.scenario.lasts - this.kernel.now);
       this.#setWeather({ silentUntil: this.kernel.now + left }, left);
     },
-    'store refuses': ({ share, lasts, only }) => this.#setWeather({ refuses: share, only }, lasts),
+    'store refuses': ({ share, lasts, only }) =>
+      this.#setWeather({ refuses: share, refusesOnly: only }, lasts),
     'store refuses contents': ({ lasts }) => this.#setWeather({ refusesContents: true }, lasts),
-    'store doubts': ({ share, lasts }) => this.#setWeather({ doubts: share }, lasts),
+    'store doubts': ({ share, lasts, only }) => this.#setWeather({ doubts: share, doubtsOnly: only }, lasts),
     pause: ({ destination, lasts, isBesideClaim = false }) => {
       if (isBesideClaim) this.#pausedByClaim.set(destination + 1, lasts);
       else this.#pause(destination + 1, lasts);

@@ -38,8 +38,11 @@ export const suppressed: PromiseFamily = {
   },
 };
 
-/** A deletion goes on within this while nothing is wrong. */
-const GOES_ON_WITHIN = 4 * SECOND;
+/**
+ * A deletion goes on within this while nothing is wrong: requests may take seconds, and other nodes are asked
+ * every second whether theirs have ended.
+ */
+const GOES_ON_WITHIN = { alone: 5 * SECOND, amongOthers: 9 * SECOND };
 /** For so long nothing may have been wrong before. */
 const QUIET = 15 * SECOND;
 
@@ -62,7 +65,8 @@ export const goesOn: PromiseFamily = {
       if (first === undefined || first.step === 'await') return;
       if (world.nodes.some(({ isReady }) => !isReady)) return;
       const at = Math.max(since.get(first.id) ?? now, troubled + QUIET);
-      if (now - at > GOES_ON_WITHIN)
+      const { alone, amongOthers } = GOES_ON_WITHIN;
+      if (now - at > (world.nodes.length === 1 ? alone : amongOthers))
         world.fail(
           'deletions go on',
           `${first.id} stands at ${first.step} for ${Math.round((now - at) / SECOND)} s`,

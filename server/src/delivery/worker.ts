@@ -80,6 +80,8 @@ export class DestinationWorker {
   #lostLeases = 0;
   readonly rounds = new RoundsInFlight();
   /** The action under way. */
+  /** The turn of the last probe on its way back: a database may do what is asked later first. */
+  #givingBack: Promise<void> | undefined;
   #loading: Promise<void> | undefined;
   #wakesAt: Monotonic | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -524,6 +526,7 @@ export class DestinationWorker {
   async #probe(): Promise<void> {
     const { clock, probeTurns } = this.#dependencies;
     if (this.#areResultsLate()) return this.#tracker.postponeProbe(clock.monotonic() + MIN_PROBE_DELAY);
+    await this.#givingBack;
     const wait = (await probeTurns?.takeProbe(this.#destination.id)) ?? 0;
     if (wait > 0) return this.#tracker.postponeProbe(clock.monotonic() + wait);
     this.#tracker.beginProbe();
@@ -545,7 +548,8 @@ export class DestinationWorker {
 
   /** A turn that cannot be given back is over after a while. */
   #giveBackProbe(pause: Duration): void {
-    this.#dependencies.probeTurns?.giveBackProbe(this.#destination.id, pause).catch(() => undefined);
+    const { probeTurns } = this.#dependencies;
+    this.#givingBack = probeTurns?.giveBackProbe(this.#destination.id, pause).catch(() => undefined);
   }
 
   /**

@@ -118,6 +118,25 @@ describe('a failing destination of several nodes', () => {
     expect(pauses.at(-1)).toBe(0);
   });
 
+  it('asks for the turn only when the one before is given back: a database may do the later one first', async () => {
+    const givenBack = Promise.withResolvers<void>();
+    let asked = 0;
+    const probeTurns: ProbeTurns = {
+      takeProbe: async () => {
+        asked++;
+        return 0;
+      },
+      giveBackProbe: () => givenBack.promise,
+    };
+    const world = await World.open({ behave: () => DOWN, probeTurns });
+    await world.accept(500);
+    await world.clock.pass(MINUTE);
+    expect(asked).toBe(1);
+    givenBack.resolve();
+    await world.clock.pass(MINUTE);
+    expect(asked).toBeGreaterThan(1);
+  });
+
   it('is probed later when the turn cannot be asked for', async () => {
     let fails = true;
     const probeTurns: ProbeTurns = {

@@ -356,9 +356,20 @@ function faultsOf(chance: Chance, profile: Profile, size: Size): Fault[] {
     // Some come right after another: two things at once are what nobody thinks of.
     const before = chance.is(COINCIDING) ? faults.at(-1) : undefined;
     const at = before === undefined ? drawn : before.at + chance.exponential(30);
-    faults.push({ at, ...faultOf(chance, chance.of(kinds), profile, size) });
+    const fault = faultOf(chance, chance.of(kinds), profile, size);
+    if (fault.kind === 'delete user' && chance.is(DOUBTFUL_DELETION)) faults.push(doubtBeside(chance, at));
+    faults.push({ at, ...fault });
   }
   return faults.filter(({ at }) => at < size.lasts).sort((a, b) => a.at - b.at);
+}
+
+/** Share of the deletions of which a step is in doubt. */
+const DOUBTFUL_DELETION = 0.15;
+
+function doubtBeside(chance: Chance, at: number): Fault {
+  const only = chance.of(['create', 'advance'] as const);
+  const lasts = chance.magnitude(50, only === 'create' ? 500 : 8000);
+  return { at: at - 1, kind: 'store doubts', lasts, share: 0.8, only };
 }
 
 function slowEndpoints({ destinations, lasts }: Size): Fault[] {

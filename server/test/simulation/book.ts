@@ -61,6 +61,8 @@ export class Book {
   /** The `deliveryKey` of sets by their id, also of sets that are gone. */
   readonly #keys = new Map<PendingSetId, string>();
   #letters = 0;
+  /** Events that are stored and not erased. */
+  #alive = 0;
 
   constructor(store: Pick<WorldStore, 'contents' | 'newSets'>) {
     this.#store = store;
@@ -81,7 +83,10 @@ export class Book {
     const stored = operation === 'append' ? this.#append(args[0] as Batch, answer as AppendResult, now) : [];
     const revived = this.#owe(now);
     const settled = operation === 'settle' ? this.#settle(args[0] as readonly DeliveryResult[]) : [];
-    const erased = operation === 'erase' || operation === 'eraseAt' ? this.#erase() : [];
+    // Also of an erasure that has failed in the middle.
+    this.#alive += stored.length;
+    const erased = this.#contents.events.size < this.#alive ? this.#erase() : [];
+    this.#alive -= erased.length;
     const isGivenUp = this.#contents.letters.length !== this.#letters && operation !== 'settle';
     this.#letters = this.#contents.letters.length;
     const expired = isGivenUp ? this.#giveUp() : [];

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -71,6 +72,21 @@ describe.runIf(HAS_DISK_FAULTS)('a disk made to fail', () => {
     );
     disk.heal();
     expect(await run(WRITES)).toMatch(/^(wrote \d\n){6}$/);
+  });
+
+  it('harms nothing that runs unharmed, and does not count it', () => {
+    disk.fail(['write'], { with: 'EIO', nth: 2 });
+    const script = `require('node:fs').writeFileSync(${JSON.stringify(join(place.data, 'file'))}, 'x');`;
+    const write = () => {
+      execFileSync(process.execPath, ['--eval', script.repeat(3)], {
+        env: { ...process.env, ...disk.env },
+        stdio: 'pipe',
+      });
+    };
+    disk.unharmed(write);
+    expect(disk.calls('write')).toBe(0);
+    expect(write).toThrow('EIO');
+    expect(disk.failed('write')).toBe(1);
   });
 
   it('keeps what was synced through a power cut, and of the rest what is drawn by lot', async () => {

@@ -22,6 +22,7 @@ export const READ_ONLY: readonly Kind[] = ['open', 'write', 'truncate', 'unlink'
 
 /** Words of the control page; see shim.c. */
 const ATTACHED = 0;
+const PAUSED = 1;
 const KINDS_AT = 16;
 const WORDS_OF_A_KIND = 8;
 const [CALLS, FAILED, FAIL_FROM, FAIL_TIMES, FAIL_WITH, DELAY_US, ON_MAIN_THREAD] = [0, 1, 2, 3, 4, 5, 6];
@@ -74,6 +75,17 @@ export class ControlPage {
 
   heal(): void {
     for (const kind of KINDS) this.#set(wordOf(kind, FAIL_FROM), 0);
+  }
+
+  /** Runs something whose storage calls neither fail nor count. */
+  unharmed<Result>(run: () => Result): Result {
+    const before = this.#get(PAUSED);
+    this.#set(PAUSED, before + 1);
+    try {
+      return run();
+    } finally {
+      this.#set(PAUSED, before);
+    }
   }
 
   close(): void {

@@ -34,7 +34,7 @@
 enum kind { OPEN, READ, WRITE, SYNC, TRUNCATE, UNLINK, RENAME, MKDIR };
 
 /* Words of the control page. */
-enum { ATTACHED = 0, KINDS_AT = 16, WORDS_OF_A_KIND = 8, PAGE = 4096 };
+enum { ATTACHED = 0, PAUSED = 1, KINDS_AT = 16, WORDS_OF_A_KIND = 8, PAGE = 4096 };
 enum { CALLS, FAILED, FAIL_FROM, FAIL_TIMES, FAIL_WITH, DELAY_US, ON_MAIN_THREAD };
 
 /* Records of the recording. SYNC_BEGAN and its end carry the same number in `at`. */
@@ -47,7 +47,7 @@ struct header {
   uint64_t at; /* an offset, a new size, 1 for a file just made, or the number of a sync */
 };
 
-enum { MOST_FDS = 65536, MOST_FILES = 65536, FOLDER = 1 };
+enum { MOST_FDS = 65536, MOST_FILES = 1048576, FOLDER = 1 };
 
 /* A file keeps its number for life; an inode number is given to the next file soon after a deletion. */
 static struct file { dev_t dev; ino_t ino; uint64_t number; uint32_t failures; } files[MOST_FILES];
@@ -116,8 +116,9 @@ static const char *inside(const char *path) {
   return path[folder_length] == '\0' ? "" : NULL;
 }
 
-/* Counts a call, waits as long as asked, and gives the error it is to fail with, or 0. */
+/* Counts a call, waits as long as asked, and gives the error it is to fail with, or 0; nothing of that while faults are paused. */
 static int meet(enum kind kind) {
+  if (__atomic_load_n(&control[PAUSED], __ATOMIC_SEQ_CST) != 0) return 0;
   uint32_t *words = control + KINDS_AT + kind * WORDS_OF_A_KIND;
   uint32_t nth = __atomic_add_fetch(&words[CALLS], 1, __ATOMIC_SEQ_CST);
   if (syscall(SYS_gettid) == getpid()) __atomic_fetch_add(&words[ON_MAIN_THREAD], 1, __ATOMIC_SEQ_CST);

@@ -1,15 +1,19 @@
 import type { MessagePort } from 'node:worker_threads';
 import { decodeAppended } from '../../src/adapters/encoding/chunk-codec.ts';
+import type { ReadAnswer } from '../../src/adapters/sqlite/log/log-tables.ts';
 import type { ClaimAnswer } from '../../src/adapters/sqlite/queue/pending.ts';
 import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { WriterReply, WriterRequest } from '../../src/adapters/sqlite/writer.ts';
 import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
-import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
+import type { Position } from '../../src/model/event.ts';
+import { findLineOffsets } from '../../src/model/serialized-event.ts';
+import type { AppendResult, Batch, Erasure } from '../../src/ports/event-log.ts';
+import type { NewRegulation } from '../../src/ports/regulations.ts';
 import type { EngineContents } from './engine-contents.ts';
 import type { Kernel, Life } from './kernel.ts';
 import type { Chance } from './random.ts';
 import type { RecordedDisk } from './recorded-disk.ts';
-import type { Applied, StoreChannel } from './world-store.ts';
+import type { Applied, StoreChannel, StoreListener } from './world-store.ts';
 
 type Listener = (...given: unknown[]) => void;
 
@@ -94,18 +98,19 @@ interface ChannelOptions {
   readonly kernel: Kernel;
   readonly chance: Chance;
   readonly contents: EngineContents;
-  readonly applied: (applied: Applied) => void;
+  readonly listener: StoreListener;
   /** Mean milliseconds of a commit. */
   readonly latency: () => number;
 }
 
-/** A transaction in whose middle the power has failed. */
+/** A transaction that is in the file or not: the power has failed in its middle, or its commit. */
 export interface Doubt {
+  /** Without their answers where none was made. */
   readonly done: readonly Applied[];
   /** Transactions in the file, if it is there. */
   readonly commits: number;
-  /** Of the recording. */
-  readonly moment: number;
+  /** Of the recording: when the power has failed. */
+  readonly moment?: number;
 }
 
 interface Failing {
@@ -140,6 +145,8 @@ export class EngineChannel implements StoreChannel {
   readonly #results: unknown[] = [];
   /** Transactions in the file, at the last look. */
   #commits = 0;
+  /** The same when the writer gave its handle up, before its answers to what it did then. */
+  #commitsAtClosing: number | undefined;
   #isCut = false;
   #failing: Failing | undefined;
   #doubt: Doubt | undefined;
@@ -189,7 +196,28 @@ export class EngineChannel implements StoreChannel {
     };
   }
 
-  /** The process has died. Answers the transaction in whose middle it did. */
+  /** The writer is about to give its handle up. */
+  closing(): void {
+    this.#commitsAtClosing ??= this.#options.contents.commits();
+  }
+
+  /**
+   * The writer has opened the file anew, and nothing is left in its log: what was in doubt is written or not.
+   */
+  opened(): void {
+    const doubt = this.#doubt;
+    if (doubt === undefined || this.#isCut) return;
+    const { contents, listener } = this.#options;
+    this.#doubt = undefined;
+    if (contents.commits() < doubt.commits)
+      for (const { operation } of doubt.done) listener.refused(operation);
+    else {
+      this.#commits = doubt.commits;
+      tellDoubt(doubt, contents.lastPosition, { contents, applied: listener.applied });
+    }
+  }
+
+  /** The process has died. Answers the transaction that is in doubt. */
   cut(): Doubt | undefined {
     this.#isCut = true;
     return this.#doubt;
@@ -224,7 +252,11 @@ export class EngineChannel implements StoreChannel {
       case 'advanceRegulation':
         return { operation: 'advance', args: [request.message.id, request.message.change] };
       case 'erase':
-        return { operation: 'eraseAt', args: [message] };
+        // Of a deletion; the other is one of events that are too old.
+        return {
+          operation: (message as Erasure).regulation === undefined ? 'eraseAt' : 'erase',
+          args: [message],
+        };
       default:
         return { operation: name, args: [message] };
     }
@@ -234,16 +266,18 @@ export class EngineChannel implements StoreChannel {
   #answering(replies: readonly WriterReply[]): number {
     if (this.#isCut) return 0;
     const done: Applied[] = [];
+    const failed: Asked[] = [];
     for (const reply of replies) {
       if (reply.kind !== 'done' && reply.kind !== 'failed') continue;
       const asked = this.#asked.get(reply.id)!;
       this.#asked.delete(reply.id);
       this.#count(asked.operation, -1);
       if (asked.operation === 'stop') this.#stopped();
-      if (reply.kind === 'failed' || !isWrite(asked.operation)) continue;
-      const answer = answerOf(asked.operation, reply.answer);
-      done.push({ ...asked, answer, life: this.#life, isDoubted: false });
+      if (reply.kind === 'failed') failed.push(asked);
+      else this.#heard(asked, reply.answer, done);
     }
+    this.#failed(failed);
+    this.#commitsAtClosing = undefined;
     if (done.length === 0) return 0;
     if (this.#failing !== undefined) this.#fail(done, this.#failing);
     else this.#tell(done);
@@ -251,6 +285,30 @@ export class EngineChannel implements StoreChannel {
     const sync = chance.exponential(latency());
     this.#writer.syncsUntil = kernel.now + sync;
     return sync;
+  }
+
+  /** An answer that is no error; writes are told of together. */
+  #heard(asked: Asked, said: unknown, done: Applied[]): void {
+    const { operation } = asked;
+    const answer = answerOf(asked, said);
+    if (isWrite(operation)) done.push({ ...asked, answer, life: this.#life, isDoubted: false });
+    else this.#options.listener.looked(operation, answer, this.#life);
+  }
+
+  /**
+   * Operations that failed together. Where their handle was given up, nobody knows whether they were written
+   * before the file is opened anew. While an earlier one is in doubt it was not, and they did nothing.
+   */
+  #failed(failed: readonly Asked[]): void {
+    const { listener } = this.#options;
+    const writes = failed.filter(({ operation }) => isWrite(operation));
+    const before = this.#commitsAtClosing;
+    const isInDoubt = writes.length > 0 && before !== undefined && this.#doubt === undefined;
+    const refused = isInDoubt ? failed.filter((one) => !writes.includes(one)) : failed;
+    for (const { operation } of refused) listener.refused(operation);
+    if (!isInDoubt) return;
+    const done = writes.map((one) => ({ ...one, answer: undefined, life: this.#life, isDoubted: true }));
+    this.#doubt = { done, commits: before + 1 };
   }
 
   /** The answer to this transaction is lost. It is on the disk, or not, or a part of it. */
@@ -274,13 +332,13 @@ export class EngineChannel implements StoreChannel {
   }
 
   #tell(done: readonly Applied[]): void {
-    const { contents, applied } = this.#options;
+    const { contents, listener } = this.#options;
     if (!contents.isOpen) return;
     // Maintenance without work changes nothing.
     const commits = contents.commits();
     if (commits === this.#commits && done.every(({ operation }) => operation === 'maintain')) return;
     this.#commits = commits;
-    tellAll(done, contents, applied);
+    tellAll(done, contents, listener.applied);
     if (this.#failing !== undefined) this.#failing = { ...this.#failing, from: this.#failing.disk.moment() };
   }
 
@@ -292,20 +350,52 @@ export class EngineChannel implements StoreChannel {
 /**
  * Tells of the operations of one transaction when it is over: first what is owed, then what became of it.
  */
-export function tellAll(
-  done: readonly Applied[],
-  contents: EngineContents,
-  applied: (one: Applied) => void,
-): void {
+function tellAll(done: readonly Applied[], contents: EngineContents, applied: (one: Applied) => void): void {
   const operations = new Set(done.map(({ operation }) => operation));
   contents.readSets();
   if (operations.has('append')) contents.readEvents(contents.lastPosition);
-  if (operations.has('eraseAt')) contents.readEvents(0);
-  if (['create', 'advance', 'apply', 'eraseAt'].some((one) => operations.has(one))) contents.readRecords();
+  if (operations.has('eraseAt') || operations.has('erase')) contents.readEvents(0);
+  if (['create', 'advance', 'apply', 'erase', 'eraseAt'].some((one) => operations.has(one)))
+    contents.readRecords();
   for (const one of joinAppends(done).toSorted((a, b) => placeOf(a.operation) - placeOf(b.operation))) {
     if (placeOf(one.operation) === LAST) contents.readLetters();
     applied(one);
   }
+}
+
+/**
+ * Tells of a transaction that turned out to be in the file, which is read from there on.
+ *
+ * @param before positions that were given before it
+ */
+export function tellDoubt(
+  { done }: Doubt,
+  before: Position,
+  { contents, applied }: Pick<ChannelOptions, 'contents'> & Pick<StoreListener, 'applied'>,
+): void {
+  contents.readEvents(before);
+  contents.readRecords();
+  const told = done.map((one) => ({ ...one, answer: one.answer ?? answerFound(one, contents, before) }));
+  tellAll(told, contents, applied);
+}
+
+/** The answer to an operation whose caller has heard an error, by what is found in the file. */
+function answerFound({ operation, args }: Applied, contents: EngineContents, before: Position): unknown {
+  if (operation === 'create') return contents.regulations.get((args[0] as NewRegulation).id);
+  if (operation === 'claim') return { deliveries: [] };
+  if (operation !== 'append') return 0;
+  const { events } = args[0] as Batch;
+  const found = new Map<string, Position>();
+  for (const [position, { source, messageId }] of contents.events)
+    if (position >= before) found.set(`${source} ${messageId}`, position);
+  const positions = events.map(({ source, messageId }) => {
+    const key = `${source} ${messageId}`;
+    const position = found.get(key);
+    // The second of two is a duplicate of the first.
+    found.delete(key);
+    return position;
+  });
+  return { positions, held: [] } satisfies AppendResult;
 }
 
 /** Batches of one transaction as one: what is owed of either is seen at once. */
@@ -333,7 +423,18 @@ function placeOf(operation: string): number {
 }
 
 const WRITES = new Set([
-  ...['append', 'settle', 'claim', 'makeDue', 'expire', 'enqueue', 'redeliver', 'recoverOrphans', 'eraseAt'],
+  ...[
+    'append',
+    'settle',
+    'claim',
+    'makeDue',
+    'expire',
+    'enqueue',
+    'redeliver',
+    'recoverOrphans',
+    'erase',
+    'eraseAt',
+  ],
   ...['create', 'advance', 'apply', 'saveHealth', 'maintain', 'putAnswers', 'beginSession', 'endSession'],
 ]);
 
@@ -341,10 +442,20 @@ function isWrite(operation: string): boolean {
   return WRITES.has(operation);
 }
 
-function answerOf(operation: string, answer: unknown): unknown {
+function answerOf({ operation, args }: Asked, answer: unknown): unknown {
   if (operation === 'append') return decodeAppended(answer as string);
+  if (operation === 'read') return linesOf(answer as ReadAnswer, (args[0] as Float64Array).length);
   if (operation !== 'claim') return answer;
   const { fresh, tried, nextDueAt } = answer as ClaimAnswer;
   const deliveries = [...Array.from({ length: fresh.length / 2 }), ...tried];
   return { deliveries, nextDueAt };
+}
+
+/** The lines of events; undefined for those that are gone. */
+function linesOf({ lines }: ReadAnswer, n: number): readonly (Uint8Array | undefined)[] {
+  const starts = findLineOffsets(lines, n);
+  return Array.from({ length: n }, (_, nth) => {
+    const line = lines.subarray(starts[nth]!, starts[nth + 1]! - 1);
+    return line.length === 0 ? undefined : line;
+  });
 }

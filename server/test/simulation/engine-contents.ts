@@ -51,13 +51,20 @@ export class EngineContents implements StoreContents {
   readonly replayRecords = new Map<string, Replay>();
   readonly letters = { length: 0 };
   lastPosition = 0;
+  readonly #unharmed: Unharmed;
   #look = 0;
   #changed: StoredSet[] = [];
+  #folder: string | undefined;
   #file: OpenFile | undefined;
 
-  /** Opens the file of a folder, which the engine has open. */
+  /** @param unharmed runs what a failing disk must not touch */
+  constructor(unharmed: Unharmed) {
+    this.#unharmed = unharmed;
+  }
+
+  /** Looks at the file of a folder, which the engine has open. */
   open(folder: string): void {
-    this.#file = new OpenFile(folder);
+    this.#folder = folder;
     this.readEvents(0);
     this.readSets();
     this.readLetters();
@@ -65,12 +72,27 @@ export class EngineContents implements StoreContents {
   }
 
   close(): void {
-    this.#file?.database.close();
+    this.release();
+    this.#folder = undefined;
+  }
+
+  /**
+   * Closes the connection until the next look. The engine takes what is in the log of its file for written
+   * or not where it is the first to open it, and may not meet another one there that no program has.
+   */
+  release(): void {
+    const file = this.#file;
     this.#file = undefined;
+    if (file !== undefined) this.#unharmed(() => file.database.close());
   }
 
   get isOpen(): boolean {
-    return this.#file !== undefined;
+    return this.#folder !== undefined;
+  }
+
+  /** Whether it is the connection of this object. */
+  isOwn(database: DatabaseSync): boolean {
+    return this.#file?.database === database;
   }
 
   *newSets(): Iterable<StoredSet> {
@@ -78,18 +100,19 @@ export class EngineContents implements StoreContents {
   }
 
   ledger(): Ledger {
-    const { counters, pending } = this.#open();
-    return ledgerOf({ counters: counters.all() as never, pending: pending.all() as never });
+    return this.#at(({ counters, pending }) =>
+      ledgerOf({ counters: counters.all() as never, pending: pending.all() as never }),
+    );
   }
 
   /** Transactions of the file. */
   commits(): number {
-    return (this.#open().commits.get() as { value: number } | undefined)?.value ?? 0;
+    return this.#at(({ commits }) => (commits.get() as { value: number } | undefined)?.value ?? 0);
   }
 
   readSets(): void {
     const look = ++this.#look;
-    for (const row of this.#open().sets.iterate() as Iterable<unknown> as Iterable<SetRow>) {
+    for (const row of this.#at(({ sets }) => sets.all() as unknown as SetRow[])) {
       const known = this.sets.get(row.id);
       const holder = row.state === 0 ? row.owner : undefined;
       if (known !== undefined && Buffer.compare(known.refs, row.refs) === 0) {
@@ -106,33 +129,52 @@ export class EngineContents implements StoreContents {
   /** Reads the events from a position on anew. */
   readEvents(from: Position): void {
     for (const position of this.events.keys()) if (position >= from) this.events.delete(position);
-    for (const row of this.#open().chunks.iterate(from) as Iterable<unknown> as Iterable<ChunkRow>) {
+    for (const row of this.#at(({ chunks }) => chunks.all(from) as unknown as ChunkRow[])) {
       this.lastPosition = Math.max(this.lastPosition, row.first + row.n);
       for (const [position, event] of eventsOf(row)) this.events.set(position, event);
     }
   }
 
   readLetters(): void {
-    this.letters.length = (this.#open().letters.get() as { n: number }).n;
+    this.letters.length = this.#at(({ letters }) => letters.get() as { n: number }).n;
   }
 
   readRecords(): void {
-    const { regulations, subjects, replays } = this.#open();
     this.regulations.clear();
     this.regulationSubjects.clear();
     this.replayRecords.clear();
-    for (const { number, id, document } of regulations.all() as unknown as RegulationRow[])
-      this.regulations.set(id, { ...JSON.parse(document), number });
-    for (const { id, subjects: bytes } of subjects.all() as unknown as { id: string; subjects: Uint8Array }[])
-      this.regulationSubjects.set(id, JSON.parse(Buffer.from(bytes).toString('utf8').replaceAll('\0', '')));
-    for (const { name, document } of replays.all() as unknown as { name: string; document: string }[])
-      this.replayRecords.set(name, JSON.parse(document));
+    this.#at(({ regulations, subjects, replays }) => {
+      for (const { number, id, document } of regulations.all() as unknown as RegulationRow[])
+        this.regulations.set(id, { ...JSON.parse(document), number });
+      for (const { id, subjects: bytes } of subjects.all() as unknown as SubjectsRow[])
+        this.regulationSubjects.set(id, JSON.parse(Buffer.from(bytes).toString('utf8').replaceAll('\0', '')));
+      for (const { name, document } of replays.all() as unknown as ReplayRow[])
+        this.replayRecords.set(name, JSON.parse(document));
+    });
   }
 
-  #open(): OpenFile {
-    if (this.#file === undefined) throw new Error('nobody has the store open');
-    return this.#file;
+  /** Looks at the file. */
+  #at<Found>(look: (file: OpenFile) => Found): Found {
+    const folder = this.#folder;
+    if (folder === undefined) throw new Error('nobody has the store open');
+    return this.#unharmed(() => {
+      this.#file ??= new OpenFile(folder);
+      return look(this.#file);
+    });
   }
+}
+
+/** Runs what a failing disk must not touch. */
+export type Unharmed = <Result>(run: () => Result) => Result;
+
+interface SubjectsRow {
+  readonly id: string;
+  readonly subjects: Uint8Array;
+}
+
+interface ReplayRow {
+  readonly name: string;
+  readonly document: string;
 }
 
 interface RegulationRow {

@@ -1,7 +1,7 @@
 import { MINUTE } from '../../src/model/time.ts';
+import { type ErrorName, FULL, KINDS, type Kind, READ_ONLY } from '../support/disk-faults/control-page.ts';
 import { Chance } from './random.ts';
-import { HAS_DISK } from './recorded-disk.ts';
-import { type Fault, type Scenario, scenarioOf } from './scenario.ts';
+import { type DiskFailing, type Fault, type Scenario, scenarioOf, type Wishes } from './scenario.ts';
 
 const FEWEST_KILLS = 3;
 const MOST_KILLS = 12;
@@ -12,8 +12,9 @@ const LONGEST = 20 * MINUTE;
 const NOT_OURS: ReadonlySet<Fault['kind']> = new Set(['store away', 'store refuses', 'store doubts']);
 
 /** The world of an integer with the embedded engine: one node that dies often. */
-export function engineScenarioOf(seed: number): Scenario {
-  const drawn = scenarioOf(seed, { nodes: 1 });
+export function engineScenarioOf(seed: number, { nodes = 1, hours }: Wishes = {}): Scenario {
+  if (nodes !== 1) throw new Error('a world with the embedded engine has one server: leave out --nodes');
+  const drawn = scenarioOf(seed, { nodes, hours });
   const chance = new Chance(seed, 'engine');
   const lasts = Math.min(drawn.lasts, LONGEST);
   const busy = drawn.busy.filter(({ from }) => from < lasts);
@@ -23,26 +24,74 @@ export function engineScenarioOf(seed: number): Scenario {
     (): Fault[] => {
       const { from, to } = chance.of(times);
       const at = chance.between(from, Math.min(to, lasts));
-      const downFor = chance.magnitude(20, 20_000);
-      const afterSteps = chance.below(200);
-      const powerCut: Fault = {
-        ...{ at, kind: 'power cut', node: 0, downFor, afterSteps, isInCommit: chance.is(0.6) },
-        reached: chance.of([0, 0.5, 0.9]),
-        sector: chance.of([512, 4096, 1]),
-      };
-      const isOfPower = chance.is(0.6) && HAS_DISK;
-      const kill: Fault = isOfPower ? powerCut : { at, kind: 'kill', node: 0, afterSteps, downFor };
+      const death = deathAt(chance, at);
       // Most die while they are busy.
       const calls = Math.round(chance.magnitude(1, 60));
-      return chance.is(0.7) ? [{ at: at - chance.below(20), kind: 'burst', calls }, kill] : [kill];
+      return chance.is(0.7) ? [{ at: at - chance.below(20), kind: 'burst', calls }, death] : [death];
     },
   );
   const faults = [
     ...drawn.faults.filter(({ at, kind }) => at < lasts && !NOT_OURS.has(kind)),
     ...kills.flat(),
     ...slowness(chance, { ...drawn, lasts, busy: times }),
+    ...failingDisk(seed, { lasts, busy: times }),
   ];
   return { ...drawn, lasts, busy: times, faults: faults.sort((a, b) => a.at - b.at) };
+}
+
+/** Of the process, or of its machine. */
+function deathAt(chance: Chance, at: number): Fault {
+  const of = { node: 0, downFor: chance.magnitude(20, 20_000), afterSteps: chance.below(200) };
+  const powerCut: Fault = {
+    ...{ at, kind: 'power cut', ...of, isInCommit: chance.is(0.6) },
+    reached: chance.of([0, 0.5, 0.9]),
+    sector: chance.of([512, 4096, 1]),
+  };
+  return chance.is(0.6) ? powerCut : { at, kind: 'kill', ...of };
+}
+
+const MOST_FAILINGS = 8;
+
+/** Calls that fail together, and the errors with which they do. */
+const FAILINGS: readonly (readonly [ErrorName, readonly Kind[]])[] = [
+  ...(['sync', 'write', 'read', 'open', 'truncate', 'unlink', 'rename'] as const).map(
+    (kind) => ['EIO', [kind]] as const,
+  ),
+  ...(
+    [
+      ['sync'],
+      ['sync', 'open'],
+      ['sync', 'open'],
+      ['sync', 'open'],
+      ['write', 'sync'],
+      ['write', 'truncate'],
+      KINDS,
+    ] as const
+  ).map((kinds) => ['EIO', kinds] as const),
+  ...(['ENOSPC', 'ENOSPC', 'ENOSPC'] as const).map((error) => [error, FULL] as const),
+  ['EROFS', READ_ONLY],
+];
+
+/** A disk that fails for a moment, for a while, or until the process is started anew. */
+function failingDisk(seed: number, { lasts, busy }: Pick<Scenario, 'lasts' | 'busy'>): Fault[] {
+  const chance = new Chance(seed, 'disk');
+  if (chance.is(0.4)) return [];
+  return Array.from({ length: 1 + chance.below(MOST_FAILINGS) }, (): Fault[] => {
+    const { from, to } = chance.of(busy);
+    const at = chance.between(from, Math.min(to, lasts));
+    const [error, calls] = chance.of(FAILINGS);
+    const nth = Math.round(chance.magnitude(1, chance.of([3, 30])));
+    const times = chance.of([1, 2, 5, 20, undefined, undefined]);
+    const lasting = chance.magnitude(200, MINUTE);
+    const failing: DiskFailing = { error, calls, nth, ...(times !== undefined && { times }) };
+    const bursts = Array.from({ length: 3 }, (_, part): Fault => {
+      return { at: at + (lasting * part) / 3, kind: 'burst', calls: Math.round(chance.magnitude(1, 30)) };
+    });
+    const death = deathAt(chance, at + chance.between(0, lasting));
+    const [isForEver, isDeadly] = [chance.is(0.2), chance.is(0.4)];
+    const fails: Fault = { at, kind: 'disk fails', ...failing, ...(!isForEver && { lasts: lasting }) };
+    return [fails, ...bursts, ...(isForEver || isDeadly ? [death] : [])];
+  }).flat();
 }
 
 const EPISODE = 45_000;

@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SecretSeal } from '../../src/adapters/encoding/secret-seal.ts';
-import { databaseUri, USERS_FILE } from '../../src/adapters/sqlite/data-folder/files.ts';
+import { DATABASE_FILE, databaseUri, USERS_FILE } from '../../src/adapters/sqlite/data-folder/files.ts';
 import { openDatabase } from '../../src/adapters/sqlite/database.ts';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
 import { RecordTable } from '../../src/adapters/sqlite/settings/records.ts';
@@ -13,12 +13,13 @@ import { startWriter, type WriterOptions } from '../../src/adapters/sqlite/write
 import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
 import type { Ledger } from '../../src/model/ledger.ts';
 import { NO_SECRET_KEYS } from '../../src/model/secret-keys.ts';
-import { type Doubt, EngineChannel, tellAll } from './engine-channel.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import { type Doubt, EngineChannel, tellDoubt } from './engine-channel.ts';
 import { EngineContents } from './engine-contents.ts';
 import type { Kernel, Life } from './kernel.ts';
 import type { Chance } from './random.ts';
 import { copyFiles, HAS_DISK, RecordedDisk } from './recorded-disk.ts';
-import type { PowerCut } from './scenario.ts';
+import type { DiskFailing, PowerCut } from './scenario.ts';
 import { OpenHandles } from './threads.ts';
 import {
   type Beginning,
@@ -30,17 +31,29 @@ import {
   type WorldStore,
 } from './world-store.ts';
 
+/** By this the writer empties the log of a file that it has opened anew. */
+const EMPTIED = 'pragma wal_checkpoint(truncate)';
+
 interface EngineOptions {
   readonly kernel: Kernel;
   readonly chance: Chance;
 }
 
-/** Memory where there is some: a world writes and syncs all the time. */
-export const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+const MEMORY = '/dev/shm';
+/** Bytes that the files of a world and the recording of its disk may come to. */
+const ENOUGH = 1024 ** 3;
+
+/** Memory where there is enough: a world writes and syncs all the time. */
+export const ROOT = existsSync(MEMORY) && freeBytes(MEMORY) >= ENOUGH ? MEMORY : tmpdir();
+
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
+}
 
 /** The embedded engine of one process, with files in a folder. A process that dies leaves a copy of it. */
 export class EngineStore implements WorldStore {
-  readonly contents = new EngineContents();
+  readonly contents: EngineContents;
   readonly handles = new OpenHandles();
   readonly isShared = false;
   weather: Weather = FAIR;
@@ -53,12 +66,18 @@ export class EngineStore implements WorldStore {
   #channel: EngineChannel | undefined;
   /** How the next death comes; undefined where it is one of the process alone. */
   #powerCut: PowerCut | undefined;
-  /** The transaction in whose middle the power failed. */
+  /** The transaction of an earlier process that is in the file or not. */
   #doubt: Doubt | undefined;
 
   constructor(options: EngineOptions, listener: StoreListener) {
     this.#options = options;
     this.#listener = listener;
+    const disk = this.#disk;
+    this.contents = new EngineContents(disk === undefined ? (run) => run() : disk.unharmed);
+    this.handles.closing = (database) => this.#closing(database);
+    this.handles.executed = (database, sql) => {
+      if (sql === EMPTIED && this.#isFile(database)) this.#channel?.opened();
+    };
   }
 
   prepare({ sources, destinations, audiences }: Beginning): void {
@@ -82,6 +101,10 @@ export class EngineStore implements WorldStore {
   }
 
   areProfilesBehind(): boolean {
+    return this.#disk === undefined ? this.#isBehind() : this.#disk.unharmed(() => this.#isBehind());
+  }
+
+  #isBehind(): boolean {
     const folder = this.#folder;
     if (!hasProfiles(folder)) return this.contents.lastPosition > 0;
     const database = new DatabaseSync(databaseUri(folder, 'ro', USERS_FILE), { readOnly: true });
@@ -110,16 +133,18 @@ export class EngineStore implements WorldStore {
     const { kernel, chance } = this.#options;
     const folder = this.#folder;
     const channel = new EngineChannel(life, {
-      ...{ kernel, chance, contents: this.contents, applied: this.#listener.applied },
+      ...{ kernel, chance, contents: this.contents, listener: this.#listener },
       latency: () => this.weather.latency,
     });
     this.#channel = channel;
     const store = await this.#openStore(channel, folder);
-    this.contents.open(folder);
+    const { contents } = this;
+    const before = contents.lastPosition;
+    contents.open(folder);
     const doubt = this.#doubt;
     this.#doubt = undefined;
-    if (doubt !== undefined && this.contents.commits() >= doubt.commits)
-      tellAll(doubt.done, this.contents, this.#listener.applied);
+    if (doubt !== undefined && contents.commits() >= doubt.commits)
+      tellDoubt(doubt, before, { contents, applied: this.#listener.applied });
     return {
       ...{ channel, nodes: undefined },
       store: { ...channel.overheard(store), ...folderOf(folder) },
@@ -128,11 +153,13 @@ export class EngineStore implements WorldStore {
     };
   }
 
-  /** No death of a process or of a machine is a reason to refuse a folder. */
+  /** Nothing but a disk that fails is a reason to refuse a folder. */
   async #openStore(channel: EngineChannel, folder: string): Promise<SqliteStore> {
+    const failures = this.#disk?.failures() ?? 0;
     try {
       return await openSqliteStore({ folder, startWriter: (options) => this.#start(channel, options) });
     } catch (error) {
+      if (error instanceof StorageError && (this.#disk?.failures() ?? 0) > failures) throw error;
       throw new Error(`the folder is refused: ${(error as Error).message}`, { cause: error });
     }
   }
@@ -144,10 +171,13 @@ export class EngineStore implements WorldStore {
 
   cut(): void {
     const isStopped = this.#channel?.isClosed === true;
-    this.#doubt = this.#channel?.cut();
+    const doubt = this.#channel?.cut();
+    // One that died before it had opened the file knows nothing of what is in it.
+    this.#doubt = doubt ?? this.#doubt;
     this.#channel = undefined;
     this.contents.close();
-    if (this.#disk !== undefined) this.#cutDisk(this.#disk);
+    const disk = this.#disk;
+    if (disk !== undefined) disk.unharmed(() => this.#cutDisk(disk, doubt?.moment));
     else if (isStopped) this.handles.closeAll();
     else this.#copyFolder();
   }
@@ -162,26 +192,48 @@ export class EngineStore implements WorldStore {
   }
 
   /** The files as the disk has them survive the machine. */
-  #cutDisk(disk: RecordedDisk): void {
+  #cutDisk(disk: RecordedDisk, at = Number.POSITIVE_INFINITY): void {
     const { chance } = this.#options;
     const how = this.#powerCut;
     this.#powerCut = undefined;
-    const at = this.#doubt?.moment ?? Number.POSITIVE_INFINITY;
     disk.stage(chance.bits(), how && { how, at });
     this.handles.closeAll();
     disk.restore();
     disk.begin(chance.bits());
   }
 
-  failPower(how: PowerCut, die: () => void): void {
-    if (this.#disk === undefined || this.#channel === undefined) return;
+  failPower(how: PowerCut, die: () => void): boolean {
+    if (this.#disk === undefined) return false;
     this.#powerCut = how;
-    if (how.isInCommit) this.#channel.failInCommit(this.#disk, die);
+    if (how.isInCommit) this.#channel?.failInCommit(this.#disk, die);
+    return this.#channel !== undefined;
+  }
+
+  failDisk(how: DiskFailing): boolean {
+    this.#disk?.fail(how);
+    return this.#disk !== undefined;
+  }
+
+  healDisk(): void {
+    this.#disk?.heal();
+  }
+
+  /** The engine empties its log with the last connection: that is never one of the world. */
+  #closing(database: DatabaseSync): void {
+    if (!this.contents.isOpen || !this.#isFile(database)) return;
+    this.#channel?.closing();
+    this.contents.release();
+  }
+
+  /** Whether it is a connection of the program to the file of events. */
+  #isFile(database: DatabaseSync): boolean {
+    return !this.contents.isOwn(database) && database.location()?.endsWith(DATABASE_FILE) === true;
   }
 
   /** Removes every file. */
   clean(): void {
     this.contents.close();
+    this.#disk?.heal();
     this.handles.closeAll();
     this.#disk?.clean();
     rmSync(this.#root, { recursive: true, force: true });

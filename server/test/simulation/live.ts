@@ -20,11 +20,7 @@ export function without(scenario: Scenario, left: ReadonlySet<number>): Scenario
 }
 
 /** The faults that need not happen for the same promise to be broken, by their place in the scenario. */
-export function shrink(
-  scenario: Scenario,
-  promise: string,
-  breaks = (shorter: Scenario) => live(shorter).broken?.promise === promise,
-): Set<number> {
+export function shrink(scenario: Scenario, breaks: (shorter: Scenario) => boolean): Set<number> {
   const left = new Set<number>();
   const { length } = scenario.faults;
   for (let piece = length; piece >= 1; piece = Math.floor(piece / 2)) {

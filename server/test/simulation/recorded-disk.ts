@@ -4,7 +4,7 @@ import { ControlPage } from '../support/disk-faults/control-page.ts';
 import { Disk } from '../support/disk-faults/disk.ts';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { readRecording } from '../support/disk-faults/recording.ts';
-import type { PowerCut } from './scenario.ts';
+import type { DiskFailing, PowerCut } from './scenario.ts';
 
 /** The variables by which this process was started with the shim of the fault suites. */
 export const DISK = {
@@ -34,6 +34,24 @@ export class RecordedDisk {
     this.#disk = new Disk(this.folder, chanceOf(seed));
     truncateSync(this.#recording);
   }
+
+  /** Calls of the system fail from here on, until `heal`. */
+  fail({ calls, error, nth, times }: DiskFailing): void {
+    this.page.heal();
+    this.page.fail(calls, { with: error, nth, ...(times !== undefined && { times }) });
+  }
+
+  heal(): void {
+    this.page.heal();
+  }
+
+  /** Calls that have failed so far. */
+  failures(): number {
+    return this.page.failed();
+  }
+
+  /** Runs what is no work of the program: no call of it fails or counts. */
+  readonly unharmed = <Result>(run: () => Result): Result => this.page.unharmed(run);
 
   /** Bytes of the recording so far. */
   moment(): number {

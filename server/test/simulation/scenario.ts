@@ -1,5 +1,6 @@
 import { defined } from '../../src/model/json.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import type { ErrorName, Kind } from '../support/disk-faults/control-page.ts';
 import { Chance } from './random.ts';
 
 /** How an endpoint answers for a while. */
@@ -13,6 +14,7 @@ export type Mode = (typeof MODES)[number];
 export type Fault = { readonly at: number } & (
   | Kill
   | ({ readonly kind: 'power cut'; readonly node: number; readonly downFor: number } & PowerCut)
+  | ({ readonly kind: 'disk fails'; readonly lasts?: number } & DiskFailing)
   | { readonly kind: 'stop'; readonly node: number; readonly downFor: number }
   | {
       readonly kind: 'still';
@@ -88,6 +90,16 @@ export interface PowerCut {
   readonly sector: 512 | 4096 | 1;
 }
 
+/** How calls of the system fail under an engine with real files. */
+export interface DiskFailing {
+  readonly calls: readonly Kind[];
+  readonly error: ErrorName;
+  /** Of each kind: the first call that fails, from 1. */
+  readonly nth: number;
+  /** Of each kind: so many calls fail; all where it is absent. */
+  readonly times?: number;
+}
+
 /** An endpoint that comes and goes. `calls`: made in each time that it is down. */
 interface Flapping {
   readonly kind: 'flaps';
@@ -100,7 +112,7 @@ interface Flapping {
 }
 
 /** Kinds that any store can have. */
-export type FaultKind = Exclude<Fault['kind'], 'power cut'>;
+export type FaultKind = Exclude<Fault['kind'], 'power cut' | 'disk fails'>;
 
 export interface DestinationPlan {
   readonly endpoints: number;

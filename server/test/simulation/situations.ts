@@ -85,5 +85,24 @@ export const SITUATIONS = [
   'killed with profiles behind',
 ] as const;
 
-export type Situation = (typeof SITUATIONS)[number];
+/** Situations of worlds with the embedded engine, which a kill of its process is enough for. */
+export const PROCESS_SITUATIONS = [
+  ...(['killed with an append under way', 'killed with a settle under way'] as const),
+  ...(['killed with requests in flight', 'killed while it starts', 'killed with profiles behind'] as const),
+  ...(['started with deliveries of a dead process', 'claimed from disk', 'duplicate found'] as const),
+] as const satisfies readonly Situation[];
+
+/** Situations for which its machine has to die, or its disk to fail. */
+const DISK_SITUATIONS = [
+  ...(['power failed', 'power failed in a commit', 'start refused by a failing disk'] as const),
+] as const;
+
+export const ENGINE_SITUATIONS: readonly Situation[] = [
+  ...PROCESS_SITUATIONS,
+  ...DISK_SITUATIONS,
+  ...(['append refused', 'settle refused', 'claim refused'] as const),
+  'append in doubt',
+];
+
+export type Situation = (typeof SITUATIONS)[number] | (typeof DISK_SITUATIONS)[number];
 export type Reached = Map<Situation, number>;

@@ -16,6 +16,10 @@ const threads = load('node:worker_threads') as Record<string, unknown>;
 export class OpenHandles {
   readonly databases = new Set<DatabaseSync>();
   readonly files = new Set<number>();
+  /** Told before a database is closed. */
+  closing: (database: DatabaseSync) => void = () => {};
+  /** Told of SQL that was executed as a text. */
+  executed: (database: DatabaseSync, sql: string) => void = () => {};
 
   /** As the end of a process does. */
   closeAll(): void {
@@ -118,12 +122,21 @@ sqlite.DatabaseSync = class extends OwnDatabase {
     super(...given);
     if (kernel !== undefined) handles.databases.add(this);
   }
-
-  override close(): void {
-    handles.databases.delete(this);
-    super.close();
-  }
 };
+
+// A database is made with the methods of its own class, whatever extends that.
+const { close: closeDatabase, exec } = OwnDatabase.prototype;
+Object.assign(OwnDatabase.prototype, {
+  close(this: DatabaseSync): void {
+    if (kernel !== undefined && this.isOpen) handles.closing(this);
+    handles.databases.delete(this);
+    closeDatabase.call(this);
+  },
+  exec(this: DatabaseSync, sql: string): void {
+    exec.call(this, sql);
+    if (kernel !== undefined) handles.executed(this, sql);
+  },
+});
 
 const OwnWorker = threads['Worker'] as new (...given: unknown[]) => object;
 threads['Worker'] = new Proxy(OwnWorker, {

@@ -16,7 +16,7 @@ import type { ProgramStore } from '../../src/wiring/storage.ts';
 import type { StoredRecord } from '../memory-store/contents.ts';
 import type { MemoryNodes } from '../memory-store/nodes.ts';
 import type { Life } from './kernel.ts';
-import type { PowerCut } from './scenario.ts';
+import type { DiskFailing, PowerCut } from './scenario.ts';
 
 /** How the store is at a moment. */
 export interface Weather {
@@ -133,10 +133,16 @@ export interface WorldStore {
   /** The process has died: of what was under way some takes effect. */
   cut(life: Life): void;
   /**
-   * The next death is one of the machine. `die`: to be called in the middle of a commit. Absent where a
-   * process has no disk of its own.
+   * The next death is one of the machine. `die`: to be called in the middle of a commit. False where nothing
+   * records what reaches the disk: then it is one of the process. Absent where a process has no disk of its
+   * own.
    */
-  failPower?(how: PowerCut, die: () => void): void;
+  failPower?(how: PowerCut, die: () => void): boolean;
+  /**
+   * Calls of the system fail until `healDisk`. False where nothing stands between the process and its disk.
+   */
+  failDisk?(how: DiskFailing): boolean;
+  healDisk?(): void;
 }
 
 /** The store as one process has it open. */

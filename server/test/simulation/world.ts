@@ -14,7 +14,7 @@ import { AUDIENCES } from './promises/profiles.ts';
 import type { KnownSending, Troubles, Watcher, WorldView } from './promises/promise.ts';
 import { CALM } from './promises/recovery.ts';
 import { Chance } from './random.ts';
-import type { DestinationPlan, Fault, Scenario } from './scenario.ts';
+import type { DestinationPlan, Fault, PowerCut, Scenario } from './scenario.ts';
 import { Scout } from './scout.ts';
 import type { Reached, Situation } from './situations.ts';
 import { LONG_SLOW, SimulatedStore } from './store.ts';
@@ -39,6 +39,8 @@ export interface Outcome {
 
 export interface Counts {
   kills: number;
+  'power cuts': number;
+  'disk faults': number;
   sent: number;
   acknowledged: number;
   events: number;
@@ -68,12 +70,24 @@ export class World implements WorldView {
   readonly #operators: Operators;
   readonly #watchers: readonly Watcher[];
   readonly #reached: Reached = new Map();
-  readonly #counts: Counts = { kills: 0, sent: 0, acknowledged: 0, events: 0, erased: 0 };
+  readonly #counts: Counts = {
+    kills: 0,
+    'power cuts': 0,
+    'disk faults': 0,
+    sent: 0,
+    acknowledged: 0,
+    events: 0,
+    erased: 0,
+  };
   readonly #endpoints = new Map<number, Endpoint[]>();
   readonly #scout: Scout;
   /** By destination: how long it is paused when it claims the next time. */
   readonly #pausedByClaim = new Map<number, number>();
   #weathers: { readonly weather: Partial<Weather>; readonly until: number }[] = [];
+  /** The newest that lasts. */
+  #diskFault: Extract<Fault, { kind: 'disk fails' }> | undefined;
+  /** The next death is one of the machine. */
+  #powerFault: PowerCut | undefined;
   #broken: Broken | undefined;
 
   /** @param makeStore the store of the world; one in memory unless another is given */
@@ -167,14 +181,31 @@ export class World implements WorldView {
   }
 
   startFailed(_node: ServerNode, error: unknown): void {
-    this.kernel.note('start failed', String(error));
+    this.kernel.note('start failed');
+    // Its text may name a folder, which no two runs have in common.
+    this.kernel.say(String(error));
     const isOfStore = error instanceof Error && error.name === 'StorageError';
+    if (isOfStore && this.#diskFault !== undefined) this.reached('start refused by a failing disk');
     if (!isOfStore)
       this.fail('nodes start', `a node cannot start: ${error instanceof Error ? error.stack : error}`);
   }
 
   /** Lives the whole scenario, and then well until nothing waits any more. */
   live(): Outcome {
+    try {
+      this.#live();
+    } catch (error) {
+      this.fail('nothing is thrown past its step', String(error instanceof Error ? error.stack : error));
+    }
+    const { kernel } = this;
+    const { acknowledged } = this.#clients;
+    return {
+      ...{ broken: this.#broken, digest: kernel.digest, steps: kernel.steps, lasted: kernel.now },
+      ...{ reached: this.#reached, counts: { ...this.#counts, acknowledged } },
+    };
+  }
+
+  #live(): void {
     const { scenario, kernel } = this;
     this.#prepareSettings();
     for (const node of this.nodes) node.start();
@@ -191,11 +222,6 @@ export class World implements WorldView {
     kernel.later(130_000, 'look whether all is done', look);
     if (!isOver()) kernel.run(scenario.lasts + CALM, () => isOver() || isIdle);
     if (!isOver()) this.#tell((watcher) => watcher.ended?.());
-    const { requests: _, acknowledged } = this.#clients;
-    return {
-      ...{ broken: this.#broken, digest: kernel.digest, steps: kernel.steps, lasted: kernel.now },
-      ...{ reached: this.#reached, counts: { ...this.#counts, acknowledged } },
-    };
   }
 
   #isIdle(): boolean {
@@ -287,11 +313,14 @@ export class World implements WorldView {
       const node = this.nodes[fault.node]!;
       if (node.life.isOver || node.dyingIn !== undefined) return;
       node.downFor = fault.downFor;
-      if (!fault.isInCommit) node.dyingIn = fault.afterSteps;
-      this.store.failPower?.(fault, () => {
+      const die = () => {
         node.dyingIn = 0;
-      });
+      };
+      const isArmed = this.store.failPower?.(fault, die) ?? false;
+      if (!fault.isInCommit || !isArmed) node.dyingIn = fault.afterSteps;
+      this.#powerFault = isArmed ? fault : undefined;
     },
+    'disk fails': (fault) => this.#failDisk(fault),
     stop: ({ node: place, downFor }) => {
       const node = this.nodes[place]!;
       if (node.life.isOver || !node.isReady || node.dyingIn !== undefined) return;
@@ -413,6 +442,24 @@ export class World implements WorldView {
     }
   }
 
+  /** Without an end it fails until the process dies. */
+  #failDisk(fault: Extract<Fault, { kind: 'disk fails' }>): void {
+    if (this.store.failDisk?.(fault) !== true) return;
+    this.#counts['disk faults']++;
+    this.#diskFault = fault;
+    this.troubles.store = Math.max(this.troubles.store, this.kernel.now + (fault.lasts ?? Infinity));
+    if (fault.lasts !== undefined)
+      this.kernel.later(fault.lasts, 'disk is well', () => this.#healDisk(fault));
+  }
+
+  #healDisk(fault = this.#diskFault): void {
+    // Another one may have taken its place.
+    if (fault === undefined || fault !== this.#diskFault) return;
+    this.#diskFault = undefined;
+    this.store.healDisk?.();
+    if (fault.lasts === undefined) this.troubles.store = this.kernel.now;
+  }
+
   #setWeather(weather: Partial<Weather>, lasts: number): void {
     const until = this.kernel.now + lasts;
     this.#weathers.push({ weather, until });
@@ -431,10 +478,21 @@ export class World implements WorldView {
   #afterStep(): void {
     for (const node of this.nodes) {
       if (node.dyingIn === undefined || node.dyingIn-- > 0) continue;
-      this.#counts.kills++;
+      this.#countDeath();
       this.troubles.death = this.kernel.now;
       this.#scout.killing(node);
       node.die(node.downFor);
+      if (this.#diskFault?.lasts === undefined) this.#healDisk();
+    }
+  }
+
+  #countDeath(): void {
+    const cut = this.#powerFault;
+    this.#powerFault = undefined;
+    if (cut === undefined) this.#counts.kills++;
+    else {
+      this.#counts['power cuts']++;
+      this.reached(cut.isInCommit ? 'power failed in a commit' : 'power failed');
     }
   }
 
@@ -443,6 +501,7 @@ export class World implements WorldView {
     this.kernel.note('calm');
     this.#weathers = [];
     this.#applyWeather();
+    this.#healDisk();
     for (const endpoint of this.network.endpoints.values()) {
       if (endpoint.badUntil > this.kernel.now) endpoint.badUntil = this.kernel.now;
       endpoint.modes.length = 0;

@@ -8,10 +8,12 @@ import type { PromiseFamily } from './promise.ts';
 import { bounded, soon } from './recovery.ts';
 import { notAgain, notNow, oneProbes } from './requests.ts';
 import { stored } from './stored.ts';
+import { taken } from './taken.ts';
 
 /** All promises. A new stage of the program adds its own here. */
 export const PROMISES: readonly PromiseFamily[] = [
   stored,
+  taken,
   owed,
   settled,
   notAgain,

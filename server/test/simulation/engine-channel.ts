@@ -12,7 +12,7 @@ import type { NewRegulation } from '../../src/ports/regulations.ts';
 import type { EngineContents } from './engine-contents.ts';
 import type { Kernel, Life } from './kernel.ts';
 import type { Chance } from './random.ts';
-import type { RecordedDisk } from './recorded-disk.ts';
+import type { PowerCut } from './scenario.ts';
 import type { Applied, StoreChannel, StoreListener } from './world-store.ts';
 
 type Listener = (...given: unknown[]) => void;
@@ -99,6 +99,8 @@ interface ChannelOptions {
   readonly chance: Chance;
   readonly contents: EngineContents;
   readonly listener: StoreListener;
+  /** Bytes of the recording so far; 0 where nothing is recorded. */
+  readonly moment: () => number;
   /** Mean milliseconds of a commit. */
   readonly latency: () => number;
 }
@@ -109,14 +111,19 @@ export interface Doubt {
   readonly done: readonly Applied[];
   /** Transactions in the file, if it is there. */
   readonly commits: number;
-  /** Of the recording: when the power has failed. */
-  readonly moment?: number;
 }
 
-interface Failing {
-  readonly disk: RecordedDisk;
-  /** The moment before which nothing may be lost. */
+/** How a process has ended. */
+export interface Ended {
+  readonly doubt: Doubt | undefined;
+  /** Moments of the recording, between which the power may have failed: nobody was told of what came since. */
   readonly from: number;
+  readonly to: number;
+}
+
+/** The machine is to die in that moment. */
+interface PowerFailing {
+  readonly when: PowerCut['when'];
   readonly die: () => void;
 }
 
@@ -148,12 +155,17 @@ export class EngineChannel implements StoreChannel {
   /** The same when the writer gave its handle up, before its answers to what it did then. */
   #commitsAtClosing: number | undefined;
   #isCut = false;
-  #failing: Failing | undefined;
+  #failing: PowerFailing | undefined;
   #doubt: Doubt | undefined;
+  /** Nothing from before this moment may be lost. */
+  #toldAt: number;
+  /** The power fails before this moment. */
+  #failsBefore: number | undefined;
 
   constructor(life: Life, options: ChannelOptions) {
     this.#life = life;
     this.#options = options;
+    this.#toldAt = options.moment();
     this.#writer = new WriterLife(life);
     this.#mainEnd = new End(life, options);
     this.#writerEnd = new End(this.#writer, options);
@@ -205,8 +217,9 @@ export class EngineChannel implements StoreChannel {
    * The writer has opened the file anew, and nothing is left in its log: what was in doubt is written or not.
    */
   opened(): void {
+    if (this.#failing?.when === 'at a reopening') this.#die(this.#failing);
     const doubt = this.#doubt;
-    if (doubt === undefined || this.#isCut) return;
+    if (doubt === undefined || this.#failsBefore !== undefined) return;
     const { contents, listener } = this.#options;
     this.#doubt = undefined;
     if (contents.commits() < doubt.commits)
@@ -215,17 +228,30 @@ export class EngineChannel implements StoreChannel {
       this.#commits = doubt.commits;
       tellDoubt(doubt, contents.lastPosition, { contents, applied: listener.applied });
     }
+    this.told();
   }
 
-  /** The process has died. Answers the transaction that is in doubt. */
-  cut(): Doubt | undefined {
+  /** Everything that is in the file is known. */
+  told(): void {
+    this.#toldAt = this.#options.moment();
+  }
+
+  /** The process has died. */
+  cut(): Ended {
     this.#isCut = true;
-    return this.#doubt;
+    const to = this.#failsBefore ?? this.#options.moment();
+    return { doubt: this.#doubt, from: this.#toldAt, to };
   }
 
-  /** The machine dies in the middle of the next transaction. */
-  failInCommit(disk: RecordedDisk, die: () => void): void {
-    this.#failing = { disk, from: disk.moment(), die };
+  /** The machine dies in that moment, if it comes. */
+  failPower(when: PowerCut['when'], die: () => void): void {
+    this.#failing = { when, die };
+  }
+
+  /** What is written from here on is lost in any case, and nobody hears of it. */
+  #die({ die }: PowerFailing): void {
+    this.#failsBefore ??= this.#options.moment();
+    die();
   }
 
   #asking(requests: readonly WriterRequest[]): number {
@@ -276,10 +302,11 @@ export class EngineChannel implements StoreChannel {
       if (reply.kind === 'failed') failed.push(asked);
       else this.#heard(asked, reply.answer, done);
     }
+    if (this.#failsBefore !== undefined) this.#putInDoubt(done);
     this.#failed(failed);
     this.#commitsAtClosing = undefined;
-    if (done.length === 0) return 0;
-    if (this.#failing !== undefined) this.#fail(done, this.#failing);
+    if (done.length === 0 || this.#failsBefore !== undefined) return 0;
+    if (this.#failing?.when === 'in a commit') this.#fail(done, this.#failing);
     else this.#tell(done);
     const { kernel, chance, latency } = this.#options;
     const sync = chance.exponential(latency());
@@ -300,30 +327,29 @@ export class EngineChannel implements StoreChannel {
    * before the file is opened anew. While an earlier one is in doubt it was not, and they did nothing.
    */
   #failed(failed: readonly Asked[]): void {
-    const { listener } = this.#options;
     const writes = failed.filter(({ operation }) => isWrite(operation));
-    const before = this.#commitsAtClosing;
-    const isInDoubt = writes.length > 0 && before !== undefined && this.#doubt === undefined;
+    const isInDoubt = this.#putInDoubt(
+      writes.map((one) => ({ ...one, answer: undefined, life: this.#life, isDoubted: true })),
+    );
     const refused = isInDoubt ? failed.filter((one) => !writes.includes(one)) : failed;
-    for (const { operation } of refused) listener.refused(operation);
-    if (!isInDoubt) return;
-    const done = writes.map((one) => ({ ...one, answer: undefined, life: this.#life, isDoubted: true }));
-    this.#doubt = { done, commits: before + 1 };
+    for (const { operation } of refused) this.#options.listener.refused(operation);
+  }
+
+  /** False where the operations have changed nothing. */
+  #putInDoubt(writes: readonly Applied[]): boolean {
+    const before = this.#commitsAtClosing;
+    if (writes.length === 0 || before === undefined || this.#doubt !== undefined) return false;
+    this.#doubt = { done: writes.map((one) => ({ ...one, isDoubted: true })), commits: before + 1 };
+    return true;
   }
 
   /** The answer to this transaction is lost. It is on the disk, or not, or a part of it. */
-  #fail(done: readonly Applied[], { disk, from, die }: Failing): void {
-    const { contents, chance } = this.#options;
+  #fail(done: readonly Applied[], failing: PowerFailing): void {
+    const { contents } = this.#options;
     // Nothing was written.
     if (!contents.isOpen || contents.commits() === this.#commits) return;
-    const moment = from + chance.below(disk.moment() - from + 1);
-    this.#doubt = {
-      done: done.map((one) => ({ ...one, isDoubted: true })),
-      commits: contents.commits(),
-      moment,
-    };
-    this.#isCut = true;
-    die();
+    this.#doubt = { done: done.map((one) => ({ ...one, isDoubted: true })), commits: contents.commits() };
+    this.#die(failing);
   }
 
   #stopped(): void {
@@ -339,7 +365,7 @@ export class EngineChannel implements StoreChannel {
     if (commits === this.#commits && done.every(({ operation }) => operation === 'maintain')) return;
     this.#commits = commits;
     tellAll(done, contents, listener.applied);
-    if (this.#failing !== undefined) this.#failing = { ...this.#failing, from: this.#failing.disk.moment() };
+    this.told();
   }
 
   #count(operation: string, by: number): void {

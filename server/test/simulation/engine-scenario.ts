@@ -43,7 +43,7 @@ export function engineScenarioOf(seed: number, { nodes = 1, hours }: Wishes = {}
 function deathAt(chance: Chance, at: number): Fault {
   const of = { node: 0, downFor: chance.magnitude(20, 20_000), afterSteps: chance.below(200) };
   const powerCut: Fault = {
-    ...{ at, kind: 'power cut', ...of, isInCommit: chance.is(0.6) },
+    ...{ at, kind: 'power cut', ...of, when: chance.is(0.6) ? 'in a commit' : 'later' },
     reached: chance.of([0, 0.5, 0.9]),
     sector: chance.of([512, 4096, 1]),
   };
@@ -90,6 +90,10 @@ function failingDisk(seed: number, { lasts, busy }: Pick<Scenario, 'lasts' | 'bu
     const death = deathAt(chance, at + chance.between(0, lasting));
     const [isForEver, isDeadly] = [chance.is(0.2), chance.is(0.4)];
     const fails: Fault = { at, kind: 'disk fails', ...failing, ...(!isForEver && { lasts: lasting }) };
+    if (death.kind === 'power cut' && chance.is(0.5)) {
+      const cut: Fault = { ...death, at, when: 'at a reopening' };
+      return [cut, fails, ...bursts];
+    }
     return [fails, ...bursts, ...(isForEver || isDeadly ? [death] : [])];
   }).flat();
 }

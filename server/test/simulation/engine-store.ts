@@ -14,7 +14,7 @@ import type { WriterHandle } from '../../src/adapters/sqlite/writer-thread.ts';
 import type { Ledger } from '../../src/model/ledger.ts';
 import { NO_SECRET_KEYS } from '../../src/model/secret-keys.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
-import { type Doubt, EngineChannel, tellDoubt } from './engine-channel.ts';
+import { type Doubt, type Ended, EngineChannel, tellDoubt } from './engine-channel.ts';
 import { EngineContents } from './engine-contents.ts';
 import type { Kernel, Life } from './kernel.ts';
 import type { Chance } from './random.ts';
@@ -134,7 +134,7 @@ export class EngineStore implements WorldStore {
     const folder = this.#folder;
     const channel = new EngineChannel(life, {
       ...{ kernel, chance, contents: this.contents, listener: this.#listener },
-      latency: () => this.weather.latency,
+      ...{ latency: () => this.weather.latency, moment: () => this.#disk?.moment() ?? 0 },
     });
     this.#channel = channel;
     const store = await this.#openStore(channel, folder);
@@ -145,6 +145,7 @@ export class EngineStore implements WorldStore {
     this.#doubt = undefined;
     if (doubt !== undefined && contents.commits() >= doubt.commits)
       tellDoubt(doubt, before, { contents, applied: this.#listener.applied });
+    channel.told();
     return {
       ...{ channel, nodes: undefined },
       store: { ...channel.overheard(store), ...folderOf(folder) },
@@ -171,13 +172,13 @@ export class EngineStore implements WorldStore {
 
   cut(): void {
     const isStopped = this.#channel?.isClosed === true;
-    const doubt = this.#channel?.cut();
+    const ended = this.#channel?.cut();
     // One that died before it had opened the file knows nothing of what is in it.
-    this.#doubt = doubt ?? this.#doubt;
+    this.#doubt = ended?.doubt ?? this.#doubt;
     this.#channel = undefined;
     this.contents.close();
     const disk = this.#disk;
-    if (disk !== undefined) disk.unharmed(() => this.#cutDisk(disk, doubt?.moment));
+    if (disk !== undefined) disk.unharmed(() => this.#cutDisk(disk, ended));
     else if (isStopped) this.handles.closeAll();
     else this.#copyFolder();
   }
@@ -192,10 +193,13 @@ export class EngineStore implements WorldStore {
   }
 
   /** The files as the disk has them survive the machine. */
-  #cutDisk(disk: RecordedDisk, at = Number.POSITIVE_INFINITY): void {
+  #cutDisk(disk: RecordedDisk, ended: Ended | undefined): void {
     const { chance } = this.#options;
     const how = this.#powerCut;
     this.#powerCut = undefined;
+    const { from, to } = ended ?? { from: 0, to: disk.moment() };
+    // Before the process has noticed anything, or after it has written what it could.
+    const at = how?.when === 'later' && chance.is(0.5) ? to : from + chance.below(to - from + 1);
     disk.stage(chance.bits(), how && { how, at });
     this.handles.closeAll();
     disk.restore();
@@ -205,7 +209,7 @@ export class EngineStore implements WorldStore {
   failPower(how: PowerCut, die: () => void): boolean {
     if (this.#disk === undefined) return false;
     this.#powerCut = how;
-    if (how.isInCommit) this.#channel?.failInCommit(this.#disk, die);
+    this.#channel?.failPower(how.when, die);
     return this.#channel !== undefined;
   }
 

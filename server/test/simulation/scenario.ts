@@ -81,8 +81,11 @@ interface Kill {
 
 /** How the power fails under an engine with real files. */
 export interface PowerCut {
-  /** In the middle of the next commit; otherwise so many steps later. */
-  readonly isInCommit: boolean;
+  /**
+   * So many steps later; in the middle of the next commit; or when the writer has just opened its file anew,
+   * because a call of the system had failed.
+   */
+  readonly when: 'later' | 'in a commit' | 'at a reopening';
   readonly afterSteps: number;
   /** The share of what was written and not synced that is on the disk all the same. */
   readonly reached: number;

@@ -94,7 +94,12 @@ export const PROCESS_SITUATIONS = [
 
 /** Situations for which its machine has to die, or its disk to fail. */
 const DISK_SITUATIONS = [
-  ...(['power failed', 'power failed in a commit', 'start refused by a failing disk'] as const),
+  ...([
+    'power failed',
+    'power failed in a commit',
+    'power failed at a reopening',
+    'start refused by a failing disk',
+  ] as const),
 ] as const;
 
 export const ENGINE_SITUATIONS: readonly Situation[] = [

@@ -52,6 +52,12 @@ type MakeStore = (
   listener: StoreListener,
 ) => WorldStore;
 
+const POWER_FAILED: Readonly<Record<PowerCut['when'], Situation>> = {
+  later: 'power failed',
+  'in a commit': 'power failed in a commit',
+  'at a reopening': 'power failed at a reopening',
+};
+
 /** A whole installation with its clients, endpoints, operators and faults. */
 export class World implements WorldView {
   readonly scenario: Scenario;
@@ -317,7 +323,7 @@ export class World implements WorldView {
         node.dyingIn = 0;
       };
       const isArmed = this.store.failPower?.(fault, die) ?? false;
-      if (!fault.isInCommit || !isArmed) node.dyingIn = fault.afterSteps;
+      if (fault.when === 'later' || !isArmed) node.dyingIn = fault.afterSteps;
       this.#powerFault = isArmed ? fault : undefined;
     },
     'disk fails': (fault) => this.#failDisk(fault),
@@ -492,7 +498,7 @@ export class World implements WorldView {
     if (cut === undefined) this.#counts.kills++;
     else {
       this.#counts['power cuts']++;
-      this.reached(cut.isInCommit ? 'power failed in a commit' : 'power failed');
+      this.reached(POWER_FAILED[cut.when]);
     }
   }
 

@@ -79,6 +79,7 @@ function failingDisk(seed: number, { lasts, busy }: Pick<Scenario, 'lasts' | 'bu
   return Array.from({ length: 1 + chance.below(MOST_FAILINGS) }, (): Fault[] => {
     const { from, to } = chance.of(busy);
     const at = chance.between(from, Math.min(to, lasts));
+    if (chance.is(0.25)) return lostSync(chance, at);
     const [error, calls] = chance.of(FAILINGS);
     const nth = Math.round(chance.magnitude(1, chance.of([3, 30])));
     const times = chance.of([1, 2, 5, 20, undefined, undefined]);
@@ -96,6 +97,26 @@ function failingDisk(seed: number, { lasts, busy }: Pick<Scenario, 'lasts' | 'bu
     }
     return [fails, ...bursts, ...(isForEver || isDeadly ? [death] : [])];
   }).flat();
+}
+
+/**
+ * A commit whose sync fails, and that of the file which is closed behind it: it stands in the log, in the page
+ * cache alone. The power fails while the next connection copies it into the file.
+ */
+function lostSync(chance: Chance, at: number): Fault[] {
+  const nth = 1 + chance.below(3);
+  return [
+    {
+      ...{ at, kind: 'power cut', when: 'at a reopening', node: 0, afterSteps: 0 },
+      ...{
+        downFor: chance.magnitude(20, 2000),
+        reached: chance.of([0.5, 0.9]),
+        sector: chance.of([512, 4096]),
+      },
+    },
+    { at, kind: 'disk fails', calls: ['sync'], error: 'EIO', nth, times: 1 + chance.below(3), lasts: 10_000 },
+    { at, kind: 'burst', calls: 10 },
+  ];
 }
 
 const EPISODE = 45_000;

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import fsPromises from 'node:fs/promises';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import type { DatabaseSync } from 'node:sqlite';
+import { COMMAND, PAUSED_BY } from '../../src/adapters/sqlite/wal/checkpoints.ts';
 import type { Kernel } from './kernel.ts';
 
 const load = createRequire(import.meta.url);
@@ -161,5 +162,16 @@ class EndedThread {
     if (event === 'exit') this.#world.after(1, 'thread ended', listener);
   }
 }
+
+/**
+ * Nothing runs while the writer waits, and time stands still: the checkpointer that it has just started
+ * keeps the pause at once.
+ */
+const ownWait = Atomics.wait;
+Atomics.wait = ((signals: Int32Array, ...given: [number, number, number?]) => {
+  if (kernel === undefined) return ownWait(signals, ...given);
+  Atomics.store(signals, PAUSED_BY, Atomics.load(signals, COMMAND));
+  return 'ok';
+}) as typeof Atomics.wait;
 
 syncBuiltinESMExports();

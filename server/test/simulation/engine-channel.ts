@@ -116,7 +116,7 @@ export interface Doubt {
 /** How a process has ended. */
 export interface Ended {
   readonly doubt: Doubt | undefined;
-  /** Moments of the recording, between which the power may have failed: nobody was told of what came since. */
+  /** Moments of the recording, between which the power may have failed: nobody heard of what came since. */
   readonly from: number;
   readonly to: number;
 }
@@ -248,7 +248,7 @@ export class EngineChannel implements StoreChannel {
     this.#failing = { when, die };
   }
 
-  /** What is written from here on is lost in any case, and nobody hears of it. */
+  /** The machine dies: what is written from here on is lost in any case, and nobody hears of it. */
   #die({ die }: PowerFailing): void {
     this.#failsBefore ??= this.#options.moment();
     die();

@@ -49,7 +49,7 @@ if (code !== undefined) process.exitCode = code;
 else
   simulate({
     ...{ command: 'npm run simulate:engine', scenarioOf: engineScenarioOf, live: liveInEngine },
-    found: join(import.meta.dirname, 'found', 'engine'),
+    found: join(import.meta.dirname, 'found', 'with-engine'),
     situations: HAS_DISK ? ENGINE_SITUATIONS : PROCESS_SITUATIONS,
     ...{ gateSeeds: 20, twice: 4 },
   });

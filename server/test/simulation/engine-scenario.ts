@@ -100,8 +100,8 @@ function failingDisk(seed: number, { lasts, busy }: Pick<Scenario, 'lasts' | 'bu
 }
 
 /**
- * A commit whose sync fails, and that of the file which is closed behind it: it stands in the log, in the page
- * cache alone. The power fails while the next connection copies it into the file.
+ * A commit whose sync fails, and that of the file which is closed behind it: it stands in the log, in the
+ * page cache alone. The power fails while the next connection copies it into the file.
  */
 function lostSync(chance: Chance, at: number): Fault[] {
   const nth = 1 + chance.below(3);

@@ -75,7 +75,7 @@ export class Operators {
     const needed = 2 + this.#chance.below(3);
     this.#untilDone(async ({ pipeline }) => {
       await pipeline.settings.change(({ audiences }) => {
-        const { id: _id, version: _version, ...record } = audiences.find(({ id }) => id === BUYERS)!;
+        const { id: _id, version: _version, ...record } = audiences.find(({ name }) => name === BUYERS)!;
         const definition = { ...record.definition, to: needed } as AudienceRecord['definition'];
         const text = record.text.replace(/\d+$/, String(needed));
         return { sources: [], destinations: [], audiences: [{ ...record, definition, text }], audit: [] };

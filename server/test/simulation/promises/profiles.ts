@@ -3,8 +3,8 @@ import { MINUTE } from '../../../src/model/time.ts';
 import { START } from '../globals.ts';
 import type { PromiseFamily, WorldView } from './promise.ts';
 
-/** The id of the audience of users with so many orders. */
-export const BUYERS = 1;
+/** The audience of users with so many orders. */
+export const BUYERS = 'buyers';
 const ORDERS = 3;
 const WINDOW = 10 * MINUTE;
 /** Events so near to the edge of the window may count or not: the timers of windows go by minutes. */
@@ -12,7 +12,7 @@ const SLACK = 3 * MINUTE;
 
 /** The audiences of a world: users with so many orders, and those with two in ten minutes. */
 export const AUDIENCES: readonly AudienceDefinition[] = [
-  audience(BUYERS, 'buyers', ORDERS, undefined),
+  audience(1, BUYERS, ORDERS, undefined),
   audience(2, 'lately', 2, WINDOW),
 ];
 
@@ -71,7 +71,7 @@ export const profiles: PromiseFamily = {
 /** The number in the definition that is in force. */
 function ordersNeeded({ nodes }: WorldView): number {
   const { audiences } = nodes[0]!.pipeline.settings.now();
-  return (audiences.find(({ id }) => id === BUYERS)!.definition as { readonly to: number }).to;
+  return (audiences.find(({ name }) => name === BUYERS)!.definition as { readonly to: number }).to;
 }
 
 /** The number of members that is stored is that of the users who were told so last. */

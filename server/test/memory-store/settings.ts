@@ -7,18 +7,24 @@ import {
   type AuditQuery,
   MAX_AUDIT_PAGE,
   type SettingsChanges,
+  SettingsMovedError,
   type SettingsSnapshot,
   type SettingsStore,
 } from '../../src/ports/settings-store.ts';
 import { assertOpen, type MemoryContents, type Opening, type RecordEntry } from './contents.ts';
+
+/** How many changes of the settings each snapshot that was given out has in it. */
+const CHANGES = new WeakMap<SettingsSnapshot, number>();
 
 export function openSettings(contents: MemoryContents, holder: Opening): SettingsStore {
   return {
     async load() {
       return snapshotOf(contents);
     },
-    async apply(changes) {
+    async apply(changes, basis) {
       assertOpen(contents, holder);
+      const expected = basis && CHANGES.get(basis);
+      if (expected !== undefined && expected !== contents.shared.settings) throw new SettingsMovedError();
       change(contents, copyOf(changes));
       contents.shared.settings++;
       return snapshotOf(contents);
@@ -62,7 +68,7 @@ function change(
 function snapshotOf(contents: MemoryContents): SettingsSnapshot {
   const { sourceRecords, destinationRecords, audienceRecords, traitRecords } = contents;
   const { alertRecords, tokenRecords, replayRecords, splitRecords } = contents;
-  return copyOf({
+  const snapshot = copyOf({
     sources: recordsOf(sourceRecords, false),
     destinations: recordsOf(destinationRecords, false),
     audiences: recordsOf(audienceRecords, false),
@@ -78,6 +84,8 @@ function snapshotOf(contents: MemoryContents): SettingsSnapshot {
       traits: recordsOf(traitRecords, true),
     },
   });
+  CHANGES.set(snapshot, contents.shared.settings);
+  return snapshot;
 }
 
 function recordsOf<Of>(records: ReadonlyMap<string, RecordEntry<Of>>, areGone: boolean): Of[] {

@@ -57,26 +57,41 @@ export interface SharedMemoryStore extends Store {
 
 /** Opens contents for one of several processes: it has a lease when this resolves. */
 export async function openSharedMemoryStore(options: SharedMemoryStoreOptions): Promise<SharedMemoryStore> {
-  const { contents, dedupeWindow = DAY } = options;
   const nodes = new MemoryNodes(options);
   await nodes.join();
+  const ports = openLeasedPorts(options, { opening: () => nodes.opening, adopt: async () => nodes.adopt() });
+  return { ...ports, ...lastMarkOf(options.contents), nodes, isBounded: true, stop: () => nodes.stop() };
+}
+
+/** The lease of a process that has contents open together with others. */
+export interface LeaseOfPorts {
+  /** Under which it writes from now on; `contents.shared.members` says whether it may. */
+  readonly opening: () => Opening;
+  readonly adopt: () => Promise<number>;
+}
+
+/** The ports for a process whose lease somebody else looks after. */
+export function openLeasedPorts(
+  { contents, dedupeWindow = DAY }: MemoryStoreOptions & { readonly contents: MemoryContents },
+  { opening, adopt }: LeaseOfPorts,
+): Ports {
   const portsNow = (): Ports => {
-    const ports = portsOf(contents, nodes.opening, dedupeWindow);
-    return { ...ports, queue: { ...ports.queue, recoverOrphans: async () => nodes.adopt() } };
+    const ports = portsOf(contents, opening(), dedupeWindow);
+    return { ...ports, queue: { ...ports.queue, recoverOrphans: adopt } };
   };
-  let last = { opening: nodes.opening, ports: portsNow() };
-  const ports = underCurrentLease(() => {
-    if (nodes.opening !== last.opening) last = { opening: nodes.opening, ports: portsNow() };
+  let last = { opening: opening(), ports: portsNow() };
+  return underCurrentLease(() => {
+    if (opening() !== last.opening) last = { opening: opening(), ports: portsNow() };
     return last.ports;
   });
-  return { ...ports, ...lastMarkOf(contents), nodes, isBounded: true, stop: () => nodes.stop() };
 }
 
 function lastMarkOf({ clocks }: MemoryContents): Pick<Store, 'lastClockMark'> {
   return clocks === undefined ? {} : { lastClockMark: clocks };
 }
 
-type Ports = Omit<Store, 'isBounded' | 'lastClockMark' | 'stop'>;
+/** The ports of a store. */
+export type Ports = Omit<Store, 'isBounded' | 'lastClockMark' | 'stop'>;
 
 function portsOf(contents: MemoryContents, holder: Opening, dedupeWindow: Duration): Ports {
   return {

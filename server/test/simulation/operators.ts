@@ -42,8 +42,10 @@ export class Operators {
     this.#noteSwitch(destination, isPaused);
     this.#untilDone(
       async ({ pipeline, clock }) => {
-        const wish = this.#wishes.get(destination)!;
+        let wish = isPaused;
         await pipeline.settings.change((now) => {
+          // The newest, also where this is asked again long after somebody else has changed the settings.
+          wish = this.#wishes.get(destination)!;
           const { record, pauses } = recordOf(now, destination);
           const at = clock.monotonic();
           const past = recordSwitch(pauses ?? [], { isServed: !wish, at, window: RETRY_WINDOW });

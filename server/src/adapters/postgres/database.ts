@@ -67,6 +67,8 @@ export interface DatabaseOptions {
    */
   readonly onBroken?: (error: InvariantError) => void;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** Connections of the driver; another one where no server is asked. */
+  readonly Client?: typeof pg.Client;
 }
 
 /** The most connections of one process, if the caller says nothing. */
@@ -154,14 +156,20 @@ export class Database {
   readonly #working = new Set<Promise<unknown>>();
   readonly #onBroken: (error: InvariantError) => void;
 
-  constructor({ url, connections = CONNECTIONS, onBroken = endWith, logger }: DatabaseOptions) {
+  constructor({
+    url,
+    connections = CONNECTIONS,
+    onBroken = endWith,
+    logger,
+    Client = pg.Client,
+  }: DatabaseOptions) {
     this.#onBroken = onBroken;
     this.#hosts = hostsOf(url);
     this.#place = shownPlace(url);
     const hostNow = () => this.#hosts[this.#at]!;
     this.#pool = new pg.Pool({
       ...connectionOptions(url),
-      Client: class extends pg.Client {
+      Client: class extends Client {
         constructor(options?: pg.ClientConfig) {
           // A copy by the spread alone would have no password: the pool hides it from whoever prints its
           // options.

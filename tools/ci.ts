@@ -68,6 +68,7 @@ export const GATE: readonly Step[] = [
   { name: 'go', command: 'npm run test:go' },
   { name: 'fuzz', command: 'npm run test:fuzz' },
   { name: 'simulate', command: 'npm run --silent simulate -- --gate' },
+  { name: 'simulate-leases', command: 'npm run --silent simulate:leases -- --gate' },
   { name: 'simulate-engine', command: 'npm run --silent simulate:engine -- --gate' },
   { name: 'leases', command: 'npm run test:leases' },
 ];

@@ -3,12 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  Database,
-  LostLeaseError,
-  type Statement,
-  UnknownCommitError,
-} from '../../src/adapters/postgres/database.ts';
+import { Database, type Statement, UnknownCommitError } from '../../src/adapters/postgres/database.ts';
 import { Member, type MemberOptions } from '../../src/adapters/postgres/member.ts';
 import { count } from '../../src/adapters/postgres/queue/ledger.ts';
 import { PendingSets } from '../../src/adapters/postgres/queue/pending.ts';
@@ -358,21 +353,6 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     await member.stop(false);
   });
 
-  it('writes nothing for a process whose lease another one has taken', async () => {
-    let lost = 0;
-    const { database, member } = await join('a', () => lost++);
-    await lapse(database, 'a');
-    const next = await join('a');
-    expect(next.member.id).toBeGreaterThan(member.id);
-    await expect(database.write(async (write) => write.later(PUT, ['late', 1]))).rejects.toThrow(
-      LostLeaseError,
-    );
-    expect([member.isLost, lost, await member.renew()]).toEqual([true, 1, false]);
-    expect(await next.database.read((read) => read.rows(ALL))).toEqual([]);
-    expect([next.member.isLost, await next.member.renew()]).toEqual([false, true]);
-    for (const one of [member, next.member]) await one.stop(false);
-  });
-
   it('has lost its lease for good when it stood still too long, although a renewal succeeds after that', async () => {
     let told = 0;
     const { member } = await join('a', () => told++);
@@ -388,31 +368,6 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     }
   });
 
-  it('tells of a lost lease whoever had it when the work began', async () => {
-    const other = await open();
-    const database = new Database({ url, connections: 1 });
-    opened.push(database);
-    const told: string[] = [];
-    const first = await Member.join(database, {
-      clock: systemClock,
-      node: 'a',
-      onLost: () => told.push('first'),
-    });
-    // The only connection is in use: the write has begun, and has not come to the server.
-    const goOn = Promise.withResolvers<void>();
-    const using = database.session(() => goOn.promise);
-    const late = database.write(async (write) => write.later(PUT, ['late', 1]));
-    late.catch(() => undefined);
-    await lapse(other, 'a');
-    const second = await Member.join(other, { clock: systemClock, node: 'a' });
-    database.guardBy(second.id, () => told.push('second'));
-    goOn.resolve();
-    await using;
-    await expect(late).rejects.toThrow(LostLeaseError);
-    expect(told).toEqual(['first']);
-    for (const one of [first, second]) await one.stop(false);
-  });
-
   it('has given its lease back, also when a renewal arrives after that', async () => {
     let told = 0;
     const { database, member } = await join('a', () => told++);
@@ -421,49 +376,6 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     const left = { name: 'left', text: `select expires::text from process where node = 'a'` };
     expect(await database.read((read) => read.rows(left))).toEqual([{ expires: '-infinity' }]);
     expect(told).toBe(0);
-  });
-
-  it('lets a transaction under way end before its process is replaced', async () => {
-    const { database } = await join('a');
-    const other = await open();
-    const begun = Promise.withResolvers<void>();
-    const goOn = Promise.withResolvers<void>();
-    const writing = database.write(async (write) => {
-      await write.rows(PUT, ['in time', 1]);
-      begun.resolve();
-      await goOn.promise;
-    });
-    await begun.promise;
-    await lapse(other, 'a');
-    const joining = Member.join(other, { clock: systemClock, node: 'a' });
-    await server.isBlocked(url);
-    goOn.resolve();
-    await writing;
-    const member = await joining;
-    expect(await other.read((read) => read.rows(ALL))).toHaveLength(1);
-    await member.stop(true);
-  });
-
-  it('has one living process of a name: a second one is told what to do, and waits for no dead one', async () => {
-    const first = await join('a');
-    // Two that start at the same time besides.
-    const both = await Promise.allSettled([join('b'), join('b')]);
-    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
-    await expect(join('a')).rejects.toThrow(/another process is the node "a".*MILLRACE_NODE/);
-    expect([first.member.isLost, await first.member.renew()]).toEqual([false, true]);
-    await first.member.stop(false);
-    // Whoever waited for the lease of the dead one would wait for an hour.
-    await lapse(first.database, 'a', 3600);
-    await first.database.abandon();
-    const second = await join('a');
-    // One that stands still has its connections, and renews nothing.
-    await second.member.stop(false);
-    await lapse(second.database, 'a', 1);
-    const third = await join('a');
-    expect(third.member.id).toBeGreaterThan(second.member.id);
-    expect(await second.member.renew()).toBe(false);
-    await third.member.stop(true);
-    for (const one of both) if (one.status === 'fulfilled') await one.value.member.stop(true);
   });
 
   it('is in doubt when two renewals of the lease have failed, or one has no answer for two seconds', async () => {

@@ -59,27 +59,6 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
 
   const ask = (sql: string) => observer.session((session) => session.query<Record<string, unknown>>(sql));
 
-  it('takes nothing up after a new lease before it knows what the others have changed', async () => {
-    const [asked, known, back] = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
-    a.nodes.follow({
-      lost: async () => {},
-      catchUp: async () => {
-        asked!.resolve();
-        await known!.promise;
-      },
-      joined: back!.resolve,
-      awaited: () => {},
-    });
-    await ask("delete from process where node = 'a'");
-    await asked!.promise;
-    expect(a.nodes.maySend()).toBe(false);
-    expect(a.nodes.problems()).toHaveLength(1);
-    known!.resolve();
-    await back!.promise;
-    expect(a.nodes.maySend()).toBe(true);
-    expect(a.nodes.problems()).toEqual([]);
-  });
-
   describe('a request with an Idempotency-Key', () => {
     const caches = () => {
       const clock = createSystemClock();
@@ -320,26 +299,6 @@ describe.skipIf(!HAS_POSTGRES)('several nodes on one database', () => {
     expect(Math.max(...positionsOf(await late.answer))).toBeLessThan(late.high!);
     expect(await read()).toBe(4);
     await reader.stop();
-  });
-
-  it('gives one of them the turn to probe a lane, until it gives it back or is gone', async () => {
-    expect(await a.nodes.takeProbe(7)).toBe(0);
-    const wait = await b.nodes.takeProbe(7);
-    expect(wait).toBeGreaterThan(0);
-    expect(wait).toBeLessThanOrEqual(2000);
-    expect(await b.nodes.takeProbe(8)).toBe(0);
-    await a.nodes.giveBackProbe(7, HOUR);
-    // A pause keeps everybody from it, also the one that had the turn.
-    expect(await a.nodes.takeProbe(7)).toBeGreaterThan(0);
-    expect(await b.nodes.takeProbe(7)).toBeGreaterThan(0);
-    await b.nodes.giveBackProbe(7, 0);
-    const both = await Promise.all([a.nodes.takeProbe(7), b.nodes.takeProbe(7)]);
-    expect(both.filter((left) => left === 0)).toHaveLength(1);
-    await a.nodes.giveBackProbe(7, 0);
-    expect(await a.nodes.takeProbe(7)).toBe(0);
-    await a.stop();
-    await b.queue.recoverOrphans();
-    expect(await b.nodes.takeProbe(7)).toBe(0);
   });
 
   const acknowledgedIn = (store: PostgresStore, limits = { earlierVersion: HOUR, gone: HOUR }) =>

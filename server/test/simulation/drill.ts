@@ -1,10 +1,12 @@
 /**
  * Takes mendings of the history back, one at a time, and looks how soon the worlds of this tree notice. Each
- * is a patch of `drill/`: a sentence that says what is taken back, the situations that it concerns, and the
- * change. Exits with 1 where a patch does not apply any more, or where the control broke a promise.
+ * is a patch of `drill/`: a sentence that says what is taken back, the situations that it concerns, which
+ * worlds are to notice (`leases` for those of `npm run simulate:leases`), and the change. Exits
+ * with 1 where a patch does not apply any more, or where a control broke a promise.
  *
- *   npm run drill                             the control, and all patches
+ *   npm run drill                             the controls, and all patches
  *   npm run drill -- e6f07246-1 control       these alone
+ *   npm run drill -- lease                    all patches whose names begin so
  *   npm run drill -- --seconds 60             for so many seconds of processor time each
  *   npm run drill -- --from 500000            with the worlds from this one on
  *   npm run drill -- --skip 500045            without these worlds, which break a promise by themselves
@@ -28,7 +30,11 @@ const { values, positionals } = parseArgs({
 
 const ROOT = join(import.meta.dirname, '../../..');
 const PATCHES = join(import.meta.dirname, 'drill');
-const CONTROL = 'control';
+/** Nothing is taken back, in each kind of worlds. */
+const CONTROLS: readonly Patch[] = [
+  { name: 'control', sentence: 'Nothing is taken back.', concerns: [], worlds: '' },
+  { name: 'control-leases', sentence: 'Nothing is taken back.', concerns: [], worlds: 'leases' },
+];
 /** Copied, so that a patch changes nothing of this tree; the others are only read. */
 const COPIED = ['server', 'spec'];
 const LINKED = ['node_modules', 'package.json', 'tsconfig.json'];
@@ -41,9 +47,9 @@ interface Patch {
   readonly name: string;
   readonly sentence: string;
   readonly concerns: readonly string[];
+  /** The kind of worlds that are to notice; empty for those of `npm run simulate`. */
+  readonly worlds: string;
 }
-
-const NOTHING: Patch = { name: CONTROL, sentence: 'Nothing is taken back.', concerns: [] };
 
 interface Found {
   readonly promise: string;
@@ -58,19 +64,27 @@ interface Run {
 }
 
 function readPatch(name: string): Patch {
-  const [sentence = '', second = ''] = readFileSync(fileOf(name), 'utf8').split('\n');
-  const concerns = second.startsWith('Concerns: ') ? second.slice(10).split('; ') : [];
-  return { name, sentence, concerns };
+  const control = CONTROLS.find((one) => one.name === name);
+  if (control !== undefined) return control;
+  const [sentence = '', ...lines] = readFileSync(fileOf(name), 'utf8').split('\n');
+  const head = lines.slice(0, lines.indexOf(''));
+  const after = (key: string) => head.find((line) => line.startsWith(key))?.slice(key.length);
+  const concerns = after('Concerns: ')?.split('; ') ?? [];
+  return { name, sentence, concerns, worlds: after('Worlds: ') ?? '' };
+}
+
+function isControl(name: string): boolean {
+  return CONTROLS.some((control) => control.name === name);
 }
 
 function fileOf(name: string): string {
   return join(PATCHES, `${name}.patch`);
 }
 
-/** Names of patches, the control first. The hash of a commit alone stands for all of its parts. */
+/** Names of patches, the controls first. The beginning of names stands for all that begin so. */
 function chosen(): string[] {
   const files = readdirSync(PATCHES).filter((file) => file.endsWith('.patch'));
-  const all = [CONTROL, ...files.map((file) => file.slice(0, -6)).sort()];
+  const all = [...CONTROLS.map(({ name }) => name), ...files.map((file) => file.slice(0, -6)).sort()];
   for (const wanted of positionals)
     if (!all.some((name) => name.startsWith(wanted)))
       throw new Error(`no patch is named ${wanted}: see ${PATCHES}`);
@@ -105,10 +119,14 @@ function processorTimeOf(pid: number): number | undefined {
 }
 
 /** Lives worlds in a copy of the tree until one breaks a promise, or until the time is over. */
-async function live(place: string, from: number, seconds: number): Promise<Run> {
+async function live(
+  { worlds }: Patch,
+  { place, from, seconds }: { readonly place: string; readonly from: number; readonly seconds: number },
+): Promise<Run> {
   const options = ['--from', String(from), '--seconds', String(seconds), '--situations', '--digests'];
   if (values.skip !== undefined) options.push('--skip', values.skip);
-  const child = spawn(process.execPath, ['server/test/simulation/main.ts', ...options], {
+  const main = worlds === '' ? 'main.ts' : `${worlds}-main.ts`;
+  const child = spawn(process.execPath, [`server/test/simulation/${main}`, ...options], {
     ...{ cwd: place, stdio: ['ignore', 'pipe', 'inherit'] },
   });
   const lines: string[] = [];
@@ -176,7 +194,7 @@ function tell(
   const worlds = lines.findLast((line) => /^\d+ worlds, /.test(line));
   if (worlds === undefined) throw new Error(`the run of ${name} ended without a result`);
   console.log(`  not found: ${worlds}`);
-  if (name !== CONTROL && control !== undefined) tellChanged(lines, control);
+  if (!isControl(name) && control !== undefined) tellChanged(lines, control);
   // A patch may take out what notes a situation.
   const reached = [...reachedIn(control ?? lines, concerns)];
   const none = reached.filter(([, count]) => count === 0).map(([situation]) => situation);
@@ -189,7 +207,7 @@ function tell(
 function check(names: readonly string[]): boolean {
   let isGood = true;
   for (const name of names) {
-    if (name === CONTROL) continue;
+    if (isControl(name)) continue;
     try {
       apply(name, ROOT, '--check');
     } catch (error) {
@@ -208,22 +226,23 @@ async function run(): Promise<number> {
   const seconds = Number(values.seconds ?? 60);
   const place = copyOfTree();
   let hits = 0;
-  let control: Run | undefined;
+  /** By the options of their worlds. */
+  const controls = new Map<string, Run>();
   try {
     for (const name of names) {
-      const isControl = name === CONTROL;
-      if (!isControl) apply(name, place);
-      const result = await live(place, from, seconds);
-      if (!isControl) apply(name, place, '--reverse');
-      if (isControl) control = result;
+      const patch = readPatch(name);
+      if (!isControl(name)) apply(name, place);
+      const result = await live(patch, { place, from, seconds });
+      if (!isControl(name)) apply(name, place, '--reverse');
+      if (isControl(name)) controls.set(patch.worlds, result);
       else if (result.found !== undefined) hits++;
-      tell(isControl ? NOTHING : readPatch(name), result, control?.lines);
+      tell(patch, result, controls.get(patch.worlds)?.lines);
     }
   } finally {
     rmSync(place, { recursive: true });
   }
-  console.log(`found ${hits} of ${names.filter((name) => name !== CONTROL).length}`);
-  return control?.found === undefined ? 0 : 1;
+  console.log(`found ${hits} of ${names.filter((name) => !isControl(name)).length}`);
+  return [...controls.values()].every(({ found }) => found === undefined) ? 0 : 1;
 }
 
 process.exitCode = await run();

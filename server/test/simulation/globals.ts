@@ -6,11 +6,8 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
-import type { Kernel } from './kernel.ts';
+import { type Kernel, START } from './kernel.ts';
 import { Chance } from './random.ts';
-
-/** The wall clock's time when a world begins. */
-export const START = Date.UTC(2026, 0, 1, 12);
 
 let kernel: Kernel | undefined;
 let chance = new Chance(0, 'globals');

@@ -5,6 +5,9 @@ setFlagsFromString('--allow-natives-syntax');
 /** Runs microtasks until none is left: everything that waits for nothing outside has happened then. */
 const settlePromises = new Function('%PerformMicrotaskCheckpoint()') as () => void;
 
+/** The wall clock's time when a world begins. */
+export const START = Date.UTC(2026, 0, 1, 12);
+
 /**
  * One run of one process. Everything it has asked for is forgotten when it dies, and put off while it stands
  * still.

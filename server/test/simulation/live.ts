@@ -1,4 +1,5 @@
 import { inWorld } from './globals.ts';
+import { LeaseStore } from './rows/store.ts';
 import type { Scenario } from './scenario.ts';
 import { type Outcome, World } from './world.ts';
 
@@ -9,7 +10,9 @@ export interface Lived extends Outcome {
 
 /** Lives a scenario. Call it from a callback of the event loop, not from a promise. */
 export function live(scenario: Scenario, hasTrace = false): Lived {
-  const world = new World(scenario);
+  const world = scenario.hasLeaseRows
+    ? new World(scenario, (...given) => new LeaseStore(...given))
+    : new World(scenario);
   world.kernel.keepsLines = hasTrace;
   const outcome = inWorld(world.kernel, scenario.seed, () => world.live());
   return { ...outcome, trace: world.kernel.lines };

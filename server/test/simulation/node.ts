@@ -11,8 +11,7 @@ import { createProcessor } from '../../src/users/processor.ts';
 import { serveMessages, UsersService } from '../../src/users/service.ts';
 import { type Outside, type Pipeline, startPipeline } from '../../src/wiring/pipeline.ts';
 import { SettingsService } from '../../src/wiring/settings-service.ts';
-import { START } from './globals.ts';
-import { type Kernel, type Life, newLife } from './kernel.ts';
+import { type Kernel, type Life, newLife, START } from './kernel.ts';
 import type { Network } from './network.ts';
 import { Chance } from './random.ts';
 import type { Scenario } from './scenario.ts';
@@ -75,6 +74,8 @@ export class ServerNode {
   readonly clock: NodeClock;
   life: Life;
   isReady = false;
+  /** The last lease that it heard to be lost. */
+  lostLease: string | undefined;
   /** Steps of this node until it dies. */
   dyingIn: number | undefined;
   /** It dies when this is done in the store, and so many steps later. */

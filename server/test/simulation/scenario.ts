@@ -16,6 +16,7 @@ export type Fault = { readonly at: number } & (
   | ({ readonly kind: 'power cut'; readonly node: number; readonly downFor: number } & PowerCut)
   | ({ readonly kind: 'disk fails'; readonly lasts?: number } & DiskFailing)
   | { readonly kind: 'stop'; readonly node: number; readonly downFor: number }
+  | CutOff
   | {
       readonly kind: 'still';
       readonly node: number;
@@ -79,6 +80,17 @@ interface Kill {
   readonly againAfter?: number;
 }
 
+/** A node does not reach the database. */
+export interface CutOff {
+  readonly kind: 'cut off';
+  readonly node: number;
+  readonly lasts: number;
+  /** Nothing comes through, and nobody is told; otherwise connections break and are refused. */
+  readonly isSilent: boolean;
+  /** Of silence: what the node asks for is done, and it does not hear of it. */
+  readonly isOfAnswers?: boolean;
+}
+
 /** How the power fails under an engine with real files. */
 export interface PowerCut {
   /**
@@ -115,7 +127,7 @@ interface Flapping {
 }
 
 /** Kinds that any store can have. */
-export type FaultKind = Exclude<Fault['kind'], 'power cut' | 'disk fails'>;
+export type FaultKind = Exclude<Fault['kind'], 'power cut' | 'disk fails' | 'cut off'>;
 
 export interface DestinationPlan {
   readonly endpoints: number;
@@ -144,6 +156,8 @@ export interface Scenario {
   readonly clients: number;
   /** Whether the store keeps profiles, with an audience. */
   readonly hasProfiles: boolean;
+  /** Nodes have the leases of the PostgreSQL adapter, over simulated rows (`rows/`). */
+  readonly hasLeaseRows?: boolean;
   readonly faults: readonly Fault[];
 }
 

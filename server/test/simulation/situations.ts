@@ -109,5 +109,14 @@ export const ENGINE_SITUATIONS: readonly Situation[] = [
   'append in doubt',
 ];
 
-export type Situation = (typeof SITUATIONS)[number] | (typeof DISK_SITUATIONS)[number];
+/** Situations of worlds whose nodes have the leases of PostgreSQL. */
+export const LEASE_SITUATIONS = [
+  ...(['cut off from the database', 'lease taken in doubt'] as const),
+  'connections of a dead machine stayed',
+] as const;
+
+export type Situation =
+  | (typeof SITUATIONS)[number]
+  | (typeof DISK_SITUATIONS)[number]
+  | (typeof LEASE_SITUATIONS)[number];
 export type Reached = Map<Situation, number>;

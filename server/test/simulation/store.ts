@@ -11,8 +11,7 @@ import { openMemoryLogReader } from '../memory-store/log-reader.ts';
 import type { Ask } from '../memory-store/nodes.ts';
 import { emptyProfiles, type MemoryProfiles, openMemoryProfiles } from '../memory-store/profile-store.ts';
 import { openMemoryStore, openSharedMemoryStore } from '../memory-store/store.ts';
-import { START } from './globals.ts';
-import type { Kernel, Life } from './kernel.ts';
+import { type Kernel, type Life, START } from './kernel.ts';
 import type { Chance } from './random.ts';
 import {
   type Applied,
@@ -27,7 +26,7 @@ import {
 } from './world-store.ts';
 
 /** Operations that change nothing. */
-const READS = new Set([
+export const READS = new Set([
   ...[
     'read',
     'damaged',
@@ -59,7 +58,7 @@ const READS = new Set([
 ]);
 
 /** Operations that may have taken effect although their answer is an error. */
-const DOUBTFUL = new Set([
+export const DOUBTFUL = new Set([
   'append',
   'settle',
   'claim',
@@ -107,6 +106,10 @@ export class SimulatedStore implements WorldStore {
     for (const record of destinations) destinationRecords.set(record.name, { record, isGone: false });
   }
 
+  get leases(): ReadonlyMap<number, unknown> {
+    return this.contents.shared.members;
+  }
+
   ledger(): Ledger {
     return ledgerOf(this.contents);
   }
@@ -137,7 +140,7 @@ export class SimulatedStore implements WorldStore {
     const options: ChannelOptions = {
       ...{ kernel: this.#kernel, chance: this.#chance, isShared: this.isShared, listener: this.#listener },
       weather: () => this.weather,
-      park: (operation, answer) => this.#park(operation, answer),
+      park: (operation, answer) => this.park(operation, answer),
     };
     const channel = new Channel(life, options);
     const listener: StoreListener = {
@@ -176,7 +179,7 @@ export class SimulatedStore implements WorldStore {
   }
 
   /** A process must not hold a set that it does not know of. */
-  #park(operation: string, answer: unknown): void {
+  park(operation: string, answer: unknown): void {
     const { sets } = this.contents;
     for (const id of newlyHeld(operation, answer)) {
       const set = sets.get(id);
@@ -185,7 +188,7 @@ export class SimulatedStore implements WorldStore {
   }
 }
 
-const KEY_SECRET = Buffer.from('of a world');
+export const KEY_SECRET = Buffer.from('of a world');
 
 function newlyHeld(operation: string, answer: unknown): readonly number[] {
   if (operation === 'append')
@@ -218,13 +221,18 @@ const PORTS: readonly PortName[] = [
 
 type Methods = Record<string, (...given: unknown[]) => unknown>;
 
+/** The way to a store. */
+export interface StoreAsker {
+  ask<Answer>(operation: string, args: readonly unknown[], apply: () => Answer): Promise<Awaited<Answer>>;
+}
+
 /** The ports of a store, whose every method goes through the channel. */
-function portsThrough(channel: Channel, inner: Store): Pick<Store, PortName> {
+export function portsThrough(channel: StoreAsker, inner: Pick<Store, PortName>): Pick<Store, PortName> {
   const ports = PORTS.map((name) => [name, portThrough(channel, inner[name])]);
   return Object.fromEntries(ports) as Pick<Store, PortName>;
 }
 
-function portThrough<Port extends object>(channel: Channel, inner: Port): Port {
+function portThrough<Port extends object>(channel: StoreAsker, inner: Port): Port {
   const methods = inner as Methods;
   const made = new Map<string, unknown>();
   const get = (_: object, method: string) => {
@@ -234,7 +242,7 @@ function portThrough<Port extends object>(channel: Channel, inner: Port): Port {
   return new Proxy({}, { get }) as Port;
 }
 
-function methodThrough(channel: Channel, methods: Methods, method: string): unknown {
+function methodThrough(channel: StoreAsker, methods: Methods, method: string): unknown {
   if (method === 'hashId' || method === 'stop') return methods[method];
   // Taken at once: what is begun under a lease is never done under the next one.
   const call = (given: readonly unknown[]) => {
@@ -279,7 +287,7 @@ interface ChannelOptions {
  * The way of a process to the store and back: an operation takes effect after a while, or not, and is
  * answered after a while, if somebody is there.
  */
-class Channel implements StoreChannel {
+class Channel implements StoreChannel, StoreAsker {
   readonly #life: Life;
   readonly #options: ChannelOptions;
   #lastApply = 0;

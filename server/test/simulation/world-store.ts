@@ -14,9 +14,9 @@ import type { ProfileStore } from '../../src/ports/profile-store.ts';
 import type { StoredRegulation } from '../../src/ports/regulations.ts';
 import type { ProgramStore } from '../../src/wiring/storage.ts';
 import type { StoredRecord } from '../memory-store/contents.ts';
-import type { MemoryNodes } from '../memory-store/nodes.ts';
 import type { Life } from './kernel.ts';
-import type { DiskFailing, PowerCut } from './scenario.ts';
+import type { CutOff, DiskFailing, PowerCut } from './scenario.ts';
+import type { Situation } from './situations.ts';
 
 /** How the store is at a moment. */
 export interface Weather {
@@ -80,6 +80,10 @@ export interface StoreListener {
   /** An operation that changes nothing was answered. */
   looked(operation: string, answer: unknown, life: Life): void;
   refused(operation: string): void;
+  /** The store itself came into a situation. */
+  readonly reached?: (situation: Situation) => void;
+  /** The store itself has seen a promise broken. */
+  readonly broken?: (promise: string, message: string) => void;
 }
 
 /** Deliveries of one lane and one origin that share a due time. */
@@ -143,6 +147,10 @@ export interface WorldStore {
    */
   failDisk?(how: DiskFailing): boolean;
   healDisk?(): void;
+  /** The way of a process to the store is cut; `isSilent`: nobody notices, and nothing comes through. */
+  cutOff?(life: Life, how: Omit<CutOff, 'kind' | 'node'>): void;
+  /** The leases that are not taken from their processes, by their number. Absent where there are none. */
+  readonly leases?: ReadonlyMap<number, unknown>;
 }
 
 /** The store as one process has it open. */
@@ -150,10 +158,16 @@ export interface OpenedStore {
   readonly store: ProgramStore;
   readonly channel: StoreChannel;
   /** Where several processes share it. */
-  readonly nodes: MemoryNodes | undefined;
+  readonly nodes: LeaseOfProcess | undefined;
   /** The log and the profiles, as the thread of profiles uses them. */
   readonly reader: () => LogReader;
   readonly openProfiles: () => ProfileStore;
+}
+
+/** The lease of a process, over one number after the other. */
+export interface LeaseOfProcess {
+  readonly opening: number;
+  readonly maySend: () => boolean;
 }
 
 export interface StoreChannel {

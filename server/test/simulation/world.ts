@@ -109,6 +109,8 @@ export class World implements WorldView {
       appliedByThread: (operation, life) => this.#killBehind(`profiles ${operation}`, this.nodeOf(life)),
       looked: (operation, answer, life) => this.#scout.looked(operation, answer, this.nodeOf(life)),
       refused: (operation) => this.#scout.refused(operation),
+      reached: this.reached,
+      broken: this.fail,
     });
     this.book = new Book(this.store);
     this.network = new Network(this.kernel, new Chance(seed, 'network'), {
@@ -174,6 +176,7 @@ export class World implements WorldView {
   lostLease(node: ServerNode): void {
     this.kernel.note('lease lost', node.life.name);
     this.troubles.lostLease = this.kernel.now;
+    node.lostLease = node.lease;
     this.#scout.lostLease(node);
   }
 
@@ -333,6 +336,11 @@ export class World implements WorldView {
       this.#scout.stopping(node);
       node.stop(downFor);
     },
+    'cut off': ({ node, ...how }) => {
+      this.reached('cut off from the database');
+      this.troubles.store = Math.max(this.troubles.store, this.kernel.now + how.lasts);
+      this.store.cutOff?.(this.nodes[node]!.life, how);
+    },
     still: (fault) => this.#standStill(this.nodes[fault.node]!, fault),
     'wall clock': ({ node, by }) => {
       this.#scout.clockSet(by);
@@ -413,7 +421,8 @@ export class World implements WorldView {
     { lasts, areSocketsFirst }: { lasts: number; areSocketsFirst: boolean },
   ): void {
     if (node.life.isOver) return;
-    node.life.stillUntil = this.kernel.now + lasts;
+    // It has put off what it has to do until the end of an earlier stand-still.
+    node.life.stillUntil = Math.max(node.life.stillUntil, this.kernel.now + lasts);
     node.life.areSocketsFirst = areSocketsFirst;
     this.troubles.still = Math.max(this.troubles.still, node.life.stillUntil);
     this.reached(

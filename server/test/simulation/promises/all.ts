@@ -2,6 +2,7 @@ import { answers } from './answers.ts';
 import { discards } from './discards.ts';
 import { due } from './due.ts';
 import { erased, goesOn, suppressed } from './erased.ts';
+import { leases } from './leases.ts';
 import { owed, settled } from './owed.ts';
 import { profiles } from './profiles.ts';
 import type { PromiseFamily } from './promise.ts';
@@ -20,6 +21,7 @@ export const PROMISES: readonly PromiseFamily[] = [
   notNow,
   oneProbes,
   answers,
+  leases,
   erased,
   suppressed,
   goesOn,

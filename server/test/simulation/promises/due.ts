@@ -1,6 +1,6 @@
 import { destinationOfLane } from '../../../src/model/lane.ts';
 import { SECOND } from '../../../src/model/time.ts';
-import { START } from '../globals.ts';
+import { START } from '../kernel.ts';
 import type { PromiseFamily, WorldView } from './promise.ts';
 
 const LOOK_EVERY = 10 * SECOND;

@@ -1,6 +1,6 @@
 import type { AudienceDefinition, Condition } from '../../../src/model/definition.ts';
 import { MINUTE } from '../../../src/model/time.ts';
-import { START } from '../globals.ts';
+import { START } from '../kernel.ts';
 import type { PromiseFamily, WorldView } from './promise.ts';
 
 /** The audience of users with so many orders. */

@@ -1,6 +1,6 @@
 import { destinationOfLane } from '../../../src/model/lane.ts';
 import { MINUTE, SECOND } from '../../../src/model/time.ts';
-import { START } from '../globals.ts';
+import { START } from '../kernel.ts';
 import type { Endpoint } from '../network.ts';
 import type { KnownSending, PromiseFamily, WorldView } from './promise.ts';
 

@@ -140,7 +140,7 @@ export interface HeldDelivery {
 
 /** A delivery that waited on disk before. */
 export interface ClaimedDelivery extends HeldDelivery {
-  /** Of one that was never tried: since when it has waited. It may have arrived long before, as replays have. */
+  /** Of one that was never tried: since when it has waited. Its event may be older, as that of a replay. */
   readonly dueAt?: Monotonic | undefined;
 }
 

@@ -80,7 +80,7 @@ export class SimulatedStore implements WorldStore {
   readonly #kernel: Kernel;
   readonly #chance: Chance;
   readonly #listener: StoreListener;
-  /** That of a process, and that of its thread of profiles. */
+  /** Channels of a process: its own, and that of its thread of profiles. */
   readonly #channels = new Map<Life, readonly Channel[]>();
   /** The newest set that `newSets` has told of. */
   #toldSet = 0;

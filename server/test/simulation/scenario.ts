@@ -56,7 +56,7 @@ interface DoubtfulStore {
   readonly kind: 'store doubts';
   readonly lasts: number;
   readonly share: number;
-  readonly only?: 'append' | 'settle' | 'claim' | 'advance' | 'create';
+  readonly only?: 'append' | 'settle' | 'claim' | 'advance' | 'create' | 'makeDue';
 }
 
 /** `isBesideClaim`: it begins when deliveries of the destination are claimed the next time. */
@@ -486,7 +486,9 @@ function pauseOf(chance: Chance, { kinds, isLong = false }: Profile): number {
 
 const REFUSED_ALONE = ['append', 'settle', 'settle', 'claim', 'read', 'advance'] as const;
 
-const DOUBTED_ALONE = ['append', 'settle', 'claim', 'advance', 'advance', 'create'] as const;
+const DOUBTED_ALONE = [
+  ...(['append', 'settle', 'claim', 'advance', 'advance', 'create', 'makeDue', 'makeDue'] as const),
+] as const;
 
 type StoreFault = Extract<FaultKind, `store ${string}`>;
 

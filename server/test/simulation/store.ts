@@ -331,7 +331,9 @@ class Channel implements StoreChannel, StoreAsker {
     this.#count(operation, 1);
     kernel.arrive(at - kernel.now, undefined, `apply ${operation}`, () => {
       this.#count(operation, -1);
-      if (this.#life.isOver && this.#mayApply-- <= 0) return;
+      // A lease that comes after its process has died would take that of the next one, which has its name.
+      const isTooLate = operation === 'join' || this.#mayApply-- <= 0;
+      if (this.#life.isOver && isTooLate) return;
       if (isRefused || isUnfit) {
         if (isRefused) this.#options.listener.refused(operation);
         const error = isUnfit ? new RefusedContentError('an event is refused') : undefined;

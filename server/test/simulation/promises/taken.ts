@@ -1,4 +1,5 @@
 import { SECOND } from '../../../src/model/time.ts';
+import { isUnstorable } from '../world-store.ts';
 import type { PromiseFamily } from './promise.ts';
 
 /** For so long nothing may have been wrong: the program looks every second whether its store is well. */
@@ -9,12 +10,12 @@ export const taken: PromiseFamily = {
   name: 'taken',
   headings: ['Overload'],
   watch: (world) => ({
-    answered({ node }, result) {
+    answered({ node, call }, result) {
       const code = result.kind === 'unavailable' ? result.code : undefined;
       const { death, ready, still, store, lostLease } = world.troubles;
       const since = Math.max(death, ready, still, store, lostLease);
       if (code !== 'storage_unavailable' || since > world.kernel.now - QUIET) return;
-      if (world.store.weather.refusesContents) return;
+      if (call.events.some(({ id }) => isUnstorable(id))) return;
       world.fail(
         'a well store takes calls',
         `${node.life.name} answers ${code}, and all is well since ${Math.round(since / SECOND)} s`,

@@ -239,17 +239,17 @@ const PROFILES: readonly Profile[] = [
   { nodes: [1, 1, 1, 2, 3], kinds: EVERYTHING, lasts: [20 * SECOND, 5 * MINUTE] },
   {
     nodes: [1],
-    kinds: ['endpoint', 'flaps', 'flaps', 'flaps', 'burst', 'burst', 'change'],
+    kinds: ['endpoint', 'endpoint', 'flaps', 'flaps', 'flaps', 'burst', 'burst', 'change', 'change'],
     ...{ lasts: [MINUTE, 8 * MINUTE], isPlain: true },
   },
   {
     nodes: [1],
-    kinds: ['flaps', 'flaps', 'flaps', 'burst', 'store slow'],
+    kinds: ['flaps', 'flaps', 'flaps', 'burst', 'store slow', 'store doubts', 'store doubts'],
     ...{ lasts: [30 * SECOND, 4 * MINUTE], isPlain: true },
   },
   {
     nodes: [1, 1, 2],
-    kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'pause', 'store slow', 'flaps', 'burst'],
+    kinds: ['endpoint', 'endpoint', 'pause', 'pause', 'pause', 'change', 'store slow', 'flaps', 'burst'],
     ...{ lasts: [20 * SECOND, 4 * MINUTE], isPlain: true },
   },
   {
@@ -295,7 +295,7 @@ const PROFILES: readonly Profile[] = [
     nodes: [1, 1, 2],
     kinds: [
       ...(['replay', 'replay', 'redeliver', 'redeliver', 'endpoint'] as const),
-      ...(['kill', 'store refuses', 'burst', 'pause'] as const),
+      ...(['kill', 'store refuses', 'store doubts', 'burst', 'pause'] as const),
     ],
     lasts: [2 * MINUTE, 10 * MINUTE],
   },

@@ -421,8 +421,9 @@ export class World implements WorldView {
     { lasts, areSocketsFirst }: { lasts: number; areSocketsFirst: boolean },
   ): void {
     if (node.life.isOver) return;
-    // It has put off what it has to do until the end of an earlier stand-still.
-    node.life.stillUntil = Math.max(node.life.stillUntil, this.kernel.now + lasts);
+    // What it has put off waits until the end of its stand-still, also when everything else is calm by then.
+    const until = Math.min(this.kernel.now + lasts, this.scenario.lasts);
+    node.life.stillUntil = Math.max(node.life.stillUntil, until);
     node.life.areSocketsFirst = areSocketsFirst;
     this.troubles.still = Math.max(this.troubles.still, node.life.stillUntil);
     this.reached(

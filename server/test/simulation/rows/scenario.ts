@@ -4,6 +4,8 @@ import { type CutOff, type Fault, type Scenario, scenarioOf } from '../scenario.
 
 /** Nodes ask each other all the time, and each question is a few messages. */
 const LONGEST = 2 * MINUTE;
+/** Time for several leases. */
+const SHORTEST = MINUTE;
 const FEWEST_FAULTS = 4;
 const MOST_FAULTS = 14;
 
@@ -17,7 +19,7 @@ const KINDS = [
 export function leaseScenarioOf(seed: number): Scenario {
   const chance = new Chance(seed, 'leases');
   const drawn = scenarioOf(seed, { nodes: 2 + chance.below(2) });
-  const lasts = Math.min(drawn.lasts, LONGEST);
+  const lasts = Math.min(Math.max(drawn.lasts, SHORTEST), LONGEST);
   const { nodes, destinations } = drawn;
   const urls = destinations.reduce((sum, { endpoints }) => sum + endpoints, 0);
   const faults = drawn.faults.filter(({ at }) => at < lasts);

@@ -79,9 +79,9 @@ export class DestinationWorker {
    */
   #lostLeases = 0;
   readonly rounds = new RoundsInFlight();
-  /** The action under way. */
   /** The turn of the last probe on its way back: a database may do what is asked later first. */
   #givingBack: Promise<void> | undefined;
+  /** The action under way. */
   #loading: Promise<void> | undefined;
   #wakesAt: Monotonic | undefined;
   #cancelTimer: (() => void) | undefined;

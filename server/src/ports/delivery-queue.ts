@@ -362,14 +362,8 @@ export interface LiveDelivery {
 }
 
 /** A delivery with its event, ready to be sent. */
-export interface ReadyDelivery {
-  readonly set: PendingSetId;
-  readonly delivery: Delivery;
+export interface ReadyDelivery extends ClaimedDelivery {
   readonly serialized: SerializedEvent;
-  /** As in `HeldDelivery`. */
-  readonly origin?: string;
-  /** As in `ClaimedDelivery`. */
-  readonly dueAt?: Monotonic | undefined;
   /** Id of the event's source. */
   readonly source: number;
 }

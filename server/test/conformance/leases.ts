@@ -91,7 +91,7 @@ export function leasesConformance(name: string, harness: LeasesHarness): void {
       await member.stop(true);
       expect(await member.renew()).toBe(false);
       expect(told).toBe(0);
-      // Nobody waits for the connections of the first.
+      // The second process does not wait for the connections of the first.
       const next = await memberOf(await harness.open(), 'a');
       expect(next.id).toBeGreaterThan(member.id);
       expect(await harness.names(database)).toEqual([]);
@@ -144,7 +144,7 @@ export function leasesConformance(name: string, harness: LeasesHarness): void {
       await expect(join('a')).rejects.toThrow(/another process is the node "a".*MILLRACE_NODE/);
       expect([first.member.isLost, await first.member.renew()]).toEqual([false, true]);
       await first.member.stop(false);
-      // Whoever waited for the lease of the dead one would wait for an hour.
+      // A process that waited for the lease of the dead one would wait for an hour.
       await harness.lapse('a', 3600);
       await first.database.abandon();
       const second = await join('a');

@@ -119,7 +119,7 @@ export class Clients {
     const again = (delay: number) => {
       if (isOver) return;
       isOver = true;
-      // Whoever gives up stays among those who wait: each is answered in the end.
+      // A client that gives up still counts as waiting, because every call has to be answered in the end.
       if (tries < MOST_TRIES) kernel.later(delay, 'try again', () => this.#try(request, node, tries + 1));
     };
     const giveUp = () => {

@@ -30,7 +30,7 @@ const { values, positionals } = parseArgs({
 
 const ROOT = join(import.meta.dirname, '../../..');
 const PATCHES = join(import.meta.dirname, 'drill');
-/** Nothing is taken back, in each kind of worlds. */
+/** Runs without any patch, one for each kind of worlds. */
 const CONTROLS: readonly Patch[] = [
   { name: 'control', sentence: 'Nothing is taken back.', concerns: [], worlds: '' },
   { name: 'control-leases', sentence: 'Nothing is taken back.', concerns: [], worlds: 'leases' },
@@ -142,7 +142,7 @@ async function live(
   for await (const line of createInterface({ input: child.stdout })) {
     lines.push(line);
     found ??= foundIn(line, from, () => processorTimeOf(child.pid!));
-    // What would follow is the search for the faults that are enough.
+    // The process goes on to look for the faults that are enough: the drill does not need them.
     if (found !== undefined) end();
   }
   clearTimeout(timer);

@@ -157,7 +157,7 @@ export class EngineChannel implements StoreChannel {
   #isCut = false;
   #failing: PowerFailing | undefined;
   #doubt: Doubt | undefined;
-  /** Nothing from before this moment may be lost. */
+  /** A power cut may not lose what was written before this moment. */
   #toldAt: number;
   /** The power fails before this moment. */
   #failsBefore: number | undefined;

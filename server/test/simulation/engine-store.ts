@@ -154,7 +154,7 @@ export class EngineStore implements WorldStore {
     };
   }
 
-  /** Nothing but a disk that fails is a reason to refuse a folder. */
+  /** A folder may be refused for a disk that fails, and for nothing else. */
   async #openStore(channel: EngineChannel, folder: string): Promise<SqliteStore> {
     const failures = this.#disk?.failures() ?? 0;
     try {

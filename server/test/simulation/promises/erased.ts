@@ -7,7 +7,7 @@ import type { PromiseFamily } from './promise.ts';
 /** Steps of a regulation that come after everything of its users is gone. */
 const AFTER_ERASURE = new Set(['notify', 'await', 'finish', 'clean', 'done']);
 
-/** So long after nothing was wrong any more, whoever is suppressed is suppressed on all nodes. */
+/** Time that all nodes get to know of a suppression, from when nothing is wrong any more. */
 const KNOWN_WITHIN = 5 * SECOND;
 
 /** A stored suppression is in force, also where whoever asked for it has heard of an error. */
@@ -43,7 +43,7 @@ export const suppressed: PromiseFamily = {
  * every second whether theirs have ended.
  */
 const GOES_ON_WITHIN = { alone: 5 * SECOND, amongOthers: 9 * SECOND };
-/** For so long nothing may have been wrong before. */
+/** Time without any trouble, before a deletion has to go on. */
 const QUIET = 15 * SECOND;
 
 /** A deletion does not wait for what is never over, such as a moment without any request. */

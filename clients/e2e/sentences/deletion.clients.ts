@@ -350,7 +350,7 @@ describe.each(tried)('the $name client', (library) => {
   it(
     quoted(
       'One delete notification goes out for each userId and each affected source, that is a source that has seen the user and feeds an enabled destination of type `webhooks`.',
-      '`{"type":"delete","userId":"…","timestamp":"…"}`, with exactly these fields in this order, in both formats.',
+      '`{"type":"delete","userId":"…","timestamp":"…"}`, with exactly these fields in this order, in all formats.',
       'It has no `version`.',
     ),
     async () => {

@@ -3652,6 +3652,8 @@ export interface operations {
                              * @enum {string}
                              */
                             trust: "server" | "client";
+                            /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
+                            projectId?: string;
                             /**
                              * @description Made by the server, and not to be changed.
                              * @constant
@@ -3715,6 +3717,8 @@ export interface operations {
                      * @enum {string}
                      */
                     ip?: "keep" | "shorten" | "drop" | "direct";
+                    /** @description The projectId of its events where a destination has the format segment. Its name when absent. */
+                    projectId?: string;
                     /**
                      * @description Who can have the write keys: server for programs of yours alone; client for a website or an app, whose keys everybody can read. Only calls of a server source join two users. Absent: as it is, client for a new source.
                      * @enum {string}
@@ -3755,6 +3759,8 @@ export interface operations {
                          * @enum {string}
                          */
                         trust: "server" | "client";
+                        /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
+                        projectId?: string;
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3817,6 +3823,8 @@ export interface operations {
                          * @enum {string}
                          */
                         trust: "server" | "client";
+                        /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
+                        projectId?: string;
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3920,6 +3928,8 @@ export interface operations {
                          * @enum {string}
                          */
                         trust: "server" | "client";
+                        /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
+                        projectId?: string;
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -4001,7 +4011,8 @@ export interface operations {
                                 }[];
                                 publicSignature?: boolean;
                                 /** @enum {string} */
-                                format: "documented" | "canonical";
+                                format: "documented" | "canonical" | "segment";
+                                userAgent?: string;
                                 /** @enum {string} */
                                 success: "any" | "each";
                             } & {
@@ -4075,11 +4086,16 @@ export interface operations {
                         /** @description Adds a Standard Webhooks signature (v1a, ed25519) that receivers verify with a public key of this destination instead of a secret. False when absent. */
                         publicSignature?: boolean;
                         /**
-                         * @description The body: the documented fields of the type, or the whole event as received after normalisation.
+                         * @description The body: the documented fields of the type; the whole event as received after normalisation; or the whole event in the shape of the classic webhooks, with version, channel and projectId.
                          * @default documented
                          * @enum {string}
                          */
-                        format?: "documented" | "canonical";
+                        format?: "documented" | "canonical" | "segment";
+                        /**
+                         * @description The User-Agent of its requests. Millrace/1.0 when absent.
+                         * @example Segment.io/1.0
+                         */
+                        userAgent?: string;
                         /**
                          * @description any: one accepted request ends the delivery. each: every URL is a delivery of its own.
                          * @default any
@@ -4148,7 +4164,8 @@ export interface operations {
                             }[];
                             publicSignature?: boolean;
                             /** @enum {string} */
-                            format: "documented" | "canonical";
+                            format: "documented" | "canonical" | "segment";
+                            userAgent?: string;
                             /** @enum {string} */
                             success: "any" | "each";
                         } & {
@@ -4231,7 +4248,8 @@ export interface operations {
                             }[];
                             publicSignature?: boolean;
                             /** @enum {string} */
-                            format: "documented" | "canonical";
+                            format: "documented" | "canonical" | "segment";
+                            userAgent?: string;
                             /** @enum {string} */
                             success: "any" | "each";
                         } & {
@@ -4352,7 +4370,8 @@ export interface operations {
                             }[];
                             publicSignature?: boolean;
                             /** @enum {string} */
-                            format: "documented" | "canonical";
+                            format: "documented" | "canonical" | "segment";
+                            userAgent?: string;
                             /** @enum {string} */
                             success: "any" | "each";
                         } & {

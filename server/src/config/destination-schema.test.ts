@@ -159,7 +159,7 @@ describe('settings of a webhooks destination', () => {
   it('do not take an empty shared secret, nor other formats and ways to succeed', () => {
     expect(problemsIn({ ...one({}), sharedSecret: '', format: 'xml', success: 'all' })).toEqual([
       { path: 'sharedSecret', message: 'must be text of at least 1 character' },
-      { path: 'format', message: 'must be documented or canonical' },
+      { path: 'format', message: 'must be documented, canonical or segment' },
       { path: 'success', message: 'must be any or each' },
     ]);
   });

@@ -81,6 +81,7 @@ describe('a configuration file', () => {
           whenDisabled: 'refuse',
           ip: 'keep',
           trust: 'client',
+          projectId: '8Gjk2lq',
         },
       ],
       destinations: [
@@ -93,6 +94,7 @@ describe('a configuration file', () => {
             endpoints: [{ url: 'https://example.com/hook', headers: { 'X-Team': 'growth' } }],
             sharedSecret: 's3cret',
             format: 'documented',
+            userAgent: 'Segment.io/1.0',
           },
           success: 'any',
         },

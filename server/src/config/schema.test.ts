@@ -337,7 +337,7 @@ describe('each rule of the configuration names line, column, path, what is allow
     [
       'format',
       destination('{ endpoints: [{ url: http://a }], format: xml }'),
-      `6:49  ${at}.format  must be documented or canonical, found "xml"`,
+      `6:49  ${at}.format  must be documented, canonical or segment, found "xml"`,
     ],
     [
       'success',

@@ -146,6 +146,8 @@ const writeKey = z.string(WRITE_KEY_RULE).regex(/^[!-9;-~]{1,100}$/, {
   error: ({ input }) => (isMaskedKey(String(input)) ? MASKED_KEY_RULE : WRITE_KEY_RULE),
 });
 
+const PROJECT_RULE = 'must be text of 1 to 100 visible ASCII characters';
+
 /** An entry of `sources`, as an operator writes it. */
 export const sourceSchema = z.strictObject(
   {
@@ -186,6 +188,14 @@ export const sourceSchema = z.strictObject(
       description:
         'context.ip: keep fills it in for calls straight from a browser or a phone; shorten keeps only the beginning of every address; drop keeps none; direct fills it in for calls with context.direct alone. Absent: as it is, keep for a new source.',
     }),
+    projectId: z
+      .string(PROJECT_RULE)
+      .regex(/^[!-~]{1,100}$/, PROJECT_RULE)
+      .exactOptional()
+      .meta({
+        description:
+          'The projectId of its events where a destination has the format segment. Its name when absent.',
+      }),
     trust: z.enum(TRUSTS, 'must be server or client').exactOptional().meta({
       description:
         'Who can have the write keys: server for programs of yours alone; client for a website or an app, whose keys everybody can read. Only calls of a server source join two users. Absent: as it is, client for a new source.',

@@ -78,6 +78,7 @@ export function sourceView(source: SourceRecord): SourceView {
     dedupeWindow,
     rateLimit,
     rateLimitPerAddress,
+    projectId,
     system,
   } = source;
   return {
@@ -93,7 +94,7 @@ export function sourceView(source: SourceRecord): SourceView {
     }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
-    ...defined({ system }),
+    ...defined({ projectId, system }),
   };
 }
 

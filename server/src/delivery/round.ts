@@ -86,6 +86,7 @@ export function sendRound(
   const trials = beginRequests(asked, lane, dependencies);
   const events = deliveries.map((ready) => ({
     serialized: ready.serialized,
+    source: ready.source,
     replay: replayOf(ready),
     traceparent: traceparents?.get(ready.delivery.position),
   }));

@@ -29,6 +29,8 @@ export interface Source {
   readonly ip?: AddressRule;
   /** Absent in records of before there was a choice, and of the server's own source: `server`. */
   readonly trust?: Trust;
+  /** The `projectId` of its events in the format `segment`. Absent: its name. */
+  readonly projectId?: string;
   /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */
   readonly system?: true;
 }
@@ -92,8 +94,19 @@ export function sourceNames({
   readonly sources: readonly Source[];
   readonly gone: { readonly sources: readonly Source[] };
 }): (id: number) => string {
-  const names = new Map([...gone.sources, ...sources].map(({ id, name }) => [id, name]));
-  return (id) => names.get(id) ?? `#${id}`;
+  const byId = sourcesById({ sources, gone });
+  return (id) => byId.get(id)?.name ?? `#${id}`;
+}
+
+/** Sources by their ids, also those that were removed. */
+export function sourcesById({
+  sources,
+  gone,
+}: {
+  readonly sources: readonly Source[];
+  readonly gone: { readonly sources: readonly Source[] };
+}): ReadonlyMap<number, Source> {
+  return new Map([...gone.sources, ...sources].map((source) => [source.id, source]));
 }
 
 /** The source of the events of audiences and computed traits. No other source may have this name. */

@@ -4,6 +4,7 @@ import type { Destination } from '../model/destination.ts';
 import { type HiddenPlaces, hiddenTexts, type ValuePath } from '../model/hidden-values.ts';
 import type { Target } from '../model/lane.ts';
 import type { SerializedEvent } from '../model/serialized-event.ts';
+import type { Source } from '../model/settings.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { Clock } from './clock.ts';
 import type { HttpClient } from './http-client.ts';
@@ -109,6 +110,8 @@ export interface SenderTools {
   readonly http: HttpClient;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly logger: Logger;
+  /** The source with an id, also one that was removed. */
+  readonly sourceOf: (id: number) => Source | undefined;
 }
 
 /**
@@ -155,6 +158,8 @@ export interface OutboundBatch {
 
 export interface BatchedEvent {
   readonly serialized: SerializedEvent;
+  /** Id of its source. Absent: none has sent it, as the event of a test. */
+  readonly source?: number | undefined;
   /** The id of the replay that delivers the event again. */
   readonly replay?: string | undefined;
   /** The trace context of the call that brought the event. */

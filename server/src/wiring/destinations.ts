@@ -66,7 +66,10 @@ export function previews({
     preview: (event, destination, { targets, at }) => {
       const sender = senderOf(destination);
       if (sender === undefined) return [];
-      return previewOf({ destination, targets, events: [{ serialized: event }], now: at }, sender);
+      return previewOf(
+        { destination, targets, events: [{ serialized: event, source: event.source }], now: at },
+        sender,
+      );
     },
     tryOut: async (event, destination) => {
       const sender = senderOf(destination);

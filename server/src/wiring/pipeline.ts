@@ -32,7 +32,7 @@ import { createAlerts } from './alerts.ts';
 import { lanesIn, openSenders, routerFor, type Senders, targetsIn } from './destinations.ts';
 import { callsStored, createSingleJobs, deliveriesOfAll, joinNodes, sendingGate } from './nodes.ts';
 import { logRetention, warnOfUnbounded } from './retention.ts';
-import { sourceNameLookup } from './settings-service.ts';
+import { sourceLookup, sourceNameLookup } from './settings-service.ts';
 import type { StopList, Storage } from './storage.ts';
 import { createPublisher, createUsers, erasableUsers } from './users.ts';
 
@@ -101,7 +101,12 @@ export async function startPipeline(storage: PipelineInputs, started: StopList):
     turns: new TurnScheduler(clock),
   };
   const senders = started.add(
-    openSenders(DESTINATION_TYPES, { http: httpClient, clock, logger: options.logger }),
+    openSenders(DESTINATION_TYPES, {
+      http: httpClient,
+      clock,
+      logger: options.logger,
+      sourceOf: sourceLookup(settings),
+    }),
   );
   const dispatcher = createDispatcher({ ...storage, ...observation, senders });
   void warnOfEndpoints(storage);

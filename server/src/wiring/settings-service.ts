@@ -1,4 +1,4 @@
-import { sourceNames } from '../model/settings.ts';
+import { type Source, sourceNames, sourcesById } from '../model/settings.ts';
 import { type PublicKey, publicKeyOf } from '../model/signing-key.ts';
 import {
   type SettingsChanges,
@@ -83,6 +83,15 @@ export function sourceNameLookup(settings: SettingsService): (id: number) => str
     nameOf = sourceNames(now);
   });
   return (id) => nameOf(id);
+}
+
+/** Returns a source by its id, also a removed one: its events are still delivered. */
+export function sourceLookup(settings: SettingsService): (id: number) => Source | undefined {
+  let byId = sourcesById(settings.now());
+  settings.follow((now) => {
+    byId = sourcesById(now);
+  });
+  return (id) => byId.get(id);
 }
 
 /**

@@ -214,7 +214,8 @@ export class World {
       deliveryQueue,
       healths,
       types,
-      senders: openSenders(types, { http: transport, clock, logger: this.logger }).byType,
+      senders: openSenders(types, { http: transport, clock, logger: this.logger, sourceOf: () => undefined })
+        .byType,
       clock,
       logger: this.logger,
       currentObserver: { observer: undefined },

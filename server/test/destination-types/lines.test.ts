@@ -16,7 +16,12 @@ destinationTypeConformance('lines', {
   dropped: { answer: 'drop' },
   open: async () => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-lines-'));
-    return lines.open!({ http: { send() {}, stop: async () => {} }, clock: systemClock, logger: SILENT });
+    return lines.open!({
+      http: { send() {}, stop: async () => {} },
+      clock: systemClock,
+      logger: SILENT,
+      sourceOf: () => undefined,
+    });
   },
   close: async () => rmSync(folder, { recursive: true, force: true }),
 });

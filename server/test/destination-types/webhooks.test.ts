@@ -31,7 +31,7 @@ destinationTypeConformance('webhooks', {
         void response.writeHead(path.startsWith('/fails') ? 500 : 200).end(JSON.stringify(headers)),
     });
     http = createHttpClient({ egress: egressRules(['127.0.0.1/32']) });
-    return webhooks.open!({ http, clock: systemClock, logger: SILENT });
+    return webhooks.open!({ http, clock: systemClock, logger: SILENT, sourceOf: () => undefined });
   },
   close: async () => {
     await http.stop();

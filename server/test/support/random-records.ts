@@ -109,6 +109,7 @@ const source = fc.record(
     dedupeWindow: duration,
     rateLimit: rate,
     ip: fc.constantFrom(...ADDRESS_RULES),
+    projectId: writeKey,
     trust: fc.constantFrom(...TRUSTS),
   },
   // A stored source always has a rule for addresses.
@@ -178,7 +179,8 @@ const settings = fc.record(
     }),
     sharedSecret: anyText.filter((text) => text !== '' && !text.includes('\0')),
     signingSecrets: fc.array(signingSecret, { minLength: 1, maxLength: 2 }),
-    format: fc.constantFrom('documented', 'canonical'),
+    format: fc.constantFrom('documented', 'canonical', 'segment'),
+    userAgent: fc.constantFrom('Segment.io/1.0', 'a', '~ ~'),
     success: fc.constantFrom('any', 'each'),
     filter: fc.record(
       {

@@ -78,7 +78,8 @@ export async function courseOf(
     logger: SILENT,
     random: () => 0.5,
     types: DESTINATION_TYPES,
-    senders: openSenders(DESTINATION_TYPES, { http, clock, logger: SILENT }).byType,
+    senders: openSenders(DESTINATION_TYPES, { http, clock, logger: SILENT, sourceOf: () => undefined })
+      .byType,
     currentObserver: {
       observer(activity) {
         if (activity.kind !== 'settled') return;

@@ -54,7 +54,12 @@ describe('a test delivery to a destination', () => {
       },
     };
     const trials = await sendTestDelivery(event, destination, {
-      sender: webhooks.open!({ http: transport, clock: systemClock, logger: SILENT }),
+      sender: webhooks.open!({
+        http: transport,
+        clock: systemClock,
+        logger: SILENT,
+        sourceOf: () => undefined,
+      }),
       targets: targetsIn(destination),
       clock: systemClock,
     });

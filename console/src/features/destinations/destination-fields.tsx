@@ -57,8 +57,17 @@ export function HowItIsSent({ draft, faults, onChange }: PartProps) {
         options={[
           { value: 'documented', label: 'the fields of its type' },
           { value: 'canonical', label: 'the whole event' },
+          { value: 'segment', label: 'the whole event as classic webhooks of Segment have it' },
         ]}
         onChange={(format) => onChange({ format })}
+      />
+      <TextField
+        label="User agent"
+        hint="What its requests say they are. Empty: Millrace/1.0."
+        error={faultOf(faults, 'settings.userAgent')}
+        placeholder="Millrace/1.0"
+        value={draft.userAgent}
+        onChange={(userAgent) => onChange({ userAgent })}
       />
       <div className="two">
         <TextField

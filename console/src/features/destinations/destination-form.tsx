@@ -19,6 +19,7 @@ const SHOWN = [
   'settings.nextSharedSecret',
   'settings.signingSecrets',
   'settings.filter',
+  'settings.userAgent',
   'settings.rateLimit',
   'settings.concurrency',
 ];

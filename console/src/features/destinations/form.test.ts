@@ -38,6 +38,11 @@ describe('the form of a destination', () => {
 
   it('sends what was changed, and not the whole record', () => {
     expect(patchOf(stored, { ...stored, rateLimit: '5' })).toEqual({ settings: { rateLimit: 5 } });
+    expect(patchOf(stored, { ...stored, userAgent: ' Mine/2 ' })).toEqual({
+      settings: { userAgent: 'Mine/2' },
+    });
+    const withAgent = { ...stored, userAgent: 'Mine/2' };
+    expect(patchOf(withAgent, { ...withAgent, userAgent: '' })).toEqual({ settings: { userAgent: null } });
     expect(patchOf(stored, { ...stored, sources: ['app'] })).toEqual({ sources: ['app'] });
   });
 

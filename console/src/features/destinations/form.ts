@@ -38,7 +38,9 @@ export interface DestinationDraft {
   readonly nextSharedSecret: string | StoredSecret;
   readonly signingSecrets: readonly (string | StoredSecret)[];
   readonly publicSignature: boolean;
-  readonly format: 'documented' | 'canonical';
+  readonly format: 'documented' | 'canonical' | 'segment';
+  /** Empty: that of the server. */
+  readonly userAgent: string;
   readonly success: 'any' | 'each';
   readonly types: readonly CallType[];
   /** One a line. */
@@ -56,6 +58,7 @@ export const NEW_DESTINATION: DestinationDraft = {
   signingSecrets: [],
   publicSignature: false,
   format: 'documented',
+  userAgent: '',
   success: 'any',
   types: [],
   events: '',
@@ -72,6 +75,7 @@ export function draftOf({ name, sources, settings }: Destination): DestinationDr
     signingSecrets = [],
     format,
     success,
+    userAgent = '',
   } = settings;
   const { filter, rateLimit, concurrency } = settings as {
     readonly filter?: { readonly types?: CallType[]; readonly events?: string[] };
@@ -90,6 +94,7 @@ export function draftOf({ name, sources, settings }: Destination): DestinationDr
     signingSecrets,
     publicSignature: settings.publicSignature === true,
     format,
+    userAgent,
     success,
     types: filter?.types ?? [],
     events: (filter?.events ?? []).join('\n'),
@@ -173,6 +178,7 @@ export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
   signingSecrets: 'Standard Webhooks secrets',
   publicSignature: 'Public signature',
   format: 'The body has',
+  userAgent: 'User agent',
   success: 'A delivery succeeds with',
   types: 'Types',
   events: 'Events',
@@ -199,6 +205,7 @@ function settingsOf(draft: DestinationDraft): RecordPatch {
     // False is as good as absent, which is how it is stored where nobody has chosen.
     publicSignature: publicSignature ? true : null,
     format,
+    userAgent: draft.userAgent.trim() === '' ? null : draft.userAgent.trim(),
     success,
     filter: isFiltered ? { types, events: events.length === 0 ? null : events } : null,
     rateLimit: numberOf(draft.rateLimit),

@@ -39,7 +39,7 @@ function PlainStored({ destination: { sources, settings } }: { readonly destinat
 export function StoredSettings({ destination }: { readonly destination: Destination }) {
   if (destination.type !== 'webhooks') return <PlainStored destination={destination} />;
   const draft = draftOf(destination);
-  const { sources, endpoints, format, success, types, events, rateLimit, concurrency } = draft;
+  const { sources, endpoints, format, userAgent, success, types, events, rateLimit, concurrency } = draft;
   const rows: readonly (readonly [string, string])[] = [
     ['Sources', sources.join(', ')],
     ...endpoints.map(({ url, headers }, nth): readonly [string, string] => [
@@ -50,6 +50,7 @@ export function StoredSettings({ destination }: { readonly destination: Destinat
     ]),
     ['Signed', signaturesOf(draft)],
     ['Body', format],
+    ['User agent', userAgent === '' ? 'Millrace/1.0' : userAgent],
     ['Succeeds with', success],
     ['Types', types.length === 0 ? 'all' : types.join(', ')],
     ['Events', events === '' ? 'all' : events.replaceAll('\n', ', ')],

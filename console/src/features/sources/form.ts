@@ -12,18 +12,20 @@ export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' 
   readonly rateLimit: string;
   /** Calls a second from one public address; empty: by trust, 0: no limit. */
   readonly rateLimitPerAddress: string;
+  /** Empty: the name. */
+  readonly projectId: string;
 }
 
 function draftOf(source: SourceRecord): SourceDraft {
-  const { mode, whenDisabled, ip, trust, dedupeWindow = '' } = source;
+  const { mode, whenDisabled, ip, trust, dedupeWindow = '', projectId = '' } = source;
   const [rateLimit, rateLimitPerAddress] = [source.rateLimit, source.rateLimitPerAddress].map((limit) =>
     limit === undefined ? '' : String(limit),
   ) as [string, string];
-  return { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress };
+  return { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress, projectId };
 }
 
 function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
-  const { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress } = draft;
+  const { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress, projectId } = draft;
   const wanted = {
     mode,
     whenDisabled,
@@ -32,6 +34,7 @@ function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
     dedupeWindow: dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
     rateLimit: numberOf(rateLimit),
     rateLimitPerAddress: numberOf(rateLimitPerAddress),
+    projectId: projectId.trim() === '' ? null : projectId.trim(),
   };
   return Object.fromEntries(changedFields(base, draft).map((name) => [name, wanted[name]]));
 }
@@ -44,6 +47,7 @@ export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
   dedupeWindow: 'A repeated messageId is a duplicate within',
   rateLimit: 'Calls a second',
   rateLimitPerAddress: 'Limit for one address',
+  projectId: 'projectId in the format segment',
   ip: 'The address of a caller, context.ip, is',
   trust: 'Its write keys are',
 };

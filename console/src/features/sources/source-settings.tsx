@@ -26,7 +26,8 @@ export function SourceSettings({ stored }: { readonly stored: Tagged<SourceRecor
 }
 
 function StoredSource({ source }: { readonly source: SourceRecord }) {
-  const { enabled, mode, whenDisabled, dedupeWindow, rateLimit, ip, trust } = source;
+  const { name, enabled, mode, whenDisabled, dedupeWindow, rateLimit, ip, trust } = source;
+  const { projectId = name } = source;
   const { rateLimitPerAddress = trust === 'client' ? 200 : 0 } = source;
   return (
     <dl className="kv">
@@ -42,6 +43,8 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
       <dd>{rateLimit ?? 'no limit'}</dd>
       <dt>{SOURCE_LABELS.rateLimitPerAddress}</dt>
       <dd>{rateLimitPerAddress === 0 ? 'no limit' : `${rateLimitPerAddress} calls a second`}</dd>
+      <dt>{SOURCE_LABELS.projectId}</dt>
+      <dd>{projectId}</dd>
       <dt>Address of the caller</dt>
       <dd>{ADDRESS_RULES.find(({ value }) => value === ip)?.label ?? ip}</dd>
       <dt>Its write keys are</dt>
@@ -65,7 +68,7 @@ const TRUSTS: readonly { readonly value: SourceRecord['trust']; readonly label: 
 ];
 
 /** Parts of the record whose mistakes a field below shows. */
-const SHOWN = ['dedupeWindow', 'rateLimit', 'rateLimitPerAddress'];
+const SHOWN = ['dedupeWindow', 'rateLimit', 'rateLimitPerAddress', 'projectId'];
 
 function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
   const record = { list: 'sources', name: stored.record.name } as const;
@@ -151,6 +154,13 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
           inputMode="numeric"
           value={draft.rateLimitPerAddress}
           onChange={(rateLimitPerAddress) => onChange({ rateLimitPerAddress })}
+        />
+        <TextField
+          label={SOURCE_LABELS.projectId}
+          hint="For receivers built on webhooks of Segment. Empty: the name of the source."
+          error={faultOf(faults, 'projectId')}
+          value={draft.projectId}
+          onChange={(projectId) => onChange({ projectId })}
         />
       </div>
       <Field label={SOURCE_LABELS.ip} hint="It holds for the calls that come from now on.">

@@ -36,10 +36,11 @@ export function requestHeaders(
 }
 
 /**
- * The headers of every request to an endpoint; always the same object for the same endpoint. A static header
- * of a reserved name is left out, though the settings refuse it: it would stand beside our own.
+ * The headers of every request to an endpoint; always the same object for the same endpoint, which is one of
+ * one version of the settings, and so has one agent. A static header of a reserved name is left out, though
+ * the settings refuse it: it would stand beside our own.
  */
-export function fixedHeaders(endpoint: Endpoint): RequestHeaders {
+export function fixedHeaders(endpoint: Endpoint, userAgent = 'Millrace/1.0'): RequestHeaders {
   let headers = fixedHeadersOf.get(endpoint);
   if (headers === undefined) {
     const own = Object.entries(endpoint.headers).filter(([name]) => !isReservedHeader(name));
@@ -48,7 +49,7 @@ export function fixedHeaders(endpoint: Endpoint): RequestHeaders {
       // Frameworks that negotiate answer 406 to a request that takes nothing.
       ...(namesAccept ? {} : { Accept: '*/*' }),
       ...Object.fromEntries(own),
-      'User-Agent': 'Millrace/1.0',
+      'User-Agent': userAgent,
       'Content-Type': 'application/json',
     };
     fixedHeadersOf.set(endpoint, headers);

@@ -4,7 +4,7 @@ import type { Event } from '../../model/event.ts';
 import { webhookId } from '../http/headers.ts';
 import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
 import { serializePayload } from './payload.ts';
-import type { WebhookSettings } from './settings.ts';
+import type { Format } from './settings.ts';
 
 /**
  * One file of `spec/fixtures/webhook`: a call, the event it becomes, and the exact bytes and signature of its
@@ -13,7 +13,9 @@ import type { WebhookSettings } from './settings.ts';
  */
 interface Fixture {
   readonly event: Event;
-  readonly format: WebhookSettings['format'];
+  readonly format: Format;
+  /** The project of the event's source. With the format `segment`. */
+  readonly projectId?: string;
   readonly secret: string;
   readonly body: string;
   readonly signature: string;
@@ -72,17 +74,17 @@ const DOCUMENTED: Readonly<Record<Event['type'], readonly string[]>> = {
 const ALWAYS = ['version', 'type', 'messageId', 'properties', 'traits', 'context', 'timestamp'];
 
 describe('the fixtures of spec/fixtures/webhook', () => {
-  it('hold every type in both formats', () => {
+  it('hold every type in every format', () => {
     const seen = new Set(fixtures.map(([, { event, format }]) => `${event.type} ${format}`));
     // No client sends a delete notification: payload.test.ts has it.
     const all = Object.keys(DOCUMENTED)
       .filter((type) => type !== 'delete')
-      .flatMap((type) => [`${type} documented`, `${type} canonical`]);
+      .flatMap((type) => [`${type} documented`, `${type} canonical`, `${type} segment`]);
     expect([...seen].sort()).toEqual(all.sort());
   });
 
   it.each(fixtures)('%s: the event becomes exactly these bytes, this signature and this id', (_, fixture) => {
-    const made = serializePayload(fixture.event, fixture.format);
+    const made = serializePayload(fixture.event, fixture.format, fixture.projectId);
     expect(made).toBe(fixture.body);
     expect(signBody(Buffer.from(made), fixture.secret)).toBe(fixture.signature);
     expect(webhookId(fixture.event.messageId)).toBe(fixture.webhookId);

@@ -5,7 +5,8 @@ import type { Destination } from '../../model/destination.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
 import type { Event } from '../../model/event.ts';
 import type { Lane } from '../../model/lane.ts';
-import type { SerializedEvent } from '../../model/serialized-event.ts';
+import { lineOf, type SerializedEvent } from '../../model/serialized-event.ts';
+import { AUDIENCES_SOURCE } from '../../model/settings.ts';
 import { publicKeyOf, type SigningKey } from '../../model/signing-key.ts';
 import type { Time } from '../../model/time.ts';
 import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
@@ -41,6 +42,10 @@ const endpoints: readonly Endpoint[] = [1, 2, 3, 4, 5].map((n) => ({
   headers: { 'X-Endpoint': String(n) },
 }));
 
+const TOOLS: Parameters<typeof requestsOf>[1] = {
+  sourceOf: (id) => ({ ...AUDIENCES_SOURCE, id, name: 'website', ...(id === 8 ? { projectId: 'p_8' } : {}) }),
+};
+
 function destination(settings: Partial<WebhookSettings>): Destination {
   return {
     id: 1,
@@ -57,11 +62,16 @@ function destination(settings: Partial<WebhookSettings>): Destination {
 function requestsFor(
   serialized: SerializedEvent,
   to: Destination | Lane,
-  { endpoints, now, replay }: { endpoints: number; now: Time; replay?: string | undefined },
+  {
+    endpoints,
+    now,
+    replay,
+    source,
+  }: { endpoints: number; now: Time; replay?: string | undefined; source?: number | undefined },
 ) {
   const all = 'targets' in to ? to.targets : targetsIn(to);
   const targets = all.filter((_, place) => (endpoints & (1 << place)) !== 0);
-  return requestsOf({ destination: to, targets, events: [{ serialized, replay }], now });
+  return requestsOf({ destination: to, targets, events: [{ serialized, replay, source }], now }, TOOLS);
 }
 
 describe('webhooks', () => {
@@ -116,6 +126,35 @@ describe('webhooks', () => {
       now: NOW,
     });
     expect(JSON.parse(String(placed?.request.body))).toEqual(event);
+  });
+
+  it('tells the project of the source in the format segment: its projectId, or its name', () => {
+    const projectOf = (source: number | undefined) => {
+      const options = { endpoints: 1, now: NOW, source };
+      const [placed] = requestsFor(written(event), destination({ format: 'segment' }), options);
+      return JSON.parse(String(placed?.request.body)).projectId;
+    };
+    expect([7, 8, undefined].map(projectOf)).toEqual(['website', 'p_8', '']);
+  });
+
+  it('has the same body in the format segment for an event in memory and for its stored line', () => {
+    const stored = { ...written(event), line: lineOf(JSON.stringify(event)) };
+    const to = destination({ format: 'segment', endpoints: endpoints.slice(0, 1) });
+    const bodies = [written(event), stored].map(
+      (one) => requestsFor(one, to, { endpoints: 1, now: NOW, source: 7 })[0]?.request.body,
+    );
+    expect(bodies[0]).toEqual(bodies[1]);
+    expect(JSON.parse(String(bodies[0]))).toMatchObject({ version: 2, projectId: 'website' });
+  });
+
+  it('sends the user agent of its settings, and its own without one', () => {
+    const agentOf = (settings: Partial<WebhookSettings>) => {
+      const own = { endpoints: [{ url: 'https://e.example/', headers: {} }], ...settings };
+      const [placed] = requestsFor(written(event), destination(own), { endpoints: 1, now: NOW });
+      return placed?.request.fixedHeaders?.['User-Agent'];
+    };
+    expect(agentOf({ userAgent: 'Segment.io/1.0' })).toBe('Segment.io/1.0');
+    expect(agentOf({})).toBe('Millrace/1.0');
   });
 
   it('does not sign without a secret, nor with an empty one', () => {

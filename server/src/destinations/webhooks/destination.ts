@@ -5,6 +5,7 @@ import { SecretRedactor, secretsOfEndpoint } from '../../model/secret-redactor.t
 import type { JsonLine, SerializedEvent } from '../../model/serialized-event.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type {
+  BatchedEvent,
   DestinationType,
   OutboundBatch,
   PreviewedRequest,
@@ -17,7 +18,7 @@ import { deliveryOutcomeOf } from '../http/outcomes.ts';
 import { signBody, standardWebhooksHeaders } from '../http/signatures.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
 import { serializePayload } from './payload.ts';
-import { type WebhookSettings, webhookForm } from './settings.ts';
+import { type Format, type WebhookSettings, webhookForm } from './settings.ts';
 
 /** An endpoint must answer within 5 seconds. spec/specification.md, "Timeout". */
 export const REQUEST_TIMEOUT: Duration = 5 * SECOND;
@@ -55,7 +56,7 @@ class WebhookSender implements Sender {
   send(batch: OutboundBatch, done: Parameters<Sender['send']>[1]): void {
     const { http, clock } = this.#tools;
     const settings = settingsOf(batch.destination);
-    for (const { target, request } of requestsOf(batch)) {
+    for (const { target, request } of requestsOf(batch, this.#tools)) {
       http.send(request, (received) => {
         const redactor = () => redactorOf(settings, target.place);
         done(target, [deliveryOutcomeOf(received, request, redactor, clock)]);
@@ -64,7 +65,7 @@ class WebhookSender implements Sender {
   }
 
   preview(batch: OutboundBatch): PreviewedRequest[] {
-    return requestsOf(batch).map(({ target, request }) => {
+    return requestsOf(batch, this.#tools).map(({ target, request }) => {
       return { target, url: request.url, headers: allHeaders(request), body: request.body };
     });
   }
@@ -94,15 +95,14 @@ function redactorOf(settings: WebhookSettings, place: number): SecretRedactor {
  * is made and signed once for all targets, and all requests share its buffer. An empty secret counts as none,
  * because anyone could sign with it.
  */
-export function requestsOf({
-  destination,
-  targets,
-  events,
-  now,
-}: OutboundBatch): readonly { readonly target: Target; readonly request: OutboundRequest }[] {
-  const { serialized, replay, traceparent } = events[0]!;
+export function requestsOf(
+  { destination, targets, events, now }: OutboundBatch,
+  { sourceOf }: Pick<SenderTools, 'sourceOf'>,
+): readonly { readonly target: Target; readonly request: OutboundRequest }[] {
+  const [event] = events as [BatchedEvent];
+  const { serialized, replay, traceparent } = event;
   const settings = settingsOf(destination);
-  const body = payloadBytes(serialized, settings.format);
+  const body = payloadBytes(event, settings.format, sourceOf);
   const id = webhookId(messageIdOf(serialized));
   const { sharedSecret, nextSharedSecret, signingSecrets = NO_SECRETS, publicSignature } = settings;
   const publicKey = publicSignature === true ? destination.signingKey : undefined;
@@ -120,7 +120,7 @@ export function requestsOf({
     const endpoint = settings.endpoints[target.place]!;
     const request: OutboundRequest = {
       url: endpoint.url,
-      fixedHeaders: fixedHeaders(endpoint),
+      fixedHeaders: fixedHeaders(endpoint, settings.userAgent),
       headers,
       body,
       timeout: REQUEST_TIMEOUT,
@@ -136,14 +136,24 @@ const NO_SECRETS: readonly string[] = [];
  * The payload as bytes, the same as those of `serializePayload`. They are made from the stored line where
  * there is one.
  */
-function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['format']): Buffer {
+function payloadBytes(
+  { serialized, source }: BatchedEvent,
+  format: Format,
+  sourceOf: SenderTools['sourceOf'],
+): Buffer {
   const { line } = serialized;
-  if (line !== undefined && !isDeleteLine(line)) {
+  if (format !== 'segment' && line !== undefined && !isDeleteLine(line)) {
     if (format === 'canonical') return line.bytes.subarray(line.from, line.to);
     const documented = documentedPayloadFromBytes(line);
     if (documented !== undefined) return documented;
   }
-  return Buffer.from(serializePayload(serialized.event, format));
+  return Buffer.from(serializePayload(serialized.event, format, projectIdOf(source, sourceOf)));
+}
+
+/** The project of an event. That of a test, which no source has sent, is empty. */
+function projectIdOf(id: BatchedEvent['source'], sourceOf: SenderTools['sourceOf']): string | undefined {
+  const source = id === undefined ? undefined : sourceOf(id);
+  return source?.projectId ?? source?.name;
 }
 
 /**

@@ -59,7 +59,7 @@ const event = fc.record(
   { requiredKeys: ['messageId', 'type', 'channel', 'context', 'integrations', 'timestamp', 'receivedAt'] },
 );
 
-const format = fc.constantFrom('documented', 'canonical');
+const format = fc.constantFrom('documented', 'canonical', 'segment');
 
 describe('body', () => {
   it('is the same text after a receiver has parsed and serialised it', () => {
@@ -219,7 +219,10 @@ describe('a delete notification', () => {
     };
     const stored = { event, line: lineOf(JSON.stringify(event)), arrivedAt: 0 };
     const targets = targetsIn(destination);
-    const [made] = requestsOf({ destination, targets, events: [{ serialized: stored }], now: 0 });
+    const [made] = requestsOf(
+      { destination, targets, events: [{ serialized: stored }], now: 0 },
+      { sourceOf: () => undefined },
+    );
     expect(made?.request.body.toString()).toBe(bytes);
     expect(made?.request.headers['Webhook-Id']).toBe('del_r_s_1');
   });

@@ -1,6 +1,6 @@
 import type { Event } from '../../model/event.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
-import type { WebhookSettings } from './settings.ts';
+import type { Format } from './settings.ts';
 
 const EMPTY_OBJECT: JsonObject = {};
 
@@ -17,11 +17,35 @@ const EMPTY_OBJECT: JsonObject = {};
  * - `documented`: the fields of the type in the order of spec/specification.md, "Documented format".
  *   `context`, `properties` and `traits` default to `{}`; other absent fields are left out.
  *
- * A delete notification has the same three fields in both.
+ * - `segment`: the event as it is stored, in the shape of the classic webhooks (`segmentPayload`).
+ *
+ * A delete notification has the same three fields in all of them.
+ *
+ * @param projectId that of the event's source
  */
-export function serializePayload(event: Event, format: WebhookSettings['format']): string {
-  const isWhole = format === 'canonical' && event.type !== 'delete';
-  return JSON.stringify(isWhole ? event : documentedPayload(event));
+export function serializePayload(event: Event, format: Format, projectId = ''): string {
+  if (event.type === 'delete' || format === 'documented') return JSON.stringify(documentedPayload(event));
+  return JSON.stringify(format === 'canonical' ? event : segmentPayload(event, projectId));
+}
+
+/** The types whose events have traits; the others have properties, an alias neither. */
+const WITH_TRAITS: readonly string[] = ['identify', 'group'];
+
+/**
+ * The event as the classic webhooks of Segment send it, for receivers that read the fields which say how it
+ * came: `version`, `channel` and `projectId` stand in the place of the client's own fields of these names.
+ */
+function segmentPayload(event: Event, projectId: string): object {
+  const { type, channel } = event;
+  const filled = {
+    ...event,
+    channel: channel === 'browser' ? 'client' : channel,
+    projectId,
+    version: 2,
+  };
+  if (type === 'alias') return filled;
+  const key = WITH_TRAITS.includes(type) ? 'traits' : 'properties';
+  return filled[key] === undefined ? { ...filled, [key]: EMPTY_OBJECT } : filled;
 }
 
 /**

@@ -16,13 +16,21 @@ export interface WebhookSettings extends SigningSecrets {
    * false.
    */
   readonly publicSignature?: boolean;
-  readonly format: 'documented' | 'canonical';
+  readonly format: Format;
+  /** The `User-Agent` of its requests. Absent: that of the program. */
+  readonly userAgent?: string;
 }
+
+/** The bodies that a destination may have. spec/specification.md, "Payloads". */
+const FORMATS = ['documented', 'canonical', 'segment'] as const;
+
+export type Format = (typeof FORMATS)[number];
 
 /** spec/specification.md, "Limits": webhook URLs per destination. */
 const MAX_ENDPOINTS = MAX_TARGETS;
 
 const ENDPOINTS_RULE = `must be a list of 1 to ${MAX_ENDPOINTS} endpoints`;
+const AGENT_RULE = 'must be 1 to 200 visible ASCII characters, with spaces between them if you like';
 const SECRET_RULE = 'must be text of at least 1 character';
 
 /**
@@ -61,12 +69,17 @@ const webhookSettingsSchema = z
         description:
           'Adds a Standard Webhooks signature (v1a, ed25519) that receivers verify with a public key of this destination instead of a secret. False when absent.',
       }),
-      format: z
-        .enum(['documented', 'canonical'], 'must be documented or canonical')
-        .default('documented')
+      format: z.enum(FORMATS, 'must be documented, canonical or segment').default('documented').meta({
+        description:
+          'The body: the documented fields of the type; the whole event as received after normalisation; or the whole event in the shape of the classic webhooks, with version, channel and projectId.',
+      }),
+      userAgent: z
+        .string(AGENT_RULE)
+        .regex(/^[!-~](?:[ -~]{0,198}[!-~])?$/, AGENT_RULE)
+        .exactOptional()
         .meta({
-          description:
-            'The body: the documented fields of the type, or the whole event as received after normalisation.',
+          description: 'The User-Agent of its requests. Millrace/1.0 when absent.',
+          examples: ['Segment.io/1.0'],
         }),
     },
     'must be a mapping with endpoints',
@@ -113,7 +126,8 @@ export const webhookForm: SettingsForm<WebhookSettings> = {
       nextSharedSecret: mask.exactOptional(),
       signingSecrets: z.array(mask).exactOptional(),
       publicSignature: z.boolean().exactOptional(),
-      format: z.enum(['documented', 'canonical']),
+      format: z.enum(FORMATS),
+      userAgent: z.string().exactOptional(),
     }),
   oversized: findOversizedPart,
   warnings: weakSecrets,

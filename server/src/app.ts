@@ -13,6 +13,7 @@ import { IdleCollector } from './adapters/system/memory.ts';
 import { SettingsError } from './config/apply.ts';
 import type { Config } from './config/load.ts';
 import { Authenticator, adminToken } from './control-api/auth.ts';
+import { compatOperations } from './control-api/operations/compat-regulations.ts';
 import { createControlApi } from './control-api/server.ts';
 import { ConsoleSessions } from './control-api/sessions.ts';
 import { TokenUseRecorder } from './control-api/token-uses.ts';
@@ -215,6 +216,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
             lastUse: tokenUses.lastUse,
           })
         : [],
+      compat: rolesOf(config).includes('control') ? compatOperations(inputs) : [],
     }),
   });
   started.add(servers);

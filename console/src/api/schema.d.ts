@@ -6873,6 +6873,11 @@ export interface operations {
                             erasedFrom?: "files" | "tables";
                             finishedAt?: string;
                             by: string;
+                            /**
+                             * @description It tells no destination.
+                             * @constant
+                             */
+                            silent?: true;
                             /** @description Number of ids. */
                             subjects: number;
                             erased: {
@@ -6962,6 +6967,11 @@ export interface operations {
                      * @default false
                      */
                     confirm?: boolean;
+                    /**
+                     * @description Tells no destination: only what is stored here is erased.
+                     * @default false
+                     */
+                    silent?: boolean;
                 };
             };
         };
@@ -7056,6 +7066,11 @@ export interface operations {
                         erasedFrom?: "files" | "tables";
                         finishedAt?: string;
                         by: string;
+                        /**
+                         * @description It tells no destination.
+                         * @constant
+                         */
+                        silent?: true;
                         /** @description Number of ids. */
                         subjects: number;
                         erased: {
@@ -7148,6 +7163,11 @@ export interface operations {
                         erasedFrom?: "files" | "tables";
                         finishedAt?: string;
                         by: string;
+                        /**
+                         * @description It tells no destination.
+                         * @constant
+                         */
+                        silent?: true;
                         /** @description Number of ids. */
                         subjects: number;
                         erased: {

@@ -12,6 +12,9 @@ export function encodeCursor(place: string, asked: object): string {
   return Buffer.from(`${checksumOf(place, asked)}${place}`).toString('base64url');
 }
 
+/** The place of a cursor in a request. */
+const CURSOR = 'query.cursor';
+
 /** The place in a cursor. Throws a `Problem` for a cursor of another list or of other parameters. */
 export function decodeCursor(cursor: string | undefined, asked: object): string | undefined {
   if (cursor === undefined) return undefined;
@@ -19,7 +22,7 @@ export function decodeCursor(cursor: string | undefined, asked: object): string 
   const place = text.slice(CHECKSUM_LENGTH);
   if (text.slice(0, CHECKSUM_LENGTH) === checksumOf(place, asked)) return place;
   const message = 'must be the `next` of the page before, and the other parameters as they were then';
-  throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+  throw new Problem('invalid_parameters', { errors: [{ path: CURSOR, message }] });
 }
 
 /** Characters of the checksum. It guards against mistakes, not malice: a wrong place shows nothing secret. */
@@ -91,13 +94,13 @@ function parseNameCursor(cursor: string): string {
 }
 
 /** A cursor that is a number. */
-export function parseNumberCursor(cursor: string | undefined): number | undefined {
+export function parseNumberCursor(cursor: string | undefined, path = CURSOR): number | undefined {
   if (cursor === undefined) return undefined;
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
-  throw invalidCursor();
+  throw invalidCursor(path);
 }
 
-function invalidCursor(): Problem {
+export function invalidCursor(path = CURSOR): Problem {
   const message = 'must be the `next` of the page before';
-  return new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+  return new Problem('invalid_parameters', { errors: [{ path, message }] });
 }

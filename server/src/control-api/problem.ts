@@ -100,17 +100,47 @@ export function problemResponse(
   { path, method }: { readonly path: string; readonly method: string },
   logger: Logger,
 ): ProblemResponse {
+  const problem = problemOf(error, { path, method }, logger);
+  const headers = { ...headersOf(problem), 'Content-Type': 'application/problem+json' };
+  return { status: problem.status, headers, body: problemBody(problem) };
+}
+
+/** The same in the shape of the Public API of Segment, which has one entry for each thing that is wrong. */
+export function compatResponse(
+  error: unknown,
+  request: { readonly path: string; readonly method: string },
+  logger: Logger,
+): ProblemResponse {
+  const problem = problemOf(error, request, logger);
+  const { detail } = JSON.parse(problemBody(problem)) as { readonly detail: string };
+  const { code: type, errors = [] } = problem;
+  const shown = errors.length === 0 ? [{ type, message: detail }] : errors.map((one) => entryOf(type, one));
+  const headers = { ...headersOf(problem), 'Content-Type': 'application/json' };
+  return { status: problem.status, headers, body: JSON.stringify({ errors: shown }) };
+}
+
+function entryOf(type: ProblemCode, { path, message }: Fault) {
+  return { type, field: path.replace(/^body\./, ''), message: `${path} ${message}` };
+}
+
+function problemOf(
+  error: unknown,
+  { path, method }: { readonly path: string; readonly method: string },
+  logger: Logger,
+): Problem {
   const problem = error instanceof Problem ? error : internalProblem(error, method);
   if (problem !== error) logger.error({ error, path }, 'control.failed');
-  const headers = {
-    'Content-Type': 'application/problem+json',
+  return problem;
+}
+
+function headersOf(problem: Problem): Readonly<Record<string, string>> {
+  return {
     'Cache-Control': 'no-store',
     ...defined({
       'WWW-Authenticate': problem.status === 401 ? challengeOf(problem) : undefined,
       'Retry-After': problem.retryAfter?.toString(),
     }),
   };
-  return { status: problem.status, headers, body: problemBody(problem) };
 }
 
 /** How to sign in. RFC 6750 section 3. */

@@ -20,7 +20,7 @@ import {
   StreamResult,
   TaggedResult,
 } from './operation.ts';
-import { Problem, problemResponse } from './problem.ts';
+import { compatResponse, Problem, problemResponse } from './problem.ts';
 import type { BrowserRequest } from './sessions.ts';
 import { outsideToken, refuseOutside } from './token-limits.ts';
 
@@ -28,6 +28,8 @@ export interface ControlApiOptions {
   readonly authenticator: Authenticator;
   readonly clock: Clock;
   readonly operations: readonly ApiOperation[];
+  /** Operations below `/compat/`, whose errors have the shape of the API that they stand for. */
+  readonly compat?: readonly ApiOperation[];
   /** The page at `/metrics`; without it there is none. */
   readonly metrics?: MetricsRoute;
   /** Present where several nodes answer. */
@@ -45,6 +47,7 @@ export interface MetricsRoute {
 }
 
 const API_ROOT = '/api/v1/';
+const COMPAT_ROOT = '/compat/';
 const DESCRIPTION_PATH = '/api/openapi.json';
 const METRICS_PATH = '/metrics';
 
@@ -94,7 +97,7 @@ type ReceivedRequests = WeakMap<IncomingMessage, ReceivedRequest>;
 
 /** The routes of an instance that listens to nothing: the listener hands requests to its `routing`. */
 function createRoutes(options: ControlApiOptions, received: ReceivedRequests): FastifyInstance {
-  const { operations, logger } = options;
+  const { logger } = options;
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const { status, headers, body } = problemResponse(error, pathOf(request), logger);
     return reply.status(status).headers(headers).send(responseBody(body, reply));
@@ -113,7 +116,7 @@ function createRoutes(options: ControlApiOptions, received: ReceivedRequests): F
     if (received.get(raw)!.body === 'too_large') throw new Problem('body_too_large');
   };
   const routes = { api, received, refuseLargeBody };
-  handleUnknownPaths(routes, operations);
+  handleUnknownPaths(routes, options);
   serveDescription(routes, options);
   serveOperations(routes, options);
   if (options.metrics !== undefined) serveMetrics(routes, options.metrics, options.authenticator);
@@ -129,15 +132,16 @@ interface Routes {
 
 function serveOperations(
   { api, received, refuseLargeBody }: Routes,
-  { operations, authenticator, clock, idempotency }: ControlApiOptions,
+  { authenticator, clock, idempotency, logger, ...options }: ControlApiOptions,
 ): void {
   const repeats = new IdempotencyCache<OperationResult>(clock, idempotency);
   const clients = new WeakMap<FastifyRequest, OperationClient>();
-  for (const one of operations) {
+  for (const { one, path, isCompat } of servedBy(options)) {
     const read = inputParser(one);
     api.route({
       method: one.method,
-      url: API_ROOT + one.path,
+      url: path,
+      ...(isCompat ? { errorHandler: compatErrors(logger) } : {}),
       onRequest: [
         refuseLargeBody,
         async (request, reply) => {
@@ -162,6 +166,24 @@ function serveOperations(
       },
     });
   }
+}
+
+/** Operations with their paths. */
+function servedBy({ operations, compat = [] }: Pick<ControlApiOptions, 'operations' | 'compat'>) {
+  const below = (root: string, isCompat: boolean) => (one: ApiOperation) => ({
+    one,
+    path: root + one.path,
+    isCompat,
+  });
+  return [...operations.map(below(API_ROOT, false)), ...compat.map(below(COMPAT_ROOT, true))];
+}
+
+/** Answers an error as the API does that these operations stand for. */
+function compatErrors(logger: Logger) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const { status, headers, body } = compatResponse(error, pathOf(request), logger);
+    return reply.status(status).headers(headers).send(responseBody(body, reply));
+  };
 }
 
 /**
@@ -201,8 +223,12 @@ function browserRequest({ method, headers, raw }: FastifyRequest): BrowserReques
  * A path that does not exist is 404 even without a token: the paths are public, and a mistake in one must not
  * look like a mistake in the token.
  */
-function handleUnknownPaths({ api, refuseLargeBody }: Routes, operations: readonly ApiOperation[]): void {
-  const paths = servedPaths(operations);
+function handleUnknownPaths(
+  { api, refuseLargeBody }: Routes,
+  options: Pick<ControlApiOptions, 'operations' | 'compat'>,
+): void {
+  const { operations } = options;
+  const paths = servedPaths(options);
   const served = `The control API serves ${paths.map(({ path }) => path).join(', ')}.`;
   const all = [
     ...paths,
@@ -220,9 +246,9 @@ function handleUnknownPaths({ api, refuseLargeBody }: Routes, operations: readon
 }
 
 /** Every path with the methods it takes; `pattern` finds it in a request. */
-function servedPaths(operations: readonly ApiOperation[]) {
+function servedPaths(options: Pick<ControlApiOptions, 'operations' | 'compat'>) {
   const routes = [
-    ...operations.map(({ method, path }) => ({ method, path: API_ROOT + path })),
+    ...servedBy(options).map(({ one, path }) => ({ method: one.method, path })),
     { method: 'GET', path: DESCRIPTION_PATH },
   ];
   return [...Map.groupBy(routes, ({ path }) => path)].map(([path, those]) => ({

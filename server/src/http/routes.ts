@@ -149,7 +149,7 @@ export function targetQuery(target: string): string {
 
 /** Whether a path is of the control API. */
 export function isControlPath(target: string): boolean {
-  return /^\/api(?=[/?]|$)/.test(target);
+  return /^\/(api|compat)(?=[/?]|$)/.test(target);
 }
 
 /** Whether a path is that of the metrics. */

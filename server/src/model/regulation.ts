@@ -62,6 +62,8 @@ export interface Regulation {
   readonly leftOut?: number;
   /** Takes along userIds that client sources alone have joined. */
   readonly confirm?: true;
+  /** Tells no destination. */
+  readonly silent?: true;
   /**
    * Tells a request that is sent again, by keyed hashes of its `Idempotency-Key` and of its body. Absent
    * where it had none.

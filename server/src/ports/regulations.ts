@@ -90,6 +90,8 @@ export interface NewRegulation extends Pick<Regulation, 'id' | 'type' | 'created
   readonly anonymousIds?: readonly string[];
   /** Takes along userIds that client sources alone have joined. */
   readonly confirm?: true;
+  /** Tells no destination. */
+  readonly silent?: true;
   readonly repeat?: RequestHashes;
 }
 
@@ -110,7 +112,18 @@ export function hasEnded({ step, finishedAt, createdAt }: RegulationDocument, be
 
 /** A regulation before its first step. An `UNSUPPRESS` is done with the commit that creates it. */
 export function newDocument(regulation: NewRegulation): RegulationDocument {
-  const { id, type, createdAt, by, userIds, anonymousIds = [], unknown, confirm, repeat } = regulation;
+  const {
+    id,
+    type,
+    createdAt,
+    by,
+    userIds,
+    anonymousIds = [],
+    unknown,
+    confirm,
+    silent,
+    repeat,
+  } = regulation;
   const isAtOnce = type === 'UNSUPPRESS';
   return {
     id,
@@ -121,7 +134,7 @@ export function newDocument(regulation: NewRegulation): RegulationDocument {
     ...defined({ finishedAt: isAtOnce ? createdAt : undefined }),
     by,
     subjects: userIds.length + anonymousIds.length,
-    ...defined({ unknown, confirm, repeat }),
+    ...defined({ unknown, confirm, silent, repeat }),
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
   };

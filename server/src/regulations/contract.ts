@@ -10,6 +10,8 @@ export interface RegulationRequest {
   readonly anonymousIds: readonly string[];
   /** True to include userIds that client sources alone have joined. */
   readonly confirm?: boolean;
+  /** True to tell no destination. */
+  readonly silent?: boolean;
   /** Texts that recognise a repeated request with an `Idempotency-Key`; absent without one. */
   readonly repeat?: RepeatableRequest;
   /** The name of the token. */

@@ -16,14 +16,16 @@ export interface DeleteNotification {
 
 /**
  * The notifications of a regulation, always in the same order: for each subject, its present and former
- * userIds, and for each of these the affected sources; none for visitors, whom a notification cannot name.
- * Their places are their numbers, so nothing but the stored subjects may decide them.
+ * userIds, and for each of these the affected sources; none for visitors, whom a notification cannot name,
+ * and none of a silent regulation. Their places are their numbers, so nothing but what is stored may decide
+ * them.
  */
 export function notificationsOf(
-  { id }: Pick<StoredRegulation, 'id'>,
+  { id, silent }: Pick<StoredRegulation, 'id' | 'silent'>,
   subjects: readonly RegulationSubject[],
   sourceName: (id: number) => string,
 ): DeleteNotification[] {
+  if (silent === true) return [];
   const numbers = new Map<number, number>();
   return subjects.flatMap((subject) =>
     userIdsOf(subject).flatMap((one) =>

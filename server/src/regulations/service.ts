@@ -137,7 +137,7 @@ export class RegulationService implements RegulationRequests {
   }
 
   async foresee(request: Omit<RegulationRequest, 'by'>): Promise<Foreseen> {
-    const { userIds, anonymousIds, type, confirm = false } = request;
+    const { userIds, anonymousIds, type, confirm = false, silent = false } = request;
     const nothing = { events: 0, profiles: 0, destinations: [] };
     if (type === 'UNSUPPRESS')
       return { unknown: await this.unknown(request), belongToUsers: [], found: [], ...nothing };
@@ -160,7 +160,7 @@ export class RegulationService implements RegulationRequests {
         ? {
             events: await this.#countEvents(found),
             profiles: users.profiles + visitors.profiles,
-            destinations: this.#toldOf(users.subjects),
+            destinations: silent ? [] : this.#toldOf(users.subjects),
           }
         : {}),
     };
@@ -204,7 +204,7 @@ export class RegulationService implements RegulationRequests {
   }
 
   async #create(request: RegulationRequest): Promise<Regulation> {
-    const { type, userIds, anonymousIds, by, confirm = false, repeat } = request;
+    const { type, userIds, anonymousIds, by, confirm = false, silent = false, repeat } = request;
     const { regulations, filter, clock, newId, logger } = this.#dependencies;
     // More are counted while it is carried out.
     const ids = userIds.length + anonymousIds.length;
@@ -212,7 +212,8 @@ export class RegulationService implements RegulationRequests {
     const made = await regulations
       .create({
         ...{ id: newId(), type, userIds, anonymousIds, by, createdAt: clock.now() },
-        ...defined({ unknown, confirm: confirm || undefined, repeat: repeat && this.#hashesOf(repeat) }),
+        ...defined({ unknown, confirm: confirm || undefined, silent: silent || undefined }),
+        ...defined({ repeat: repeat && this.#hashesOf(repeat) }),
       })
       .catch((error: unknown) => this.#takeStored(error));
     if (type === 'UNSUPPRESS') await filter.load(regulations);

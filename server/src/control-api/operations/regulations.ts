@@ -21,7 +21,7 @@ import {
   defineOperation,
   type OperationInput,
 } from '../operation.ts';
-import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
+import { invalidCursor, pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 
 export interface RegulationOperationDependencies {
@@ -36,7 +36,7 @@ const ERASED_FROM = ['files', 'tables'] as const;
 export type ErasedFrom = (typeof ERASED_FROM)[number];
 
 /** Ids in one regulation at most. spec/specification.md, "Limits". */
-const MAX_SUBJECTS = 5000;
+export const MAX_SUBJECTS = 5000;
 
 const regulationInput = z.strictObject({
   type: z.enum(REGULATION_TYPES),
@@ -61,6 +61,9 @@ const regulationInput = z.strictObject({
   confirm: z.boolean().default(false).meta({
     description:
       'Takes along userIds that calls of client sources alone have joined to these, which are left out otherwise.',
+  }),
+  silent: z.boolean().default(false).meta({
+    description: 'Tells no destination: only what is stored here is erased.',
   }),
 });
 
@@ -142,6 +145,7 @@ const regulationSchema = z.object({
   }),
   finishedAt: z.string().exactOptional(),
   by: z.string(),
+  silent: z.literal(true).exactOptional().meta({ description: 'It tells no destination.' }),
   subjects: z.int().meta({ description: 'Number of ids.' }),
   erased: countsSchema,
   unknown: z.int().nullable().meta({
@@ -307,7 +311,7 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
         }
         const found = await regulations.suppressions(limit + 1, parseIdCursor(cursor));
         const data = found.slice(0, limit);
-        const next = found.length > limit ? Buffer.from(data.at(-1)!.userId!).toString('base64url') : null;
+        const next = found.length > limit ? idCursorOf(data.at(-1)!.userId!) : null;
         return { data: data.map(suppressionView), next };
       },
     }),
@@ -328,7 +332,7 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
 }
 
 async function createRegulation(
-  { type, subjectIds, anonymousIds: visitors, dryRun, confirm }: z.output<typeof regulationInput>,
+  { type, subjectIds, anonymousIds: visitors, dryRun, confirm, silent }: z.output<typeof regulationInput>,
   { by, repeat }: Pick<OperationInput, 'by' | 'repeat'>,
   { regulations, erasedFrom, settings }: RegulationOperationDependencies,
 ) {
@@ -343,9 +347,10 @@ async function createRegulation(
         },
       ],
     });
-  const request = { type, userIds, anonymousIds, confirm };
-  await refuseUnknownFaults({ subjectIds, anonymousIds: visitors }, request, regulations);
+  const request = { type, userIds, anonymousIds, confirm, silent };
+  const named = { subjectIds, anonymousIds: visitors };
   if (dryRun) {
+    await refuseUnknownFaults(named, request, regulations);
     const { found, ...foreseen } = await regulations.foresee(request);
     const nameOf = sourceNames(settings.now());
     const views = found.map((one) => subjectView(one, nameOf));
@@ -354,15 +359,34 @@ async function createRegulation(
       destinations: [...foreseen.destinations],
     });
   }
-  if (repeat === undefined) return regulationView(await regulations.create({ ...request, by }), erasedFrom);
+  return regulationView(await makeRegulation(named, request, { by, repeat }, regulations), erasedFrom);
+}
+
+/** The ids of a request as they were named, with their places. */
+type NamedIds = Readonly<Record<'subjectIds' | 'anonymousIds', readonly string[]>>;
+
+/** The sender of a request, and what recognises it when it comes again. */
+export type Requester = Pick<OperationInput, 'by'> & {
+  readonly repeat?: OperationInput['repeat'] | undefined;
+};
+
+/** Makes a regulation, or finds the one that the same request has made. */
+export async function makeRegulation(
+  named: NamedIds,
+  request: Omit<RegulationRequest, 'by'>,
+  { by, repeat }: Requester,
+  regulations: RegulationRequests,
+): Promise<Regulation> {
+  await refuseUnknownFaults(named, request, regulations);
+  if (repeat === undefined) return await regulations.create({ ...request, by });
   const known = await regulations.repeated(repeat);
   if (known === 'other_body') throw new Problem('idempotency_key_reused');
-  return regulationView(known ?? (await regulations.create({ ...request, by, repeat })), erasedFrom);
+  return known ?? (await regulations.create({ ...request, by, repeat }));
 }
 
 /** An id that receiving refuses can only be one that an earlier version has stored. */
 async function refuseUnknownFaults(
-  named: Readonly<Record<'subjectIds' | 'anonymousIds', readonly string[]>>,
+  named: NamedIds,
   { type, userIds, anonymousIds }: Omit<RegulationRequest, 'by'>,
   regulations: RegulationRequests,
 ): Promise<void> {
@@ -380,7 +404,7 @@ async function refuseUnknownFaults(
   if (errors.length > 0) throw new Problem('invalid_parameters', { errors: errors.slice(0, MOST_ERRORS) });
 }
 
-function noRegulation(id: string): Problem {
+export function noRegulation(id: string): Problem {
   const hint = `${JSON.stringify(id)} is no regulation; GET /api/v1/regulations lists them.`;
   return new Problem('unknown_name', { hint });
 }
@@ -392,13 +416,16 @@ function regulationView(
   regulation: Regulation,
   erasedFrom: ErasedFrom,
 ): Described<z.output<typeof regulationSchema>> {
-  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, subjects, erased } = regulation;
+  const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, silent, subjects, erased } =
+    regulation;
   const { unknown = null, belongToUsers, joined, leftOut, profiles, streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
     ...defined({ erasedAt: isoTime(erasedAt), erasedFrom: erasedAt === undefined ? undefined : erasedFrom }),
     ...defined({ finishedAt: isoTime(finishedAt) }),
-    ...{ by, subjects, unknown, erased },
+    by,
+    ...defined({ silent }),
+    ...{ subjects, unknown, erased },
     ...defined({ belongToUsers, joined: joined && [...joined], leftOut, profiles }),
     streamStatus: streamStatus.map(streamView),
     ...defined({ reason }),
@@ -413,10 +440,14 @@ function suppressionView({ since, ...suppression }: Suppression) {
   return { ...suppression, since: isoTime(since) };
 }
 
-function parseIdCursor(cursor: string | undefined): string | undefined {
+/** The cursor behind an id. */
+export function idCursorOf(id: string): string {
+  return Buffer.from(id).toString('base64url');
+}
+
+export function parseIdCursor(cursor: string | undefined, path?: string): string | undefined {
   if (cursor === undefined) return undefined;
   const id = Buffer.from(cursor, 'base64url');
   if (id.toString('base64url') === cursor) return id.toString();
-  const message = 'must be the `next` of the page before';
-  throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+  throw invalidCursor(path);
 }

@@ -30,6 +30,15 @@ it('counts the joined ids by what joined them, and those that were left out', ()
   ]);
 });
 
+it('says whom nobody tells', () => {
+  expect(receiptLines({ ...regulation, silent: true }).at(-1)).toBe(
+    '  no destination is told: it was asked to be silent',
+  );
+  expect(receiptLines({ ...regulation, untold: ['tee'] }).at(-1)).toBe(
+    '  tee only passes calls on and is not told: delete them in the service behind it too',
+  );
+});
+
 it('names whom a regulation would take, with what joined each id', () => {
   const join = {
     ...{ kind: 'anonymous', value: 'd1', rule: 'identify', source: 'website' },

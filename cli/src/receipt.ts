@@ -19,6 +19,8 @@ export interface ShownRegulation {
     readonly ids: number;
   }[];
   readonly leftOut?: number;
+  readonly silent?: true;
+  readonly untold?: readonly string[];
   readonly erased: { readonly events: number; readonly deliveries: number; readonly deadLetters: number };
   readonly profiles?: number;
   readonly streamStatus: readonly {
@@ -51,7 +53,7 @@ export function isIncomplete({ overallStatus }: ShownRegulation): boolean {
 export function receiptLines(shown: ShownRegulation): string[] {
   const { id, type, overallStatus, createdAt, finishedAt, by } = shown;
   const { subjects, streamStatus, reason } = shown;
-  const { belongToUsers = 0 } = shown;
+  const { belongToUsers = 0, silent = false, untold = [] } = shown;
   const unknown = shown.unknown ?? 0;
   const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
   return [
@@ -75,6 +77,11 @@ export function receiptLines(shown: ShownRegulation): string[] {
       const names = [source, destination, endpoint].map(printable).join(' → ');
       return `  ${names}: ${status}, ${count(confirmed)} of ${count(sent)} confirmed${when}${why}`;
     }),
+    ...(silent ? ['  no destination is told: it was asked to be silent'] : []),
+    ...untold.map(
+      (name) =>
+        `  ${printable(name)} only passes calls on and is not told: delete them in the service behind it too`,
+    ),
   ];
 }
 

@@ -3973,7 +3973,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: {
+                        data: ({
                             name: string;
                             /** @constant */
                             type: "webhooks";
@@ -4018,7 +4018,26 @@ export interface operations {
                             } & {
                                 [key: string]: unknown;
                             };
-                        }[];
+                        } | {
+                            name: string;
+                            /** @constant */
+                            type: "segment";
+                            sources: string[];
+                            enabled: boolean;
+                            /** @constant */
+                            paused?: true;
+                            settings: {
+                                host: string;
+                                /** @description A secret: that there is one, and its last characters where it is long enough. */
+                                writeKey: {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
+                                /** @enum {string} */
+                                success: "any" | "each";
+                            };
+                        })[];
                         next: string | null;
                     };
                 };
@@ -4114,6 +4133,55 @@ export interface operations {
                         /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */
                         concurrency?: number;
                     };
+                } | {
+                    /** @description Unique among the destinations. */
+                    name: string;
+                    /**
+                     * @description The kind of destination.
+                     * @constant
+                     */
+                    type: "segment";
+                    /** @description Names of the sources it takes events from. */
+                    sources: string[];
+                    /**
+                     * @description While false, events that arrive are skipped and never sent; what is owed already waits.
+                     * @default true
+                     */
+                    enabled?: boolean;
+                    /** @description While true, everything waits, what arrives too, for as long as retention.events keeps it. Absent: as it is, by millrace pause and resume. */
+                    paused?: boolean;
+                    /** @description Settings of a destination of type segment. */
+                    settings: {
+                        /**
+                         * Host
+                         * @description Where the calls are passed on to; /v1/batch is appended.
+                         * @example https://api.segment.io
+                         * @example https://events.eu1.segmentapis.com
+                         */
+                        host: string;
+                        /**
+                         * Write key
+                         * @description The write key of the source there that is to have the calls.
+                         */
+                        writeKey: string;
+                        /**
+                         * @description any: one accepted request ends the delivery. each: every URL is a delivery of its own.
+                         * @default any
+                         * @enum {string}
+                         */
+                        success?: "any" | "each";
+                        /** @description Which events it gets. The others are skipped, with the reason filtered. */
+                        filter?: {
+                            /** @description Only calls of these types. All types when absent. */
+                            types?: ("identify" | "track" | "page" | "screen" | "group" | "alias")[];
+                            /** @description Of track calls only those of these events, such as Order Placed; a * at the end stands for any rest. Case matters. */
+                            events?: string[];
+                        };
+                        /** @description The most requests a second that each URL gets, retries among them. Unlimited when absent. */
+                        rateLimit?: number;
+                        /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */
+                        concurrency?: number;
+                    };
                 };
             };
         };
@@ -4170,6 +4238,30 @@ export interface operations {
                             success: "any" | "each";
                         } & {
                             [key: string]: unknown;
+                        };
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings?: {
+                            path: string;
+                            message: string;
+                        }[];
+                    } | {
+                        name: string;
+                        /** @constant */
+                        type: "segment";
+                        sources: string[];
+                        enabled: boolean;
+                        /** @constant */
+                        paused?: true;
+                        settings: {
+                            host: string;
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            writeKey: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            /** @enum {string} */
+                            success: "any" | "each";
                         };
                         /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
                         warnings?: {
@@ -4254,6 +4346,25 @@ export interface operations {
                             success: "any" | "each";
                         } & {
                             [key: string]: unknown;
+                        };
+                    } | {
+                        name: string;
+                        /** @constant */
+                        type: "segment";
+                        sources: string[];
+                        enabled: boolean;
+                        /** @constant */
+                        paused?: true;
+                        settings: {
+                            host: string;
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            writeKey: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            /** @enum {string} */
+                            success: "any" | "each";
                         };
                     };
                 };
@@ -4376,6 +4487,30 @@ export interface operations {
                             success: "any" | "each";
                         } & {
                             [key: string]: unknown;
+                        };
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings?: {
+                            path: string;
+                            message: string;
+                        }[];
+                    } | {
+                        name: string;
+                        /** @constant */
+                        type: "segment";
+                        sources: string[];
+                        enabled: boolean;
+                        /** @constant */
+                        paused?: true;
+                        settings: {
+                            host: string;
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            writeKey: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            /** @enum {string} */
+                            success: "any" | "each";
                         };
                         /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
                         warnings?: {
@@ -6897,6 +7032,8 @@ export interface operations {
                             }[];
                             /** @description UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that is known, and where there are none. */
                             leftOut?: number;
+                            /** @description Destinations that events of its users may have gone to and that hear nothing of it, because they pass calls on: delete the users in the service behind them too. Absent where there are none. */
+                            untold?: string[];
                             /** @description Profiles erased; absent until they are counted. */
                             profiles?: number;
                             streamStatus: {
@@ -7090,6 +7227,8 @@ export interface operations {
                         }[];
                         /** @description UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that is known, and where there are none. */
                         leftOut?: number;
+                        /** @description Destinations that events of its users may have gone to and that hear nothing of it, because they pass calls on: delete the users in the service behind them too. Absent where there are none. */
+                        untold?: string[];
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
@@ -7187,6 +7326,8 @@ export interface operations {
                         }[];
                         /** @description UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that is known, and where there are none. */
                         leftOut?: number;
+                        /** @description Destinations that events of its users may have gone to and that hear nothing of it, because they pass calls on: delete the users in the service behind them too. Absent where there are none. */
+                        untold?: string[];
                         /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {

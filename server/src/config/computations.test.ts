@@ -59,6 +59,13 @@ const crm = {
   settings: { endpoints: [{ url: 'https://crm.example/in' }] },
 };
 
+const tee = {
+  name: 'tee',
+  type: 'segment',
+  sources: [],
+  settings: { host: 'https://api.segment.io', writeKey: 'wk' },
+};
+
 describe('an audience in a file', () => {
   it('is read with its defaults, its key, and its definition as a tree', () => {
     const { config } = loadConfig({
@@ -155,6 +162,13 @@ describe('refused is', () => {
       'a destination that does not exist',
       { audiences: [audience('a', "group('g')", { destinations: ['cmr'] })], destinations: [crm] },
       ['audiences[0].destinations[0] names the destination "cmr", which does not exist; did you mean "crm"?'],
+    ],
+    [
+      'a destination that only passes calls on',
+      { audiences: [audience('a', "group('g')", { destinations: ['tee'] })], destinations: [tee] },
+      [
+        'audiences[0].destinations[0] names the destination "tee", which only passes calls on: it hears of no audience or computed trait',
+      ],
     ],
     [
       'an audience that does not exist',

@@ -1,3 +1,4 @@
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { closestWord } from '../model/closest-word.ts';
 import type { Computation } from '../model/definition.ts';
 import {
@@ -17,13 +18,13 @@ type ComputationRecord = AudienceRecord | TraitRecord;
 /** The records that audiences and computed traits may refer to. */
 export interface ComputationContext {
   readonly sources: readonly Pick<SourceRecord, 'name' | 'system'>[];
-  readonly destinations: readonly Pick<DestinationRecord, 'name'>[];
+  readonly destinations: readonly Pick<DestinationRecord, 'name' | 'type'>[];
   readonly audiences: readonly AudienceRecord[];
   readonly traits: readonly TraitRecord[];
 }
 
 export interface WantedComputations {
-  readonly destinations: readonly { readonly name: string }[];
+  readonly destinations: readonly Pick<DestinationRecord, 'name' | 'type'>[];
   readonly audiences: readonly AudienceRecord[];
   readonly traits: readonly TraitRecord[];
 }
@@ -132,7 +133,8 @@ function* unknownDestinations(
   wanted: WantedComputations,
   known: ComputationContext | undefined,
 ): Generator<ComputationIssue> {
-  const names = new Set([...wanted.destinations, ...(known?.destinations ?? [])].map(({ name }) => name));
+  const destinations = [...(known?.destinations ?? []), ...wanted.destinations];
+  const names = new Map(destinations.map(({ name, type }) => [name, type]));
   const stored = new Map(
     [...(known?.audiences ?? []), ...(known?.traits ?? [])].map((one) => [
       idOf(one),
@@ -145,8 +147,13 @@ function* unknownDestinations(
       const at = [...path!, 'destinations', place];
       if (seen.has(name)) yield { path: at, message: 'is named twice in this list' };
       seen.add(name);
+      if (DESTINATION_TYPES.get(names.get(name) ?? '')?.planning.isPassingOn === true) {
+        const message = `names the destination ${JSON.stringify(name)}, which only passes calls on: it hears of no audience or computed trait`;
+        yield { path: at, message };
+        continue;
+      }
       if (known === undefined || names.has(name) || stored.get(idOf(record))?.has(name) === true) continue;
-      const message = `names the destination ${JSON.stringify(name)}, which does not exist${hintFor(name, names)}`;
+      const message = `names the destination ${JSON.stringify(name)}, which does not exist${hintFor(name, names.keys())}`;
       yield { path: at, message };
     }
   }

@@ -16,7 +16,7 @@ type Issue = z.core.$ZodIssue;
 /** Records that a server already has, beside those of the document being checked. */
 export interface KnownRecords extends ComputationContext {
   readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys' | 'system'>[];
-  readonly destinations: readonly Pick<DestinationRecord, 'name' | 'sources'>[];
+  readonly destinations: readonly Pick<DestinationRecord, 'name' | 'type' | 'sources'>[];
 }
 
 export interface ValidDocument {
@@ -72,7 +72,9 @@ export function validateDocument(value: unknown, known?: KnownRecords): ValidDoc
   }
   if (areRead) {
     const named = asList(value['destinations']).flatMap((one) =>
-      isObject(one) && typeof one['name'] === 'string' ? [{ name: one['name'] }] : [],
+      isObject(one) && typeof one['name'] === 'string'
+        ? [{ name: one['name'], type: String(one['type']) }]
+        : [],
     );
     for (const one of computationIssues({ audiences, traits, destinations: named }, known)) {
       if (issues.length > MAX_PROBLEMS) break;

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from 'node:net';
 import type { JsonObject } from '../model/json.ts';
+import { isClientLibrary } from '../model/libraries.ts';
 import { type AddressRule, addressRuleOf, type Source } from '../model/settings.ts';
 import type { Envelope } from './envelope.ts';
-import { isClientLibrary } from './libraries.ts';
 
 /** The rule of a source for `context.ip`. */
 export interface AddressWish {

@@ -3,10 +3,10 @@ import type { Event } from '../model/event.ts';
 import { isCallType } from '../model/event.ts';
 import { InvalidId, readId } from '../model/ids.ts';
 import type { Json, JsonObject } from '../model/json.ts';
+import { channelOf } from '../model/libraries.ts';
 import type { Time } from '../model/time.ts';
 import { type AddressWish, withAddress } from './address.ts';
 import { type DiscardReason, type Envelope, readObject, shownValue } from './envelope.ts';
-import { channelOf } from './libraries.ts';
 import { MAX_MESSAGE_ID_LENGTH } from './limits.ts';
 import { correctedTime, formatTime, readCanonical, readTime } from './times.ts';
 

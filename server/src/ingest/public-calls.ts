@@ -1,10 +1,10 @@
+import { isClientLibrary } from '../model/libraries.ts';
 import { type Source, trustOf } from '../model/settings.ts';
 import { DAY, type Duration, SECOND, type Time } from '../model/time.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IngestCounters } from '../ports/telemetry.ts';
 import type { AcceptedEvent } from './calls.ts';
-import { isClientLibrary } from './libraries.ts';
 
 export interface PublicCallWatchDependencies {
   readonly logger: Pick<Logger, 'warn'>;

@@ -60,6 +60,11 @@ export interface Regulation {
    * known, and where there are none.
    */
   readonly leftOut?: number;
+  /**
+   * Names of destinations that events of its users may have gone to and that hear nothing of it: they pass
+   * calls on, and the service behind them has its own way to delete. Absent where there are none.
+   */
+  readonly untold?: readonly string[];
   /** Takes along userIds that client sources alone have joined. */
   readonly confirm?: true;
   /** Tells no destination. */

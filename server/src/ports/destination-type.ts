@@ -30,6 +30,11 @@ export interface DestinationType<Settings = unknown> {
     readonly integrations: boolean;
     /** Whether they are told of deleted users. */
     readonly deletes: boolean;
+    /**
+     * They pass calls on to another service, and get only what clients sent here themselves: neither the
+     * events of audiences and computed traits, nor what came from such a service. Absent: they get all.
+     */
+    readonly isPassingOn?: true;
   };
   /**
    * The taker of owed events: a `worker` sends them, by the `Sender` that `open` gives. With `lease` they

@@ -159,7 +159,7 @@ export interface RegulationChange
     Pick<
       StoredRegulation,
       | ('step' | 'overallStatus' | 'unknown' | 'belongToUsers' | 'profiles' | 'streamStatus' | 'reason')
-      | ('joined' | 'leftOut')
+      | ('joined' | 'leftOut' | 'untold')
     >
   > {
   readonly erasedAt?: Time;

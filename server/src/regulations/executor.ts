@@ -30,6 +30,7 @@ import {
   findNotifications,
   notificationsOf,
   notifiedBy,
+  untoldBy,
 } from './notifications.ts';
 import {
   idsOfSubjects,
@@ -405,7 +406,7 @@ export class RegulationExecutor {
     // Before the step is stored: where the answer to that is lost although it was stored, nobody comes here
     // again.
     for (const lane of lanes) delivery.parked(lane, clock.monotonic());
-    await this.#goOn(regulation, { step: 'await' });
+    await this.#goOn(regulation, { step: 'await', ...this.#untoldBy(notifications) });
     logger.info({ regulation: regulation.id, notifications: notifications.length }, 'regulation.notifying');
   }
 
@@ -543,6 +544,15 @@ export class RegulationExecutor {
       if (idsOfSubjects(await regulations.subjects(other.id)).some((id) => ids.has(id))) return true;
     }
     return false;
+  }
+
+  /** Destinations that hear nothing of it, for the receipt. */
+  #untoldBy(notifications: readonly DeleteNotification[]): Pick<RegulationChange, 'untold'> {
+    const { settings, plan } = this.#dependencies;
+    const seenBy = new Set(notifications.map(({ source }) => source));
+    const sources = this.#allSources().filter(({ id }) => seenBy.has(id));
+    const untold = untoldBy(sources, { destinations: settings().destinations, plan });
+    return untold.length === 0 ? {} : { untold };
   }
 
   #notificationsOf(

@@ -1,3 +1,4 @@
+import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { EMPTY_PLAN, groupByPlan, type OwedLane, type Plan } from '../model/plan.ts';
 import { type RegulationSubject, userIdsOf } from '../model/regulation.ts';
@@ -90,6 +91,28 @@ export function notifiedBy(
 ): readonly OwedLane[] {
   const found = sources.find(({ id }) => id === source);
   return found === undefined ? [] : plan(SAMPLE, found).owed;
+}
+
+/**
+ * The names of the enabled destinations that these sources feed and that are not told of deletions, because
+ * they are of a type that only passes calls on.
+ */
+export function untoldBy(
+  sources: readonly Source[],
+  {
+    destinations,
+    plan,
+  }: {
+    readonly destinations: readonly Destination[];
+    readonly plan: (event: Event, source: Source) => Plan;
+  },
+): string[] {
+  const untold = sources.flatMap((source) => {
+    const told = new Set(plan(SAMPLE, source).owed.map(({ name }) => name));
+    const fed = destinations.filter((one) => one.enabled && one.sources.includes(source.name));
+    return fed.map(({ name }) => name).filter((name) => !told.has(name));
+  });
+  return [...new Set(untold)].sort();
 }
 
 /** The producer of notifications, for `Batch.producer`. */

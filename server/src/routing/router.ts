@@ -34,7 +34,7 @@ export class Router {
     this.#types = types;
     for (const computation of computations.filter(({ enabled }) => enabled)) {
       const names = new Set(computation.destinations);
-      const connected = destinations.filter(({ name }) => names.has(name));
+      const connected = destinations.filter((one) => names.has(one.name) && !isPassingOn(one, types));
       this.#byComputation.set(computationIdOf(computation), connected);
     }
     const connected = new Set(computations.flatMap(({ destinations: names }) => names));
@@ -96,6 +96,11 @@ export class Router {
     }
     return index;
   }
+}
+
+/** Whether a destination gets only what clients sent here themselves. */
+function isPassingOn({ type }: Destination, types: DestinationTypes): boolean {
+  return types.get(type)?.planning.isPassingOn === true;
 }
 
 const NOBODY: readonly Destination[] = [];

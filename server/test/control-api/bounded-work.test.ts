@@ -116,8 +116,8 @@ describe('the control API', () => {
 
   test('tells the first twenty problems of many, and that there are more', async () => {
     const keys = Object.fromEntries(Array.from({ length: 900 }, (_, nth) => [`k${nth}`, 1]));
-    const one = await ask('POST', '/api/v1/destinations', JSON.stringify(keys));
-    const records = Array.from({ length: 900 }, () => ({ name: 7 }));
+    const one = await ask('POST', '/api/v1/destinations', JSON.stringify({ type: 'webhooks', ...keys }));
+    const records = Array.from({ length: 900 }, () => ({ name: 7, type: 'webhooks' }));
     const many = await ask(
       'PUT',
       '/api/v1/config',

@@ -20,6 +20,7 @@ const SHOWN = ['', 'html', 'nginx', 'text'];
 const ENV = {
   CRM_SECRET: 'a secret of the crm',
   CRM_TOKEN: 't',
+  INCUMBENT_WRITE_KEY: 'wk_there',
   MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin',
 };
 

@@ -7,6 +7,8 @@ import type { NewRecordForm } from '../../editing/use-kept-form.ts';
 
 export type Destination = RecordOf<'destinations'>;
 
+type WebhookSettings = Extract<Destination, { readonly type: 'webhooks' }>['settings'];
+
 /** The mark that stands in an answer in the place of a secret. Sent back, it keeps the secret. */
 export interface StoredSecret {
   readonly set: true;
@@ -66,8 +68,9 @@ export const NEW_DESTINATION: DestinationDraft = {
   concurrency: '',
 };
 
-/** The form of a stored destination. */
-export function draftOf({ name, sources, settings }: Destination): DestinationDraft {
+/** The form of a stored destination of type webhooks. */
+export function draftOf({ name, sources, settings: stored }: Destination): DestinationDraft {
+  const settings = stored as WebhookSettings;
   const {
     endpoints,
     sharedSecret = '',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Destination, Status } from '../../api/queries.ts';
 import { filterRows, rowsOf } from './rows.ts';
 
-const destination = (name: string, change: Partial<Destination> = {}): Destination => ({
+const destination = (name: string, change: Partial<Pick<Destination, 'enabled'>> = {}): Destination => ({
   name,
   type: 'webhooks',
   sources: ['website'],

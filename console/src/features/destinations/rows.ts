@@ -38,14 +38,15 @@ function rowOf(
   { name, sources, enabled, paused, settings }: Destination,
   status: Status | undefined,
 ): DestinationRow {
-  // Types without endpoints may come from a server that has more of them than this page knows.
-  const [first, ...others] = settings.endpoints ?? [];
+  // There may be neither: a server may have more types than this page knows.
+  const [first, ...others] = 'endpoints' in settings ? settings.endpoints : [];
+  const url = first?.url ?? ('host' in settings ? String(settings.host) : '');
   const lane = own(status?.lanes, name);
   const counts = own(status?.destinations, name);
   const { delivered = 0, pending = 0, dead = {} } = counts ?? {};
   return {
     name,
-    host: (first?.url ?? '').replace(/^https?:\/\//i, ''),
+    host: url.replace(/^https?:\/\//i, ''),
     more: others.length,
     sources,
     state: lane?.state ?? (enabled ? (paused === true ? 'paused' : 'never_asked') : 'disabled'),

@@ -101,7 +101,9 @@ function Notifications({ regulation }: { readonly regulation: Regulation }) {
       <div className="box bleed">
         {streamStatus.length === 0 ? (
           <EmptyState title={finishedAt === undefined ? 'Not yet told' : 'Nobody had to be told'}>
-            Every endpoint of every destination whose sources have seen the user gets a delete notification.
+            {regulation.silent === true
+              ? 'The request asked for a silent deletion: no destination is told.'
+              : 'Every endpoint of every destination whose sources have seen the user gets a delete notification.'}
           </EmptyState>
         ) : (
           <table className="tbl">
@@ -125,6 +127,11 @@ function Notifications({ regulation }: { readonly regulation: Regulation }) {
           </table>
         )}
       </div>
+      {regulation.untold !== undefined && (
+        <p className="hint">
+          {`${visibleLine(regulation.untold.join(', '), 500)} only passes calls on and is not told: delete the users in the service behind it too.`}
+        </p>
+      )}
     </Section>
   );
 }

@@ -172,6 +172,14 @@ const regulationSchema = z.object({
         'UserIds of their profiles of which nothing was done, because calls of client sources alone have joined them. Absent until that ' +
         'is known, and where there are none.',
     }),
+  untold: z
+    .array(z.string())
+    .exactOptional()
+    .meta({
+      description:
+        'Destinations that events of its users may have gone to and that hear nothing of it, because they pass calls on: delete ' +
+        'the users in the service behind them too. Absent where there are none.',
+    }),
   profiles: z.int().exactOptional().meta({ description: 'Profiles erased; absent until they are counted.' }),
   streamStatus: z.array(streamSchema),
   reason: z.string().exactOptional().meta({ description: 'Why it failed, with what to do.' }),
@@ -418,7 +426,8 @@ function regulationView(
 ): Described<z.output<typeof regulationSchema>> {
   const { id, type, overallStatus, createdAt, erasedAt, finishedAt, by, silent, subjects, erased } =
     regulation;
-  const { unknown = null, belongToUsers, joined, leftOut, profiles, streamStatus, reason } = regulation;
+  const { unknown = null, belongToUsers, joined, leftOut, untold, profiles } = regulation;
+  const { streamStatus, reason } = regulation;
   return {
     ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
     ...defined({ erasedAt: isoTime(erasedAt), erasedFrom: erasedAt === undefined ? undefined : erasedFrom }),
@@ -426,7 +435,8 @@ function regulationView(
     by,
     ...defined({ silent }),
     ...{ subjects, unknown, erased },
-    ...defined({ belongToUsers, joined: joined && [...joined], leftOut, profiles }),
+    ...defined({ belongToUsers, joined: joined && [...joined], leftOut }),
+    ...defined({ untold: untold && [...untold], profiles }),
     streamStatus: streamStatus.map(streamView),
     ...defined({ reason }),
   };

@@ -73,7 +73,7 @@ export function urlProblem(text: string): string | undefined {
   return url.port === '0' ? `${URL_RULE} with a port from 1 to 65535` : undefined;
 }
 
-const webUrl = z
+export const webUrl = z
   .string(URL_RULE)
   .superRefine((text, context) => {
     const message = urlProblem(text);

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { CALL_TYPES } from '../../model/event.ts';
 import { MAX_ID_LENGTH } from '../../model/ids.ts';
 import { isObject, type Json, type JsonObject } from '../../model/json.ts';
+import { channelOf, isClientLibrary } from '../../model/libraries.ts';
 import type { Source } from '../../model/settings.ts';
 import type { IngestRequest } from '../../ports/ingest.ts';
 import { type AddressWish, addressWishOf, callerAddress } from '../address.ts';
@@ -16,7 +17,6 @@ import {
   writeKeyOf,
 } from '../calls.ts';
 import { batchEnvelope, type DiscardReason, type Envelope, singleEnvelope } from '../envelope.ts';
-import { channelOf, isClientLibrary } from '../libraries.ts';
 import { isTooDeep, MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS, MAX_MESSAGE_ID_LENGTH } from '../limits.ts';
 import { readTime } from '../times.ts';
 import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout.ts';

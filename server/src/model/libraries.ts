@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { isObject, type Json, type JsonObject } from './json.ts';
 
 /**
  * The libraries that run in browsers and on phones, by what they call themselves in `context.library.name`.

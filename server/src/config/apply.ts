@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { diffRecords } from '../control-api/changes.ts';
+import { nameWarnings } from '../control-api/destination-warnings.ts';
 import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { addressOfAlert } from '../model/alert.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
@@ -90,6 +91,8 @@ export async function applyConfigFile(
   try {
     const applied = await settings.apply(changes, now);
     tellOfChanges(changes.audit ?? [], logger);
+    for (const { path, ...doubt } of nameWarnings(applied.destinations, DESTINATION_TYPES))
+      logger.warn({ ...doubt, setting: pathText(path) }, 'destination.doubtful');
     return applied;
   } catch (error) {
     if (!(error instanceof SettingsMovedError)) throw error;

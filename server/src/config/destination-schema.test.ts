@@ -88,6 +88,31 @@ describe('settings of a webhooks destination', () => {
     expect(problemsIn(filter('*a'))).toEqual([{ path: 'filter.events.0', message }]);
   });
 
+  it('take names of elsewhere as they are, and neither All nor too many', () => {
+    const names = (...integrationNames: unknown[]) => problemsIn({ ...one({}), integrationNames });
+    expect(names()).toEqual([]);
+    expect(names('Webhooks', 'Score Leads (North Shop)', '__proto__', 'n'.repeat(255))).toEqual([]);
+    const messages = names('All', 'all', '', ' a', 'a\n', 'n'.repeat(256), 7, '\ud800').map(
+      ({ message }) => message,
+    );
+    const text =
+      'must be text of 1 to 255 characters, without control characters, not starting or ending with a space';
+    expect(messages).toEqual([
+      ...Array.from({ length: 2 }, () => 'must not be All or all, which every destination answers to last'),
+      ...Array.from({ length: 5 }, () => text),
+      'must be whole Unicode characters',
+    ]);
+    expect(names('a', 'b', 'a')).toEqual([
+      { path: 'integrationNames.2', message: 'is named twice in this list' },
+    ]);
+    expect(names(...Array.from({ length: 21 }, (_, n) => `n${n}`))).toEqual([
+      { path: 'integrationNames', message: 'must be a list of at most 20 names' },
+    ]);
+    expect(problemsIn({ ...one({}), integrationNames: 'Webhooks' })).toEqual([
+      { path: 'integrationNames', message: 'must be a list of at most 20 names' },
+    ]);
+  });
+
   it('say which list is too long to be looked into', () => {
     const many = (count: number) => Array.from({ length: count }, () => ({ url: 7 }));
     const headers = (count: number) => Object.fromEntries(many(count).map((_, nth) => [`h${nth}`, 'x']));

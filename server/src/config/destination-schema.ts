@@ -5,7 +5,7 @@ import { CALL_TYPES } from '../model/event.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import type { DestinationRecord } from '../model/settings.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
-import { flag, recordName } from './names.ts';
+import { flag, longName, recordName } from './names.ts';
 
 /** The most names that a filter may have, because it is checked for every event. */
 const MAX_EVENT_NAMES = 100;
@@ -16,6 +16,10 @@ const MAX_RATE = 100_000;
 /** The concurrency that a worker reaches without a cap. A higher cap would have no effect. */
 const MAX_CONCURRENCY = 256;
 
+/** More names than a destination had anywhere. */
+const MAX_INTEGRATION_NAMES = 20;
+
+const INTEGRATION_NAMES_RULE = `must be a list of at most ${MAX_INTEGRATION_NAMES} names`;
 const TYPES_RULE = `must be a list of types of calls: ${CALL_TYPES.join(', ')}`;
 const EVENTS_RULE = `must be a list of 1 to ${MAX_EVENT_NAMES} names of track events`;
 const EVENT_RULE = 'must be the name of a track event, or its beginning and *';
@@ -53,11 +57,17 @@ const filter = z
 
 const TYPES = [...DESTINATION_TYPES.values()];
 
+/** Keys of an integrations object that stand for every destination. */
+const ALL_NAMES: readonly string[] = ['All', 'all'];
+
 /**
  * Reserved names: in an integrations object they mean every destination of the type, or every destination.
  * spec/specification.md, "Integrations object".
  */
-const RESERVED_NAMES: readonly string[] = [...TYPES.map(({ integration }) => integration), 'All', 'all'];
+const RESERVED_NAMES: readonly string[] = [
+  ...TYPES.flatMap(({ integrationNames }) => integrationNames.slice(0, 1)),
+  ...ALL_NAMES,
+];
 const RESERVED_NAMES_RULE = `must not be ${wordList(RESERVED_NAMES)}: in an integrations object these stand for many destinations`;
 
 /** `a, b or c`. */
@@ -65,12 +75,33 @@ function wordList(words: readonly string[]): string {
   return [words.slice(0, -1).join(', '), ...words.slice(-1)].filter(Boolean).join(' or ');
 }
 
+const integrationName = longName()
+  .refine((name) => !ALL_NAMES.includes(name), {
+    error: `must not be ${wordList(ALL_NAMES)}, which every destination answers to last`,
+  })
+  .meta({ not: { enum: [...ALL_NAMES] } });
+
+const integrationNames = z
+  .array(integrationName, INTEGRATION_NAMES_RULE)
+  .max(MAX_INTEGRATION_NAMES, INTEGRATION_NAMES_RULE)
+  .superRefine((names, context) => {
+    for (const [place, name] of names.entries())
+      if (names.indexOf(name) < place)
+        context.addIssue({ code: 'custom', path: [place], message: 'is named twice in this list' });
+  });
+
+/** `Webhooks, Webhooks (Actions)`, of the type where there is one alone. */
+const DEFAULT_NAMES = TYPES.map(({ integrationNames: names }) => names.join(', ')).find(Boolean) ?? 'none';
+
 /** The keys that a destination of any type has among its settings. */
 const policy = z.object({
   success: z.enum(['any', 'each'], 'must be any or each').default('any').meta({
     description: 'any: one accepted request ends the delivery. each: every URL is a delivery of its own.',
   }),
   filter: filter.exactOptional(),
+  integrationNames: integrationNames.exactOptional().meta({
+    description: `Names by which integrations objects of calls know it after its own, the first that is there decides; an empty list for none. Default: ${DEFAULT_NAMES}.`,
+  }),
   rateLimit: z.int(RATE_RULE).min(1, RATE_RULE).max(MAX_RATE, RATE_RULE).exactOptional().meta({
     description: 'The most requests a second that each URL gets, retries among them. Unlimited when absent.',
   }),

@@ -27,6 +27,16 @@ export const recordName = () =>
     // The store would replace half a surrogate pair, and the record could not be found by its name.
     .refine((value) => value.isWellFormed(), { error: 'must be whole Unicode characters' });
 
+const LONG_NAME_RULE =
+  'must be text of 1 to 255 characters, without control characters, not starting or ending with a space';
+const LONG_NAME = new RegExp(`^[^\\s${CONTROL}]([^${CONTROL}]{0,253}[^\\s${CONTROL}])?$`, 'u');
+
+/** A name that another program gave, which may be longer than those of records. */
+export const longName = () =>
+  textMatching(LONG_NAME, LONG_NAME_RULE).refine((value) => value.isWellFormed(), {
+    error: 'must be whole Unicode characters',
+  });
+
 const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
 const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
 

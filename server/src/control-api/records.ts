@@ -21,6 +21,7 @@ import type {
   SettingsSnapshot,
   SettingsStore,
 } from '../ports/settings-store.ts';
+import { nameWarnings } from './destination-warnings.ts';
 import { type Fault, Problem } from './problem.ts';
 import { unknownName } from './unknown-name.ts';
 
@@ -203,6 +204,13 @@ export const warningsSchema = z.array(z.object({ path: z.string(), message: z.st
   description: 'What was done all the same, such as a name of an endpoint that does not resolve yet.',
 });
 
+/** More about records that are checked together. */
+interface WholeCheck {
+  readonly alerts?: readonly AlertAtPath[];
+  /** Whether these are all that an operator wrote: warnings that are true of the stored ones come again. */
+  readonly isWhole?: boolean;
+}
+
 /**
  * Asks the egress rules about every new URL of a destination before it is saved. A refused URL is a
  * `Problem`, and a name that does not resolve is a warning. Stored URLs are not checked again, so that a
@@ -211,11 +219,7 @@ export const warningsSchema = z.array(z.object({ path: z.string(), message: z.st
 export async function checkEndpoints(
   wanted: readonly DestinationAtPath[],
   now: Pick<SettingsSnapshot, 'destinations' | 'alerts'>,
-  {
-    judgeEndpoints,
-    types,
-    alerts = [],
-  }: EndpointCheckDependencies & { readonly alerts?: readonly AlertAtPath[] },
+  { judgeEndpoints, types, alerts = [], isWhole = false }: EndpointCheckDependencies & WholeCheck,
 ): Promise<Fault[]> {
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
   const ofDestinations = wanted.flatMap(({ path, record }) => {
@@ -237,6 +241,7 @@ export async function checkEndpoints(
   }
   if (errors.length > 0) throw new Problem('invalid_parameters', { errors });
   found.push(...settingsWarnings(wanted, stored, types));
+  found.push(...warningsBetween(wanted, now.destinations, { types, isWhole }));
   if (found.length <= MAX_PROBLEMS) return found;
   const message = `has ${found.length - MAX_PROBLEMS} more warnings`;
   return [...found.slice(0, MAX_PROBLEMS), { path: 'body', message }];
@@ -262,6 +267,23 @@ function settingsWarnings(
     const known = before?.type === type ? before.settings : undefined;
     const found = types.get(type)?.settings.warnings?.(settings, known) ?? [];
     return found.map(({ path: place, message }) => ({ path: pathBelow(`${path}.settings`, place), message }));
+  });
+}
+
+/** Warnings about records beside all others. */
+function warningsBetween(
+  wanted: readonly DestinationAtPath[],
+  stored: readonly DestinationRecord[],
+  { types, isWhole }: { readonly types: DestinationTypes; readonly isWhole: boolean },
+): Fault[] {
+  const paths = new Map(wanted.map(({ path, record }) => [record.name, path]));
+  const others = stored.filter(({ name }) => !paths.has(name));
+  const known = new Set(isWhole ? [] : nameWarnings(stored, types).map((one) => JSON.stringify(one)));
+  const all = [...others, ...wanted.map(({ record }) => record)];
+  return nameWarnings(all, types).flatMap((one) => {
+    const path = paths.get(one.destination);
+    if (path === undefined || known.has(JSON.stringify(one))) return [];
+    return [{ path: pathBelow(path, one.path), message: one.message }];
   });
 }
 

@@ -9,6 +9,11 @@ export interface DeliveryPolicy {
    * own.
    */
   readonly success?: 'any' | 'each';
+  /**
+   * Names by which integrations objects know it after its own, in the order in which they decide. Absent:
+   * those of its type.
+   */
+  readonly integrationNames?: readonly string[];
   /** Requests per second that each endpoint gets at most. */
   readonly rateLimit?: number;
   /** Requests under way at once to each endpoint at most. */
@@ -23,7 +28,13 @@ export interface EventFilter {
 }
 
 /** The keys of a policy, in the order in which records are written. */
-const POLICY_KEYS = ['success', 'filter', 'rateLimit', 'concurrency'] as const;
+export const POLICY_KEYS = [
+  'success',
+  'filter',
+  'integrationNames',
+  'rateLimit',
+  'concurrency',
+] as const satisfies readonly (keyof DeliveryPolicy)[];
 
 /**
  * Takes the policy out of the settings, where configuration files, the control API and stores have it:
@@ -33,18 +44,22 @@ const POLICY_KEYS = ['success', 'filter', 'rateLimit', 'concurrency'] as const;
 export function liftPolicy<Of extends { readonly settings: object }>(
   written: Of,
 ): Omit<Of, 'settings'> & DeliveryPolicy & { readonly settings: Omit<Of['settings'], keyof DeliveryPolicy> } {
-  const { success, filter, rateLimit, concurrency, ...settings } = written.settings as Of['settings'] &
-    DeliveryPolicy;
-  return { ...written, ...policyOf({ success, filter, rateLimit, concurrency }), settings };
+  const settings = withoutPolicy(written.settings);
+  return { ...written, ...policyOf(written.settings), settings };
 }
 
 /** A destination as it is written: the opposite of `liftPolicy`. */
 export function withPolicyInSettings<Of extends DeliveryPolicy & { readonly settings: object }>(
   destination: Of,
 ): Omit<Of, keyof DeliveryPolicy> & { readonly settings: Of['settings'] & DeliveryPolicy } {
-  const { success, filter, rateLimit, concurrency, ...rest } = destination;
-  const policy = policyOf({ success, filter, rateLimit, concurrency });
-  return { ...rest, settings: { ...destination.settings, ...policy } };
+  const settings = { ...destination.settings, ...policyOf(destination) };
+  return { ...withoutPolicy(destination), settings };
+}
+
+function withoutPolicy<Of extends object>(record: Of): Omit<Of, keyof DeliveryPolicy> {
+  const keys: readonly string[] = POLICY_KEYS;
+  const others = Object.entries(record).filter(([key]) => !keys.includes(key));
+  return Object.fromEntries(others) as Omit<Of, keyof DeliveryPolicy>;
 }
 
 /** The policy of a destination and nothing else: only the keys that it has, in the order of `POLICY_KEYS`. */

@@ -19,10 +19,11 @@ export interface DestinationType<Settings = unknown> {
   /** As records name it, such as `webhooks`. It is stored, so it never changes. */
   readonly name: string;
   /**
-   * The name in an integrations object for all destinations of this type, such as `Webhooks`. No destination
-   * may have it.
+   * Names by which integrations objects know destinations of this type that are given no others, in the order
+   * in which they decide. The first is that of the type itself, such as `Webhooks`: no destination may have
+   * it.
    */
-  readonly integration: string;
+  readonly integrationNames: readonly string[];
   readonly settings: SettingsForm<Settings>;
   /** Rules of planning for destinations of this type. */
   readonly planning: {
@@ -65,6 +66,19 @@ export function targetsOf(
   types: DestinationTypes,
 ): readonly Target[] {
   return types.get(type)?.targets(settings) ?? [];
+}
+
+/**
+ * Names by which an integrations object may know a destination beside its own and `All`, in the order in
+ * which they decide; undefined where it is not asked by one. The own names of other destinations are theirs
+ * alone, which the caller sees to.
+ */
+export function integrationNamesOf(
+  { type, integrationNames }: Pick<Destination, 'type' | 'integrationNames'>,
+  types: DestinationTypes,
+): readonly string[] | undefined {
+  const known = types.get(type);
+  return known?.planning.integrations === true ? (integrationNames ?? known.integrationNames) : undefined;
 }
 
 /** The URLs in the settings of a destination, for the egress rules to judge. */

@@ -4,12 +4,21 @@ import type { Event } from '../model/event.ts';
 import { type JsonObject, ownValue } from '../model/json.ts';
 import { laneIdsOf } from '../model/lane.ts';
 import type { OwedLane, Plan, Skip, SkipReason, SkipSet } from '../model/plan.ts';
-import { type DestinationTypes, targetsOf } from '../ports/destination-type.ts';
+import { type DestinationTypes, integrationNamesOf, targetsOf } from '../ports/destination-type.ts';
+
+/** Destinations that integrations objects know by the same names beside their own. */
+interface Kind {
+  readonly names: readonly string[];
+  /** Tells kinds apart in keys. */
+  readonly number: number;
+}
 
 /** A destination with what plans need of it. */
 interface Route {
   readonly destination: Destination;
   readonly lanes: readonly OwedLane[];
+  /** Undefined for a destination that integrations objects are not asked about. */
+  readonly kind: Kind | undefined;
   /** Plans list destinations in the order of the settings. */
   readonly place: number;
 }
@@ -24,18 +33,22 @@ interface RouteList {
 
 /** The meaning of an integrations object for the destinations of an index. */
 interface Choice {
-  /** Types that are off, unless the destination's own name is on. */
-  readonly off: readonly Destination['type'][];
-  /** Destinations named, in the order of their places. */
+  /** Its word on all of them. */
+  readonly isOn: boolean;
+  /** The kinds of which it says the opposite. */
+  readonly others: ReadonlySet<Kind>;
+  /** Destinations of which it says the opposite of what it says of their kind, in the order of places. */
   readonly named: readonly { readonly route: Route; readonly isOn: boolean }[];
   readonly key: string;
+  /** The part of it that says which kinds are off. */
+  readonly kindsKey: string;
 }
 
 /**
  * Plans are remembered up to so many destinations in all. Integrations objects can make any number of them.
  */
 const MAX_REMEMBERED = 200_000;
-/** Plans of integrations objects that name more destinations are made anew each time. */
+/** Plans of integrations objects that name more destinations and kinds are made anew each time. */
 const MAX_NAMED = 16;
 
 /**
@@ -47,6 +60,7 @@ export class RouteIndex {
   readonly #routes: readonly Route[];
   readonly #types: DestinationTypes;
   readonly #byName: ReadonlyMap<string, Route>;
+  readonly #kindsByName = new Map<string, Kind[]>();
   readonly #lists: RouteList[] = [];
   /** Enabled destinations that take every event of a type. */
   readonly #byType = new Map<string, RouteList>();
@@ -54,13 +68,20 @@ export class RouteIndex {
   readonly #byEvent = new Map<string, RouteList>();
   readonly #byBeginning = new Map<string, RouteList>();
   readonly #beginningLengths: readonly number[];
-  readonly #skipSets = new Map<string, SkipSet>();
+  readonly #skipSets = new BoundedCache<string, SkipSet>(MAX_REMEMBERED);
   readonly #plans = new BoundedCache<string, Plan>(MAX_REMEMBERED);
   #deletePlan: Plan | undefined;
 
-  constructor(destinations: readonly Destination[], types: DestinationTypes) {
+  /** `ownNames`: of all destinations that integrations objects are asked about, of other sources too. */
+  constructor(
+    destinations: readonly Destination[],
+    types: DestinationTypes,
+    ownNames: ReadonlySet<string> = new Set(),
+  ) {
+    const kinds = new Map<string, Kind>();
     this.#routes = destinations.map((destination, place) => ({
       destination,
+      kind: kindIn(kinds, integrationNamesOf(destination, types), ownNames),
       lanes: laneIdsOf(destination, targetsOf(destination, types)).map((id) => ({
         id,
         name: destination.name,
@@ -69,6 +90,9 @@ export class RouteIndex {
     }));
     this.#types = types;
     this.#byName = new Map(this.#routes.map((route) => [route.destination.name, route]));
+    for (const kind of kinds.values())
+      for (const name of kind.names)
+        this.#kindsByName.set(name, [...(this.#kindsByName.get(name) ?? []), kind]);
     for (const route of this.#routes) if (takesNames(route.destination)) this.#addNames(route);
     const lengths = new Set([...this.#byBeginning.keys()].map(({ length }) => length));
     this.#beginningLengths = [...lengths].sort((a, b) => a - b);
@@ -92,7 +116,7 @@ export class RouteIndex {
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
     const plan = this.#planOf(lists, choice);
-    if (choice !== undefined && choice.named.length > MAX_NAMED) return plan;
+    if (choice !== undefined && choice.named.length + choice.others.size > MAX_NAMED) return plan;
     return this.#plans.set(key, plan, 1 + plan.owed.length + plan.skipped.length);
   }
 
@@ -166,33 +190,36 @@ export class RouteIndex {
   #choiceOf(integrations: JsonObject): Choice | undefined {
     const keys = Object.keys(integrations);
     if (keys.length === 0) return undefined;
-    const types = [...this.#types.values()].filter(({ planning }) => planning.integrations);
-    const off = types
-      .filter(({ integration }) => !isTypeEnabledBy(integrations, integration))
-      .map(({ name }) => name);
+    const isOn = isEnabledBy(integrations, []);
+    const others = this.#othersIn(integrations, keys, isOn);
     const named: { route: Route; isOn: boolean }[] = [];
     for (const key of keys) {
       const route = this.#byName.get(key);
-      if (route === undefined || !route.destination.enabled) continue;
-      const { name, type } = route.destination;
-      const known = types.find((one) => one.name === type);
-      if (known === undefined) continue;
-      const isOn = isEnabledBy(integrations, name, known.integration);
-      if (isOn === off.includes(type)) named.push({ route, isOn });
+      if (route?.kind === undefined || !route.destination.enabled) continue;
+      const isItOn = isEnabledBy(integrations, [key, ...route.kind.names]);
+      if (isItOn !== (others.has(route.kind) ? !isOn : isOn)) named.push({ route, isOn: isItOn });
     }
-    if (off.length === 0 && named.length === 0) return undefined;
+    if (isOn && others.size === 0 && named.length === 0) return undefined;
     named.sort((a, b) => a.route.place - b.route.place);
-    const signs = named.map(({ route, isOn }) => `${isOn ? '+' : '-'}${route.place}`);
-    return { off, named, key: `${off.join()} ${signs.join('')}` };
+    const kinds = [...others].map(({ number }) => number).sort((a, b) => a - b);
+    const kindsKey = `${isOn} ${kinds.join()}`;
+    const signs = named.map((one) => `${one.isOn ? '+' : '-'}${one.route.place}`);
+    return { isOn, others, named, kindsKey, key: `${kindsKey} ${signs.join('')}` };
+  }
+
+  /** The kinds of which an integrations object says something else than of all. */
+  #othersIn(integrations: JsonObject, keys: readonly string[], isOn: boolean): Set<Kind> {
+    const others = new Set<Kind>();
+    for (const key of keys)
+      for (const kind of this.#kindsByName.get(key) ?? [])
+        if (isEnabledBy(integrations, kind.names) !== isOn) others.add(kind);
+    return others;
   }
 
   #planOf(lists: readonly RouteList[], choice: Choice | undefined): Plan {
-    const off = choice?.off ?? [];
-    const skipSet = this.#skipSetOf(off);
+    const skipSet = this.#skipSetOf(choice);
     const passing = new Set(lists.flatMap(({ routes }) => routes));
-    const owed = new Set(
-      off.length === 0 ? passing : [...passing].filter(({ destination }) => !off.includes(destination.type)),
-    );
+    const owed = new Set([...passing].filter((route) => !isOff(route, choice)));
     const skipped: Skip[] = [];
     for (const { route, isOn } of choice?.named ?? []) {
       if (isOn && passing.has(route)) {
@@ -208,25 +235,42 @@ export class RouteIndex {
   }
 
   /**
-   * The reasons why destinations skip events that they are not owed, when these types are off. A destination
-   * that takes everything has no reason then.
+   * The reasons why destinations skip events that they are not owed, when kinds are switched off. A
+   * destination that takes everything has no reason then.
    */
-  #skipSetOf(off: readonly Destination['type'][]): SkipSet {
-    const key = off.join();
-    let set = this.#skipSets.get(key);
-    if (set === undefined) {
-      const reasons = new Map<number, SkipReason>();
-      for (const { destination } of this.#routes) {
-        const { id, enabled, type, filter } = destination;
-        if (!enabled) reasons.set(id, 'destination_disabled');
-        else if (off.includes(type)) reasons.set(id, 'integrations');
-        else if (filter !== undefined) reasons.set(id, 'filtered');
-      }
-      set = reasons;
-      this.#skipSets.set(key, set);
+  #skipSetOf(choice: Choice | undefined): SkipSet {
+    const key = choice?.kindsKey ?? '';
+    const known = this.#skipSets.get(key);
+    if (known !== undefined) return known;
+    const reasons = new Map<number, SkipReason>();
+    for (const route of this.#routes) {
+      const { id, enabled, filter } = route.destination;
+      if (!enabled) reasons.set(id, 'destination_disabled');
+      else if (isOff(route, choice)) reasons.set(id, 'integrations');
+      else if (filter !== undefined) reasons.set(id, 'filtered');
     }
-    return set;
+    return this.#skipSets.set(key, reasons, 1 + reasons.size);
   }
+}
+
+/** Whether the kind of a destination is switched off. */
+function isOff({ kind }: Route, choice: Choice | undefined): boolean {
+  if (choice === undefined || kind === undefined) return false;
+  return choice.others.has(kind) ? choice.isOn : !choice.isOn;
+}
+
+/** The kind of a destination with these names, of those that are known or a new one. */
+function kindIn(
+  kinds: Map<string, Kind>,
+  names: readonly string[] | undefined,
+  ownNames: ReadonlySet<string>,
+): Kind | undefined {
+  if (names === undefined) return undefined;
+  const others = names.filter((name) => !ownNames.has(name));
+  const key = JSON.stringify(others);
+  const kind = kinds.get(key) ?? { names: others, number: kinds.size };
+  kinds.set(key, kind);
+  return kind;
 }
 
 function skipOf({ destination: { id } }: Route, reason: SkipReason): Skip {
@@ -250,19 +294,14 @@ function takesNames({ enabled, filter }: Destination): boolean {
 }
 
 /**
- * Whether an integrations object lets an event through to a destination.
+ * Whether an integrations object lets an event through to a destination with these names.
  *
- * The destination's own name decides first, then the name of its type, then `All` (or `all`, as one client
- * spells it). Every value but `false` enables, because objects are options. Names are case-sensitive. A
- * destination without a key is enabled. spec/specification.md, "Integrations object".
+ * The names decide in their order, then `All` (or `all`, as one client spells it). Every value but `false`
+ * enables, because objects are options. Names are case-sensitive. A destination without a key is enabled.
+ * spec/specification.md, "Integrations object".
  */
-export function isEnabledBy(integrations: JsonObject, name: string, typeName: string): boolean {
-  return firstValueOf(integrations, [name, typeName, 'All', 'all']) !== false;
-}
-
-/** The same for a destination that the object does not name. */
-function isTypeEnabledBy(integrations: JsonObject, typeName: string): boolean {
-  return firstValueOf(integrations, [typeName, 'All', 'all']) !== false;
+export function isEnabledBy(integrations: JsonObject, names: readonly string[]): boolean {
+  return firstValueOf(integrations, [...names, 'All', 'all']) !== false;
 }
 
 /** The value of the first key that says anything. */

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { laneIdsIn } from '../../test/support/lanes.ts';
 import { sourceWith } from '../../test/support/sources.ts';
@@ -12,6 +13,17 @@ import { skipsOf } from '../model/plan.ts';
 import type { Source } from '../model/settings.ts';
 import { isEnabledBy } from './route-index.ts';
 import { Router } from './router.ts';
+
+/** Destinations with the names that they had elsewhere, and who gets an event with an integrations object. */
+const INTEGRATIONS = fixture<{
+  destinations: Record<string, { name: string; names: string[] }>;
+  cases: { id: string; integrations: JsonObject; expect: Record<string, boolean> }[];
+}>('integrations');
+
+function fixture<Of>(name: string): Of {
+  const path = new URL(`../../../spec/fixtures/routing/${name}.json`, import.meta.url);
+  return JSON.parse(readFileSync(path, 'utf8')) as Of;
+}
 
 const website = sourceWith({ writeKeys: ['k'] });
 
@@ -46,15 +58,24 @@ function event(integrations: JsonObject, context: JsonObject = {}): Event {
 const laneOf = ({ id, name }: Destination) => ({ id, name });
 
 /** The rules of spec/specification.md, "Settings" and "Integrations object", one after the other. */
-function reasonsOf({ enabled, name, filter }: Destination, of: Event): string[] {
+function reasonsOf(one: Destination, all: readonly Destination[], of: Event): string[] {
+  const { enabled, name, filter } = one;
   if (!enabled) return ['destination_disabled'];
-  if (!isEnabledBy(of.integrations, name, 'Webhooks')) return ['integrations'];
+  if (!isEnabledBy(of.integrations, [name, ...namesOf(one, all)])) return ['integrations'];
   const isOfType = filter?.types?.some((type) => type === of.type) ?? true;
   const isNamed = filter?.events?.some((pattern) =>
     pattern.endsWith('*') ? of.event!.startsWith(pattern.slice(0, -1)) : of.event === pattern,
   );
   return isOfType && (of.type !== 'track' || (isNamed ?? true)) ? [] : ['filtered'];
 }
+
+/** The names that a destination answers to after its own. */
+function namesOf({ integrationNames }: Destination, all: readonly Destination[]): readonly string[] {
+  const names = integrationNames ?? WEBHOOK_NAMES;
+  return names.filter((name) => !all.some((other) => other.name === name));
+}
+
+const WEBHOOK_NAMES = ['Webhooks', 'Webhooks (Actions)', 'Webhook', 'Extensible Webhook'];
 
 /** Numbers below `n`, always the same. */
 function seeded(seed: number): (n: number) => number {
@@ -80,11 +101,11 @@ describe('isEnabledBy', () => {
     ['only another spelling of its name is on', { All: false, webhooks: true, CRM: true }, false],
     ['another destination is off', { Mixpanel: false }, true],
   ])('when %s', (_situation, integrations, enabled) => {
-    expect(isEnabledBy(integrations, 'crm', 'Webhooks')).toBe(enabled);
+    expect(isEnabledBy(integrations, ['crm', 'Webhooks'])).toBe(enabled);
   });
 
   it('takes no word from what every object inherits', () => {
-    expect(isEnabledBy({ All: false }, 'constructor', 'toString')).toBe(false);
+    expect(isEnabledBy({ All: false }, ['constructor', 'toString'])).toBe(false);
   });
 });
 
@@ -148,6 +169,31 @@ describe('a router', () => {
     expect(new Router([...all, picky], DESTINATION_TYPES).commonPlan(website)).toBeUndefined();
   });
 
+  it('leaves a name that is the own name of another destination to that one, whatever its sources', () => {
+    const [crm, lake] = [destination('crm'), destination('Webhook', { sources: ['app'] })];
+    expect(plan([crm], event({ Webhook: false })).owed).toEqual([]);
+    expect(plan([crm, lake], event({ Webhook: false })).owed).toEqual([laneOf(crm)]);
+    const listed = destination('listed', { integrationNames: ['crm', 'Former'] });
+    expect(plan([crm, listed], event({ crm: false })).owed).toEqual([laneOf(listed)]);
+    expect(plan([crm, listed], event({ Former: false })).owed).toEqual([laneOf(crm)]);
+  });
+
+  it('leaves a destination with an empty list of names to its own and to All', () => {
+    const quiet = destination('quiet', { integrationNames: [] });
+    expect(plan([quiet], event({ Webhooks: false, 'Webhooks (Actions)': false })).owed).toHaveLength(1);
+    expect(plan([quiet], event({ All: false })).owed).toEqual([]);
+    expect(plan([quiet], event({ All: false, quiet: true })).owed).toHaveLength(1);
+  });
+
+  it.each(INTEGRATIONS.cases)('obeys the names that a destination had elsewhere: $id', (one) => {
+    const all = Object.values(INTEGRATIONS.destinations).map(({ name, names }) =>
+      destination(name, { integrationNames: names }),
+    );
+    const { owed } = plan(all, event(one.integrations));
+    const names = owed.map(({ name }) => name);
+    expect(Object.fromEntries(all.map(({ name }) => [name, names.includes(name)]))).toEqual(one.expect);
+  });
+
   it('sends an event of either of two sources to the destination of both', () => {
     const both = destination('both', { sources: ['app', 'website'] });
     const app: Source = { ...website, id: 2, name: 'app', writeKeys: ['a'] };
@@ -188,6 +234,20 @@ describe('a router', () => {
         ? { owed: [laneOf(picky)], skipped: [] }
         : { owed: [], skipped: [{ destination: picky.id, reason: 'filtered' }] },
     );
+  });
+
+  it('shares what kinds of destinations skip, also where there are hundreds of kinds', () => {
+    const many = Array.from({ length: 300 }, (_, n) =>
+      destination(`d${n}`, { integrationNames: [`Former ${n}`, 'All of them'] }),
+    );
+    const routes = new Router(many, DESTINATION_TYPES);
+    const planned = (integrations: JsonObject) => routes.plan(event(integrations), website);
+    expect(planned({ All: false, 'All of them': true }).owed).toHaveLength(300);
+    expect(planned({ 'All of them': false }).owed).toEqual([]);
+    const one = planned({ All: false, 'Former 7': true, 'Former 8': {} });
+    expect(one.owed.map(({ name }) => name)).toEqual(['d7', 'd8']);
+    expect(planned({ 'Former 8': true, nobody: 1, All: false, 'Former 7': true })).toBe(one);
+    expect(planned({ 'All of them': true, 'Former 9': false }).owed).toHaveLength(299);
   });
 
   describe('with a thousand filters', () => {
@@ -240,21 +300,28 @@ describe('a router', () => {
           const types = pick(2) > 0 ? { types: some(['track', 'page'] as const) } : {};
           const filter = pick(4) > 0 ? { ...events, ...types } : undefined;
           const name = ['a', '__proto__', 'All', 'Webhooks', 'e'][n]!;
-          return destination(name, { ...(filter === undefined ? {} : { filter }), enabled: pick(5) > 0 });
+          const named = pick(2) > 0 ? { integrationNames: some(['x', 'Webhook', 'a', '__proto__']) } : {};
+          return destination(name, {
+            ...named,
+            ...(filter === undefined ? {} : { filter }),
+            enabled: pick(5) > 0,
+          });
         });
         const integrations = JSON.parse(
-          `{${some(['a', '__proto__', 'All', 'Webhooks', 'all', 'x'])
+          `{${some(['a', '__proto__', 'All', 'Webhooks', 'Webhook', 'all', 'x'])
             .map((name) => `"${name}":${[true, false, null, '{}'][pick(4)]}`)
             .join()}}`,
         ) as JsonObject;
         const type = pick(3) > 0 ? 'track' : 'page';
         const of = { ...event(integrations), type, event: pieces[pick(pieces.length)]! } as const;
         const together = plan(picky, of);
-        const alone = picky.map((one) => plan([one], of));
+        // Beside the others, whose names are theirs alone.
+        const others = picky.map((one): Destination => ({ ...one, sources: ['app'] }));
+        const alone = picky.map((one, n) => plan(others.with(n, one), of));
         expect(together.owed).toEqual(alone.flatMap(({ owed }) => owed));
         expect(together.skipped).toEqual(alone.flatMap(({ skipped }) => skipped));
         for (const [n, one] of picky.entries())
-          expect(alone[n]!.skipped.map(({ reason }) => reason)).toEqual(reasonsOf(one, of));
+          expect(alone[n]!.skipped.map(({ reason }) => reason)).toEqual(reasonsOf(one, picky, of));
       }
     });
   });

@@ -4,7 +4,7 @@ import type { Event } from '../model/event.ts';
 import { isObject, type JsonObject, ownValue } from '../model/json.ts';
 import { EMPTY_PLAN, type Plan } from '../model/plan.ts';
 import { AUDIENCES_SOURCE, type Source } from '../model/settings.ts';
-import type { DestinationTypes } from '../ports/destination-type.ts';
+import { type DestinationTypes, integrationNamesOf } from '../ports/destination-type.ts';
 import { RouteIndex } from './route-index.ts';
 
 /**
@@ -20,6 +20,8 @@ export class Router {
   /** Destinations of any audience or computed trait, also of one that is disabled now. */
   readonly #ofAnyComputation: readonly Destination[];
   readonly #types: DestinationTypes;
+  /** Of destinations that integrations objects are asked about: no other answers to one of them. */
+  readonly #ownNames: ReadonlySet<string>;
   /** Made when the first event needs them. Sources with the same destinations share one. */
   readonly #indexes = new Map<readonly Destination[], RouteIndex>();
   readonly #indexesByIds = new Map<string, RouteIndex>();
@@ -32,6 +34,8 @@ export class Router {
     computations: readonly Computation[] = [],
   ) {
     this.#types = types;
+    const asked = destinations.filter((one) => integrationNamesOf(one, types) !== undefined);
+    this.#ownNames = new Set(asked.map(({ name }) => name));
     for (const computation of computations.filter(({ enabled }) => enabled)) {
       const names = new Set(computation.destinations);
       const connected = destinations.filter((one) => names.has(one.name) && !isPassingOn(one, types));
@@ -90,7 +94,7 @@ export class Router {
     let index = this.#indexes.get(connected);
     if (index === undefined) {
       const ids = connected.map(({ id }) => id).join();
-      index = this.#indexesByIds.get(ids) ?? new RouteIndex(connected, this.#types);
+      index = this.#indexesByIds.get(ids) ?? new RouteIndex(connected, this.#types, this.#ownNames);
       this.#indexesByIds.set(ids, index);
       this.#indexes.set(connected, index);
     }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { maskSchema } from '../../src/control-api/records.ts';
 import { destinationView, toJson, unmaskSecrets } from '../../src/control-api/views.ts';
 import { type Drop, keptNote, type Outcome } from '../../src/model/delivery.ts';
+import { POLICY_KEYS } from '../../src/model/delivery-policy.ts';
 import type { Event } from '../../src/model/event.ts';
 import { hiddenTexts } from '../../src/model/hidden-values.ts';
 import type { JsonObject } from '../../src/model/json.ts';
@@ -34,7 +35,7 @@ export interface TypeHarness {
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const ALL: readonly string[] = ['All', 'all'];
 /** Settings of every destination, which no type may define. */
-const POLICY = ['success', 'filter', 'rateLimit', 'concurrency'];
+const POLICY: readonly string[] = POLICY_KEYS;
 
 /** The promises of `DestinationType` and `Sender` (ports/destination-type.ts). */
 export function destinationTypeConformance(name: string, harness: TypeHarness): void {
@@ -45,8 +46,13 @@ export function destinationTypeConformance(name: string, harness: TypeHarness): 
   describe(`${name}: settings`, () => {
     it('have a name of their own', () => {
       expect(type.name).toMatch(/^[a-z][a-z0-9-]*$/);
-      expect(type.integration).toMatch(/^[A-Z]/);
-      expect(ALL).not.toContain(type.integration);
+      const { integrationNames: names, planning } = type;
+      expect(names.length > 0, 'names by which it is asked').toBe(planning.integrations);
+      expect(new Set(names).size).toBe(names.length);
+      for (const one of names) {
+        expect(one).toMatch(/^[A-Z]/);
+        expect(ALL).not.toContain(one);
+      }
     });
 
     it('are described key by key, have none of the keys that every destination has, and take no other', () => {

@@ -192,6 +192,7 @@ const settings = fc.record(
       },
       { requiredKeys: [] },
     ),
+    integrationNames: fc.uniqueArray(name, { maxLength: 3 }),
     rateLimit: rate,
     concurrency: fc.integer({ min: 1, max: 256 }),
   },

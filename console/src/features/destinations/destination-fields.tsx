@@ -38,6 +38,42 @@ export function WhatItGets({ draft, faults, onChange }: PartProps) {
   );
 }
 
+/** The names by which the integrations object of a call switches the destination on and off. */
+export function NamesInCalls({ draft, faults, onChange }: PartProps) {
+  return (
+    <fieldset className="stack-s plain">
+      <legend className="lbl">Integrations object</legend>
+      <Choice
+        label="Calls switch it by its name, and by"
+        value={draft.answersTo}
+        options={[
+          { value: 'usual', label: 'those of all webhooks' },
+          { value: 'own', label: 'names of its own' },
+        ]}
+        onChange={(answersTo) => onChange({ answersTo })}
+      />
+      {draft.answersTo === 'own' && (
+        <Field
+          label="Other names"
+          hint="One a line; the first that a call has decides. Empty: none."
+          error={faultOf(faults, 'settings.integrationNames')}
+        >
+          {(control) => (
+            <textarea
+              {...control}
+              className="area mono"
+              rows={3}
+              spellCheck={false}
+              value={draft.integrationNames}
+              onChange={(event) => onChange({ integrationNames: event.target.value })}
+            />
+          )}
+        </Field>
+      )}
+    </fieldset>
+  );
+}
+
 export function HowItIsSent({ draft, faults, onChange }: PartProps) {
   return (
     <fieldset className="stack-s plain">

@@ -109,6 +109,20 @@ describe('the form of a destination', () => {
     });
   });
 
+  it('tells names of its own, none of its own and those of its type apart', () => {
+    expect(stored).toMatchObject({ answersTo: 'usual', integrationNames: '' });
+    const own = { ...stored, answersTo: 'own', integrationNames: ' Webhooks (Actions)\n\nWebhook' } as const;
+    expect(patchOf(stored, own)).toEqual({
+      settings: { integrationNames: ['Webhooks (Actions)', 'Webhook'] },
+    });
+    expect(patchOf(stored, { ...stored, answersTo: 'own' })).toEqual({ settings: { integrationNames: [] } });
+    const listed = draftOf({ ...STORED, settings: { ...STORED.settings, integrationNames: ['a'] } });
+    expect(patchOf(listed, listed)).toEqual({});
+    expect(patchOf(listed, { ...listed, answersTo: 'usual' })).toEqual({
+      settings: { integrationNames: null },
+    });
+  });
+
   it('keeps one half of a filter when the other is emptied', () => {
     expect(patchOf(stored, { ...stored, types: [] })['settings']).toMatchObject({
       filter: { types: null, events: ['Order Placed', 'Checkout *'] },

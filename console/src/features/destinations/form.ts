@@ -47,6 +47,10 @@ export interface DestinationDraft {
   readonly types: readonly CallType[];
   /** One a line. */
   readonly events: string;
+  /** Whether integrations objects know it by the names of its type, or by those below. */
+  readonly answersTo: 'usual' | 'own';
+  /** One a line. */
+  readonly integrationNames: string;
   readonly rateLimit: string;
   readonly concurrency: string;
 }
@@ -64,6 +68,8 @@ export const NEW_DESTINATION: DestinationDraft = {
   success: 'any',
   types: [],
   events: '',
+  answersTo: 'usual',
+  integrationNames: '',
   rateLimit: '',
   concurrency: '',
 };
@@ -80,7 +86,8 @@ export function draftOf({ name, sources, settings: stored }: Destination): Desti
     success,
     userAgent = '',
   } = settings;
-  const { filter, rateLimit, concurrency } = settings as {
+  const { filter, integrationNames, rateLimit, concurrency } = settings as {
+    readonly integrationNames?: readonly string[];
     readonly filter?: { readonly types?: CallType[]; readonly events?: string[] };
     readonly rateLimit?: number;
     readonly concurrency?: number;
@@ -101,6 +108,8 @@ export function draftOf({ name, sources, settings: stored }: Destination): Desti
     success,
     types: filter?.types ?? [],
     events: (filter?.events ?? []).join('\n'),
+    answersTo: integrationNames === undefined ? 'usual' : 'own',
+    integrationNames: (integrationNames ?? []).join('\n'),
     rateLimit: rateLimit === undefined ? '' : String(rateLimit),
     concurrency: concurrency === undefined ? '' : String(concurrency),
   };
@@ -185,6 +194,8 @@ export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
   success: 'A delivery succeeds with',
   types: 'Types',
   events: 'Events',
+  answersTo: 'Calls switch it by',
+  integrationNames: 'Other names',
   rateLimit: 'Requests a second',
   concurrency: 'Requests at once',
 };
@@ -211,6 +222,7 @@ function settingsOf(draft: DestinationDraft): RecordPatch {
     userAgent: draft.userAgent.trim() === '' ? null : draft.userAgent.trim(),
     success,
     filter: isFiltered ? { types, events: events.length === 0 ? null : events } : null,
+    integrationNames: draft.answersTo === 'usual' ? null : linesOf(draft.integrationNames),
     rateLimit: numberOf(draft.rateLimit),
     concurrency: numberOf(draft.concurrency),
   };

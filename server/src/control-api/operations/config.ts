@@ -159,9 +159,10 @@ async function putConfig(
   let planned: PlannedChanges = { changes: [], kept: [], disconnects: [] };
   const first = desiredRecords(body, settings.now(), { ...dependencies, prune: query.prune });
   // Before the change, because other changes would wait while names are looked up.
-  const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), {
+  const found = await checkEndpoints(destinationsWithPaths(first), withoutRemoved(first, settings.now()), {
     ...dependencies,
     alerts: alertsWithPaths(first),
+    isWhole: true,
   });
   let tag = '';
   await settings.change(async (now) => {
@@ -253,6 +254,15 @@ function keptByPruning(
   const sources = now.sources.filter(({ system }) => system);
   const destinations = now.destinations.filter(({ name }) => named.has(name));
   return { ...now, sources, destinations, audiences: [], traits: [] };
+}
+
+/** The destinations beside which those of the body are looked at, and all alerts. */
+function withoutRemoved(
+  { removed = [] }: DesiredRecords,
+  { destinations, alerts }: SettingsSnapshot,
+): Pick<SettingsSnapshot, 'destinations' | 'alerts'> {
+  const gone = new Set(removed.flatMap(({ kind, name }) => (kind === 'destination' ? [name] : [])));
+  return { destinations: destinations.filter(({ name }) => !gone.has(name)), alerts };
 }
 
 /** The destinations in the order of the body, each with its path. */

@@ -26,7 +26,7 @@ export const REQUEST_TIMEOUT: Duration = 5 * SECOND;
 /** Posts every event as JSON to up to five URLs of the customer, signed when there is a shared secret. */
 export const webhooks: DestinationType<WebhookSettings> = {
   name: 'webhooks',
-  integration: 'Webhooks',
+  integrationNames: ['Webhooks', 'Webhooks (Actions)', 'Webhook', 'Extensible Webhook'],
   settings: webhookForm,
   planning: { integrations: true, deletes: true },
   taker: 'worker',

@@ -19,7 +19,7 @@ import { type LineSettings, lineForm } from './settings.ts';
  */
 export const lines: DestinationType<LineSettings> = {
   name: 'lines',
-  integration: 'Lines',
+  integrationNames: ['Lines'],
   settings: lineForm,
   planning: { integrations: true, deletes: false },
   taker: 'worker',

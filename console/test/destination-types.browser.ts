@@ -35,7 +35,7 @@ describe('a destination of a type without a form of its own', () => {
   it('is made and changed in a plain form, and says what it drops', async () => {
     await signIn(page, server, '/destinations?new=true');
     await page.getByRole('button', { name: 'lines' }).click();
-    await field('Name').fill('box');
+    await field(/^Name/).fill('box');
     await page.getByRole('checkbox', { name: 'website' }).check();
     await field(/^File/).fill('nowhere');
     await page.getByRole('button', { name: 'Create destination' }).click();

@@ -4128,6 +4128,8 @@ export interface operations {
                             /** @description Of track calls only those of these events, such as Order Placed; a * at the end stands for any rest. Case matters. */
                             events?: string[];
                         };
+                        /** @description Names by which integrations objects of calls know it after its own, the first that is there decides; an empty list for none. Default: Webhooks, Webhooks (Actions), Webhook, Extensible Webhook. */
+                        integrationNames?: string[];
                         /** @description The most requests a second that each URL gets, retries among them. Unlimited when absent. */
                         rateLimit?: number;
                         /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */

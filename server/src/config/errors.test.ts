@@ -29,8 +29,8 @@ describe('an unknown key', () => {
       'did you mean enabled?',
     ],
     [
-      'destinations:\n  - { settings: { endpoints: [{ url: http://a, header: {} }] } }',
-      '2:48  destinations[0].settings.endpoints[0].header',
+      'destinations:\n  - { type: webhooks, settings: { endpoints: [{ url: http://a, header: {} }] } }',
+      '2:64  destinations[0].settings.endpoints[0].header',
       'did you mean headers?',
     ],
     ['admin: { <<: 1 }', '1:10  admin["<<"]', ''],

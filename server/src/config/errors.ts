@@ -132,7 +132,7 @@ function* reportIssues(
 ): Generator<IssueReport> {
   for (const issue of issues) {
     if (issue.code === 'unrecognized_keys') {
-      const allowed = knownKeysAt(issue.path, schema);
+      const allowed = knownKeysAt(issue.path, schema, file.value);
       for (const key of issue.keys)
         yield {
           path: [...issue.path, key],
@@ -213,22 +213,38 @@ function unknownKey(key: string, allowed: readonly string[]): string {
  */
 const jsonSchemas = new Map<z.ZodType, z.core.JSONSchema.BaseSchema>();
 
-/** The keys the schema allows at a path, read from its JSON Schema; needed only to describe problems. */
-function knownKeysAt(path: Path, ofFile: z.ZodType): string[] {
+/**
+ * The keys the schema allows at a path of a value, read from its JSON Schema; needed only to describe
+ * problems.
+ */
+function knownKeysAt(path: Path, ofFile: z.ZodType, value: unknown): string[] {
   const built = jsonSchemas.get(ofFile) ?? z.toJSONSchema(ofFile, { io: 'input' });
   jsonSchemas.set(ofFile, built);
   let schema: z.core.JSONSchema.BaseSchema | undefined = built;
-  for (const segment of path) {
-    const next: unknown = typeof segment === 'number' ? schema?.items : propertiesOf(schema)[String(segment)];
+  for (const [depth, segment] of path.entries()) {
+    const properties = propertiesOf(schema, valueAt(value, path.slice(0, depth)));
+    const next: unknown = typeof segment === 'number' ? schema?.items : properties[String(segment)];
     schema = isObject(next) ? (next as z.core.JSONSchema.BaseSchema) : undefined;
   }
-  return Object.keys(propertiesOf(schema));
+  return Object.keys(propertiesOf(schema, valueAt(value, path)));
 }
 
-/** The properties of every variant, where there are several. */
-function propertiesOf(schema: z.core.JSONSchema.BaseSchema | undefined): Readonly<Record<string, unknown>> {
+/**
+ * The properties that a value may have. Where there are several variants, those of the one that its `type`
+ * chooses, and of every one where it chooses none.
+ */
+function propertiesOf(
+  schema: z.core.JSONSchema.BaseSchema | undefined,
+  value: unknown,
+): Readonly<Record<string, unknown>> {
   const variants = (schema?.oneOf ?? schema?.anyOf ?? []) as readonly z.core.JSONSchema.BaseSchema[];
-  return Object.assign({}, schema?.properties, ...variants.map(({ properties }) => properties));
+  const type = isObject(value) ? value['type'] : undefined;
+  const chosen = variants.filter(({ properties }) => {
+    const known = properties?.['type'];
+    return isObject(known) && known['const'] === type;
+  });
+  const used = chosen.length === 0 ? variants : chosen;
+  return Object.assign({}, schema?.properties, ...used.map(({ properties }) => properties));
 }
 
 /** The place of a value, or of the innermost value around it that the file has. */

@@ -416,7 +416,7 @@ describe('millrace.example.yaml', () => {
   });
 
   it('loads with everything switched on', () => {
-    const everything = text.replace(/^( *)#((?: {2})*[a-zA-Z]+:)/gm, '$1$2');
+    const everything = text.replace(/^( *)#((?: {2})*(?:- )?[a-zA-Z]+:)/gm, '$1$2');
     const { config, warnings } = load(everything, {
       env: {
         ...env,

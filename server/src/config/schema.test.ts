@@ -363,7 +363,7 @@ describe('each rule of the configuration names line, column, path, what is allow
     [
       'type',
       'destinations:\n  - { name: a, type: ftp, sources: [], settings: { endpoints: [{ url: http://a }] } }',
-      '2:22  destinations[0].type  must be webhooks, found "ftp"',
+      '2:22  destinations[0].type  must be webhooks or segment, found "ftp"',
     ],
     [
       'source named twice',

@@ -18,7 +18,7 @@ import { type SegmentSettings, segmentForm } from './settings.ts';
 /** Passes calls on to another service of the protocol, so that both can be compared for a while. */
 export const segment: DestinationType<SegmentSettings> = {
   name: 'segment',
-  integration: 'Segment.io',
+  integrationNames: [],
   settings: segmentForm,
   planning: { integrations: false, deletes: false, isPassingOn: true },
   taker: 'worker',

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { ExportOptions } from './export.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
+import type { ImportConfigOptions } from './import-config/import-config.ts';
 import type { ApplyOptions, PlanOptions } from './plan.ts';
 import { ahead } from './time-range.ts';
 import type { CreateTokenOptions, NamedTokenOptions, TokenOptions } from './tokens.ts';
@@ -35,6 +36,26 @@ export function addConfiguration(program: Command, run: Run): void {
     .addHelpText('after', '\nExample:\n  millrace export -o millrace.yaml')
     .action((options: ExportOptions) =>
       run(async () => (await import('./export.ts')).exportRecords)(options),
+    );
+  program
+    .command('import-config')
+    .description(
+      'the export of a workspace of Segment or RudderStack as a configuration file, with a report of each thing in it; changes no server',
+    )
+    .argument(
+      '<from...>',
+      'answers of the Public API (files, a folder, or its URL), a folder of Git Sync, a state of Terraform, or a configuration of RudderStack',
+    )
+    .requiredOption('-o, --output <file>', 'the configuration file to write; others are written beside it')
+    .option('--token <text>', 'token of the Public API, where a URL is named (SEGMENT_TOKEN)')
+    .option('--force', 'replace files that are there')
+    .option('--json', 'print the report as JSON')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  millrace import-config export/ -o millrace.yaml\n  millrace import-config https://api.segmentapis.com -o millrace.yaml',
+    )
+    .action((from: string[], options: Omit<ImportConfigOptions, 'from'>) =>
+      run(async () => (await import('./import-config/import-config.ts')).importConfig)({ ...options, from }),
     );
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { defined, isObject, type Json, type JsonObject } from '../model/json.ts';
 import { hasMaskedValue, mapUrlValues } from '../model/secrets.ts';
-import { visibleJson } from '../model/visible-text.ts';
+import { visible, visibleJson } from '../model/visible-text.ts';
 import { pathText } from './yaml-source.ts';
 
 /** A secret that needs a variable name: its destination or alert, and its place there. */
@@ -103,18 +103,30 @@ const SPECIAL = /^(y|yes|n|no|on|off|true|false|null|nan|inf)$/i;
 /** Matches characters that an editor may change, and invisible ones. */
 const NONCHARACTERS = /[\ufdd0-\ufdef\ufffe\uffff]/g;
 
+/** A secret or write key that is not in a file yet: `variable` of the environment stands in its place. */
+export interface MissingValue {
+  readonly set: true;
+  readonly variable: string;
+}
+
+/** Comments of a file that is no export of a server: lines without `#`. */
+export interface FileRemarks {
+  readonly heading: readonly string[];
+  /** Lines in front of a record, by its list and name: `destinations crm`. */
+  readonly before: ReadonlyMap<string, readonly string[]>;
+  /** Lines behind the last record. */
+  readonly end: readonly string[];
+}
+
 /**
  * Writes a configuration file with these records, the same bytes for the same records: `readConfigFile` finds
  * exactly them in it when the variables that its beginning lists hold the secrets. spec/contract.md,
  * "Configuration file".
  */
-export function formatConfig({
-  sources,
-  destinations,
-  audiences = [],
-  traits = [],
-  alerts = [],
-}: ExportedRecords): string {
+export function formatConfig(
+  { sources, destinations, audiences = [], traits = [], alerts = [] }: ExportedRecords,
+  remarks?: FileRemarks,
+): string {
   // In this copy no two masks are the same object: each can be told from the others.
   const own = JSON.parse(JSON.stringify({ sources, destinations, alerts })) as Required<ExportedRecords>;
   const sorted = {
@@ -127,10 +139,35 @@ export function formatConfig({
     }),
   };
   const { variables, references } = secretVariables(sorted.destinations, sorted.alerts);
-  const body = Object.entries(sorted).flatMap(([key, records]) =>
-    yamlEntry(`${key}:`, records, '', references),
-  );
-  return `${[...headerComment(variables), '', ...body].join('\n')}\n`;
+  const known = new Map([...missingValues(sorted), ...references]);
+  const body = Object.entries(sorted).flatMap(([key, records]) => {
+    if (remarks === undefined) return yamlEntry(`${key}:`, records, '', known);
+    if (records.length === 0) return [];
+    const items = records.flatMap((record: JsonObject) => [
+      ...comment(remarks.before.get(`${key} ${String(record['name'])}`) ?? [], '  '),
+      ...yamlListItem(record, '  ', known),
+    ]);
+    return [`${key}:`, ...items];
+  });
+  const heading = remarks === undefined ? headerComment(variables) : comment(remarks.heading, '');
+  return `${[...heading, '', ...body, ...comment(remarks?.end ?? [], '')].join('\n')}\n`;
+}
+
+/** A line end of any kind would end the comment. Tabs stay, because texts of programs have them. */
+function comment(lines: readonly string[], indent: string): string[] {
+  const shown = (text: string) => visible(text).replace(NONCHARACTERS, '\ufffd');
+  return lines.map((line) => `${indent}# ${line.split('\t').map(shown).join('\t')}`.trimEnd());
+}
+
+/** The reference in place of each missing value. */
+function* missingValues(value: Json): Generator<readonly [Json, string]> {
+  if (isMissing(value)) yield [value, reference(value.variable)];
+  else if (typeof value === 'object' && value !== null)
+    for (const inner of Object.values(value)) yield* missingValues(inner);
+}
+
+function isMissing(value: Json): value is JsonObject & MissingValue {
+  return isMask(value) && typeof value['variable'] === 'string';
 }
 
 interface SecretVariable extends SecretLocation {
@@ -180,6 +217,7 @@ function secretVariables(
 
 /** Replaces a URL that has masked values by a mask, which can be recognized later. */
 function findHiddenSecrets(value: Json, path: SecretLocation['path']): HiddenSecret[] {
+  if (isMissing(value)) return [];
   if (isMask(value)) return [{ mask: value, paths: [path], written: ([name = '']) => reference(name) }];
   if (Array.isArray(value))
     return value.flatMap((item: Json, nth) => findHiddenSecrets(item, [...path, nth]));

@@ -26,8 +26,12 @@ import {
   readConfigFile,
 } from './yaml-source.ts';
 
+export type { Condition, EventAggregate, Scalar, Value } from '../model/definition.ts';
+export { formatDefinition } from '../users/language/format.ts';
+export { snakeCase } from './computation-schema.ts';
 export { ConfigError } from './errors.ts';
-export { type ExportedRecords, formatConfig } from './export.ts';
+export { type ExportedRecords, type FileRemarks, formatConfig, type MissingValue } from './export.ts';
+export { type CheckedKind, type RecordFault, recordFaults } from './record-faults.ts';
 export { type FileRecords, readRecords } from './records.ts';
 export type { ConfigProblem } from './yaml-source.ts';
 

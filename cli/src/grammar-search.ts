@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import type { CompareOptions } from './comparison.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import { entries } from './quantity.ts';
 import { addTimeRange } from './time-range.ts';
@@ -27,6 +28,27 @@ function addSearchVerb(
   return whole;
 }
 
+function addCompare(program: Command, run: Run): void {
+  const range = {
+    from: 'calls that arrived from this time on (default: a day ago)',
+    to: 'and before this time (default: now)',
+  };
+  const command = program
+    .command('compare')
+    .description('what two sources have of the same calls: equal, different by field, missing on a side')
+    .argument('<a>', 'name of a source')
+    .argument('<b>', 'name of another one, such as the shadow that has what another service got')
+    .option('--without <rules>', 'rules to switch off, with commas between them, as the answer names them');
+  addControlOptions(addTimeRange(command, range))
+    .addHelpText(
+      'after',
+      '\nEnds with 0 where they are equal, and with 1 where they differ.\n\nExamples:\n  millrace compare website incumbent --since 1h\n  millrace compare website incumbent --since 1d --without addresses,nulls',
+    )
+    .action((a: string, b: string, options: Omit<CompareOptions, 'a' | 'b'>) =>
+      run(async () => (await import('./comparison.ts')).compare)({ ...options, a, b }),
+    );
+}
+
 function addEventsVerb(program: Command): Command {
   const description = 'stored events, the newest first, each with what became of it';
   const named = 'only of this name: what was tracked, page, screen; a * at the end for any rest';
@@ -49,6 +71,7 @@ function addDeliveriesVerb(program: Command): Command {
 
 /** The verbs that search stored events and deliveries. */
 export function addSearch(program: Command, run: Run): void {
+  addCompare(program, run);
   addEventsVerb(program)
     .addHelpText(
       'after',

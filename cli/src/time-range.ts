@@ -31,7 +31,7 @@ export function beginningOf({ from, since }: TimeRange): string | undefined {
 }
 
 /** Converts `1h` into the time an hour ago, in ISO 8601. */
-function ago(text: string): string {
+export function ago(text: string): string {
   return timeAt(text, -1);
 }
 

@@ -841,6 +841,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compares what two sources have of the same calls: equal, different by event and field, missing on either side.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getCompare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -3652,6 +3672,11 @@ export interface operations {
                              * @enum {string}
                              */
                             trust: "server" | "client";
+                            /**
+                             * @description Its events are stored and found, and neither delivered nor part of profiles.
+                             * @constant
+                             */
+                            shadow?: true;
                             /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                             projectId?: string;
                             /**
@@ -3717,6 +3742,11 @@ export interface operations {
                      * @enum {string}
                      */
                     ip?: "keep" | "shorten" | "drop" | "direct";
+                    /**
+                     * @description Its events are stored and found, and neither delivered nor part of profiles: millrace compare compares them with those of another source. Decided when the source is made.
+                     * @constant
+                     */
+                    shadow?: true;
                     /** @description The projectId of its events where a destination has the format segment. Its name when absent. */
                     projectId?: string;
                     /**
@@ -3759,6 +3789,11 @@ export interface operations {
                          * @enum {string}
                          */
                         trust: "server" | "client";
+                        /**
+                         * @description Its events are stored and found, and neither delivered nor part of profiles.
+                         * @constant
+                         */
+                        shadow?: true;
                         /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                         projectId?: string;
                         /**
@@ -3823,6 +3858,11 @@ export interface operations {
                          * @enum {string}
                          */
                         trust: "server" | "client";
+                        /**
+                         * @description Its events are stored and found, and neither delivered nor part of profiles.
+                         * @constant
+                         */
+                        shadow?: true;
                         /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                         projectId?: string;
                         /**
@@ -3928,6 +3968,11 @@ export interface operations {
                          * @enum {string}
                          */
                         trust: "server" | "client";
+                        /**
+                         * @description Its events are stored and found, and neither delivered nor part of profiles.
+                         * @constant
+                         */
+                        shadow?: true;
                         /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                         projectId?: string;
                         /**
@@ -4963,6 +5008,96 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
             403: components["responses"]["outside_token"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            421: components["responses"]["host_not_allowed"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getCompare: {
+        parameters: {
+            query: {
+                /** @description The name of a source. */
+                a: string;
+                /** @description The name of another one. What the rules say of the other service holds for the shadow of the two, or for `a`. */
+                b: string;
+                /** @description Calls that arrived at this time or later. */
+                from: string;
+                /** @description Calls that arrived before this time. Absent: now. */
+                to?: string;
+                /** @description Rules that are switched off, with commas between them: transport, nulls, timeForms, timestamp, addresses, numbers, messageIds, waiting, kinds. */
+                without?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The source of the service that is to be replaced. */
+                        there: string;
+                        here: string;
+                        from: string;
+                        to: string;
+                        /** @description Calls that both have, the same but for what the rules allow. */
+                        equal: number;
+                        different: number;
+                        /** @description Calls that one side does not have. */
+                        missing: {
+                            there: number;
+                            here: number;
+                        };
+                        /** @description Calls of one side that the other may still get. */
+                        waiting: number;
+                        /** @description Counted apart: events of audiences and traits; calls of users who are suppressed here; calls to which a tracking plan has added something there. */
+                        apart: {
+                            computed: number;
+                            suppressed: number;
+                            protocols: number;
+                        };
+                        /** @description Calls that are damaged, or were erased meanwhile. */
+                        unreadable: number;
+                        differences: {
+                            event: string;
+                            field: string;
+                            count: number;
+                            examples: {
+                                messageId: string;
+                                /** @description Null where the field is not there. */
+                                there: unknown;
+                                /** @description Null where the field is not there. */
+                                here: unknown;
+                            }[];
+                        }[];
+                        absences: {
+                            event: string;
+                            /** @enum {string} */
+                            missing: "there" | "here";
+                            count: number;
+                            messageIds: string[];
+                        }[];
+                        /** @description There are more groups than are shown, the rarest of all. */
+                        truncated: boolean;
+                        rules: {
+                            name: string;
+                            about: string;
+                            on: boolean;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_expired.token_invalid.token_missing"];
+            403: components["responses"]["bodies_not_shown.outside_token"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             421: components["responses"]["host_not_allowed"];

@@ -18,7 +18,7 @@ import {
 import { computationIssues } from './computations.ts';
 import type { ProblemFormatter } from './errors.ts';
 import type { Config } from './load.ts';
-import { duplicateIssues, unknownSources } from './validation.ts';
+import { duplicateIssues, shadowIssues, unknownSources } from './validation.ts';
 import { type LineColumn, pathText } from './yaml-source.ts';
 
 /** The settings cannot be used on this machine or with this data folder; the message is for the operator. */
@@ -66,12 +66,14 @@ export async function applyConfigFile(
     readonly inText?: LineColumn | undefined;
   }[] = [
     ...refusedEndpoints(config, refusalOf),
-    ...[...unknownSources(config, now), ...duplicateIssues({ ...config }, now, MOVED_KEY)].map(
-      ({ path, message }) => ({
-        path: pathText(path),
-        message,
-      }),
-    ),
+    ...[
+      ...unknownSources(config, now),
+      ...shadowIssues(config, now),
+      ...duplicateIssues({ ...config }, now, MOVED_KEY),
+    ].map(({ path, message }) => ({
+      path: pathText(path),
+      message,
+    })),
     ...[...computationIssues(config, now)].map(({ path, message, line, column }) => ({
       ...{ path: pathText(path), message },
       inText: line === undefined || column === undefined ? undefined : { line, column },

@@ -188,6 +188,10 @@ export const sourceSchema = z.strictObject(
       description:
         'context.ip: keep fills it in for calls straight from a browser or a phone; shorten keeps only the beginning of every address; drop keeps none; direct fills it in for calls with context.direct alone. Absent: as it is, keep for a new source.',
     }),
+    shadow: z.literal(true, 'must be true or left out').exactOptional().meta({
+      description:
+        'Its events are stored and found, and neither delivered nor part of profiles: millrace compare compares them with those of another source. Decided when the source is made.',
+    }),
     projectId: z
       .string(PROJECT_RULE)
       .regex(/^[!-~]{1,100}$/, PROJECT_RULE)

@@ -15,7 +15,7 @@ type Issue = z.core.$ZodIssue;
 
 /** Records that a server already has, beside those of the document being checked. */
 export interface KnownRecords extends ComputationContext {
-  readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys' | 'system'>[];
+  readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys' | 'system' | 'shadow'>[];
   readonly destinations: readonly Pick<DestinationRecord, 'name' | 'type' | 'sources'>[];
 }
 
@@ -64,10 +64,11 @@ export function validateDocument(value: unknown, known?: KnownRecords): ValidDoc
     if (issues.length > MAX_PROBLEMS) break;
     issues.push(double);
   }
-  if (known !== undefined) {
-    for (const unknown of unknownSources(value, known)) {
+  const others = known === undefined ? [] : unknownSources(value, known);
+  for (const list of [others, shadowIssues(value, known)]) {
+    for (const other of list) {
       if (issues.length > MAX_PROBLEMS) break;
-      issues.push(unknown);
+      issues.push(other);
     }
   }
   if (areRead) {
@@ -242,6 +243,32 @@ export function* unknownSources(
       const hint = similar === undefined ? '' : `; did you mean ${JSON.stringify(similar)}?`;
       yield customIssue(path, `names the source ${JSON.stringify(text)}, which does not exist${hint}`);
     }
+  }
+}
+
+/**
+ * Finds shadows that a destination names, and sources that would become a shadow or be one no more: their
+ * events up to now were delivered and are part of profiles, or neither.
+ */
+export function* shadowIssues(
+  document: { readonly sources?: unknown; readonly destinations?: unknown },
+  known?: KnownRecords,
+): Generator<Issue> {
+  const stored = new Map(known?.sources.map(({ name, shadow }) => [name, shadow === true]));
+  const shadows = new Map(stored);
+  for (const [index, item] of asList(document.sources).entries()) {
+    if (!isObject(item) || typeof item['name'] !== 'string') continue;
+    const isShadow = item['shadow'] === true;
+    shadows.set(item['name'], isShadow);
+    if ((stored.get(item['name']) ?? isShadow) === isShadow) continue;
+    const message = 'is decided when the source is made: make another source for what comes from now on';
+    yield customIssue(['sources', index, 'shadow'], message);
+  }
+  for (const [index, item] of asList(document.destinations).entries()) {
+    if (!isObject(item)) continue;
+    for (const { text, path } of occurrences(asList(item['sources']), ['destinations', index, 'sources']))
+      if (shadows.get(text) === true)
+        yield customIssue(path, `must not have ${text}: it is a shadow, whose events are never delivered`);
   }
 }
 

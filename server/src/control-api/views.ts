@@ -78,6 +78,7 @@ export function sourceView(source: SourceRecord): SourceView {
     dedupeWindow,
     rateLimit,
     rateLimitPerAddress,
+    shadow,
     projectId,
     system,
   } = source;
@@ -94,7 +95,7 @@ export function sourceView(source: SourceRecord): SourceView {
     }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
-    ...defined({ projectId, system }),
+    ...defined({ shadow, projectId, system }),
   };
 }
 

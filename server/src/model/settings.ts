@@ -29,6 +29,11 @@ export interface Source {
   readonly ip?: AddressRule;
   /** Absent in records of before there was a choice, and of the server's own source: `server`. */
   readonly trust?: Trust;
+  /**
+   * Its events are stored and found, and neither delivered nor part of profiles: they are there to be
+   * compared with those of another source. Decided when the source is made. Absent: false.
+   */
+  readonly shadow?: true;
   /** The `projectId` of its events in the format `segment`. Absent: its name. */
   readonly projectId?: string;
   /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */

@@ -32,7 +32,9 @@ export interface SurveyedIdentities {
 
 /** As `SurveyDependencies.trusted`, by the settings. */
 export function trustedSources({ sources }: Pick<SettingsSnapshot, 'sources'>): number[] {
-  return sources.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
+  return sources.flatMap((source) =>
+    trustOf(source) === 'server' && source.shadow !== true ? [source.id] : [],
+  );
 }
 
 /** A user with all facts from profiles and stored events. */

@@ -54,7 +54,7 @@ export class Router {
 
   /** Whether any destination takes events of this source. */
   hasDestinations(source: Source): boolean {
-    return this.#bySource.has(source.name);
+    return source.shadow !== true && this.#bySource.has(source.name);
   }
 
   /**
@@ -63,6 +63,7 @@ export class Router {
    */
   commonPlan(source: Source): Plan | undefined {
     const { name } = source;
+    if (source.shadow === true) return EMPTY_PLAN;
     if (!this.#common.has(name)) {
       const index = this.#indexOf(this.#bySource.get(name) ?? NOBODY);
       this.#common.set(name, index.isFiltered ? undefined : index.plan('track', '', {}));
@@ -83,7 +84,8 @@ export class Router {
     return index.plan(event.type, event.event ?? '', integrationsOf(event));
   }
 
-  #connectedTo({ type, context }: Event, { name }: Source): readonly Destination[] {
+  #connectedTo({ type, context }: Event, { name, shadow }: Source): readonly Destination[] {
+    if (shadow === true) return NOBODY;
     if (name !== AUDIENCES_SOURCE.name) return this.#bySource.get(name) ?? NOBODY;
     if (type === 'delete') return this.#ofAnyComputation;
     const id = computationIdIn(context);

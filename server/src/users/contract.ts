@@ -50,6 +50,10 @@ export interface UsersSettings {
   readonly computations: readonly Computation[];
   readonly identities: IdentitySettings;
   /**
+   * Ids of the sources whose events are no part of profiles, also of removed ones. Absent: there are none.
+   */
+  readonly shadows?: readonly number[];
+  /**
    * Ids of the sources whose calls may join users. Calls of all other sources, also of removed ones, only
    * join anonymous ids to a user.
    */

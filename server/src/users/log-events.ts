@@ -36,7 +36,7 @@ const NOTHING: JsonObject = {};
 
 /**
  * The events of a page that count for profiles: erased and damaged ones do not, nor do those of `ownSource`,
- * which are made of profiles.
+ * which are made of profiles, and those of shadows.
  */
 export function readEvents(page: LogPage, reader: IdentityReader, settings: ReadSettings): ReadEvents {
   const bytes = bytesOf(page);
@@ -138,7 +138,7 @@ export async function readEventAt(
   return event === 'unreadable' ? undefined : event;
 }
 
-type ReadSettings = Pick<UsersSettings, 'ownSource' | 'serverSources'>;
+type ReadSettings = Pick<UsersSettings, 'ownSource' | 'serverSources' | 'shadows'>;
 
 const lineIds = new LineIds();
 
@@ -166,12 +166,12 @@ interface PageLine {
 function readLine(
   { page, line, bytes }: PageLine,
   reader: IdentityReader,
-  { ownSource, serverSources }: ReadSettings,
+  { ownSource, serverSources, shadows }: ReadSettings,
 ): LogEvent | undefined | 'unreadable' {
   const from = page.starts[line]!;
   const to = page.starts[line + 1]! - 1;
   const source = page.sources[line]!;
-  if (to <= from || source === ownSource) return undefined;
+  if (to <= from || source === ownSource || shadows?.includes(source) === true) return undefined;
   return readEvent(bytes.toString('utf8', from, to), reader, {
     position: page.first + line,
     source,

@@ -10,6 +10,7 @@ import type { ApiOperation } from '../control-api/operation.ts';
 import { type AlertOperationDependencies, alertOperations } from '../control-api/operations/alerts.ts';
 import { auditOperations } from '../control-api/operations/audit.ts';
 import { backupOperations } from '../control-api/operations/backups.ts';
+import { comparisonOperations } from '../control-api/operations/comparison.ts';
 import { computationOperations } from '../control-api/operations/computations.ts';
 import { configOperations, type RecordsOfFile } from '../control-api/operations/config.ts';
 import { deliveryOperations } from '../control-api/operations/deliveries.ts';
@@ -51,6 +52,7 @@ import type { Users } from '../ports/users.ts';
 import type { RegulationRequests } from '../regulations/contract.ts';
 import { redeliverNamed } from '../replay/redelivery.ts';
 import type { Replayer } from '../replay/replayer.ts';
+import { Comparer } from '../reporting/comparison/comparison.ts';
 import type { TimelineQuery, TimelineReport } from '../reporting/contract.ts';
 import { failureGroups } from '../reporting/failures.ts';
 import type { LiveTail } from '../reporting/live-tail.ts';
@@ -190,6 +192,11 @@ export function controlOperations({
     ...destinationOperations(records),
     ...destinationActionOperations({ ...records, tryOut, newMessageId: uuidv7 }),
     ...eventOperations({ settings, search }),
+    ...comparisonOperations({
+      settings,
+      now: () => clock.now(),
+      compare: new Comparer({ log, clock, regulations }).compare,
+    }),
     ...deliveryOperations({ settings, search }),
     ...deliveryRequestOperations({ settings, log, types, preview, clock }),
     ...userOperations({ users, settings, clock }),

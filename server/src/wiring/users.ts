@@ -91,6 +91,7 @@ function usersSettings(
   const computations = [...audiences, ...traits];
   const trusted = (those: readonly Source[]) =>
     those.flatMap((source) => (trustOf(source) === 'server' ? [source.id] : []));
+  const shadows = [...sources, ...gone.sources].flatMap(({ id, shadow }) => (shadow === true ? [id] : []));
   const serverSources = trusted(sources);
   const protectedSources = [...serverSources, ...trusted(gone.sources)];
   const hearing = destinations.filter(hearsOfComputations).map(({ name }) => name);
@@ -103,7 +104,7 @@ function usersSettings(
     destinations: destinations.map(({ name }) => name),
     retention: { ...profileRetention(config, isBounded), protectedSources },
     apart: splits.map(({ keys }) => keys),
-    ...defined({ ownSource: own?.id }),
+    ...defined({ ownSource: own?.id, shadows: shadows.length === 0 ? undefined : shadows }),
   };
 }
 

@@ -46,6 +46,9 @@ const sourceSchema = z.object({
     description:
       'Whether its calls may join two users: server, or client for one whose write keys are public. docs/reference/identities.md.',
   }),
+  shadow: z.literal(true).exactOptional().meta({
+    description: 'Its events are stored and found, and neither delivered nor part of profiles.',
+  }),
   projectId: z.string().exactOptional().meta({
     description: 'The projectId of its events where a destination has the format segment. Absent: its name.',
   }),

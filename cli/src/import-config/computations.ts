@@ -98,32 +98,35 @@ function candidateOf(named: Named, known: KnownKeys): Candidate | string {
   return { ...named, losses: [...named.losses, ...losses], record, uses: translated.uses };
 }
 
-/** Candidates whose references all stand, and do not lead back to themselves. The others are refused. */
+/**
+ * Candidates whose references all stand, and do not lead back to themselves, each behind those that it names.
+ * The others are refused.
+ */
 function standing(candidates: readonly Candidate[], translation: Translation): readonly Candidate[] {
   const byKey = new Map(candidates.map((one) => [one.computation.key, one]));
-  const settled = new Map<Candidate, boolean>();
+  const inOrder = new Set<Candidate>();
+  const refused = new Set<Candidate>();
   const isStanding = (one: Candidate, path: ReadonlySet<Candidate>): boolean => {
-    const known = settled.get(one);
-    if (known !== undefined) return known;
-    if (path.has(one)) return false;
+    if (inOrder.has(one)) return true;
+    if (refused.has(one) || path.has(one)) return false;
     const below = new Set(path).add(one);
     const stands = one.uses.every((key) => {
       const used = byKey.get(key);
       return used !== undefined && isStanding(used, below);
     });
-    settled.set(one, stands);
+    (stands ? inOrder : refused).add(one);
     return stands;
   };
-  return candidates.filter((one) => {
-    if (isStanding(one, new Set())) return true;
-    refuse(one.computation, 'it names another one that is not taken, or itself', translation);
-    return false;
-  });
+  for (const one of candidates) {
+    if (!isStanding(one, new Set()))
+      refuse(one.computation, 'it names another one that is not taken, or itself', translation);
+  }
+  return [...inOrder];
 }
 
 function put({ computation, name, record, losses, notes }: Candidate, translation: Translation): void {
   const { kind, enabled } = computation;
   const reasons = [...losses, ...notes, ...(enabled ? [] : ['disabled there, disabled here'])];
   translation.tell(KINDS[kind], computation, losses.length > 0 ? 'partly' : 'taken', { reasons, as: name });
-  (kind === 'audience' ? translation.audiences : translation.traits).push(record);
+  translation.records.push({ list: kind === 'audience' ? 'audiences' : 'traits', record });
 }

@@ -109,6 +109,9 @@ function notTaken(destination: ExportedDestination, reason: string, translation:
   for (const one of destination.filters) translation.tell('filter', one, 'not', { reasons });
 }
 
+/** Most characters of texts that are kept in front of one destination. */
+const MOST_KEPT = 250_000;
+
 interface DestinationContext {
   readonly workspace: Workspace;
   readonly sources: SourceNames;
@@ -125,6 +128,7 @@ class DestinationTranslation {
   readonly #translation: Translation;
   readonly #differences: Differences = { losses: [], holds: [], notes: [] };
   readonly #kept: string[] = [];
+  #keptLength = 0;
 
   constructor(destination: ExportedDestination, context: DestinationContext, translation: Translation) {
     this.#destination = destination;
@@ -189,7 +193,7 @@ class DestinationTranslation {
       reasons: [...(wasEnabled && isOff ? ['is off here'] : []), ...losses, ...before, ...notes],
       as: record.name,
     });
-    this.#translation.destinations.push(record);
+    this.#translation.records.push({ list: 'destinations', record });
     const why = [...losses, ...holds].map((reason) => `- ${reason}`);
     const head = why.length === 0 ? [] : ['Is off until somebody has decided about this:', ...why];
     const lines = [...head, ...this.#kept];
@@ -214,7 +218,7 @@ class DestinationTranslation {
   #name(): string {
     const { name = '', kindName } = this.#destination;
     const source = this.#sources()[0] ?? '';
-    return this.#context.names.give(name, `${name || kindName} of ${source}`);
+    return this.#context.names.give(name, `${name.trim() || kindName} of ${source}`);
   }
 
   #secret(name: string) {
@@ -306,7 +310,11 @@ class DestinationTranslation {
   }
 
   #keep(kind: string, { id, name, raw }: Mapping | ExportedFilter): void {
-    this.#kept.push(...keptText(`${kind} ${titled({ id, ...(name === undefined ? {} : { name }) })}`, raw));
+    if (this.#keptLength > MOST_KEPT) return;
+    const lines = keptText(`${kind} ${titled({ id, ...(name === undefined ? {} : { name }) })}`, raw);
+    this.#keptLength += lines.reduce((sum, line) => sum + line.length, 0);
+    this.#kept.push(...lines);
+    if (this.#keptLength > MOST_KEPT) this.#kept.push('… (more is in the export)');
   }
 }
 

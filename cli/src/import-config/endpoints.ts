@@ -124,23 +124,31 @@ function headersOf(rows: Hook['headers'], losses: string[]): Record<string, stri
   for (const { name: writtenName, value: writtenValue } of rows) {
     const [name, value] = [textOf(writtenName)?.trim() ?? '', textOf(writtenValue)];
     if (name === '' && (value ?? '') === '') continue;
-    const shown = name.slice(0, 100);
     const lower = name.toLowerCase();
     if (lower === 'content-type' && /^application\/json\b/i.test(value ?? '')) continue;
-    if (value === undefined) losses.push(`the header ${shown} is computed for each event`);
-    else if (isMasked(value)) losses.push(`the value of the header ${shown} is masked`);
-    else if (seen.has(lower)) {
-      if (seen.get(lower) !== value) losses.push(`the header ${shown} is given twice`);
-    } else if (seen.size >= PRODUCT.maxHeaders)
-      losses.push(`the header ${shown} is left out: a URL has at most ${PRODUCT.maxHeaders}`);
+    if (seen.has(lower) && seen.get(lower) === value) continue;
+    const problem = headerProblem(name, value, seen);
+    if (problem !== undefined) losses.push(problem);
     else {
-      const problem = recordFaults('endpoint', { url: 'https://example.com', headers: { [name]: value } })[0];
-      if (problem !== undefined) losses.push(`the header ${shown} ${problem.message}`);
-      else {
-        seen.set(lower, value);
-        Object.defineProperty(headers, name, { value, enumerable: true });
-      }
+      seen.set(lower, value!);
+      headers[name] = value!;
     }
   }
   return headers;
+}
+
+/** The reason why a header cannot stand beside those before it. */
+function headerProblem(
+  name: string,
+  value: string | undefined,
+  seen: ReadonlyMap<string, string>,
+): string | undefined {
+  const shown = `the header ${name.slice(0, 100)}`;
+  if (value === undefined) return `${shown} is computed for each event`;
+  if (isMasked(value)) return `the value of ${shown} is masked`;
+  if (name === '__proto__') return `${shown} is not a possible key of a file`;
+  if (seen.has(name.toLowerCase())) return `${shown} is given twice`;
+  if (seen.size >= PRODUCT.maxHeaders) return `${shown} is left out: a URL has at most ${PRODUCT.maxHeaders}`;
+  const [fault] = recordFaults('endpoint', { url: 'https://example.com', headers: { [name]: value } });
+  return fault === undefined ? undefined : `${shown} ${fault.message}`;
 }

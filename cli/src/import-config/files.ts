@@ -3,6 +3,7 @@ import { formatConfig, readRecords } from '@millrace/server/config';
 import { counted } from '../column.ts';
 import { PRODUCT } from './product.ts';
 import type { Translated } from './translate.ts';
+import type { ListName, WrittenRecord } from './translation.ts';
 
 /** A file to be written, with what it is, and the command that uses it. */
 export interface WrittenFile {
@@ -21,31 +22,29 @@ export class UnwritableFile extends Error {}
  */
 export function filesOf(translated: Translated, output: string): WrittenFile[] {
   const base = output.replace(/\.ya?ml$/i, '');
-  const files: WrittenFile[] = [];
-  const parts = partsOf(translated.records);
-  for (const [nth, records] of parts.entries()) {
+  const kept = keptTexts(translated);
+  const isKeptInside = kept.join('').length <= MOST_KEPT;
+  const parts = partsOf(translated);
+  const files = parts.map((records, nth): WrittenFile => {
     const path = nth === 0 ? output : `${base}.${nth + 1}.yaml`;
-    const end = nth === parts.length - 1 ? translated.remarks.end : [];
     const text = formatConfig(records, {
       before: translated.remarks.before,
-      end: end.length === 0 ? [] : ['', 'Kept for later, because nothing is made of it yet:', ...end],
+      end: nth === parts.length - 1 && isKeptInside ? kept : [],
       heading: headingOf(translated, nth, parts.length),
     });
     readRecords({ path, text }, standIns(translated));
     const { sources, destinations, audiences, traits } = records;
     const counts = { sources, destinations, audiences, traits };
     const what = Object.entries(counts).map(([kind, list]) => `${kind} ${list.length}`);
-    files.push({ path, text, what: what.join(', '), command: `millrace plan -f ${quoted(path)}` });
-  }
-  for (const [nth, { ids, isAnonymous }] of translated.suppressed.entries()) {
-    const path = `${base}.suppressed${nth === 0 ? '' : `.${nth + 1}`}.txt`;
+    return { path, text, what: what.join(', '), command: `millrace plan -f ${quoted(path)}` };
+  });
+  files.push(...suppressionFiles(translated, base));
+  if (!isKeptInside)
     files.push({
-      path,
-      text: ids.map((id) => `${JSON.stringify(id)}\n`).join(''),
-      what: `${counted(ids.length, isAnonymous ? 'visitor' : 'user')} to suppress before any history is imported`,
-      command: `millrace suppress --json-ids${isAnonymous ? ' --anonymous' : ''} --file ${quoted(path)}`,
+      path: `${base}.kept.txt`,
+      text: `${kept.join('\n')}\n`,
+      what: 'texts of what nothing is made of yet',
     });
-  }
   if (translated.trackingPlans.length > 0)
     files.push({
       path: `${base}.tracking-plans.json`,
@@ -55,25 +54,54 @@ export function filesOf(translated: Translated, output: string): WrittenFile[] {
   return files;
 }
 
-type Records = Translated['records'];
+/** Most characters of texts at the end of a configuration file; more get a file of their own. */
+const MOST_KEPT = 250_000;
 
-/** As many files as there must be; each is applied after the one before, so sources come first. */
-function partsOf({ sources, destinations, audiences, traits }: Records): Records[] {
-  const [first = [], ...moreSources] = chunks(sources);
-  const moreDestinations = chunks(destinations);
-  const parts = [first, ...moreSources].map((some): Records => ({ ...NONE, sources: some }));
-  const last = parts.pop()!;
-  parts.push({ ...last, destinations: moreDestinations.shift() ?? [], audiences, traits });
-  return [...parts, ...moreDestinations.map((some): Records => ({ ...NONE, destinations: some }))];
+/** Most characters of a file. `plan` takes four million. */
+const MOST_CHARACTERS = 3_000_000;
+
+function keptTexts({ remarks: { end } }: Translated): readonly string[] {
+  return end.length === 0 ? [] : ['', 'Kept for later, because nothing is made of it yet:', ...end];
 }
+
+function* suppressionFiles({ suppressed }: Translated, base: string): Generator<WrittenFile> {
+  for (const [nth, { ids, isAnonymous }] of suppressed.entries()) {
+    const path = `${base}.suppressed${nth === 0 ? '' : `.${nth + 1}`}.txt`;
+    yield {
+      path,
+      text: ids.map((id) => `${JSON.stringify(id)}\n`).join(''),
+      what: `${counted(ids.length, isAnonymous ? 'visitor' : 'user')} to suppress before any history is imported`,
+      command: `millrace suppress --json-ids${isAnonymous ? ' --anonymous' : ''} --file ${quoted(path)}`,
+    };
+  }
+}
+
+type Records = Translated['records'];
 
 const NONE: Records = { sources: [], destinations: [], audiences: [], traits: [] };
 
-function chunks<Of>(list: readonly Of[]): (readonly Of[])[] {
-  const found: (readonly Of[])[] = [];
-  for (let from = 0; from < list.length; from += PRODUCT.maxRecords)
-    found.push(list.slice(from, from + PRODUCT.maxRecords));
-  return found;
+/**
+ * As many files as there must be, because a file has at most so many records of a kind, and so many
+ * characters. Each is applied after the one before, so that all that a record names is there.
+ */
+function partsOf({ inOrder, remarks: { before } }: Translated): Records[] {
+  const parts: { records: Record<ListName, WrittenRecord[]>; length: number }[] = [];
+  for (const { list, record } of inOrder) {
+    const own: Records = { ...NONE, [list]: [record] };
+    const { length } = formatConfig(own, { before, end: [], heading: [] });
+    const last = parts.at(-1);
+    const fits =
+      last !== undefined &&
+      last.records[list].length < PRODUCT.maxRecords &&
+      last.length + length <= MOST_CHARACTERS;
+    const part = fits
+      ? last
+      : { records: { sources: [], destinations: [], audiences: [], traits: [] }, length: 0 };
+    if (!fits) parts.push(part);
+    part.records[list].push(record);
+    part.length += length;
+  }
+  return parts.length === 0 ? [NONE] : parts.map(({ records }) => records);
 }
 
 function headingOf({ report }: Translated, nth: number, parts: number): string[] {

@@ -32,7 +32,8 @@ export class HclError extends Error {}
 /** Levels of lists and objects; deeper ones would fill the stack. */
 const MAX_DEPTH = 100;
 
-const BLANK = /(?:[ \t\r\n]+|#[^\n]*|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y;
+/** One run of blanks, or one comment: a pattern that repeats would fill the stack for a long file. */
+const BLANK = /[ \t\r\n]+|#[^\n]*|\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
 const WORD = /[A-Za-z_][A-Za-z0-9_-]*/y;
 const ADDRESS = /[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*/y;
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -59,7 +60,7 @@ class HclReader {
   }
 
   isAtEnd(): boolean {
-    this.#match(BLANK);
+    this.#skip();
     return this.#at >= this.#text.length;
   }
 
@@ -182,7 +183,7 @@ class HclReader {
   }
 
   #next(): string {
-    this.#match(BLANK);
+    this.#skip();
     return this.#text[this.#at] ?? '';
   }
 
@@ -193,10 +194,14 @@ class HclReader {
   }
 
   #need(pattern: RegExp, what: string): string {
-    this.#match(BLANK);
+    this.#skip();
     const found = this.#match(pattern);
     if (found === undefined) throw this.#error(`expected ${what}`);
     return found;
+  }
+
+  #skip(): void {
+    while (this.#match(BLANK) !== undefined);
   }
 
   #match(pattern: RegExp): string | undefined {

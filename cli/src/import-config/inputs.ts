@@ -25,6 +25,8 @@ interface Found {
   readonly path: string;
   /** Path below the folder that was named, or the name of the file. */
   readonly name: string;
+  /** The file itself was named, and not a folder that it is in. */
+  readonly isNamed: boolean;
 }
 
 /** Reads an export, of whichever kind it is. Throws an `UnreadableExport`. */
@@ -35,7 +37,7 @@ export async function workspacesIn({ paths }: ExportInput): Promise<Workspace> {
   const others: OtherThing[] = [];
   let count = 0;
   for (const file of files) {
-    if (!/\.json$/i.test(file.name) && paths.length !== files.length) {
+    if (!/\.json$/i.test(file.name) && !file.isNamed) {
       others.push({ kind: 'file', id: file.name, reason: 'is neither JSON nor .tf, and was not read' });
       continue;
     }
@@ -90,7 +92,7 @@ function gitSyncIn(files: readonly Found[]): Workspace {
 function filesIn(path: string): Found[] {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) throw new UnreadableExport(`${path} does not exist`);
-  if (!stat.isDirectory()) return [{ path, name: basename(path) }];
+  if (!stat.isDirectory()) return [{ path, name: basename(path), isNamed: true }];
   const found: Found[] = [];
   const folders = [path];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
@@ -98,7 +100,7 @@ function filesIn(path: string): Found[] {
       const own = join(folder, entry.name);
       if (entry.name.startsWith('.')) continue;
       if (entry.isDirectory()) folders.push(own);
-      else if (entry.isFile()) found.push({ path: own, name: relative(path, own) });
+      else if (entry.isFile()) found.push({ path: own, name: relative(path, own), isNamed: false });
     }
     if (found.length > MAX_FILES) throw new UnreadableExport(`${path} has more than ${MAX_FILES} files`);
   }

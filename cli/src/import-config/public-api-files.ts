@@ -33,12 +33,14 @@ export class StoredAnswers implements PublicApi {
     return failure === undefined ? joined : { ...joined, missing: failure };
   }
 
-  async one(path: string): Promise<Fields | string> {
+  async one(asked: string): Promise<Fields | string> {
+    const { path } = requestParts(asked);
     this.#asked.add(path);
     return this.#pages.get(path)?.[0]?.data ?? this.#failures.get(path) ?? NOT_THERE;
   }
 
-  isAtHand(path: string): boolean {
+  isAtHand(asked: string): boolean {
+    const { path } = requestParts(asked);
     return this.#pages.has(path) || this.#failures.has(path);
   }
 
@@ -63,10 +65,19 @@ const NOT_THERE = 'is not among the answers';
 
 function requestParts(request: string): { path: string; cursor?: string } {
   const [written = '', query = ''] = request.replace(/^GET +/, '').split('?', 2);
-  const path = written === '/' ? '/' : `/${written.replace(/^\/+|\/+$/g, '')}`;
+  const path = `/${decoded(written).replace(/^\/+|\/+$/g, '')}`;
   const parameters = new URLSearchParams(query);
   const cursor = parameters.get('pagination.cursor') ?? parameters.get('pagination[cursor]') ?? undefined;
   return { path, ...(cursor === undefined ? {} : { cursor }) };
+}
+
+/** Ids stand in names of files as they are, and in requests they may be escaped. */
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }
 
 /** Two kinds of answers have one place each, whatever their file is called. */

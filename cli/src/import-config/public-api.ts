@@ -114,7 +114,7 @@ async function partsOf(raw: unknown, reader: Reader) {
   const words = [fieldOf(metadata, 'id'), fieldOf(metadata, 'slug')].map((word) => textOf(word) ?? '');
   const isWebhook = words.some((word) => WEBHOOK_KINDS.test(word));
   const isClassic = words.some((word) => /^(54521fdc25e721e32a72ef04|webhooks)$/.test(word));
-  const encoded = encodeURIComponent(id);
+  const encoded = segmentOf(id);
   const [mappingPath, filterPath] = [
     `/destinations/${encoded}/subscriptions`,
     `/destination/${encoded}/filters`,
@@ -135,7 +135,7 @@ async function readPlans(reader: Reader) {
   const about = 'which events tracking plans block';
   const plans = await reader.list('/tracking-plans', 'trackingPlans', { about, holds: 'all' });
   const trackingPlans = await inLanes(plans, async (raw) => {
-    const path = `/tracking-plans/${encodeURIComponent(textOf(fieldOf(raw, 'id')) ?? '')}`;
+    const path = `/tracking-plans/${segmentOf(textOf(fieldOf(raw, 'id')))}`;
     const rules = await reader.list(`${path}/rules`, 'rules');
     const sources = await reader.list(`${path}/sources`, 'sources', { about, holds: 'all' });
     const sourceIds = sources.map((one) => textOf(fieldOf(one, 'id')) ?? '');
@@ -143,7 +143,7 @@ async function readPlans(reader: Reader) {
   });
   const planned = [...new Set(trackingPlans.flatMap(({ sourceIds }) => sourceIds))];
   const settings = await inLanes(planned, async (source) => {
-    const path = `/sources/${encodeURIComponent(source)}/settings`;
+    const path = `/sources/${segmentOf(source)}/settings`;
     const found = await reader.api.one(path);
     if (typeof found !== 'string') return [source, found] as const;
     reader.note(path, found, { about: 'what its tracking plan blocks', holds: { source } });
@@ -153,7 +153,7 @@ async function readPlans(reader: Reader) {
 }
 
 async function computationsOf(raw: unknown, reader: Reader) {
-  const path = `/spaces/${encodeURIComponent(textOf(fieldOf(raw, 'id')) ?? '')}`;
+  const path = `/spaces/${segmentOf(textOf(fieldOf(raw, 'id')))}`;
   return {
     audiences: await reader.list(`${path}/audiences`, 'audiences'),
     computedTraits: await reader.list(`${path}/computed-traits`, 'computedTraits'),
@@ -173,6 +173,11 @@ function spaceThing(raw: unknown): OtherThing {
 function withoutRepeats(list: readonly unknown[]): readonly unknown[] {
   const byId = new Map(list.map((raw) => [textOf(fieldOf(raw, 'id')) ?? raw, raw] as const));
   return [...byId.values()];
+}
+
+/** An id as a part of a path. */
+function segmentOf(id: string | undefined): string {
+  return encodeURIComponent((id ?? '').toWellFormed());
 }
 
 /** Does something for each, a few at once, with the results in order. */

@@ -65,7 +65,7 @@ function translateSource(
     // Receivers know events by the id of their source.
     ...(isSegment && projectId !== undefined && /^[!-~]{1,100}$/.test(projectId) ? { projectId } : {}),
   };
-  translation.sources.push(record);
+  translation.records.push({ list: 'sources', record });
   const reasons = [...losses, ...notes];
   translation.tell('source', source, losses.length > 0 ? 'partly' : 'taken', { reasons, as: name });
 }

@@ -1,15 +1,17 @@
-import type { ExportedRecords, FileRemarks } from '@millrace/server/config';
+import type { FileRemarks } from '@millrace/server/config';
 import { translateComputations } from './computations.ts';
 import { needOfNetwork, translateDestinations } from './destinations.ts';
 import { PRODUCT, WITH_SHAPING } from './product.ts';
 import type { Report } from './report.ts';
 import { translateSources } from './sources.ts';
-import { keptText, Translation } from './translation.ts';
+import { keptText, type ListName, Translation, type WrittenRecord } from './translation.ts';
 import type { ExportedFunction, SuppressedUser, Workspace } from './workspace.ts';
 
 /** All that comes of a workspace: records, their comments, the report, and what goes into files beside. */
 export interface Translated {
-  readonly records: Required<Omit<ExportedRecords, 'alerts'>>;
+  readonly records: Readonly<Record<ListName, readonly WrittenRecord[]>>;
+  /** The same, each behind all that it names. */
+  readonly inOrder: Translation['records'];
   readonly remarks: Omit<FileRemarks, 'heading'>;
   readonly report: Report;
   /** Names of all variables that the records read. */
@@ -37,8 +39,8 @@ export function translate(
   for (const { id, reason } of workspace.unread)
     translation.tell('answer', { id }, 'not', { reasons: [reason] });
   const sources = translateSources(workspace, translation);
-  translateDestinations(workspace, sources, translation);
   translateComputations(workspace, translation);
+  translateDestinations(workspace, sources, translation);
   translateShaping(workspace, translation);
   for (const plan of workspace.trackingPlans) {
     const reasons = ['kept as a file: there are no tracking plans here'];
@@ -52,9 +54,16 @@ export function translate(
     translation.tell('consent', { id: '*' }, 'not', { reasons });
   }
   for (const text of workspace.untold) translation.asked.push({ text });
-  const { destinations, audiences, traits, before, end, things, asked } = translation;
+  const { records: inOrder, before, end, things, asked } = translation;
+  const of = (name: ListName) => inOrder.filter(({ list }) => list === name).map(({ record }) => record);
   return {
-    records: { sources: translation.sources, destinations, audiences, traits },
+    records: {
+      sources: of('sources'),
+      destinations: of('destinations'),
+      audiences: of('audiences'),
+      traits: of('traits'),
+    },
+    inOrder,
     remarks: { before, end },
     report: { things, asked },
     variables: translation.variables,

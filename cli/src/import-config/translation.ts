@@ -6,6 +6,9 @@ import type { ExportedThing } from './workspace.ts';
 /** A record as it is written into the file. */
 export type WrittenRecord = { readonly name: string; readonly [key: string]: Json };
 
+/** The lists of a configuration file that an import fills. */
+export type ListName = 'sources' | 'destinations' | 'audiences' | 'traits';
+
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /** Longest text of one thing that is kept as a comment. */
@@ -15,10 +18,8 @@ const MAX_KEPT = 64 * 1024;
 export class Translation {
   readonly things: ReportLine[] = [];
   readonly asked: Question[] = [];
-  readonly sources: WrittenRecord[] = [];
-  readonly destinations: WrittenRecord[] = [];
-  readonly audiences: WrittenRecord[] = [];
-  readonly traits: WrittenRecord[] = [];
+  /** Records in an order in which each stands behind all that it names. */
+  readonly records: { readonly list: ListName; readonly record: WrittenRecord }[] = [];
   /** Comments in front of records, and behind the last one. */
   readonly before = new Map<string, readonly string[]>();
   readonly end: string[] = [];

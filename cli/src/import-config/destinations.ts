@@ -161,7 +161,6 @@ class DestinationTranslation {
       type: 'webhooks',
       sources,
       enabled: !isOff,
-      ...(PRODUCT.hasIntegrationNames ? { integrationNames } : {}),
       settings: {
         endpoints: endpoints.map(({ url, headers }) => ({ url, headers })),
         ...(sharedSecret === undefined ? {} : { sharedSecret }),
@@ -169,6 +168,7 @@ class DestinationTranslation {
         ...(userAgent === undefined ? {} : { userAgent }),
         success: this.#destination.mappings !== undefined && endpoints.length > 1 ? 'each' : 'any',
         ...(filter === undefined ? {} : { filter: { ...filter } }),
+        integrationNames,
       },
     };
     this.#put(record, isOff);

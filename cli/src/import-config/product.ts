@@ -5,8 +5,6 @@
 export const PRODUCT = {
   /** The format whose body is the whole event, as the classic webhooks of Segment have it. */
   wholeEvent: { segment: 'segment', rudderstack: 'canonical' },
-  /** Whether a destination may have `integrationNames`. */
-  hasIntegrationNames: false,
   /** URLs of a destination, and headers of a URL. */
   maxEndpoints: 5,
   maxHeaders: 5,

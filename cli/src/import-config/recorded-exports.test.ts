@@ -126,8 +126,9 @@ describe('a recorded workspace of the Public API', () => {
     for (const [name, expected] of Object.entries(holds.destinations)) {
       const record = destinations.find((one) => one['name'] === name) as never as {
         sources: string[];
-        settings: { endpoints: { url: string; headers: object }[]; sharedSecret?: string };
+        settings: { endpoints: { url: string; headers: object }[]; integrationNames: string[] };
       };
+      expect(record.settings.integrationNames).toEqual(expected.namesInIntegrations);
       expect(record.sources).toEqual(expected.sources);
       expect(record.settings.endpoints.map(({ url }) => url)).toEqual(expected.urls);
       for (const { url, headers } of record.settings.endpoints)
@@ -193,7 +194,11 @@ describe('a recorded configuration of RudderStack', () => {
     expect(outcomes(result)['destination rd3']![1]).toMatch(/GET/);
     expect(outcomes(result)['transformation t1']![1]).toMatch(/code is not in the file/);
     expect(recordsIn(result).destinations).toMatchObject([
-      { name: 'Hook', enabled: true, settings: { endpoints: [{ headers: { 'X-Team': 'ops' } }] } },
+      {
+        name: 'Hook',
+        enabled: true,
+        settings: { endpoints: [{ headers: { 'X-Team': 'ops' } }], integrationNames: ['Webhook', 'WEBHOOK'] },
+      },
     ]);
   });
 });

@@ -108,6 +108,7 @@ describe('a destination of which all could be read', () => {
         sharedSecret: 'secret-secret-secret',
         format: 'segment',
         success: 'any',
+        integrationNames: ['Webhooks'],
       },
     });
     expect(lineOf(result, 'destination', 'd')).toMatchObject({ outcome: 'taken' });

@@ -48,6 +48,12 @@ export function addConfiguration(program: Command, run: Run): void {
     )
     .requiredOption('-o, --output <file>', 'the configuration file to write; others are written beside it')
     .option('--token <text>', 'token of the Public API, where a URL is named (SEGMENT_TOKEN)')
+    .addOption(
+      new Option(
+        '--none <parts...>',
+        'somebody has looked: the workspace has none of these, where the API does not tell',
+      ).choices(['tracking-plans', 'transformations', 'insert-function-instances']),
+    )
     .option('--force', 'replace files that are there')
     .option('--json', 'print the report as JSON')
     .addHelpText(

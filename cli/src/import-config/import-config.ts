@@ -15,6 +15,8 @@ export interface ImportConfigOptions {
   readonly from: readonly string[];
   readonly output: string;
   readonly token?: string;
+  /** Parts that the workspace does not have, where they cannot be read. */
+  readonly none?: readonly string[];
   readonly force?: boolean;
   readonly json?: boolean;
 }
@@ -30,7 +32,7 @@ export async function importConfig(options: ImportConfigOptions, context: RunCon
     return 2;
   }
   try {
-    const workspace = await readWorkspace(input, context);
+    const workspace = await readWorkspace(input, options.none ?? [], context);
     const translated = translate(workspace, context.env);
     const files = filesOf(translated, options.output);
     writeFiles(files, options.force === true);
@@ -78,12 +80,12 @@ function inputOf({ from, token }: ImportConfigOptions, env: NodeJS.ProcessEnv): 
   return { url, token: given };
 }
 
-async function readWorkspace(input: Input, context: RunContext): Promise<Workspace> {
+async function readWorkspace(input: Input, none: readonly string[], context: RunContext): Promise<Workspace> {
   const say = (line: string) => void context.err.write(`millrace: ${line}.\n`);
   const workspace =
     'paths' in input
-      ? await workspacesIn(input)
-      : await readPublicApi(new ApiClient(input, { stopping: context.stopping, say }));
+      ? await workspacesIn(input, none)
+      : await readPublicApi(new ApiClient(input, { stopping: context.stopping, say }), none);
   if (workspace.sources.length > 0 || workspace.destinations.length > 0) return workspace;
   const reasons = workspace.unread.slice(0, 5).map(({ id, reason }) => `\n  ${id} ${reason}`);
   throw new UnreadableExport(`there is no source and no destination in it${reasons.join('')}`);

@@ -30,7 +30,7 @@ interface Found {
 }
 
 /** Reads an export, of whichever kind it is. Throws an `UnreadableExport`. */
-export async function workspacesIn({ paths }: ExportInput): Promise<Workspace> {
+export async function workspacesIn({ paths }: ExportInput, none: readonly string[] = []): Promise<Workspace> {
   const files = paths.flatMap(filesIn);
   if (files.some(({ name }) => /\.tf$/i.test(name))) return gitSyncIn(files);
   const answers = new StoredAnswers();
@@ -42,7 +42,7 @@ export async function workspacesIn({ paths }: ExportInput): Promise<Workspace> {
       continue;
     }
     const text = readTextFile(file.path);
-    const value = typeof text === 'string' ? jsonIn(text) : undefined;
+    const value = typeof text === 'string' ? jsonIn(text.replace(/^\ufeff/, '')) : undefined;
     if (value === undefined) {
       const reason = typeof text === 'string' ? 'is not JSON' : text.reason;
       if (files.length === 1) throw new UnreadableExport(`${file.path} ${reason}: it must be ${KNOWN}`);
@@ -57,7 +57,7 @@ export async function workspacesIn({ paths }: ExportInput): Promise<Workspace> {
     count += addAnswers(answers, file.name, value);
   }
   if (count === 0) throw new UnreadableExport(`nothing in ${paths.join(', ')} is known: it must be ${KNOWN}`);
-  const workspace = await readPublicApi(answers);
+  const workspace = await readPublicApi(answers, none);
   return { ...workspace, others: [...workspace.others, ...others] };
 }
 

@@ -45,15 +45,19 @@ const UNTOLD = [
   'warehouses, models of reverse ETL, and who may do what',
 ];
 
-/** Reads a whole workspace. Whatever cannot be read is in `unread`, and nothing is left out in silence. */
-export async function readPublicApi(api: PublicApi): Promise<Workspace> {
-  const reader = new Reader(api);
+/**
+ * Reads a whole workspace. Whatever cannot be read is in `unread`, and nothing is left out in silence.
+ *
+ * @param none The parts that it does not have, by the word of somebody who has looked.
+ */
+export async function readPublicApi(api: PublicApi, none: readonly string[] = []): Promise<Workspace> {
+  const reader = new Reader(api, none);
   const workspace = await api.one('/');
   if (typeof workspace === 'string') reader.note('/', workspace);
   const sources = await reader.list('/sources', 'sources');
   const destinations = await reader.list('/destinations', 'destinations');
   const parts = await inLanes(destinations, (raw) => partsOf(raw, reader));
-  const plans = await readPlans(reader);
+  const plans = await readPlans(reader, sources);
   const functions = await inLanes(FUNCTION_TYPES, (type) =>
     reader.list(`/functions?resourceType=${type}`, 'functions'),
   );
@@ -92,14 +96,19 @@ type Held = Pick<UnreadPart, 'about' | 'holds'>;
 class Reader {
   readonly api: PublicApi;
   readonly unread: UnreadPart[] = [];
+  readonly #none: readonly string[];
 
-  constructor(api: PublicApi) {
+  constructor(api: PublicApi, none: readonly string[]) {
     this.api = api;
+    this.#none = none;
   }
 
   async list(path: string, key: string, held?: Held): Promise<readonly unknown[]> {
     const { items, missing } = await this.api.list(path, key);
-    if (missing !== undefined) this.note(path, missing, held);
+    if (missing === undefined) return items;
+    const isDenied = items.length === 0 && this.#none.includes(path.slice(1));
+    if (isDenied) this.note(path, `${missing}; there are none, by --none`);
+    else this.note(path, missing, held);
     return items;
   }
 
@@ -131,19 +140,24 @@ async function partsOf(raw: unknown, reader: Reader) {
   return { subscriptions: subscriptions.map(withOwner), filters: filters.map(withOwner) };
 }
 
-async function readPlans(reader: Reader) {
+/** Settings are asked for where a plan may block events, and read where they are there anyway. */
+async function readPlans(reader: Reader, sources: readonly unknown[]) {
   const about = 'which events tracking plans block';
   const plans = await reader.list('/tracking-plans', 'trackingPlans', { about, holds: 'all' });
   const trackingPlans = await inLanes(plans, async (raw) => {
     const path = `/tracking-plans/${segmentOf(textOf(fieldOf(raw, 'id')))}`;
     const rules = await reader.list(`${path}/rules`, 'rules');
-    const sources = await reader.list(`${path}/sources`, 'sources', { about, holds: 'all' });
-    const sourceIds = sources.map((one) => textOf(fieldOf(one, 'id')) ?? '');
+    const planned = await reader.list(`${path}/sources`, 'sources', { about, holds: 'all' });
+    const sourceIds = planned.map((one) => textOf(fieldOf(one, 'id')) ?? '');
     return { ...fieldsOf(raw), rules, sourceIds };
   });
-  const planned = [...new Set(trackingPlans.flatMap(({ sourceIds }) => sourceIds))];
-  const settings = await inLanes(planned, async (source) => {
-    const path = `/sources/${segmentOf(source)}/settings`;
+  const settingsPath = (source: string) => `/sources/${segmentOf(source)}/settings`;
+  const atHand = sources
+    .map((raw) => textOf(fieldOf(raw, 'id')) ?? '')
+    .filter((id) => reader.api.isAtHand(settingsPath(id)));
+  const asked = new Set([...trackingPlans.flatMap(({ sourceIds }) => sourceIds), ...atHand]);
+  const settings = await inLanes([...asked], async (source) => {
+    const path = settingsPath(source);
     const found = await reader.api.one(path);
     if (typeof found !== 'string') return [source, found] as const;
     reader.note(path, found, { about: 'what its tracking plan blocks', holds: { source } });

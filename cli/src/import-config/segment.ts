@@ -225,7 +225,7 @@ function destinationOf(raw: unknown, parts: Parts): ExportedDestination {
   const thing = thingOf(raw);
   const kindId = textOf(metadata['id']);
   const kind = kindOf(metadata, parts.functionNames);
-  const kindName = KINDS[kindId ?? '']?.name ?? textOf(metadata['name']) ?? kindId ?? 'of an unknown kind';
+  const kindName = knownKind(kindId)?.name ?? textOf(metadata['name']) ?? kindId ?? 'of an unknown kind';
   const known = INTEGRATION_NAMES[kind];
   const former = listOf(metadata['previousNames']).filter((name) => typeof name === 'string');
   const mappings = parts.mappings.get(thing.id) ?? [];
@@ -247,11 +247,15 @@ function destinationOf(raw: unknown, parts: Parts): ExportedDestination {
   };
 }
 
+function knownKind(id: string | undefined) {
+  return id !== undefined && Object.hasOwn(KINDS, id) ? KINDS[id] : undefined;
+}
+
 function kindOf(metadata: Fields, functionNames: ReadonlySet<string>): DestinationKind {
   const [id, slug, name] = [metadata['id'], metadata['slug'], metadata['name']].map(
     (one) => textOf(one) ?? '',
   );
-  const known = Object.hasOwn(KINDS, id!) ? KINDS[id!] : undefined;
+  const known = knownKind(id);
   if (known !== undefined) return known.kind;
   if (Object.hasOwn(KIND_SLUGS, slug!)) return KIND_SLUGS[slug!]!;
   if (id!.startsWith('fnc_') || functionNames.has(name!)) return 'function';

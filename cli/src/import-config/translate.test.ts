@@ -44,11 +44,14 @@ const ANSWERS: Readonly<Record<string, Body>> = {
 };
 
 /** `more`: answers in place of those, or beside them; one that is undefined is not there. */
-async function workspaceOf(more: Readonly<Record<string, Body | undefined>> = {}): Promise<Workspace> {
+async function workspaceOf(
+  more: Readonly<Record<string, Body | undefined>> = {},
+  none: readonly string[] = [],
+): Promise<Workspace> {
   const answers = new StoredAnswers();
   for (const [path, data] of Object.entries({ ...ANSWERS, ...more }))
     if (data !== undefined) answers.add(`GET ${path}`, { data });
-  return await readPublicApi(answers);
+  return await readPublicApi(answers, none);
 }
 
 async function imported(more: Readonly<Record<string, Body | undefined>> = {}): Promise<Translated> {
@@ -219,6 +222,24 @@ describe('a destination of which a part could not be read', () => {
   });
 });
 
+describe('parts that somebody has looked for in vain', () => {
+  const missing = { '/transformations': undefined, '/tracking-plans': undefined };
+
+  it('hold back nothing, and are said in the report', async () => {
+    const result = translate(await workspaceOf(missing, ['transformations', 'tracking-plans']), {});
+    expect(destinationIn(result)).toMatchObject({ enabled: true });
+    expect(lineOf(result, 'answer', 'GET /transformations')?.reason).toBe(
+      'is not among the answers; there are none, by --none',
+    );
+  });
+
+  it('hold back where there are some after all', async () => {
+    const some = { transformations: [{ id: 't', sourceId: 'x' }], pagination: { next: 'MQ==' } };
+    const result = translate(await workspaceOf({ '/transformations': some }, ['transformations']), {});
+    expect(destinationIn(result)).toMatchObject({ enabled: false });
+  });
+});
+
 describe('a destination with something in front of it', () => {
   const plan = {
     '/tracking-plans': { trackingPlans: [{ id: 'p' }] },
@@ -259,6 +280,10 @@ describe('a destination with something in front of it', () => {
       { '/insert-function-instances': { insertFunctionInstances: [{ id: 'i', integrationId: 'other' }] } },
     ],
     ['a plan that blocks', { ...plan, '/sources/s/settings': { track: { allowUnplannedEvents: false } } }],
+    [
+      'a source that blocks without a plan',
+      { '/sources/s/settings': { track: { allowUnplannedEvents: false } } },
+    ],
     [
       'a plan that blocks on violations',
       { ...plan, '/sources/s/settings': { identify: { commonEventOnViolations: 'BLOCK' } } },

@@ -194,7 +194,7 @@ class DestinationTranslation {
       as: record.name,
     });
     this.#translation.records.push({ list: 'destinations', record });
-    const why = [...losses, ...holds].map((reason) => `- ${reason}`);
+    const why = listed([...losses, ...holds]);
     const head = why.length === 0 ? [] : ['Is off until somebody has decided about this:', ...why];
     const lines = [...head, ...this.#kept];
     if (lines.length > 0) this.#translation.before.set(`destinations ${record.name}`, lines);
@@ -316,6 +316,15 @@ class DestinationTranslation {
     this.#kept.push(...lines);
     if (this.#keptLength > MOST_KEPT) this.#kept.push('… (more is in the export)');
   }
+}
+
+/** Most reasons in front of one destination. */
+const MOST_LISTED = 50;
+
+function listed(reasons: readonly string[]): string[] {
+  const lines = reasons.slice(0, MOST_LISTED).map((reason) => `- ${reason}`);
+  const more = reasons.length - lines.length;
+  return more === 0 ? lines : [...lines, `- and ${more} more`];
 }
 
 function titled({ id, name }: { readonly id: string; readonly name?: string }): string {

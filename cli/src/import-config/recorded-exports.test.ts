@@ -264,6 +264,15 @@ describe('a recorded state of Terraform', () => {
       ]);
   });
 
+  it('leaves everything off where it cannot be known where a function is at work', async () => {
+    const values = { id: 'ifnd_1', resource_type: 'INSERT_DESTINATION', code: '' };
+    const { resources, child_modules: modules } = state.values.root_module;
+    const all = [...resources, { type: 'segment_function', mode: 'managed', name: 'x', values }];
+    const more = { values: { root_module: { resources: all, child_modules: modules } } };
+    const { destinations } = recordsIn(await translated(stored('state.json', more)));
+    expect(destinations).toMatchObject([{ enabled: false }]);
+  });
+
   it('says that what Terraform does not manage is not in it', async () => {
     const { report } = await translated(stored('state.json', state));
     expect(report.asked.map(({ text }) => text)).toContainEqual(

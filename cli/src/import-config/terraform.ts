@@ -45,7 +45,7 @@ export function readTerraformState(state: unknown): Workspace | undefined {
   if (root === undefined && (!Array.isArray(stored) || fieldOf(state, 'terraform_version') === undefined))
     return undefined;
   const resources = root === undefined ? storedResources(listOf(stored)) : shownResources(root);
-  return workspaceOf(resources, [], [...UNTOLD, UNTOLD_BY_STATE]);
+  return workspaceOf(resources, insertsWithoutPlace(resources), [...UNTOLD, UNTOLD_BY_STATE]);
 }
 
 /** Resources of all modules, without recursion: a file may nest them as deep as it likes. */

@@ -735,6 +735,19 @@ describe('an export with long texts', () => {
   });
 });
 
+describe('a destination with more of anything than a person would read', () => {
+  it('has some of it in front, and all of it in the report', async () => {
+    const filters = Array.from({ length: 30_000 }, (_, nth) => ({ id: `f${nth}`, if: 'all' }));
+    const hooks = Array.from({ length: 20_000 }, (_, nth) => ({ hook: `https://h${nth}.example` }));
+    const result = await imported({ ...withSettings({ hooks }), '/destination/d/filters': { filters } });
+    const [file] = filesThatApply(result);
+    expect(file!.text).toMatch(/\n {2}# - and \d+ more\n/);
+    expect(file!.text.length).toBeLessThan(1_000_000);
+    expect(lineOf(result, 'destination', 'd')!.reason!.length).toBeLessThan(2000);
+    expect(result.report.things.filter(({ kind }) => kind === 'filter')).toHaveLength(30_000);
+  });
+});
+
 describe('a hostile export', () => {
   const odd = fc.oneof(
     fc.string(),

@@ -89,7 +89,7 @@ function refusalOf(
   }
   const notHere = NOT_HERE[kind];
   if (notHere !== undefined) return notHere;
-  if (signIn !== undefined) return `OAuth to the receiver (${signIn})`;
+  if (signIn !== undefined) return `OAuth to the receiver, or another way to sign in there: ${signIn}`;
   const methods = hooks.map(({ method }) => String(method).toUpperCase()).filter((one) => one !== 'POST');
   if (methods.length > 0) return `its method is ${methods[0]}, and requests here are POST`;
   if (named.some(({ id }) => sources.has(id))) return undefined;
@@ -263,7 +263,7 @@ class DestinationTranslation {
   }
 
   #mapping(mapping: Mapping, isTriggerTaken: boolean): void {
-    const { hook, data, isBatched, trigger } = mapping;
+    const { hook, data, isBatched, trigger, notes } = mapping;
     const method = typeof hook.method === 'string' ? hook.method.toUpperCase() : 'computed for each event';
     const readable = filterOfTrigger(trigger) !== undefined;
     const needs = [
@@ -274,11 +274,11 @@ class DestinationTranslation {
       ...(typeof hook.url === 'string' ? [] : ['its URL']),
     ];
     if (needs.length === 0) {
-      this.#translation.tell('subscription', mapping, 'taken');
+      this.#translation.tell('subscription', mapping, 'taken', { reasons: notes });
       return;
     }
     const reason = `${WITH_SHAPING}: ${needs.join(', ')}`;
-    this.#translation.tell('subscription', mapping, 'not', { reasons: [reason] });
+    this.#translation.tell('subscription', mapping, 'not', { reasons: [reason, ...notes] });
     this.#differences.holds.push(`mapping ${titled(mapping)} ${reason}`);
     this.#keep('mapping', mapping);
   }

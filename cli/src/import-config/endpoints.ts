@@ -85,7 +85,7 @@ function endpointOf({ url, headers }: Hook, losses: string[], notes: string[]): 
     losses.push(`the URL ${written.slice(0, 200)} ${problem.message}`);
     return undefined;
   }
-  const own = headersOf(headers, losses);
+  const own = headersOf(headers, losses, notes);
   const isSignedIn = Object.keys(own).some((name) => name.toLowerCase() === 'authorization');
   if (address.basic === undefined || isSignedIn) return { url: address.url, headers: own };
   notes.push(`user name and password of ${address.url} are its header Authorization`);
@@ -118,12 +118,15 @@ function decoded(text: string): string {
   }
 }
 
-function headersOf(rows: Hook['headers'], losses: string[]): Record<string, string> {
+function headersOf(rows: Hook['headers'], losses: string[], notes: string[]): Record<string, string> {
   const headers: Record<string, string> = {};
   const seen = new Map<string, string>();
   for (const { name: writtenName, value: writtenValue } of rows) {
     const [name, value] = [textOf(writtenName)?.trim() ?? '', textOf(writtenValue)];
-    if (name === '' && (value ?? '') === '') continue;
+    if (name === '' && (value ?? '') === '') {
+      notes.push('an empty row of headers is left out');
+      continue;
+    }
     const lower = name.toLowerCase();
     if (lower === 'content-type' && /^application\/json\b/i.test(value ?? '')) continue;
     if (seen.has(lower) && seen.get(lower) === value) continue;

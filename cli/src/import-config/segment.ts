@@ -282,6 +282,7 @@ function mappingOf(raw: unknown): Mapping {
   const settings = fieldsOf(jsonIn(fieldOf(raw, 'settings')));
   const { url, method = 'POST', headers, data } = settings;
   const slug = textOf(fieldOf(raw, 'actionSlug')) ?? 'send';
+  const size = settings['batch_size'];
   return {
     ...thingOf(raw),
     hook: {
@@ -292,6 +293,7 @@ function mappingOf(raw: unknown): Mapping {
     trigger: fieldOf(raw, 'trigger'),
     data: slug === 'send' ? data : { action: slug },
     isBatched: settings['enable_batching'] === true || settings['enable_batching'] === 'true',
+    notes: typeof size === 'string' ? [`its batch_size is a text there: ${JSON.stringify(size)}`] : [],
     isReverseEtl: Boolean(fieldOf(raw, 'modelId')),
   };
 }

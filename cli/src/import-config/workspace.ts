@@ -81,6 +81,8 @@ export interface Mapping extends ExportedThing {
   readonly trigger: unknown;
   readonly data: unknown;
   readonly isBatched: boolean;
+  /** Oddities that change nothing. */
+  readonly notes: readonly string[];
   readonly isReverseEtl: boolean;
 }
 

@@ -52,11 +52,12 @@ interface Redelivered {
   readonly estimated?: boolean;
   readonly state?: string;
   readonly pending?: number;
+  readonly withheld?: number;
   readonly missing?: readonly string[];
 }
 
 function redeliveredText(
-  { id, count: n = Number.NaN, estimated = false, state, pending = 0 }: Redelivered,
+  { id, count: n = Number.NaN, estimated = false, state, pending = 0, withheld = 0 }: Redelivered,
   asked: { readonly destination: string; readonly dryRun: boolean; readonly isOfDead: boolean },
 ): string {
   const one = asked.isOfDead ? 'dead letter' : 'delivery';
@@ -70,7 +71,9 @@ function redeliveredText(
       ? `${are} being owed once more: millrace replay status ${id} tells how far it is`
       : `${are} owed once more`;
   const anyway = pending === 0 ? '' : ` ${count(pending)} ${pending === 1 ? 'is' : 'are'} pending anyway.`;
-  return `${estimated ? 'about ' : ''}${count(n)} ${of} ${what}.${anyway}`;
+  const others =
+    withheld === 0 ? '' : ` ${count(withheld)} ${withheld === 1 ? 'wants' : 'want'} for consent.`;
+  return `${estimated ? 'about ' : ''}${count(n)} ${of} ${what}.${anyway}${others}`;
 }
 
 function missingIn({ missing = [] }: Redelivered): string | undefined {

@@ -30,7 +30,7 @@ import { previews } from './wiring/destinations.ts';
 import { rolesOf } from './wiring/nodes.ts';
 import { type AppOptions, type Outside, type Pipeline, startPipeline } from './wiring/pipeline.ts';
 import { startServers } from './wiring/servers.ts';
-import { publicKeyLookup } from './wiring/settings-service.ts';
+import { consentLookup, publicKeyLookup } from './wiring/settings-service.ts';
 import { type ProgramStore, startStorage } from './wiring/storage.ts';
 import { busyShareOfThisThread, startUsersThread } from './wiring/users.ts';
 
@@ -194,6 +194,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     recorder: registry,
     turns,
     publicKey: publicKeyLookup(settings),
+    consentSettings: consentLookup(settings),
     clock,
     logger,
     readiness,

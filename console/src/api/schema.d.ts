@@ -3680,6 +3680,11 @@ export interface operations {
                             /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                             projectId?: string;
                             /**
+                             * @description A call that says nothing of consent consents to nothing. Absent: nothing is withheld of it.
+                             * @constant
+                             */
+                            consent?: "required";
+                            /**
                              * @description Made by the server, and not to be changed.
                              * @constant
                              */
@@ -3754,6 +3759,11 @@ export interface operations {
                      * @enum {string}
                      */
                     trust?: "server" | "client";
+                    /**
+                     * @description required: a call that says nothing of consent consents to nothing, so that destinations with consent categories do not get it. Absent: they do.
+                     * @constant
+                     */
+                    consent?: "required";
                 };
             };
         };
@@ -3796,6 +3806,11 @@ export interface operations {
                         shadow?: true;
                         /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                         projectId?: string;
+                        /**
+                         * @description A call that says nothing of consent consents to nothing. Absent: nothing is withheld of it.
+                         * @constant
+                         */
+                        consent?: "required";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3865,6 +3880,11 @@ export interface operations {
                         shadow?: true;
                         /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                         projectId?: string;
+                        /**
+                         * @description A call that says nothing of consent consents to nothing. Absent: nothing is withheld of it.
+                         * @constant
+                         */
+                        consent?: "required";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3975,6 +3995,11 @@ export interface operations {
                         shadow?: true;
                         /** @description The projectId of its events where a destination has the format segment. Absent: its name. */
                         projectId?: string;
+                        /**
+                         * @description A call that says nothing of consent consents to nothing. Absent: nothing is withheld of it.
+                         * @constant
+                         */
+                        consent?: "required";
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -4175,6 +4200,8 @@ export interface operations {
                         };
                         /** @description Names by which integrations objects of calls know it after its own, the first that is there decides; an empty list for none. Default: Webhooks, Webhooks (Actions), Webhook, Extensible Webhook. */
                         integrationNames?: string[];
+                        /** @description Ids of consent categories: it gets the events of visitors who have consented to all of them, and of calls that say nothing of consent. Absent: whatever they say. */
+                        consent?: string[];
                         /** @description The most requests a second that each URL gets, retries among them. Unlimited when absent. */
                         rateLimit?: number;
                         /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */
@@ -4226,6 +4253,8 @@ export interface operations {
                         };
                         /** @description Names by which integrations objects of calls know it after its own, the first that is there decides; an empty list for none. Default: Webhooks, Webhooks (Actions), Webhook, Extensible Webhook. */
                         integrationNames?: string[];
+                        /** @description Ids of consent categories: it gets the events of visitors who have consented to all of them, and of calls that say nothing of consent. Absent: whatever they say. */
+                        consent?: string[];
                         /** @description The most requests a second that each URL gets, retries among them. Unlimited when absent. */
                         rateLimit?: number;
                         /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */
@@ -6804,6 +6833,8 @@ export interface operations {
                         state?: "running" | "done" | "cancelled" | "failed";
                         /** @description Of the ids: those that are owed anyway, and are left as they are. */
                         pending: number;
+                        /** @description Of the ids: those that the visitor has not consented to, and that are left as they are. */
+                        withheld: number;
                         /** @description Of the ids: those that no stored event has. */
                         missing: string[];
                     };

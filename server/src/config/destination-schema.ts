@@ -20,6 +20,8 @@ const MAX_CONCURRENCY = 256;
 const MAX_INTEGRATION_NAMES = 20;
 
 const INTEGRATION_NAMES_RULE = `must be a list of at most ${MAX_INTEGRATION_NAMES} names`;
+const MAX_CATEGORIES = 20;
+const CONSENT_RULE = `must be a list of 1 to ${MAX_CATEGORIES} ids of consent categories`;
 const TYPES_RULE = `must be a list of types of calls: ${CALL_TYPES.join(', ')}`;
 const EVENTS_RULE = `must be a list of 1 to ${MAX_EVENT_NAMES} names of track events`;
 const EVENT_RULE = 'must be the name of a track event, or its beginning and *';
@@ -84,11 +86,19 @@ const integrationName = longName()
 const integrationNames = z
   .array(integrationName, INTEGRATION_NAMES_RULE)
   .max(MAX_INTEGRATION_NAMES, INTEGRATION_NAMES_RULE)
-  .superRefine((names, context) => {
-    for (const [place, name] of names.entries())
-      if (names.indexOf(name) < place)
-        context.addIssue({ code: 'custom', path: [place], message: 'is named twice in this list' });
-  });
+  .superRefine(refuseDoubles);
+
+const consent = z
+  .array(recordName(), CONSENT_RULE)
+  .min(1, CONSENT_RULE)
+  .max(MAX_CATEGORIES, CONSENT_RULE)
+  .superRefine(refuseDoubles);
+
+function refuseDoubles(names: readonly string[], context: z.RefinementCtx): void {
+  for (const [place, name] of names.entries())
+    if (names.indexOf(name) < place)
+      context.addIssue({ code: 'custom', path: [place], message: 'is named twice in this list' });
+}
 
 /** `Webhooks, Webhooks (Actions)`, of the type where there is one alone. */
 const DEFAULT_NAMES = TYPES.map(({ integrationNames: names }) => names.join(', ')).find(Boolean) ?? 'none';
@@ -101,6 +111,10 @@ const policy = z.object({
   filter: filter.exactOptional(),
   integrationNames: integrationNames.exactOptional().meta({
     description: `Names by which integrations objects of calls know it after its own, the first that is there decides; an empty list for none. Default: ${DEFAULT_NAMES}.`,
+  }),
+  consent: consent.exactOptional().meta({
+    description:
+      'Ids of consent categories: it gets the events of visitors who have consented to all of them, and of calls that say nothing of consent. Absent: whatever they say.',
   }),
   rateLimit: z.int(RATE_RULE).min(1, RATE_RULE).max(MAX_RATE, RATE_RULE).exactOptional().meta({
     description: 'The most requests a second that each URL gets, retries among them. Unlimited when absent.',

@@ -204,6 +204,10 @@ export const sourceSchema = z.strictObject(
       description:
         'Who can have the write keys: server for programs of yours alone; client for a website or an app, whose keys everybody can read. Only calls of a server source join two users. Absent: as it is, client for a new source.',
     }),
+    consent: z.literal('required', 'must be required').exactOptional().meta({
+      description:
+        'required: a call that says nothing of consent consents to nothing, so that destinations with consent categories do not get it. Absent: they do.',
+    }),
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;

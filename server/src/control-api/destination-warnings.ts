@@ -33,5 +33,24 @@ export function nameWarnings(
   });
 }
 
+/**
+ * Enabled destinations that ask for no consent beside others of the same source that do: they get the events
+ * of visitors who have refused. spec/specification.md, "Consent".
+ */
+export function consentWarnings(
+  destinations: readonly DestinationRecord[],
+  types: DestinationTypes,
+): DestinationWarning[] {
+  const asked = destinations.filter(({ enabled, type }) => enabled && types.get(type)?.planning.consent);
+  const mapped = asked.filter(({ consent }) => consent !== undefined);
+  const sourcesOfMapped = new Set(mapped.flatMap(({ sources }) => sources));
+  return asked.flatMap(({ name: destination, consent, sources }) => {
+    const source = sources.find((one) => sourcesOfMapped.has(one));
+    if (consent !== undefined || source === undefined) return [];
+    const message = `asks for no consent, as others of the source ${JSON.stringify(source)} do: it gets events of visitors who have refused, and their browsers keep cookies`;
+    return [{ destination, path: ['settings'], message }];
+  });
+}
+
 const COMMON_NAME =
   'is also a name by which calls switch other destinations: in an integrations object it switches this one alone';

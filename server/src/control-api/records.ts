@@ -21,7 +21,7 @@ import type {
   SettingsSnapshot,
   SettingsStore,
 } from '../ports/settings-store.ts';
-import { nameWarnings } from './destination-warnings.ts';
+import { consentWarnings, type DestinationWarning, nameWarnings } from './destination-warnings.ts';
 import { type Fault, Problem } from './problem.ts';
 import { unknownName } from './unknown-name.ts';
 
@@ -270,6 +270,13 @@ function settingsWarnings(
   });
 }
 
+function warningsOf(
+  destinations: readonly DestinationRecord[],
+  types: DestinationTypes,
+): DestinationWarning[] {
+  return [...nameWarnings(destinations, types), ...consentWarnings(destinations, types)];
+}
+
 /** Warnings about records beside all others. */
 function warningsBetween(
   wanted: readonly DestinationAtPath[],
@@ -278,9 +285,9 @@ function warningsBetween(
 ): Fault[] {
   const paths = new Map(wanted.map(({ path, record }) => [record.name, path]));
   const others = stored.filter(({ name }) => !paths.has(name));
-  const known = new Set(isWhole ? [] : nameWarnings(stored, types).map((one) => JSON.stringify(one)));
+  const known = new Set((isWhole ? [] : warningsOf(stored, types)).map((one) => JSON.stringify(one)));
   const all = [...others, ...wanted.map(({ record }) => record)];
-  return nameWarnings(all, types).flatMap((one) => {
+  return warningsOf(all, types).flatMap((one) => {
     const path = paths.get(one.destination);
     if (path === undefined || known.has(JSON.stringify(one))) return [];
     return [{ path: pathBelow(path, one.path), message: one.message }];

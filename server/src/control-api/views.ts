@@ -80,6 +80,7 @@ export function sourceView(source: SourceRecord): SourceView {
     rateLimitPerAddress,
     shadow,
     projectId,
+    consent,
     system,
   } = source;
   return {
@@ -95,7 +96,7 @@ export function sourceView(source: SourceRecord): SourceView {
     }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
-    ...defined({ shadow, projectId, system }),
+    ...defined({ consent, shadow, projectId, system }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { defined } from '../model/json.ts';
 import { jsonResponse, type PreparedResponse, VARY } from './exchange.ts';
 
 /** An address by which clients reach this server. */
@@ -15,6 +16,16 @@ export interface PublicAddressOptions {
   readonly isTls: boolean;
   /** Told once, when the address is the one that was asked for because the configuration names none. */
   readonly onGuess?: ((address: ApiAddress) => void) | undefined;
+}
+
+/**
+ * Consent categories of a source, as consent banners read them: whether anything may be sent at all before
+ * somebody has consented.
+ */
+export interface ConsentSettings {
+  readonly allCategories: readonly string[];
+  /** Whether enabled destinations of the source ask for no consent. */
+  readonly hasUnmappedDestinations: boolean;
 }
 
 /** The request for the settings, as far as it tells by which address the client came. */
@@ -83,18 +94,20 @@ const OWN_CACHE = ['Cache-Control', 'private, max-age=300', ...VARY];
 /**
  * The settings that browsers and mobile clients ask for before they send. There is exactly one integration:
  * without it a client accepts calls and sends none, and with a second one it loads code from elsewhere
- * (spec/specification.md, "Project settings"). Every key gets the same answer, so that keys cannot be guessed
- * here; a wrong key is refused with its first call.
+ * (spec/specification.md, "Project settings"). An unknown key gets the answer of a source without consent
+ * categories; a wrong key is refused with its first call.
  */
 export function projectSettingsResponse(
   writeKey: string,
   found: ReturnType<PublicAddress['of']>,
+  consentSettings?: ConsentSettings,
 ): PreparedResponse {
   const settings = {
     integrations: { 'Segment.io': { apiKey: writeKey, ...found?.address } },
     plan: { track: { __default: { enabled: true, integrations: {} } } },
     // Switches off the clients' own telemetry, which is not used here.
     metrics: { sampleRate: 0 },
+    ...defined({ consentSettings }),
   };
   const { status, headers, body } = jsonResponse(200, JSON.stringify(settings));
   return { status, headers: [...headers, ...(found?.isGuessed === false ? SHARED_CACHE : OWN_CACHE)], body };

@@ -14,7 +14,7 @@ import {
 } from './exchange.ts';
 import type { HostGuard } from './host-guard.ts';
 import { handlePixel } from './pixel.ts';
-import { type PublicAddress, projectSettingsResponse } from './project-settings.ts';
+import { type ConsentSettings, type PublicAddress, projectSettingsResponse } from './project-settings.ts';
 import { drainRequest, handleCall, type RequestDependencies, rejectOverloaded } from './receiving-api.ts';
 import {
   type CallAction,
@@ -43,6 +43,8 @@ export interface RequestRouterOptions extends RequestDependencies {
   readonly isReceiving: boolean;
   /** The public key of a destination, by the key's id; absent, or undefined, where there is none. */
   readonly publicKey?: ((id: string) => PublicKey | undefined) | undefined;
+  /** Consent categories of the source with a write key; absent, or undefined, where it has none. */
+  readonly consentSettings?: ((writeKey: string) => ConsentSettings | undefined) | undefined;
   /** Reasons why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   /** Problems that do not keep calls from being accepted. */
@@ -206,7 +208,11 @@ export class RequestRouter {
       case 'options':
         return optionsResponse(allow, this.#wantedHeaders(exchange));
       case 'settings':
-        return projectSettingsResponse(action.writeKey, this.#publicAddressFor(exchange));
+        return projectSettingsResponse(
+          action.writeKey,
+          this.#publicAddressFor(exchange),
+          this.#options.consentSettings?.(action.writeKey),
+        );
       case 'publicKey':
         return publicKeyResponse(this.#options.publicKey?.(action.id));
       case 'swallow':

@@ -21,7 +21,7 @@ import { type ExchangeContext, NodeHttpExchange, ServerShutdown } from './exchan
 import { FastPathConnections, ResponseWriter } from './fast-path/connection.ts';
 import { HostGuard } from './host-guard.ts';
 import { LingeringConnections, type LingerLimits } from './lingering-close.ts';
-import { PublicAddress } from './project-settings.ts';
+import { type ConsentSettings, PublicAddress } from './project-settings.ts';
 import { RequestRouter } from './request-router.ts';
 import { StrictTransport } from './strict-transport.ts';
 import { CertificateReloader, type KeyPair, readKeyPair, secureContext, type TlsFiles } from './tls.ts';
@@ -80,6 +80,8 @@ export interface HttpServerOptions {
   readonly recorder?: MetricsRecorder;
   /** The public key of a destination, by the key's id; absent, or undefined, where there is none. */
   readonly publicKey?: (id: string) => PublicKey | undefined;
+  /** Consent categories of the source with a write key; undefined where it has none. */
+  readonly consentSettings?: (writeKey: string) => ConsentSettings | undefined;
   /** Reasons why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   /** Problems that do not keep calls from being accepted; empty, or absent, when there are none. */

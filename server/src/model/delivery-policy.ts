@@ -14,6 +14,11 @@ export interface DeliveryPolicy {
    * those of its type.
    */
   readonly integrationNames?: readonly string[];
+  /**
+   * Ids of categories: it gets the events of visitors who have consented to all of them. Absent: consent is
+   * not asked for.
+   */
+  readonly consent?: readonly string[];
   /** Requests per second that each endpoint gets at most. */
   readonly rateLimit?: number;
   /** Requests under way at once to each endpoint at most. */
@@ -32,6 +37,7 @@ export const POLICY_KEYS = [
   'success',
   'filter',
   'integrationNames',
+  'consent',
   'rateLimit',
   'concurrency',
 ] as const satisfies readonly (keyof DeliveryPolicy)[];

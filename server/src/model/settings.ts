@@ -36,6 +36,8 @@ export interface Source {
   readonly shadow?: true;
   /** The `projectId` of its events in the format `segment`. Absent: its name. */
   readonly projectId?: string;
+  /** A call without preferences consents to nothing. Absent: nothing is withheld of it. */
+  readonly consent?: 'required';
   /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */
   readonly system?: true;
 }
@@ -91,27 +93,25 @@ export function rateLimitPerAddressOf(source: Pick<Source, 'trust' | 'rateLimitP
 
 const CLIENT_RATE_PER_ADDRESS = 200;
 
-/** Tells the name of a source by its id, also of one that was removed; `#7` for one that nobody knows. */
-export function sourceNames({
-  sources,
-  gone,
-}: {
+interface EverySource {
   readonly sources: readonly Source[];
   readonly gone: { readonly sources: readonly Source[] };
-}): (id: number) => string {
-  const byId = sourcesById({ sources, gone });
-  return (id) => byId.get(id)?.name ?? `#${id}`;
+}
+
+/** The sources of a snapshot, and those that were removed. */
+export function everySource({ sources, gone }: EverySource): Source[] {
+  return [...gone.sources, ...sources];
 }
 
 /** Sources by their ids, also those that were removed. */
-export function sourcesById({
-  sources,
-  gone,
-}: {
-  readonly sources: readonly Source[];
-  readonly gone: { readonly sources: readonly Source[] };
-}): ReadonlyMap<number, Source> {
-  return new Map([...gone.sources, ...sources].map((source) => [source.id, source]));
+export function sourcesById(snapshot: EverySource): ReadonlyMap<number, Source> {
+  return new Map(everySource(snapshot).map((source) => [source.id, source]));
+}
+
+/** Tells the name of a source by its id, also of one that was removed; `#7` for one that nobody knows. */
+export function sourceNames(snapshot: EverySource): (id: number) => string {
+  const byId = sourcesById(snapshot);
+  return (id) => byId.get(id)?.name ?? `#${id}`;
 }
 
 /** The source of the events of audiences and computed traits. No other source may have this name. */

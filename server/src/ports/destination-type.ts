@@ -29,6 +29,8 @@ export interface DestinationType<Settings = unknown> {
   readonly planning: {
     /** Whether the integrations object of an event may leave them out. */
     readonly integrations: boolean;
+    /** Whether the consent of a visitor may withhold events from them. */
+    readonly consent: boolean;
     /** Whether they are told of deleted users. */
     readonly deletes: boolean;
     /**
@@ -79,6 +81,14 @@ export function integrationNamesOf(
 ): readonly string[] | undefined {
   const known = types.get(type);
   return known?.planning.integrations === true ? (integrationNames ?? known.integrationNames) : undefined;
+}
+
+/** The categories that a destination asks for; undefined where no consent withholds anything from it. */
+export function categoriesOf(
+  { type, consent }: Pick<Destination, 'type' | 'consent'>,
+  types: DestinationTypes,
+): readonly string[] | undefined {
+  return types.get(type)?.planning.consent === true ? consent : undefined;
 }
 
 /** The URLs in the settings of a destination, for the egress rules to judge. */

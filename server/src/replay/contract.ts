@@ -45,6 +45,8 @@ export interface NamedRedeliveryResult {
   readonly count: number;
   /** Deliveries that were still pending and were left alone. */
   readonly pending: number;
+  /** Deliveries that want for the consent of the visitor and were left alone. */
+  readonly withheld: number;
   /** Delivery ids and message ids that no stored event has. */
   readonly missing: readonly string[];
 }

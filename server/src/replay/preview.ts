@@ -57,7 +57,8 @@ export async function previewRedelivery(
   const { clock, deadLetters } = dependencies;
   const query = deadLetterQuery(request, destination);
   const whole = await countDeadLetters(query, deadLetters);
-  if (takesEveryEvent(request)) return { count: whole, deliveries: whole, bytes: 0, isExact: true };
+  if (takesEveryEvent(request, destination, dependencies))
+    return { count: whole, deliveries: whole, bytes: 0, isExact: true };
   const end = clock.monotonic() + PREVIEW_TIME_LIMIT;
   let [scanned, count] = [0, 0];
   let from: string | undefined;

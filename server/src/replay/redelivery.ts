@@ -3,6 +3,7 @@ import type { Position } from '../model/event.ts';
 import { defined } from '../model/json.ts';
 import { destinationOfLane, everyLaneIdOf } from '../model/lane.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
+import type { Source } from '../model/settings.ts';
 import type { Monotonic, OnWallClock } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import {
@@ -16,7 +17,7 @@ import type { StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { DeadLetterView, HistoryView, LogView, ViewedSlice } from '../ports/store-view.ts';
 import type { NamedDelivery, NamedRedelivery, NamedRedeliveryResult } from './contract.ts';
-import type { ReplayFilterFactory } from './selection.ts';
+import type { ConsentRule, ReplayFilterFactory } from './selection.ts';
 import { CURSOR_END } from './selection.ts';
 
 /** Dead letters whose events are read at once. */
@@ -28,6 +29,7 @@ export interface RedeliveryDependencies {
   readonly settings: { now(): SettingsSnapshot };
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly filterFor: ReplayFilterFactory;
+  readonly withholding: ConsentRule;
 }
 
 /**
@@ -51,7 +53,7 @@ export class DeadLetterRedelivery {
     const query = deadLetterQuery(this.#replay, destination);
     const now = clock.monotonic();
     const slice = { now, before: this.#replay.redelivers?.before ?? now, origin: this.#replay.id };
-    if (takesEveryEvent(this.#replay)) {
+    if (takesEveryEvent(this.#replay, destination, this.#dependencies)) {
       const { count, next } = await deadLetters.redeliver({ ...slice, query, ...fromOf(this.#from) });
       this.#from = next;
       return { count, isLast: next === undefined };
@@ -86,8 +88,12 @@ export function deadLetterQuery(
 }
 
 /** Whether the letters alone tell which of them are wanted, without their events. */
-export function takesEveryEvent({ source, types }: ReplayRequest): boolean {
-  return source === undefined && types === undefined;
+export function takesEveryEvent(
+  { source, types }: ReplayRequest,
+  destination: Destination,
+  { withholding }: Pick<RedeliveryDependencies, 'withholding'>,
+): boolean {
+  return source === undefined && types === undefined && withholding(destination) === undefined;
 }
 
 function fromOf(from: string | undefined): { readonly from?: string } {
@@ -128,6 +134,9 @@ export interface NamedRedeliveryDependencies {
   readonly newId: () => string;
   /** Ids of the lanes of a destination as its settings are now (`laneIdsOf`). */
   readonly lanesOf: (destination: Destination) => readonly number[];
+  readonly withholding: ConsentRule;
+  /** A source by its id, also one that was removed. */
+  readonly sourceOf: (id: number) => Source | undefined;
   /** Deliveries of a destination, or of one of its endpoints, are due on disk. */
   readonly parked: (destination: number, at: Monotonic) => void;
 }
@@ -141,12 +150,12 @@ export async function redeliverNamed(
   dependencies: NamedRedeliveryDependencies,
 ): Promise<NamedRedeliveryResult> {
   const { deliveryQueue, clock, deadLetters, newId, parked } = dependencies;
-  const { givenUp, settled, pending, missing } = await classifyAll(request, dependencies);
+  const { givenUp, settled, pending, withheld, missing } = await classifyAll(request, dependencies);
   const now = clock.monotonic();
   const query = namedDeadLetters(request, givenUp);
   const letters = givenUp.length === 0 ? 0 : await countDeadLetters(query, deadLetters);
   const found = letters + settled.length;
-  if (request.dryRun || found === 0) return { count: found, pending, missing };
+  if (request.dryRun || found === 0) return { count: found, pending, withheld, missing };
   const id = newId();
   const redelivered = letters === 0 ? 0 : await redeliverAll({ query, now, origin: id }, deadLetters);
   if (settled.length > 0) {
@@ -159,7 +168,7 @@ export async function redeliverNamed(
     });
   }
   for (const endpoint of everyLaneIdOf(request.destination)) parked(endpoint, now);
-  return { id, count: redelivered + settled.length, pending, missing };
+  return { id, count: redelivered + settled.length, pending, withheld, missing };
 }
 
 /** The named deliveries by their state. */
@@ -168,6 +177,7 @@ interface ClassifiedDeliveries {
   /** Delivered, or never owed to the destination. */
   readonly settled: DeliveryKey[];
   pending: number;
+  withheld: number;
   readonly missing: string[];
 }
 
@@ -175,9 +185,16 @@ type DeliveryKey = Omit<NamedDelivery, 'id'>;
 
 async function classifyAll(
   request: NamedRedelivery,
-  { log, history, lanesOf }: Pick<NamedRedeliveryDependencies, 'log' | 'history' | 'lanesOf'>,
+  {
+    log,
+    history,
+    lanesOf,
+    withholding,
+    sourceOf,
+  }: Omit<NamedRedeliveryDependencies, 'deliveryQueue' | 'deadLetters' | 'clock' | 'newId' | 'parked'>,
 ): Promise<ClassifiedDeliveries> {
-  const classified: ClassifiedDeliveries = { givenUp: [], settled: [], pending: 0, missing: [] };
+  const classified: ClassifiedDeliveries = { givenUp: [], settled: [], pending: 0, withheld: 0, missing: [] };
+  const isWithheld = withholding(request.destination);
   const byPosition = await namesByPosition(request, log, classified.missing);
   const positions = [...byPosition.keys()];
   const [events, histories] = await Promise.all([log.read(positions), history.read(positions)]);
@@ -189,9 +206,11 @@ async function classifyAll(
       const all =
         destinations.size > 0
           ? destinations
-          : owedTo(eventHistory, request.destination.id, () => lanesOf(request.destination));
-      for (const destination of all)
-        classify({ destination, position }, { request, stored, eventHistory }, classified);
+          : new Set(owedTo(eventHistory, request.destination.id, () => lanesOf(request.destination)));
+      if (isWithheld?.(stored.event, sourceOf(stored.source)) === true) classified.withheld += all.size;
+      else
+        for (const destination of all)
+          classify({ destination, position }, { request, stored, eventHistory }, classified);
     }
   }
   return classified;

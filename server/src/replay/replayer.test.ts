@@ -45,6 +45,7 @@ async function open(): Promise<void> {
     ...{ settings, clock, logger: QUIET },
     parked: (lane) => parked.push(lane),
     lanesOf: laneIdsIn,
+    withholding: () => undefined,
     routingPredicate: (_, sources) => (event, source) =>
       sources.includes(source.name) && event.event !== 'Filtered',
   });

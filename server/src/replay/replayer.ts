@@ -18,21 +18,21 @@ import { nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
 import { previewRedelivery, previewReplay, storedFrom } from './preview.ts';
 import { DeadLetterRedelivery } from './redelivery.ts';
 import {
+  type ConsentRule,
   cursorRangeOf,
   type EventSlice,
   LogCursor,
   type ReplayFilterFactory,
-  type RoutingPredicateFactory,
+  type RoutingRules,
   replayFilters,
   selectDelivered,
 } from './selection.ts';
 
-export interface ReplayerDependencies extends Omit<ReplayJobDependencies, 'log' | 'filterFor'> {
+export interface ReplayerDependencies extends Omit<ReplayJobDependencies, 'log' | 'filterFor'>, RoutingRules {
   readonly log: Pick<LogView, 'find' | 'read' | 'rangeSize'>;
   readonly settings: ReplayJobDependencies['settings'] & {
     follow(tell: (snapshot: SettingsSnapshot) => void): void;
   };
-  readonly routingPredicate: RoutingPredicateFactory;
 }
 
 /** Runs every replay whose record says `running`: new ones, and those that a restart has interrupted. */
@@ -43,7 +43,7 @@ export class Replayer {
   #isStopped = true;
 
   constructor(dependencies: ReplayerDependencies) {
-    this.#dependencies = { ...dependencies, filterFor: replayFilters(dependencies.routingPredicate) };
+    this.#dependencies = { ...dependencies, filterFor: replayFilters(dependencies) };
   }
 
   start(): void {
@@ -150,6 +150,7 @@ export interface ReplayJobDependencies {
   /** Deliveries of a destination, or of one of its endpoints, are due on disk. */
   readonly parked: (destination: number, at: Monotonic) => void;
   readonly filterFor: ReplayFilterFactory;
+  readonly withholding: ConsentRule;
   /** Ids of the lanes of a destination as its settings are now (`laneIdsOf`). */
   readonly lanesOf: (destination: Destination) => readonly number[];
 }

@@ -20,6 +20,18 @@ export type RoutingPredicateFactory = (
   sources: readonly string[],
 ) => (event: Event, source: Source) => boolean;
 
+/**
+ * Tells which events want for the consent that a destination asks for; undefined for one that asks for none.
+ */
+export type ConsentRule = (
+  destination: Destination,
+) => ((event: Event, source: Source | undefined) => boolean) | undefined;
+
+export interface RoutingRules {
+  readonly routingPredicate: RoutingPredicateFactory;
+  readonly withholding: ConsentRule;
+}
+
 /** Makes the filter of a replay, by the settings of a snapshot. */
 export type ReplayFilterFactory = (request: ReplayRequest, snapshot: SettingsSnapshot) => ReplayFilter;
 
@@ -28,13 +40,13 @@ export type ReplayFilterFactory = (request: ReplayRequest, snapshot: SettingsSna
  * destination is connected to), of its types, that are routed to the destination. Each filter is cached for
  * its version of the settings, because every slice asks for it.
  */
-export function replayFilters(routingPredicate: RoutingPredicateFactory): ReplayFilterFactory {
+export function replayFilters(routing: RoutingRules): ReplayFilterFactory {
   const cache = new WeakMap<SettingsSnapshot, Map<string, ReplayFilter>>();
   return (request, snapshot) => {
     const ofSnapshot = cache.get(snapshot) ?? new Map<string, ReplayFilter>();
     cache.set(snapshot, ofSnapshot);
     const key = JSON.stringify([request.destination, request.source, request.types, request.redelivers]);
-    const filter = ofSnapshot.get(key) ?? makeReplayFilter(request, snapshot, routingPredicate);
+    const filter = ofSnapshot.get(key) ?? makeReplayFilter(request, snapshot, routing);
     ofSnapshot.set(key, filter);
     return filter;
   };
@@ -62,12 +74,19 @@ export function cursorRangeOf(
 function makeReplayFilter(
   { destination: name, source, types, redelivers }: ReplayRequest,
   { sources, destinations, gone }: SettingsSnapshot,
-  routingPredicate: RoutingPredicateFactory,
+  { routingPredicate, withholding }: RoutingRules,
 ): ReplayFilter {
   const destination = destinations.find((one) => one.name === name);
   if (destination === undefined) return () => false;
-  // A redelivery repeats a delivery that was due once, whatever the destination takes today.
-  if (redelivers !== undefined) return isFromSource(source, types, [...gone.sources, ...sources]);
+  // A redelivery repeats a delivery that was due once, whatever the destination takes today, but for consent.
+  if (redelivers !== undefined) {
+    const all = [...gone.sources, ...sources];
+    const isAsked = isFromSource(source, types, all);
+    const isWithheld = withholding(destination);
+    if (isWithheld === undefined) return isAsked;
+    const byId = new Map(all.map((one) => [one.id, one]));
+    return (stored) => isAsked(stored) && !isWithheld(stored.event, byId.get(stored.source));
+  }
   const isRouted = routingPredicate(destination, source === undefined ? destination.sources : [source]);
   // A source that was removed may still have events, and a replay may name it.
   const byId = new Map([...gone.sources, ...sources].map((one) => [one.id, one]));

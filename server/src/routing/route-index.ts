@@ -1,10 +1,16 @@
+import { isConsented, type Preferences } from '../model/consent.ts';
 import { BoundedCache } from '../model/containers.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import { type JsonObject, ownValue } from '../model/json.ts';
 import { laneIdsOf } from '../model/lane.ts';
 import type { OwedLane, Plan, Skip, SkipReason, SkipSet } from '../model/plan.ts';
-import { type DestinationTypes, integrationNamesOf, targetsOf } from '../ports/destination-type.ts';
+import {
+  categoriesOf,
+  type DestinationTypes,
+  integrationNamesOf,
+  targetsOf,
+} from '../ports/destination-type.ts';
 
 /** Destinations that integrations objects know by the same names beside their own. */
 interface Kind {
@@ -19,6 +25,8 @@ interface Route {
   readonly lanes: readonly OwedLane[];
   /** Undefined for a destination that integrations objects are not asked about. */
   readonly kind: Kind | undefined;
+  /** Categories of consent that it asks for, if any. */
+  readonly categories: readonly string[] | undefined;
   /** Plans list destinations in the order of the settings. */
   readonly place: number;
 }
@@ -42,6 +50,18 @@ interface Choice {
   readonly key: string;
   /** The part of it that says which kinds are off. */
   readonly kindsKey: string;
+}
+
+/** The destinations that want for consent. */
+interface Withheld {
+  readonly routes: ReadonlySet<Route>;
+  readonly key: string;
+}
+
+/** The word of an event on the destinations of an index. */
+interface Selection {
+  readonly choice?: Choice | undefined;
+  readonly withheld?: Withheld | undefined;
 }
 
 /**
@@ -68,6 +88,9 @@ export class RouteIndex {
   readonly #byEvent = new Map<string, RouteList>();
   readonly #byBeginning = new Map<string, RouteList>();
   readonly #beginningLengths: readonly number[];
+  /** Categories of consent that any of the destinations asks for. */
+  readonly #categories: readonly string[];
+  readonly #withheld = new BoundedCache<string, Withheld>(MAX_REMEMBERED);
   readonly #skipSets = new BoundedCache<string, SkipSet>(MAX_REMEMBERED);
   readonly #plans = new BoundedCache<string, Plan>(MAX_REMEMBERED);
   #deletePlan: Plan | undefined;
@@ -82,6 +105,7 @@ export class RouteIndex {
     this.#routes = destinations.map((destination, place) => ({
       destination,
       kind: kindIn(kinds, integrationNamesOf(destination, types), ownNames),
+      categories: categoriesOf(destination, types),
       lanes: laneIdsOf(destination, targetsOf(destination, types)).map((id) => ({
         id,
         name: destination.name,
@@ -90,6 +114,7 @@ export class RouteIndex {
     }));
     this.#types = types;
     this.#byName = new Map(this.#routes.map((route) => [route.destination.name, route]));
+    this.#categories = [...new Set(this.#routes.flatMap(({ categories = [] }) => categories))];
     for (const kind of kinds.values())
       for (const name of kind.names)
         this.#kindsByName.set(name, [...(this.#kindsByName.get(name) ?? []), kind]);
@@ -99,23 +124,33 @@ export class RouteIndex {
   }
 
   /** Whether plans depend on the event even without integrations. */
-  get isFiltered(): boolean {
-    return this.#routes.some(({ destination }) => destination.filter !== undefined);
+  get isByEvent(): boolean {
+    return this.asksForConsent || this.#routes.some(({ destination }) => destination.filter !== undefined);
   }
 
-  /** The plan of an event by the filters and its integrations object. */
-  plan(type: Event['type'], name: string, integrations: JsonObject): Plan {
+  /** Whether any of the destinations asks for consent: `plan` has to be told the preferences then. */
+  get asksForConsent(): boolean {
+    return this.#categories.length > 0;
+  }
+
+  /** The plan of an event by the consent of the visitor, its integrations object and the filters. */
+  plan(
+    type: Event['type'],
+    name: string,
+    { integrations, preferences }: { readonly integrations: JsonObject; readonly preferences?: Preferences },
+  ): Plan {
     const lists = this.#listsFor(type, name);
     const choice = this.#choiceOf(integrations);
+    const withheld = this.#withheldBy(preferences);
     const [only] = lists;
-    if (choice === undefined && only !== undefined && lists.length === 1) {
-      only.plan ??= this.#planOf(lists, undefined);
+    if (choice === undefined && withheld === undefined && only !== undefined && lists.length === 1) {
+      only.plan ??= this.#planOf(lists, {});
       return only.plan;
     }
-    const key = `${lists.map(({ number }) => number).join()} ${choice?.key ?? ''}`;
+    const key = `${lists.map(({ number }) => number).join()} ${choice?.key ?? ''} ${withheld?.key ?? ''}`;
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
-    const plan = this.#planOf(lists, choice);
+    const plan = this.#planOf(lists, { choice, withheld });
     if (choice !== undefined && choice.named.length + choice.others.size > MAX_NAMED) return plan;
     return this.#plans.set(key, plan, 1 + plan.owed.length + plan.skipped.length);
   }
@@ -216,12 +251,27 @@ export class RouteIndex {
     return others;
   }
 
-  #planOf(lists: readonly RouteList[], choice: Choice | undefined): Plan {
-    const skipSet = this.#skipSetOf(choice);
+  /** Undefined when nothing is withheld. */
+  #withheldBy(preferences: Preferences): Withheld | undefined {
+    if (preferences === undefined || this.#categories.length === 0) return undefined;
+    const key = this.#categories.map((category) => (isConsented(preferences, [category]) ? 1 : 0)).join('');
+    const known = this.#withheld.get(key);
+    if (known !== undefined) return known.routes.size === 0 ? undefined : known;
+    const routes = this.#routes.filter(
+      ({ destination, categories = [] }) => destination.enabled && !isConsented(preferences, categories),
+    );
+    const withheld = this.#withheld.set(key, { routes: new Set(routes), key }, 1 + routes.length);
+    return routes.length === 0 ? undefined : withheld;
+  }
+
+  #planOf(lists: readonly RouteList[], { choice, withheld }: Selection): Plan {
+    const skipSet = this.#skipSetOf({ choice, withheld });
     const passing = new Set(lists.flatMap(({ routes }) => routes));
-    const owed = new Set([...passing].filter((route) => !isOff(route, choice)));
+    const isOwed = (route: Route) => !isOff(route, choice) && withheld?.routes.has(route) !== true;
+    const owed = new Set([...passing].filter(isOwed));
     const skipped: Skip[] = [];
     for (const { route, isOn } of choice?.named ?? []) {
+      if (withheld?.routes.has(route) === true) continue;
       if (isOn && passing.has(route)) {
         owed.add(route);
         continue;
@@ -235,17 +285,18 @@ export class RouteIndex {
   }
 
   /**
-   * The reasons why destinations skip events that they are not owed, when kinds are switched off. A
-   * destination that takes everything has no reason then.
+   * The reasons why destinations skip events that they are not owed, when some want for consent and kinds are
+   * switched off. A destination that takes everything has no reason then.
    */
-  #skipSetOf(choice: Choice | undefined): SkipSet {
-    const key = choice?.kindsKey ?? '';
+  #skipSetOf({ choice, withheld }: Selection): SkipSet {
+    const key = `${choice?.kindsKey ?? ''} ${withheld?.key ?? ''}`;
     const known = this.#skipSets.get(key);
     if (known !== undefined) return known;
     const reasons = new Map<number, SkipReason>();
     for (const route of this.#routes) {
       const { id, enabled, filter } = route.destination;
       if (!enabled) reasons.set(id, 'destination_disabled');
+      else if (withheld?.routes.has(route) === true) reasons.set(id, 'consent');
       else if (isOff(route, choice)) reasons.set(id, 'integrations');
       else if (filter !== undefined) reasons.set(id, 'filtered');
     }

@@ -12,13 +12,25 @@ import { destinationOfLane } from '../model/lane.ts';
 import { skipsOf } from '../model/plan.ts';
 import type { Source } from '../model/settings.ts';
 import { isEnabledBy } from './route-index.ts';
-import { Router } from './router.ts';
+import { Router, withholding } from './router.ts';
 
 /** Destinations with the names that they had elsewhere, and who gets an event with an integrations object. */
 const INTEGRATIONS = fixture<{
   destinations: Record<string, { name: string; names: string[] }>;
   cases: { id: string; integrations: JsonObject; expect: Record<string, boolean> }[];
 }>('integrations');
+
+const CONSENT = fixture<{
+  cases: {
+    id: string;
+    name: string;
+    categories: Record<string, string[]>;
+    destinations: string[];
+    context: JsonObject;
+    integrations?: JsonObject;
+    expect: Record<string, string>;
+  }[];
+}>('consent');
 
 function fixture<Of>(name: string): Of {
   const path = new URL(`../../../spec/fixtures/routing/${name}.json`, import.meta.url);
@@ -192,6 +204,102 @@ describe('a router', () => {
     const { owed } = plan(all, event(one.integrations));
     const names = owed.map(({ name }) => name);
     expect(Object.fromEntries(all.map(({ name }) => [name, names.includes(name)]))).toEqual(one.expect);
+  });
+
+  describe('with consent', () => {
+    const ofCase = ({ destinations, categories }: (typeof CONSENT.cases)[number]) =>
+      destinations.map((name) => {
+        const asked = Object.entries(categories).flatMap(([id, names]) => (names.includes(name) ? [id] : []));
+        return destination(name, asked.length === 0 ? {} : { consent: asked });
+      });
+
+    it.each(CONSENT.cases)('withholds what a visitor has not consented to: $id, $name', (one) => {
+      const all = ofCase(one);
+      const { owed, skipped } = plan(all, event(one.integrations ?? {}, one.context));
+      const nameOf = (id: number) => all.find((other) => other.id === id)!.name;
+      expect({
+        ...Object.fromEntries(owed.map(({ name }) => [name, 'deliver'])),
+        ...Object.fromEntries(skipped.map(({ destination: id, reason }) => [nameOf(id), reason])),
+      }).toEqual(one.expect);
+    });
+
+    const reasons = (context: JsonObject, over: Partial<Event> = {}, source: Source = website) => {
+      const [asking, filtered] = [
+        destination('asking', { consent: ['Ads', 'Stats'] }),
+        destination('filtered', { consent: ['Ads'], filter: { types: ['page'] } }),
+      ];
+      const all = [
+        asking,
+        filtered,
+        destination('free'),
+        destination('off', { enabled: false, consent: ['Ads'] }),
+      ];
+      const planned = new Router(all, DESTINATION_TYPES).plan({ ...event({}, context), ...over }, source);
+      const nameOf = (id: number) => all.find((one) => one.id === id)!.name;
+      const skips = skipsOf(planned).map(({ destination: id, reason }) => [nameOf(id), reason]);
+      return { owed: planned.owed.map(({ name }) => name), ...Object.fromEntries(skips) };
+    };
+    const consent = (categoryPreferences: unknown) => ({ consent: { categoryPreferences } as JsonObject });
+    const NOTHING = { owed: ['free'], asking: 'consent', filtered: 'consent', off: 'destination_disabled' };
+    const ALL = { owed: ['asking', 'free'], filtered: 'filtered', off: 'destination_disabled' };
+
+    it.each<[string, JsonObject]>([
+      ['text', { consent: 'yes' }],
+      ['a list', { consent: ['Ads', 'Stats'] }],
+      ['preferences as text', consent('all') as JsonObject],
+      ['preferences as a list', consent(['Ads', 'Stats']) as JsonObject],
+      ['values that are not quite true', consent({ Ads: 'true', Stats: 1 }) as JsonObject],
+      ['names that every object inherits', consent({ __proto__: { Ads: true, Stats: true } }) as JsonObject],
+    ])('takes %s for no consent', (_what, context) => {
+      expect(reasons(context)).toEqual(NOTHING);
+    });
+
+    it.each<[string, JsonObject]>([
+      ['null', { consent: null }],
+      ['preferences of null', consent(null) as JsonObject],
+      ['an empty list, as PHP writes an empty object', { consent: [] }],
+    ])('takes %s for nothing said', (_what, context) => {
+      expect(reasons(context)).toEqual(ALL);
+    });
+
+    it('withholds a call that says nothing where its source requires consent, and no call that consents', () => {
+      const strict: Source = { ...website, consent: 'required' };
+      expect(reasons({}, {}, strict)).toEqual(NOTHING);
+      expect(reasons({ consent: {} }, {}, strict)).toEqual(NOTHING);
+      expect(reasons(consent({ Ads: true, Stats: true }), {}, strict)).toEqual(ALL);
+    });
+
+    it('never withholds a delete notification', () => {
+      const { owed } = reasons(consent({}), { type: 'delete' });
+      expect(owed).toEqual(['asking', 'filtered', 'free']);
+    });
+
+    it('says so before the integrations object is asked, which can only take away', () => {
+      const integrations = { All: false, asking: true, filtered: true };
+      expect(reasons(consent({ Ads: true }), { integrations })).toEqual({
+        ...{ owed: [], asking: 'consent', filtered: 'filtered', free: 'integrations' },
+        off: 'destination_disabled',
+      });
+    });
+
+    it('has no common plan for a source of which one destination asks for consent', () => {
+      const all = [destination('crm'), destination('ads', { consent: ['Ads'] })];
+      expect(new Router(all, DESTINATION_TYPES).commonPlan(website)).toBeUndefined();
+      const routes = new Router(all, DESTINATION_TYPES);
+      const said = (preferences: JsonObject) => routes.plan(event({}, consent(preferences)), website);
+      expect(said({ Ads: true, x: 1 })).toBe(routes.plan(event({}), website));
+      expect(said({ Ads: false })).toBe(said({ other: true }));
+    });
+
+    it('tells of single events whether they want for consent', () => {
+      const isWithheld = withholding(destination('ads', { consent: ['Ads'] }), DESTINATION_TYPES)!;
+      expect(isWithheld(event({}, consent({ Ads: true })), website)).toBe(false);
+      expect(isWithheld(event({}, consent({})), website)).toBe(true);
+      expect(isWithheld({ ...event({}, consent({})), type: 'delete' }, website)).toBe(false);
+      expect(isWithheld(event({}), undefined)).toBe(false);
+      expect(isWithheld(event({}), { consent: 'required' })).toBe(true);
+      expect(withholding(destination('free'), DESTINATION_TYPES)).toBeUndefined();
+    });
   });
 
   it('sends an event of either of two sources to the destination of both', () => {

@@ -1,10 +1,11 @@
+import { isConsented, type Preferences, preferencesIn } from '../model/consent.ts';
 import { type Computation, computationIdIn, computationIdOf } from '../model/definition.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import { isObject, type JsonObject, ownValue } from '../model/json.ts';
 import { EMPTY_PLAN, type Plan } from '../model/plan.ts';
 import { AUDIENCES_SOURCE, type Source } from '../model/settings.ts';
-import { type DestinationTypes, integrationNamesOf } from '../ports/destination-type.ts';
+import { categoriesOf, type DestinationTypes, integrationNamesOf } from '../ports/destination-type.ts';
 import { RouteIndex } from './route-index.ts';
 
 /**
@@ -58,21 +59,21 @@ export class Router {
   }
 
   /**
-   * The plan of every event of a source without integrations. Undefined when a destination has a filter: the
-   * plan then depends on the event.
+   * The plan of every event of a source without integrations. Undefined when a destination has a filter or
+   * asks for consent: the plan then depends on the event.
    */
   commonPlan(source: Source): Plan | undefined {
     const { name } = source;
     if (source.shadow === true) return EMPTY_PLAN;
     if (!this.#common.has(name)) {
       const index = this.#indexOf(this.#bySource.get(name) ?? NOBODY);
-      this.#common.set(name, index.isFiltered ? undefined : index.plan('track', '', {}));
+      this.#common.set(name, index.isByEvent ? undefined : index.plan('track', '', { integrations: {} }));
     }
     return this.#common.get(name);
   }
 
   /**
-   * A delete notification goes to every enabled destination of its source, whatever the filters and
+   * A delete notification goes to every enabled destination of its source, whatever consent, filters and
    * integrations objects say: they select events, and a receiver that has data must hear that it is to be
    * deleted.
    */
@@ -81,7 +82,9 @@ export class Router {
     if (connected.length === 0) return EMPTY_PLAN;
     const index = this.#indexOf(connected);
     if (event.type === 'delete') return index.deletePlan();
-    return index.plan(event.type, event.event ?? '', integrationsOf(event));
+    const integrations = integrationsOf(event);
+    const preferences = index.asksForConsent ? preferencesOf(event, source, integrations) : undefined;
+    return index.plan(event.type, event.event ?? '', { integrations, preferences });
   }
 
   #connectedTo({ type, context }: Event, { name, shadow }: Source): readonly Destination[] {
@@ -108,6 +111,32 @@ export class Router {
 function isPassingOn({ type }: Destination, types: DestinationTypes): boolean {
   return types.get(type)?.planning.isPassingOn === true;
 }
+
+/**
+ * Makes the predicate that says whether an event wants for the consent that a destination asks for; undefined
+ * for one that asks for none.
+ */
+export function withholding(
+  destination: Destination,
+  types: DestinationTypes,
+): ((event: Event, source: Pick<Source, 'consent'> | undefined) => boolean) | undefined {
+  const categories = categoriesOf(destination, types);
+  if (categories === undefined) return undefined;
+  return (event, source = {}) =>
+    event.type !== 'delete' && !isConsented(preferencesOf(event, source, integrationsOf(event)), categories);
+}
+
+/** The preferences of a call; nothing consented where its source requires consent and it says nothing. */
+function preferencesOf(
+  { context }: Event,
+  { consent }: Pick<Source, 'consent'>,
+  integrations: JsonObject,
+): Preferences {
+  const said = preferencesIn(context, Object.keys(integrations).length > 0);
+  return said ?? (consent === 'required' ? NOTHING_CONSENTED : undefined);
+}
+
+const NOTHING_CONSENTED: JsonObject = {};
 
 const NOBODY: readonly Destination[] = [];
 

@@ -41,6 +41,7 @@ import type { EndpointCheckDependencies } from '../control-api/records.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
 import type { Destination } from '../model/destination.ts';
 import { laneIdsOf } from '../model/lane.ts';
+import { everySource } from '../model/settings.ts';
 import type { Duration } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
@@ -58,6 +59,7 @@ import { failureGroups } from '../reporting/failures.ts';
 import type { LiveTail } from '../reporting/live-tail.ts';
 import { SearchService } from '../reporting/search.ts';
 import type { ReportService } from '../reporting/status.ts';
+import { withholding } from '../routing/router.ts';
 import { longestWindowOf } from '../users/language/references.ts';
 import type { SettingsService } from './settings-service.ts';
 
@@ -134,6 +136,16 @@ function userOperations({
   ];
 }
 
+/** Comparisons of sources, one after the other. */
+function comparisons({
+  settings,
+  ...parts
+}: ConstructorParameters<typeof Comparer>[0] &
+  Pick<ControlOperationDependencies, 'settings'>): ApiOperation[] {
+  const { compare } = new Comparer(parts);
+  return comparisonOperations({ settings, now: () => parts.clock.now(), compare });
+}
+
 /** All operations of the control API. */
 export function controlOperations({
   store,
@@ -192,11 +204,7 @@ export function controlOperations({
     ...destinationOperations(records),
     ...destinationActionOperations({ ...records, tryOut, newMessageId: uuidv7 }),
     ...eventOperations({ settings, search }),
-    ...comparisonOperations({
-      settings,
-      now: () => clock.now(),
-      compare: new Comparer({ log, clock, regulations }).compare,
-    }),
+    ...comparisons({ log, clock, regulations, settings }),
     ...deliveryOperations({ settings, search }),
     ...deliveryRequestOperations({ settings, log, types, preview, clock }),
     ...userOperations({ users, settings, clock }),
@@ -211,6 +219,8 @@ export function controlOperations({
           ...{ log, history, deadLetters, clock, newId: uuidv7 },
           deliveryQueue,
           lanesOf: (destination) => laneIdsOf(destination, targetsIn(destination)),
+          withholding: (destination) => withholding(destination, types),
+          sourceOf: (id) => everySource(settings.now()).find((one) => one.id === id),
           parked: (destination, at) => dispatcher.parked(destination, at),
         }),
     }),

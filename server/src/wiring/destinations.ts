@@ -10,7 +10,7 @@ import {
   targetsOf,
 } from '../ports/destination-type.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import { Router } from '../routing/router.ts';
+import { Router, withholding } from '../routing/router.ts';
 import type { ControlOperationDependencies } from './control-operations.ts';
 
 /** Senders by the name of their type. Types whose events are fetched have none. */
@@ -48,6 +48,11 @@ export function routerFor({
   traits = [],
 }: Pick<SettingsSnapshot, 'destinations'> & Partial<Pick<SettingsSnapshot, 'audiences' | 'traits'>>): Router {
   return new Router(destinations, DESTINATION_TYPES, [...audiences, ...traits]);
+}
+
+/** Tells which events consent withholds from a destination; undefined where it asks for none. */
+export function withholdingOf(destination: Destination): ReturnType<typeof withholding> {
+  return withholding(destination, DESTINATION_TYPES);
 }
 
 /**

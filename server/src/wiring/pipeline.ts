@@ -11,7 +11,7 @@ import { SourceRateLimiter } from '../ingest/rate-limits.ts';
 import { IngestService } from '../ingest/service.ts';
 import { MaintenanceWorker } from '../maintenance/worker.ts';
 import { defined } from '../model/json.ts';
-import type { Target } from '../model/lane.ts';
+import { destinationOfLane, type Target } from '../model/lane.ts';
 import type { ReadDiskUse } from '../ports/disk-use.ts';
 import type { HttpClient } from '../ports/http-client.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -29,7 +29,7 @@ import { instrumentLog, MetricsRegistry, RecentTraceparents } from '../telemetry
 import { announcedLog, type StartUsersThread, type UsersClient } from '../users/client.ts';
 import type { Publisher } from '../users/sync/publisher.ts';
 import { createAlerts } from './alerts.ts';
-import { lanesIn, openSenders, routerFor, type Senders, targetsIn } from './destinations.ts';
+import { lanesIn, openSenders, routerFor, type Senders, targetsIn, withholdingOf } from './destinations.ts';
 import { callsStored, createSingleJobs, deliveriesOfAll, joinNodes, sendingGate } from './nodes.ts';
 import { logRetention, warnOfUnbounded } from './retention.ts';
 import { sourceLookup, sourceNameLookup } from './settings-service.ts';
@@ -266,10 +266,16 @@ function createReplayer(
     parked: (lane, at) => dispatcher.parked(lane, at),
     lanesOf: lanesIn,
     routingPredicate: (destination, sources) => {
-      const one = { ...settings.now(), destinations: [{ ...destination, sources, enabled: true }] };
-      const router = routerFor(one);
-      return (event, source) => router.plan(event, source).owed.length > 0;
+      const now = settings.now();
+      // The others are there for their names, which are theirs alone in an integrations object.
+      const destinations = now.destinations.map((one) =>
+        one.id === destination.id ? { ...one, sources, enabled: true } : { ...one, sources: [] },
+      );
+      const router = routerFor({ ...now, destinations });
+      const isIts = ({ id }: { readonly id: number }) => destinationOfLane(id) === destination.id;
+      return (event, source) => router.plan(event, source).owed.some(isIts);
     },
+    withholding: withholdingOf,
   });
 }
 

@@ -13,7 +13,10 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../../console/dist', import.met
 
 /** The handlers behind the ports, with the state that the servers report. */
 export interface ServerHandlers
-  extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded' | 'turns' | 'publicKey'> {
+  extends Pick<
+    HttpServerOptions,
+    'clock' | 'logger' | 'readiness' | 'degraded' | 'turns' | 'publicKey' | 'consentSettings'
+  > {
   readonly receiver: IngestHandler;
   readonly control: ControlHandler;
   readonly discards: IngestCounters;

@@ -1,3 +1,5 @@
+import { DESTINATION_TYPES } from '../destinations/list.ts';
+import type { ConsentSettings } from '../http/project-settings.ts';
 import { type Source, sourceNames, sourcesById } from '../model/settings.ts';
 import { type PublicKey, publicKeyOf } from '../model/signing-key.ts';
 import {
@@ -104,6 +106,33 @@ export function publicKeyLookup(settings: SettingsService): (id: string) => Publ
     keys = new Map(inUse.map((key) => [key.id, keys.get(key.id) ?? publicKeyOf(key)]));
   });
   return (id) => keys.get(id);
+}
+
+/**
+ * Returns the consent categories of the source with a write key; undefined where none of its destinations
+ * asks for consent, and for keys of no source.
+ */
+export function consentLookup(settings: SettingsService): (writeKey: string) => ConsentSettings | undefined {
+  let byKey = new Map<string, ConsentSettings>();
+  settings.follow(({ sources, destinations }) => {
+    const asked = destinations.filter(({ enabled, type }) => enabled && isAsked(type));
+    const isMapped = asked.some(({ consent }) => consent !== undefined);
+    byKey = new Map(
+      (isMapped ? sources : []).flatMap(({ name, writeKeys }) => {
+        const all = asked.filter((one) => one.sources.includes(name)).map(({ consent }) => consent);
+        const mapped = all.filter((categories) => categories !== undefined);
+        if (mapped.length === 0) return [];
+        const allCategories = [...new Set(mapped.flat())];
+        const consent = { allCategories, hasUnmappedDestinations: mapped.length < all.length };
+        return writeKeys.map((key) => [key, consent] as const);
+      }),
+    );
+  });
+  return (writeKey) => byKey.get(writeKey);
+}
+
+function isAsked(type: string): boolean {
+  return DESTINATION_TYPES.get(type)?.planning.consent === true;
 }
 
 function changesNothing({

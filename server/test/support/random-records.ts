@@ -111,6 +111,7 @@ const source = fc.record(
     ip: fc.constantFrom(...ADDRESS_RULES),
     projectId: writeKey,
     trust: fc.constantFrom(...TRUSTS),
+    consent: fc.constant('required'),
   },
   // A stored source always has a rule for addresses.
   { requiredKeys: ['name', 'writeKeys', 'ip', 'trust'] },
@@ -193,6 +194,7 @@ const settings = fc.record(
       { requiredKeys: [] },
     ),
     integrationNames: fc.uniqueArray(name, { maxLength: 3 }),
+    consent: fc.uniqueArray(name, { minLength: 1, maxLength: 3 }),
     rateLimit: rate,
     concurrency: fc.integer({ min: 1, max: 256 }),
   },

@@ -38,6 +38,31 @@ export function WhatItGets({ draft, faults, onChange }: PartProps) {
   );
 }
 
+/** Categories that a visitor has to consent to, so that the destination gets their events. */
+export function ConsentAsked({ draft, faults, onChange }: PartProps) {
+  return (
+    <fieldset className="stack-s plain">
+      <legend className="lbl">Consent</legend>
+      <Field
+        label="Consent categories"
+        hint="Ids, one a line, as the consent banner has them; a visitor must have consented to all. Empty: none is asked for."
+        error={faultOf(faults, 'settings.consent')}
+      >
+        {(control) => (
+          <textarea
+            {...control}
+            className="area mono"
+            rows={2}
+            spellCheck={false}
+            value={draft.consent}
+            onChange={(event) => onChange({ consent: event.target.value })}
+          />
+        )}
+      </Field>
+    </fieldset>
+  );
+}
+
 /** The names by which the integrations object of a call switches the destination on and off. */
 export function NamesInCalls({ draft, faults, onChange }: PartProps) {
   return (

@@ -5,7 +5,7 @@ import { Objections } from '../../editing/objections.tsx';
 import { useSubmission } from '../../editing/use-submission.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Check, TextField } from '../../ui/form-fields.tsx';
-import { HowItIsSent, NamesInCalls, SourceChoice, WhatItGets } from './destination-fields.tsx';
+import { ConsentAsked, HowItIsSent, NamesInCalls, SourceChoice, WhatItGets } from './destination-fields.tsx';
 import { EndpointFields } from './endpoint-fields.tsx';
 import { type DestinationDraft, hasNewSecret } from './form.ts';
 import { type PublicKey, SecretFields } from './secret-fields.tsx';
@@ -20,6 +20,7 @@ const SHOWN = [
   'settings.signingSecrets',
   'settings.filter',
   'settings.userAgent',
+  'settings.consent',
   'settings.integrationNames',
   'settings.rateLimit',
   'settings.concurrency',
@@ -93,6 +94,7 @@ export function DestinationForm(props: DestinationFormProps) {
         )}
       </SecretFields>
       <WhatItGets draft={draft} faults={faults} onChange={change} />
+      <ConsentAsked draft={draft} faults={faults} onChange={change} />
       <NamesInCalls draft={draft} faults={faults} onChange={change} />
       <HowItIsSent draft={draft} faults={faults} onChange={change} />
       <Objections

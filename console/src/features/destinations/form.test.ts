@@ -123,6 +123,15 @@ describe('the form of a destination', () => {
     });
   });
 
+  it('asks for consent by the categories that are written, and for none where nothing is', () => {
+    expect(patchOf(stored, { ...stored, consent: 'Ads\n Stats ' })).toEqual({
+      settings: { consent: ['Ads', 'Stats'] },
+    });
+    const asking = draftOf({ ...STORED, settings: { ...STORED.settings, consent: ['Ads'] } });
+    expect(patchOf(asking, asking)).toEqual({});
+    expect(patchOf(asking, { ...asking, consent: '' })).toEqual({ settings: { consent: null } });
+  });
+
   it('keeps one half of a filter when the other is emptied', () => {
     expect(patchOf(stored, { ...stored, types: [] })['settings']).toMatchObject({
       filter: { types: null, events: ['Order Placed', 'Checkout *'] },

@@ -47,6 +47,8 @@ export interface DestinationDraft {
   readonly types: readonly CallType[];
   /** One a line. */
   readonly events: string;
+  /** Ids of consent categories, one a line. */
+  readonly consent: string;
   /** Whether integrations objects know it by the names of its type, or by those below. */
   readonly answersTo: 'usual' | 'own';
   /** One a line. */
@@ -68,6 +70,7 @@ export const NEW_DESTINATION: DestinationDraft = {
   success: 'any',
   types: [],
   events: '',
+  consent: '',
   answersTo: 'usual',
   integrationNames: '',
   rateLimit: '',
@@ -86,8 +89,9 @@ export function draftOf({ name, sources, settings: stored }: Destination): Desti
     success,
     userAgent = '',
   } = settings;
-  const { filter, integrationNames, rateLimit, concurrency } = settings as {
+  const { filter, integrationNames, consent, rateLimit, concurrency } = settings as {
     readonly integrationNames?: readonly string[];
+    readonly consent?: readonly string[];
     readonly filter?: { readonly types?: CallType[]; readonly events?: string[] };
     readonly rateLimit?: number;
     readonly concurrency?: number;
@@ -108,6 +112,7 @@ export function draftOf({ name, sources, settings: stored }: Destination): Desti
     success,
     types: filter?.types ?? [],
     events: (filter?.events ?? []).join('\n'),
+    consent: (consent ?? []).join('\n'),
     answersTo: integrationNames === undefined ? 'usual' : 'own',
     integrationNames: (integrationNames ?? []).join('\n'),
     rateLimit: rateLimit === undefined ? '' : String(rateLimit),
@@ -194,6 +199,7 @@ export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
   success: 'A delivery succeeds with',
   types: 'Types',
   events: 'Events',
+  consent: 'Consent categories',
   answersTo: 'Calls switch it by',
   integrationNames: 'Other names',
   rateLimit: 'Requests a second',
@@ -204,6 +210,7 @@ export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
 function settingsOf(draft: DestinationDraft): RecordPatch {
   const { sharedSecret, nextSharedSecret, signingSecrets, publicSignature, format, success } = draft;
   const events = linesOf(draft.events);
+  const consent = linesOf(draft.consent);
   const types = draft.types.length === 0 ? null : draft.types;
   const isFiltered = types !== null || events.length > 0;
   return {
@@ -223,6 +230,7 @@ function settingsOf(draft: DestinationDraft): RecordPatch {
     success,
     filter: isFiltered ? { types, events: events.length === 0 ? null : events } : null,
     integrationNames: draft.answersTo === 'usual' ? null : linesOf(draft.integrationNames),
+    consent: consent.length === 0 ? null : consent,
     rateLimit: numberOf(draft.rateLimit),
     concurrency: numberOf(draft.concurrency),
   };

@@ -40,7 +40,7 @@ export function StoredSettings({ destination }: { readonly destination: Destinat
   if (destination.type !== 'webhooks') return <PlainStored destination={destination} />;
   const draft = draftOf(destination);
   const { sources, endpoints, format, userAgent, success, types, events, rateLimit, concurrency } = draft;
-  const { answersTo, integrationNames } = draft;
+  const { consent, answersTo, integrationNames } = draft;
   const rows: readonly (readonly [string, string])[] = [
     ['Sources', sources.join(', ')],
     ...endpoints.map(({ url, headers }, nth): readonly [string, string] => [
@@ -55,6 +55,7 @@ export function StoredSettings({ destination }: { readonly destination: Destinat
     ['Succeeds with', success],
     ['Types', types.length === 0 ? 'all' : types.join(', ')],
     ['Events', events === '' ? 'all' : events.replaceAll('\n', ', ')],
+    ['Consent', consent === '' ? 'not asked for' : consent.replaceAll('\n', ', ')],
     [
       'Integrations object',
       answersTo === 'usual' ? 'the names of all webhooks' : integrationNames.replaceAll('\n', ', ') || 'none',

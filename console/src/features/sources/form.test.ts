@@ -20,6 +20,12 @@ test('the form of a source sends what was changed, and not the whole record', ()
   expect(patchOf(base, { ...base, mode: 'strict' })).toEqual({ mode: 'strict' });
 });
 
+test('required consent is set and taken away', () => {
+  expect(patchOf(base, { ...base, consent: 'required' })).toEqual({ consent: 'required' });
+  const required = draftOf({ ...STORED, writeKeys: [], consent: 'required' });
+  expect(patchOf(required, { ...required, consent: 'given' })).toEqual({ consent: null });
+});
+
 test('what is emptied in the form of a source is taken away', () => {
   expect(patchOf(base, { ...base, dedupeWindow: ' ', rateLimit: '' })).toEqual({
     dedupeWindow: null,

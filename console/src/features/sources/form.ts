@@ -6,6 +6,8 @@ import type { SourceRecord } from './queries.ts';
 
 /** The settings of a source as texts of its form. */
 export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' | 'ip' | 'trust'> {
+  /** Of a call that says nothing of consent. */
+  readonly consent: 'given' | 'required';
   /** Such as 24h; empty: the default. */
   readonly dedupeWindow: string;
   /** Calls a second; empty: no limit. */
@@ -17,20 +19,22 @@ export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' 
 }
 
 function draftOf(source: SourceRecord): SourceDraft {
-  const { mode, whenDisabled, ip, trust, dedupeWindow = '', projectId = '' } = source;
+  const { mode, whenDisabled, ip, trust, consent = 'given', dedupeWindow = '', projectId = '' } = source;
   const [rateLimit, rateLimitPerAddress] = [source.rateLimit, source.rateLimitPerAddress].map((limit) =>
     limit === undefined ? '' : String(limit),
   ) as [string, string];
-  return { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress, projectId };
+  return { mode, whenDisabled, ip, trust, consent, dedupeWindow, rateLimit, rateLimitPerAddress, projectId };
 }
 
 function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
-  const { mode, whenDisabled, ip, trust, dedupeWindow, rateLimit, rateLimitPerAddress, projectId } = draft;
+  const { mode, whenDisabled, ip, trust, consent, dedupeWindow, rateLimit } = draft;
+  const { rateLimitPerAddress, projectId } = draft;
   const wanted = {
     mode,
     whenDisabled,
     ip,
     trust,
+    consent: consent === 'required' ? consent : null,
     dedupeWindow: dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
     rateLimit: numberOf(rateLimit),
     rateLimitPerAddress: numberOf(rateLimitPerAddress),
@@ -50,4 +54,5 @@ export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
   projectId: 'projectId in the format segment',
   ip: 'The address of a caller, context.ip, is',
   trust: 'Its write keys are',
+  consent: 'A call that says nothing of consent',
 };

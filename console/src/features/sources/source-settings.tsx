@@ -49,9 +49,17 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
       <dd>{ADDRESS_RULES.find(({ value }) => value === ip)?.label ?? ip}</dd>
       <dt>Its write keys are</dt>
       <dd>{TRUSTS.find(({ value }) => value === trust)?.label ?? trust}</dd>
+      <dt>{SOURCE_LABELS.consent}</dt>
+      <dd>{CONSENTS.find(({ value }) => value === (source.consent ?? 'given'))?.label}</dd>
     </dl>
   );
 }
+
+/** The meaning of calls that say nothing of consent. */
+const CONSENTS: readonly { readonly value: SourceDraft['consent']; readonly label: string }[] = [
+  { value: 'given', label: 'goes to every destination' },
+  { value: 'required', label: 'consents to nothing' },
+];
 
 /** The choices for the caller's address, which is `context.ip`. */
 const ADDRESS_RULES: readonly { readonly value: SourceRecord['ip']; readonly label: string }[] = [
@@ -163,6 +171,12 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
           onChange={(projectId) => onChange({ projectId })}
         />
       </div>
+      <Choice
+        label={SOURCE_LABELS.consent}
+        value={draft.consent}
+        options={CONSENTS}
+        onChange={(consent) => onChange({ consent })}
+      />
       <Field label={SOURCE_LABELS.ip} hint="It holds for the calls that come from now on.">
         {(control) => (
           <Select

@@ -74,6 +74,9 @@ const redeliverySchema = z.object({
     description: 'While it is running, `GET replays/{id}` says how far it is, and DELETE ends it.',
   }),
   pending: z.int().meta({ description: 'Of the ids: those that are owed anyway, and are left as they are.' }),
+  withheld: z.int().meta({
+    description: 'Of the ids: those that the visitor has not consented to, and that are left as they are.',
+  }),
   missing: z.array(z.string()).meta({ description: 'Of the ids: those that no stored event has.' }),
 });
 
@@ -136,12 +139,13 @@ async function redeliverByName(
   request: NamedRedelivery,
   { redeliverNamed }: RedeliveryOperationDependencies,
 ): Promise<RedeliveryAnswer> {
-  const { id, count, pending, missing } = await redeliverNamed(request);
+  const { id, count, pending, withheld, missing } = await redeliverNamed(request);
   return {
     ...defined({ id }),
     count,
     estimated: false,
     pending,
+    withheld,
     missing,
     ...defined({ state: id === undefined ? undefined : ('done' as const) }),
   };
@@ -157,7 +161,7 @@ async function redeliverByFilter(
   const createdAt = clock.now();
   const asked = replayRequestOf(body, createdAt, clock.monotonic());
   const preview = await look(asked);
-  const found = { count: preview.count, estimated: !preview.isExact, pending: 0, missing: [] };
+  const found = { count: preview.count, estimated: !preview.isExact, pending: 0, withheld: 0, missing: [] };
   if (body.dryRun || (preview.count === 0 && preview.isExact)) return found;
   const made: Replay = {
     ...asked,

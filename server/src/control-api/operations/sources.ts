@@ -52,6 +52,10 @@ const sourceSchema = z.object({
   projectId: z.string().exactOptional().meta({
     description: 'The projectId of its events where a destination has the format segment. Absent: its name.',
   }),
+  consent: z.literal('required').exactOptional().meta({
+    description:
+      'A call that says nothing of consent consents to nothing. Absent: nothing is withheld of it.',
+  }),
   system: z.literal(true).exactOptional().meta({ description: 'Made by the server, and not to be changed.' }),
 });
 

@@ -20,7 +20,7 @@ export const segment: DestinationType<SegmentSettings> = {
   name: 'segment',
   integrationNames: [],
   settings: segmentForm,
-  planning: { integrations: false, deletes: false, isPassingOn: true },
+  planning: { integrations: false, consent: false, deletes: false, isPassingOn: true },
   taker: 'worker',
   targets: ({ host }) => [{ place: 0, label: URL.parse(host)?.host ?? '', address: host }],
   open: (tools) => new PassingSender(tools),

@@ -28,7 +28,7 @@ export const webhooks: DestinationType<WebhookSettings> = {
   name: 'webhooks',
   integrationNames: ['Webhooks', 'Webhooks (Actions)', 'Webhook', 'Extensible Webhook'],
   settings: webhookForm,
-  planning: { integrations: true, deletes: true },
+  planning: { integrations: true, consent: true, deletes: true },
   taker: 'worker',
   targets: ({ endpoints }) => endpoints.map(targetOf),
   signsPublicly: ({ publicSignature }) => publicSignature === true,

@@ -21,7 +21,7 @@ export const lines: DestinationType<LineSettings> = {
   name: 'lines',
   integrationNames: ['Lines'],
   settings: lineForm,
-  planning: { integrations: true, deletes: false },
+  planning: { integrations: true, consent: true, deletes: false },
   taker: 'worker',
   targets: ({ path }) => [{ place: 0, label: basename(path) }],
   open: (tools) => new LineSender(tools),

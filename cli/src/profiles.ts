@@ -34,6 +34,8 @@ export interface ShownProfile {
   readonly computedTraits: Readonly<Record<string, unknown>>;
   readonly audiences: readonly string[];
   readonly groups: readonly string[];
+  /** Absent in answers of earlier servers, and where nothing was said of it. */
+  readonly consent?: { readonly categories: readonly string[]; readonly at: string };
   readonly leftOut: number;
   readonly sources: readonly string[];
   readonly firstSeenAt: string;
@@ -109,6 +111,7 @@ export function profileReport(shown: ShownProfile, paint: Paint): string {
     ['computed', pairs(computedTraits)],
     ['audiences', shown.audiences],
     ['groups', shown.groups],
+    ['consent', consentLines(shown.consent)],
     [
       'left out',
       shown.leftOut === 0
@@ -143,6 +146,12 @@ const REASONS: Readonly<Record<string, string>> = {
   unproven: 'only a client source says so',
   split: 'they are kept apart by a split',
 };
+
+function consentLines(consent: ShownProfile['consent']): string[] {
+  if (consent === undefined) return [];
+  const { categories, at } = consent;
+  return [`${categories.length === 0 ? 'to nothing' : `to ${categories.join(', ')}`}, at ${at}`];
+}
 
 function refusedLines({ count: all, samples } = NONE_REFUSED): string[] {
   const shown = samples.map(({ rule, reason, source, at, identity, messageId }) => {

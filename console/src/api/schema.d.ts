@@ -5306,7 +5306,12 @@ export interface operations {
                         };
                         audiences: string[];
                         groups: string[];
-                        /** @description How many traits and groups calls have named that the profile does not keep: too long, or gone to make room for others. */
+                        /** @description Categories that the user has consented to, by the newest event that has said anything of it; absent where none has. */
+                        consent?: {
+                            categories: string[];
+                            at: string;
+                        };
+                        /** @description How many traits, groups and consent categories calls have named that the profile does not keep: too long, too many, or gone to make room for others. */
                         leftOut: number;
                         /** @description Names of the sources that saw the user. */
                         sources: string[];
@@ -5402,7 +5407,12 @@ export interface operations {
                         };
                         audiences: string[];
                         groups: string[];
-                        /** @description How many traits and groups calls have named that the profile does not keep: too long, or gone to make room for others. */
+                        /** @description Categories that the user has consented to, by the newest event that has said anything of it; absent where none has. */
+                        consent?: {
+                            categories: string[];
+                            at: string;
+                        };
+                        /** @description How many traits, groups and consent categories calls have named that the profile does not keep: too long, too many, or gone to make room for others. */
                         leftOut: number;
                         /** @description Names of the sources that saw the user. */
                         sources: string[];

@@ -20,7 +20,7 @@ export function preferencesIn(context: JsonObject, hasIntegrations: boolean): Pr
 }
 
 /** The preferences that a context names itself, whatever stands beside it; undefined where it names none. */
-function writtenPreferences(context: JsonObject): Preferences {
+export function writtenPreferences(context: JsonObject): Preferences {
   const consent = ownValue(context, 'consent');
   const written = isObject(consent) ? ownValue(consent, 'categoryPreferences') : undefined;
   if (written === undefined || written === null) return undefined;

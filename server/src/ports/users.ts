@@ -88,7 +88,9 @@ export interface Profile {
   /** Names of the audiences that it is a member of. */
   readonly audiences: readonly string[];
   readonly groups: readonly string[];
-  /** How many traits and groups calls have named that are not kept, or went to make room for others. */
+  /** Consent by the newest event that has said anything of it; absent where none has. */
+  readonly consent?: { readonly categories: readonly string[]; readonly at: Time };
+  /** How many traits, groups and consent categories calls have named that are not kept, or not any more. */
   readonly leftOut: number;
   /** Ids of the sources that saw it. */
   readonly sources: readonly number[];

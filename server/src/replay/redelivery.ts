@@ -17,7 +17,7 @@ import type { StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { DeadLetterView, HistoryView, LogView, ViewedSlice } from '../ports/store-view.ts';
 import type { NamedDelivery, NamedRedelivery, NamedRedeliveryResult } from './contract.ts';
-import type { ConsentRule, ReplayFilterFactory } from './selection.ts';
+import type { ReplayFilterFactory, WithholdingFactory } from './selection.ts';
 import { CURSOR_END } from './selection.ts';
 
 /** Dead letters whose events are read at once. */
@@ -29,7 +29,7 @@ export interface RedeliveryDependencies {
   readonly settings: { now(): SettingsSnapshot };
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly filterFor: ReplayFilterFactory;
-  readonly withholding: ConsentRule;
+  readonly withholding: WithholdingFactory;
 }
 
 /**
@@ -134,7 +134,7 @@ export interface NamedRedeliveryDependencies {
   readonly newId: () => string;
   /** Ids of the lanes of a destination as its settings are now (`laneIdsOf`). */
   readonly lanesOf: (destination: Destination) => readonly number[];
-  readonly withholding: ConsentRule;
+  readonly withholding: WithholdingFactory;
   /** A source by its id, also one that was removed. */
   readonly sourceOf: (id: number) => Source | undefined;
   /** Deliveries of a destination, or of one of its endpoints, are due on disk. */

@@ -18,7 +18,6 @@ import { nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
 import { previewRedelivery, previewReplay, storedFrom } from './preview.ts';
 import { DeadLetterRedelivery } from './redelivery.ts';
 import {
-  type ConsentRule,
   cursorRangeOf,
   type EventSlice,
   LogCursor,
@@ -26,6 +25,7 @@ import {
   type RoutingRules,
   replayFilters,
   selectDelivered,
+  type WithholdingFactory,
 } from './selection.ts';
 
 export interface ReplayerDependencies extends Omit<ReplayJobDependencies, 'log' | 'filterFor'>, RoutingRules {
@@ -150,7 +150,7 @@ export interface ReplayJobDependencies {
   /** Deliveries of a destination, or of one of its endpoints, are due on disk. */
   readonly parked: (destination: number, at: Monotonic) => void;
   readonly filterFor: ReplayFilterFactory;
-  readonly withholding: ConsentRule;
+  readonly withholding: WithholdingFactory;
   /** Ids of the lanes of a destination as its settings are now (`laneIdsOf`). */
   readonly lanesOf: (destination: Destination) => readonly number[];
 }

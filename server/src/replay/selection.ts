@@ -23,13 +23,13 @@ export type RoutingPredicateFactory = (
 /**
  * Tells which events want for the consent that a destination asks for; undefined for one that asks for none.
  */
-export type ConsentRule = (
+export type WithholdingFactory = (
   destination: Destination,
 ) => ((event: Event, source: Source | undefined) => boolean) | undefined;
 
 export interface RoutingRules {
   readonly routingPredicate: RoutingPredicateFactory;
-  readonly withholding: ConsentRule;
+  readonly withholding: WithholdingFactory;
 }
 
 /** Makes the filter of a replay, by the settings of a snapshot. */

@@ -68,6 +68,8 @@ export interface UsersSettings {
    * through.
    */
   readonly hearing: readonly string[];
+  /** Consent that destinations ask for. Absent: none does. */
+  readonly consent?: UsersConsent | undefined;
   /** Names of all destinations. Absent: every destination that a computation has ever named still exists. */
   readonly destinations?: readonly string[];
   readonly retention: ProfileRetention;
@@ -78,6 +80,14 @@ export interface UsersSettings {
    * there is none.
    */
   readonly ownSource?: number;
+}
+
+/** Consent as far as it decides who hears of a user. */
+export interface UsersConsent {
+  /** Destinations that ask for consent, each with its categories. */
+  readonly asking: readonly (readonly [name: string, categories: readonly string[]])[];
+  /** Ids of the sources that take silence for a refusal, also of removed ones. */
+  readonly requiredSources: readonly number[];
 }
 
 /** How long profiles stay, and how much they may take. */

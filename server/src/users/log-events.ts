@@ -8,6 +8,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { UsersSettings } from './contract.ts';
 import type { EventCause } from './identity/identity-graph.ts';
 import type { EventIdentities, IdentityReader } from './identity/identity-reader.ts';
+import { consentedIn } from './identity/profile-consent.ts';
 import { ANONYMOUS, USER } from './identity/profile-state.ts';
 
 /** A stored event as far as profiles need it. */
@@ -19,6 +20,8 @@ export interface LogEvent extends EventCause {
   /** Traits that an identify call sets; empty for every other call. */
   readonly traits: JsonObject;
   readonly groupId: string | undefined;
+  /** Categories of consent, where the event names preferences. */
+  readonly consented: readonly string[] | undefined;
   readonly ids: EventIdentities;
 }
 
@@ -205,6 +208,7 @@ function readEvent(
     name: typeof name === 'string' ? name : '',
     properties: propertiesOf(event),
     traits,
+    consented: consentedOf(event),
     groupId: type === 'group' && typeof groupId === 'string' ? groupId : undefined,
     ids: {
       user: reader.identity(USER, event['userId']),
@@ -214,6 +218,10 @@ function readEvent(
       invalid,
     },
   };
+}
+
+function consentedOf({ context }: JsonObject): readonly string[] | undefined {
+  return isObject(context) ? consentedIn(context) : undefined;
 }
 
 function parse(text: string): JsonObject | undefined {

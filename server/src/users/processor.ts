@@ -8,7 +8,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, SplitId, UserIdentity } from '../ports/users.ts';
 import { checkChanges } from './check-changes.ts';
-import { ConnectionNews } from './computation/computation-jobs.ts';
+import { ConnectionNews } from './computation/connection-news.ts';
 import type { ProfileComputations } from './computation/profile-computations.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,

@@ -297,6 +297,9 @@ function viewOf(
     computedTraits: sortedObject(computedTraits),
     audiences: audiences.sort(),
     groups: [...state.groups.keys()].sort(),
+    ...(state.consent !== undefined && {
+      consent: { categories: state.consent.categories, at: state.consent.at },
+    }),
     leftOut: state.leftOut,
     sources: [...state.sources].sort((a, b) => a - b),
     firstSeenAt: state.firstSeenAt,

@@ -15,6 +15,7 @@ import type { TouchedComputations, TraitEngine } from './computation/trait-engin
 import type { IdentityHash, IdentitySettings } from './contract.ts';
 import { type ApartIds, type IdentityCounts, IdentityGraph } from './identity/identity-graph.ts';
 import { type EventIdentities, IdentityReader, type KeyedIdentity } from './identity/identity-reader.ts';
+import { consentOf, newerConsent } from './identity/profile-consent.ts';
 import { decodeProfile, encodeProfile, type ProfileState } from './identity/profile-state.ts';
 import { addLeftOut, type LeftOutTraits, NONE_LEFT_OUT, noteTraits } from './identity/traits.ts';
 import type { LogEvent } from './log-events.ts';
@@ -180,8 +181,17 @@ export class Slice {
     if (at > profile.lastSeenAt) profile.lastSeenAt = at;
     profile.sources.add(source);
     this.#leftOut = addLeftOut(this.#leftOut, noteTraits(profile, event));
+    if (event.consented !== undefined) this.#noteConsent(profile, event, event.consented);
     if (this.#options.engine.mentions(event.type, event.name))
       this.#options.engine.apply(profile, event, slots);
+  }
+
+  #noteConsent(profile: ProfileState, { at, messageId }: LogEvent, consented: readonly string[]): void {
+    const { consent, leftOut } = consentOf({ consented, at, messageId });
+    profile.consent = newerConsent(profile.consent, consent)!;
+    if (leftOut === 0) return;
+    profile.leftOut += leftOut;
+    this.#leftOut = addLeftOut(this.#leftOut, { ...NONE_LEFT_OUT, values: leftOut });
   }
 
   /** The profile to which an event belongs now; joins nothing. Its ids' owners must be loaded. */

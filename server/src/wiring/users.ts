@@ -1,11 +1,13 @@
 import { Worker } from 'node:worker_threads';
 import type { Config } from '../config/load.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
+import { DESTINATION_TYPES } from '../destinations/list.ts';
 import { hearsOfComputations } from '../model/destination.ts';
 import { defined } from '../model/json.ts';
 import { retentionPeriods } from '../model/retention.ts';
-import { AUDIENCES_SOURCE, type Source, trustOf } from '../model/settings.ts';
+import { AUDIENCES_SOURCE, everySource, type Source, trustOf } from '../model/settings.ts';
 import type { Clock, ClockMark } from '../ports/clock.ts';
+import { categoriesOf } from '../ports/destination-type.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { CurrentObserver } from '../ports/telemetry.ts';
@@ -101,11 +103,25 @@ function usersSettings(
     serverSources,
     newestSource: Math.max(0, ...[...sources, ...gone.sources].map(({ id }) => id)),
     hearing,
+    consent: consentIn({ destinations, sources, gone }),
     destinations: destinations.map(({ name }) => name),
     retention: { ...profileRetention(config, isBounded), protectedSources },
     apart: splits.map(({ keys }) => keys),
     ...defined({ ownSource: own?.id, shadows: shadows.length === 0 ? undefined : shadows }),
   };
+}
+
+/** Undefined where no destination asks for consent. */
+function consentIn(
+  snapshot: Pick<SettingsSnapshot, 'destinations' | 'sources' | 'gone'>,
+): UsersSettings['consent'] {
+  const asking = snapshot.destinations.flatMap((one) => {
+    const categories = categoriesOf(one, DESTINATION_TYPES);
+    return categories === undefined ? [] : [[one.name, categories] as const];
+  });
+  if (asking.length === 0) return undefined;
+  const required = everySource(snapshot).filter(({ consent }) => consent === 'required');
+  return { asking, requiredSources: required.map(({ id }) => id) };
 }
 
 /**

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runVerb } from '../../../cli/test/program.ts';
+import { quoted } from '../../../clients/e2e/sentences/quoted.ts';
 import type { Trace } from '../../src/app.ts';
 import type { JsonObject } from '../../src/model/json.ts';
 import { send, track } from '../support/calls.ts';
@@ -112,6 +114,7 @@ function running(yamlOf: (receiver: TestReceiver) => string, answer?: (response:
     control,
     fate,
     url: () => program.url,
+    data: () => place.data,
     log: () => logOf(program.out.stderr),
     receiver: () => receiver,
   };
@@ -325,5 +328,89 @@ describe('consent', () => {
       dryRun: true,
     };
     expect((await control.ask<object>('POST', 'replays', replay)).answer).toMatchObject({ count: 1 });
+  });
+
+  it('withholds no delete notification', async () => {
+    const wish = { type: 'DELETE_ONLY', subjectIds: ['u1'], confirm: true };
+    expect(await control.ask('POST', 'regulations', wish)).toMatchObject({ status: 201 });
+    const isDelete = ({ body }: { readonly body: Buffer }) => body.includes('"type":"delete"');
+    await receiver().until(() => receiver().arrivals.filter(isDelete).length >= 5);
+    const told = receiver().arrivals.filter(isDelete);
+    expect(told.map(({ path }) => path).sort()).toEqual(['/adpost', '/lake', '/mailer', '/ops', '/s']);
+  });
+});
+
+const usersYaml = (receiver: TestReceiver) => `
+egress: { allow: [127.0.0.0/8] }
+sources:
+  - { name: website, writeKeys: [wk], trust: server }
+  - { name: strict, writeKeys: [wk_strict], trust: server, consent: required }
+destinations:
+  - { name: ads, type: webhooks, sources: [], settings: { endpoints: [{ url: "${receiver.url}/ads" }], consent: [Ads] } }
+  - { name: ops, type: webhooks, sources: [], settings: { endpoints: [{ url: "${receiver.url}/ops" }] } }
+audiences:
+  - { name: Pros, definition: "trait('plan') = 'pro'", destinations: [ads, ops] }
+`;
+
+describe('consent of users', () => {
+  const { control, url, data, receiver } = running(usersYaml);
+  let calls = 0;
+
+  const identify = async (userId: string, plan: string, context: object, writeKey = 'wk') => {
+    const call = { userId, traits: { plan }, context, messageId: `call-${++calls}` };
+    expect((await send(url(), '/v1/identify', call, { writeKey })).status).toBe(200);
+  };
+  const preferring = (categoryPreferences: object) => ({ consent: { categoryPreferences } });
+
+  /** Waits until a destination was told these values of a user, in this order, and no other. */
+  const told = async (path: string, userId: string, values: readonly boolean[]) => {
+    const ofUser = () =>
+      receiver()
+        .arrivals.filter((one) => one.path === path && one.body.includes(`"${userId}"`))
+        .map(({ body }) => (JSON.parse(String(body)) as { traits: { pros: boolean } }).traits.pros);
+    await receiver().until(() => ofUser().length >= values.length);
+    expect(ofUser()).toEqual(values);
+  };
+
+  it('decides who hears of an audience: told when it comes, and taken back also when it has gone', async () => {
+    await identify('u1', 'pro', preferring({}));
+    await told('/ops', 'u1', [true]);
+    const { data: events } = await control.read<Trace>('events?source=audiences');
+    expect(events).toMatchObject([{ skipped: [{ destination: 'ads', reason: 'consent' }] }]);
+    await identify('u1', 'pro', preferring({ Ads: true }));
+    await told('/ads', 'u1', [true]);
+    await identify('u1', 'free', preferring({ Ads: false }));
+    await told('/ads', 'u1', [true, false]);
+    await told('/ops', 'u1', [true, false]);
+    const ledger = await control.read<{ destinations: Record<string, { skipped: object }> }>('ledger');
+    expect(ledger.destinations['ads']!.skipped).toEqual({ consent: 1 });
+  });
+
+  const newest = quoted(
+    'A destination that asks for consent hears of users who have consented to it, by the newest `categoryPreferences` (time, then `messageId`) of all events of the profile.',
+  );
+  it(newest, async () => {
+    const late = {
+      timestamp: '2026-01-01T00:00:00Z',
+      ...track('late', { userId: 'u2', context: preferring({}) }),
+    };
+    await identify('u2', 'pro', preferring({ Ads: true }));
+    await send(url(), '/v1/track', late);
+    await told('/ads', 'u2', [true]);
+    const ofProfile = async (userId: string) =>
+      (await control.read<{ consent?: { categories: string[] } }>(`profiles/${userId}`)).consent?.categories;
+    expect(await ofProfile('u2')).toEqual(['Ads']);
+    const said = await runVerb(['profile', 'u2', '--url', url(), '--data', data()]);
+    expect(said.out).toMatch(/consent +to Ads, at /);
+    await identify('u3', 'pro', {}, 'wk_strict');
+    await told('/ops', 'u3', [true]);
+    await told('/ads', 'u3', []);
+    expect(await ofProfile('u3')).toBeUndefined();
+  });
+
+  it('is asked again by what a destination asks for then: whoever is allowed by now is told', async () => {
+    await control.ask('PATCH', 'destinations/ads', { settings: { consent: null } });
+    await told('/ads', 'u3', [true]);
+    await told('/ads', 'u2', [true]);
   });
 });

@@ -51,9 +51,16 @@ const profileSchema = z.object({
   computedTraits: z.record(z.string(), z.unknown()).meta({ description: 'By key.' }),
   audiences: z.array(z.string()),
   groups: z.array(z.string()),
+  consent: z
+    .object({ categories: z.array(z.string()), at: z.string() })
+    .exactOptional()
+    .meta({
+      description:
+        'Categories that the user has consented to, by the newest event that has said anything of it; absent where none has.',
+    }),
   leftOut: z.int().meta({
     description:
-      'How many traits and groups calls have named that the profile does not keep: too long, or gone to make room for others.',
+      'How many traits, groups and consent categories calls have named that the profile does not keep: too long, too many, or gone to make room for others.',
   }),
   sources: z.array(z.string()).meta({ description: 'Names of the sources that saw the user.' }),
   firstSeenAt: z.string(),
@@ -169,7 +176,7 @@ function lossOf({ poorer, eventsSince }: { poorer: number; eventsSince?: number 
 const show = (text: string) => JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100)}…`);
 
 function profileView(
-  { sources, firstSeenAt, lastSeenAt, merges, refusedMerges, ...rest }: Profile,
+  { sources, firstSeenAt, lastSeenAt, merges, refusedMerges, consent, ...rest }: Profile,
   settings: SettingsSnapshot,
 ) {
   const nameOf = sourceNames(settings);
@@ -179,6 +186,9 @@ function profileView(
     sources: sources.map(nameOf),
     firstSeenAt: isoTime(firstSeenAt),
     lastSeenAt: isoTime(lastSeenAt),
+    ...(consent !== undefined && {
+      consent: { categories: [...consent.categories], at: isoTime(consent.at) },
+    }),
     merges: merges.map(({ at, ...merge }) => ({ ...merge, at: isoTime(at) })),
     refusedMerges: {
       count: refusedMerges.count,

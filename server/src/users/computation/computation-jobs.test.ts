@@ -6,7 +6,6 @@ import {
   awaitingWalk,
   type ComputationRecord,
   isSynced,
-  movedIn,
   NO_COMPUTATIONS,
   nextPass,
   planComputations,
@@ -14,6 +13,7 @@ import {
   startWalk,
   withHearing,
 } from './computation-jobs.ts';
+import { askingOf, ConnectionNews, movedIn } from './connection-news.ts';
 
 const BOUNDS = { first: 100, end: 300 };
 
@@ -184,6 +184,25 @@ describe('a destination', () => {
     expect(again.jobs).toMatchObject([{ targets: [{ id: 1, kind: 'missed' }], slots: [] }]);
     expect(isSynced(again, 1, 5)).toBe(true);
     expect(again.switched).toEqual(['erp']);
+  });
+
+  it('that asks for other consent is told what it may hear now, also across a restart and between two slices', () => {
+    const asking = (categories: string[], requiredSources: number[] = []) =>
+      askingOf({ asking: [['erp', categories]], requiredSources });
+    const terms = { position: 200, bounds: BOUNDS, hearing: ['crm', 'erp'], slotKeysOf: () => [] };
+    const asked = planComputations(live, definitions, { ...terms, asking: asking(['Ads']) });
+    const missed = [{ targets: [{ id: 1, kind: 'missed' }], slots: [] }];
+    expect(asked).toMatchObject({ asking: asking(['Ads']), switched: ['erp'], jobs: missed });
+    const calm = { ...asked, switched: [], jobs: [] };
+    expect(planComputations(calm, definitions, { ...terms, asking: asking(['Ads']) }).jobs).toEqual([]);
+    for (const other of [asking(['Stats']), asking(['Ads'], [7]), []])
+      expect(planComputations(calm, definitions, { ...terms, asking: other }).jobs).toMatchObject(missed);
+    const news = new ConnectionNews();
+    const settings = { hearing: ['erp'], computations: definitions };
+    const consent = { asking: [['erp', ['Ads']]], requiredSources: [] } as const;
+    news.note(settings, { ...settings, consent });
+    news.note({ ...settings, consent }, settings);
+    expect(news.terms.switched).toEqual(['erp']);
   });
 
   it('that is new is told nothing else of a profile before the walk has come to it', () => {

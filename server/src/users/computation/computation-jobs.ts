@@ -3,6 +3,7 @@ import type { Position } from '../../model/event.ts';
 import { defined } from '../../model/json.ts';
 import type { Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
+import { changedAsking, type NamesById, union } from './connection-news.ts';
 
 /**
  * The computations in force, and the work that new and changed ones wait for. It is stored as a document with
@@ -25,6 +26,8 @@ export interface ComputationRecord {
   readonly eventsSince: Readonly<Record<string, Time>>;
   /** Destinations that hear of computations: enabled, and with a filter that lets the events through. */
   readonly hearing: readonly string[];
+  /** Destinations that ask for consent, each with what it asks for, as texts to compare (`askingOf`). */
+  readonly asking: readonly string[];
   /** Destinations that have just begun or ceased to hear: the outbox may or may not reach them. */
   readonly switched: readonly string[];
   /**
@@ -40,9 +43,6 @@ export interface ComputationRecord {
    */
   readonly moved: NamesById;
 }
-
-/** Names of destinations, by id of the computation. */
-export type NamesById = Readonly<Record<string, readonly string[]>>;
 
 /**
  * Most former destinations of one computation whose knowledge is kept. Earlier ones count as new when they
@@ -95,6 +95,7 @@ export const NO_COMPUTATIONS: ComputationRecord = {
   nextSlot: 1,
   eventsSince: {},
   hearing: [],
+  asking: [],
   switched: [],
   unknown: [],
   former: {},
@@ -112,6 +113,8 @@ export interface PlanTerms {
   readonly oldestAt?: Time;
   /** Names of the destinations that hear of computations now. */
   readonly hearing: readonly string[];
+  /** As in the record. Absent: no destination asks for consent. */
+  readonly asking?: readonly string[];
   /** Destinations that began or ceased to hear since the record was stored, also those that did both. */
   readonly switched?: readonly string[];
   /**
@@ -264,61 +267,8 @@ function noteConnections(
   };
 }
 
-function union(a: readonly string[], b: readonly string[]): string[] {
-  return [...new Set([...a, ...b])];
-}
-
 function isSameNames(a: NamesById, b: NamesById): boolean {
   return canonical(a) === canonical(b);
-}
-
-/** Destinations that were added to computations or taken away, and all of those switched on or off. */
-export function movedIn(before: readonly Computation[], after: readonly Computation[]): NamesById {
-  const moved: Record<string, readonly string[]> = {};
-  for (const now of after) {
-    const { id, destinations } = now;
-    const old = before.find((one) => one.id === id) ?? now;
-    const isSame = (name: string) =>
-      old.enabled === now.enabled && old.destinations.includes(name) && destinations.includes(name);
-    const names = union(old.destinations, destinations).filter((name) => !isSame(name));
-    if (names.length > 0) moved[id] = names;
-  }
-  return moved;
-}
-
-/**
- * Collects which destinations began or ceased to hear of computations since the last commit of this process,
- * also changes that were taken back.
- */
-export class ConnectionNews {
-  readonly #switched = new Set<string>();
-  #moved: NamesById = {};
-
-  get terms(): { readonly switched: readonly string[]; readonly moved: NamesById } {
-    return { switched: [...this.#switched], moved: this.#moved };
-  }
-
-  note(before: ConnectionSettings, after: ConnectionSettings): void {
-    for (const name of difference(before.hearing, after.hearing)) this.#switched.add(name);
-    for (const [id, names] of Object.entries(movedIn(before.computations, after.computations)))
-      this.#moved = { ...this.#moved, [id]: union(this.#moved[id] ?? [], names) };
-  }
-
-  /** Call when a commit has stored the changes. */
-  clear(): void {
-    this.#switched.clear();
-    this.#moved = {};
-  }
-}
-
-interface ConnectionSettings {
-  readonly hearing: readonly string[];
-  readonly computations: readonly Computation[];
-}
-
-/** Names that are in one of the lists. */
-function difference(a: readonly string[], b: readonly string[]): string[] {
-  return [...a.filter((name) => !b.includes(name)), ...b.filter((name) => !a.includes(name))];
 }
 
 /** Changes of the destinations that hear of computations. */
@@ -331,7 +281,7 @@ interface HearingNews {
 
 const NO_NEWS: HearingNews = { again: [], unknown: [] };
 
-type HearingTerms = Pick<PlanTerms, 'hearing' | 'switched'>;
+type HearingTerms = Pick<PlanTerms, 'hearing' | 'asking' | 'switched'>;
 
 function hearingNews(record: ComputationRecord, terms: HearingTerms): HearingNews {
   const again = switchedIn(record, terms).filter((name) => terms.hearing.includes(name));
@@ -342,23 +292,24 @@ function hearingNews(record: ComputationRecord, terms: HearingTerms): HearingNew
 function noteHearing(
   record: ComputationRecord,
   terms: HearingTerms,
-): Pick<ComputationRecord, 'hearing' | 'switched' | 'unknown'> {
-  const { hearing, switched, unknown } = record;
+): Pick<ComputationRecord, 'hearing' | 'asking' | 'switched' | 'unknown'> {
+  const { hearing, asking, switched, unknown } = record;
   const changed = switchedIn(record, terms);
-  if (changed.length === 0) return { hearing, switched, unknown };
+  if (changed.length === 0) return { hearing, asking, switched, unknown };
   return {
     hearing: terms.hearing,
+    asking: terms.asking ?? [],
     switched: [...new Set([...switched, ...changed])],
     unknown: unknown.filter((name) => !terms.hearing.includes(name)),
   };
 }
 
 function switchedIn(
-  { hearing: before }: ComputationRecord,
-  { hearing, switched = [] }: HearingTerms,
+  { hearing: before, asking: askedBefore }: ComputationRecord,
+  { hearing, asking = [], switched = [] }: HearingTerms,
 ): string[] {
   const differ = [...before, ...hearing].filter((name) => !(before.includes(name) && hearing.includes(name)));
-  return [...new Set([...differ, ...switched])];
+  return [...new Set([...differ, ...changedAsking(askedBefore, asking), ...switched])];
 }
 
 /**
@@ -366,13 +317,13 @@ function switchedIn(
  * counts as told to every destination that does now.
  */
 export function withHearing(
-  stored: Omit<ComputationRecord, 'hearing' | 'switched' | 'unknown' | 'former' | 'moved'> &
+  stored: Omit<ComputationRecord, 'hearing' | 'asking' | 'switched' | 'unknown' | 'former' | 'moved'> &
     Partial<ComputationRecord>,
   now: readonly string[],
 ): ComputationRecord {
   const connected = new Set(stored.active.flatMap(({ destinations }) => destinations));
   const silent = [...connected].filter((name) => !now.includes(name));
-  return { hearing: now, switched: [], unknown: silent, former: {}, moved: {}, ...stored };
+  return { hearing: now, asking: [], switched: [], unknown: silent, former: {}, moved: {}, ...stored };
 }
 
 /**

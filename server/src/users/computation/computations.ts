@@ -12,6 +12,7 @@ import type { ProfileState } from '../identity/profile-state.ts';
 import type { LogEvent } from '../log-events.ts';
 import type { Slice } from '../slice.ts';
 import { type ReadChange, readComputationEvent } from '../sync/computation-event.ts';
+import { ConsentRule } from '../sync/consent-rule.ts';
 import { FLOOR_DOCUMENT, HELD_DOCUMENT, MEMBERS_DOCUMENT, MembershipSync } from '../sync/membership-sync.ts';
 import type { Listeners } from '../sync/sent.ts';
 import { SentBefore } from '../sync/sent-before.ts';
@@ -35,6 +36,7 @@ import {
   withHearing,
   withRepeat,
 } from './computation-jobs.ts';
+import { askingOf } from './connection-news.ts';
 import { previewComputation } from './preview.ts';
 import type { ComputationSettings, ProfileComputations, RestoreTerms } from './profile-computations.ts';
 import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
@@ -125,7 +127,7 @@ export class Computations implements ProfileComputations {
 
   /** Reads what is stored, and plans the work that these definitions ask for. */
   async restore(
-    { computations: definitions, hearing, destinations }: ComputationSettings,
+    { computations: definitions, hearing, destinations, consent }: ComputationSettings,
     { store, position, bounds, certainTo, switched, moved }: RestoreTerms,
   ): Promise<void> {
     this.#store = store;
@@ -148,6 +150,7 @@ export class Computations implements ProfileComputations {
       lineage: lineage ?? randomBytes(8).toString('hex'),
       isSynced: (id, profile) => isSynced(this.#record, id, profile),
       listenersOf: (computation, profile) => this.#listenersOf(computation, profile),
+      consent: new ConsentRule(consent),
       recall: (profile) => this.#recall(profile),
       ...defined({ members, held, floor }),
       previous: this.#sync,
@@ -161,6 +164,7 @@ export class Computations implements ProfileComputations {
       position,
       bounds,
       hearing,
+      asking: askingOf(consent),
       destinations,
       switched,
       moved,
@@ -210,11 +214,11 @@ export class Computations implements ProfileComputations {
     });
     const floor = await store.document(FLOOR_DOCUMENT);
     const { jobs: _, ...none } = NO_COMPUTATIONS;
-    const { hearing, switched, former, moved, nextSlot } = record;
+    const { hearing, asking, switched, former, moved, nextSlot } = record;
     return {
       ...documents,
       // Entries of the outbox were made for the destinations that heard then.
-      [RECORD]: { ...none, hearing, switched, former, moved, nextSlot } as unknown as Json,
+      [RECORD]: { ...none, hearing, asking, switched, former, moved, nextSlot } as unknown as Json,
       ...defined({ [FLOOR_DOCUMENT]: floor }),
     };
   }

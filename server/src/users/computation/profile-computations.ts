@@ -8,7 +8,7 @@ import type { IdentityReader } from '../identity/identity-reader.ts';
 import type { ProfileState } from '../identity/profile-state.ts';
 import type { Slice } from '../slice.ts';
 import type { MembershipSync } from '../sync/membership-sync.ts';
-import type { NamesById } from './computation-jobs.ts';
+import type { NamesById } from './connection-news.ts';
 import type { TraitEngine } from './trait-engine.ts';
 
 /** Audiences and computed traits, and the work that they need beside the events that arrive. */
@@ -86,7 +86,10 @@ export interface ProfileComputations {
   ): Promise<Omit<Preview, 'eventsBehind'>>;
 }
 
-export type ComputationSettings = Pick<UsersSettings, 'computations' | 'hearing' | 'destinations'>;
+export type ComputationSettings = Pick<
+  UsersSettings,
+  'computations' | 'hearing' | 'destinations' | 'consent'
+>;
 
 export interface RestoreTerms {
   readonly store: ProfileStore;

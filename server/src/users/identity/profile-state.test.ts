@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Json } from '../../model/json.ts';
+import { newerConsent } from './profile-consent.ts';
 import {
   type ComputedValue,
   decodeProfile,
@@ -21,6 +22,7 @@ interface Step {
   readonly messageId: string;
   readonly source: number;
   readonly isPublic: boolean;
+  readonly consented: readonly string[] | undefined;
 }
 
 /** Few different names, times and ids, so that equal ones meet. */
@@ -35,11 +37,12 @@ const step: fc.Arbitrary<Step> = fc.record({
   messageId: fc.constantFrom('m1', 'm2', 'm'.repeat(80)),
   source: fc.nat(3),
   isPublic: fc.boolean(),
+  consented: fc.option(fc.subarray(['Ads', 'Stats', 'zoë']), { nil: undefined }),
 });
 
 function take(
   state: ProfileState,
-  { id, trait: [name, said], group, at, messageId, source, isPublic }: Step,
+  { id, trait: [name, said], group, at, messageId, source, isPublic, consented }: Step,
 ): void {
   const [kind, value] = id;
   const known = state.identities.find((identity) => identity.kind === kind && identity.value === value);
@@ -49,6 +52,10 @@ function take(
     known.isUsed = true;
   }
   noteTraits(state, { traits: { [name]: said }, groupId: group, at, messageId, isPublic });
+  // Events of one time and messageId are one.
+  const consent = consented && { categories: [...consented, `${at} ${messageId}`].slice(-1), at, messageId };
+  const newer = newerConsent(state.consent, consent);
+  if (newer !== undefined) state.consent = newer;
   state.sources.add(source);
   state.firstSeenAt = Math.min(state.firstSeenAt, at);
   state.firstPosition = Math.min(state.firstPosition, at);

@@ -5,6 +5,7 @@ import type { ProfileId } from '../../ports/profile-store.ts';
 import { mergeSlot, readSlot, type SlotState, writeSlot } from '../computation/slots.ts';
 import { behind, NOTHING_SENT, type Sent } from '../sync/sent.ts';
 import { ByteReader, ByteWriter } from './byte-codec.ts';
+import { newerConsent, type ProfileConsent, readConsent, writeConsent } from './profile-consent.ts';
 import { joinRefusals, type Refusals, readRefusals, writeRefusals } from './refusals.ts';
 import {
   type Attributes,
@@ -44,6 +45,8 @@ export interface ProfileState extends Attributes {
   computed: Map<number, ComputedValue>;
   /** The minute of the timer that the store keeps for this profile; 0 when there is none. */
   timer: number;
+  /** Absent where no event has said anything of consent. */
+  consent?: ProfileConsent;
   /** Merges that were refused; absent where none was. */
   refusals?: Refusals;
 }
@@ -101,6 +104,7 @@ const PUBLIC_GROUPS = 2;
 const LEFT_OUT = 4;
 const PLACED = 8;
 const REFUSED = 16;
+const CONSENT = 32;
 
 /** Bits that say which fields follow of what was sent. */
 const SENT = 1;
@@ -162,6 +166,8 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
     if (known !== undefined) known.sent = behind(known.sent, sent);
     else merged.computed.set(computation, { value: null, since: 0, sent: behind(NOTHING_SENT, sent) });
   }
+  const consent = newerConsent(winner.consent, loser.consent);
+  if (consent !== undefined) merged.consent = consent;
   const refusals = joinRefusals(winner.refusals, loser.refusals);
   if (refusals !== undefined) merged.refusals = refusals;
   // The store keeps timers by the number of a profile, so the timer of the number that is given up does not
@@ -336,7 +342,7 @@ function readGroups(reader: ByteReader, state: ProfileState): void {
 
 /** Writes the parts that not every profile has. States of the first format have the times alone. */
 function writeMarks(state: ProfileState): void {
-  const { firstSeenAt, lastSeenAt, firstPosition, groups, leftOut, refusals } = state;
+  const { firstSeenAt, lastSeenAt, firstPosition, groups, leftOut, refusals, consent } = state;
   const wasSeen = firstSeenAt <= lastSeenAt;
   const publicGroups: number[] = [];
   let nth = 0;
@@ -349,7 +355,8 @@ function writeMarks(state: ProfileState): void {
       (publicGroups.length > 0 ? PUBLIC_GROUPS : 0) +
       (leftOut > 0 ? LEFT_OUT : 0) +
       (Number.isFinite(firstPosition) ? PLACED : 0) +
-      (refusals === undefined ? 0 : REFUSED),
+      (refusals === undefined ? 0 : REFUSED) +
+      (consent === undefined ? 0 : CONSENT),
   );
   if (wasSeen) {
     writer.time(firstSeenAt);
@@ -362,6 +369,7 @@ function writeMarks(state: ProfileState): void {
   if (leftOut > 0) writer.varint(leftOut);
   if (Number.isFinite(firstPosition)) writer.varint(firstPosition);
   if (refusals !== undefined) writeRefusals(writer, refusals);
+  if (consent !== undefined) writeConsent(writer, consent);
 }
 
 function readMarks(reader: ByteReader, state: ProfileState): void {
@@ -380,6 +388,7 @@ function readMarks(reader: ByteReader, state: ProfileState): void {
   if ((marks & LEFT_OUT) !== 0) state.leftOut = reader.varint();
   if ((marks & PLACED) !== 0) state.firstPosition = reader.varint();
   if ((marks & REFUSED) !== 0) state.refusals = readRefusals(reader);
+  if ((marks & CONSENT) !== 0) state.consent = readConsent(reader);
 }
 
 /** States of the first format have no date, and a number of the last change in the place of its sequence. */

@@ -1,3 +1,4 @@
+import type { Preferences } from '../../model/consent.ts';
 import { type Computation, computationIdIn, computationIdOf } from '../../model/definition.ts';
 import type { Event } from '../../model/event.ts';
 import { defined, type Json, type JsonObject } from '../../model/json.ts';
@@ -20,6 +21,8 @@ export interface ToldChange {
   readonly sequence: number;
   /** Unique among all changes of this computation and version. */
   readonly number: string;
+  /** Consent of the user, where destinations ask for it: the plan of the event asks it again. */
+  readonly preferences?: Preferences;
   /** Names of the destinations that get it, if not all of the computation. */
   readonly only?: readonly string[] | undefined;
 }
@@ -29,7 +32,7 @@ export interface ToldChange {
  * spec/specification.md, "Computation events".
  */
 export function computationEvent(change: ToldChange): Event {
-  const { computation, recipient, value, at, now, sequence, number, only } = change;
+  const { computation, recipient, value, at, now, sequence, number, only, preferences } = change;
   const id = computationIdOf(computation);
   return {
     messageId: `${id}_v${computation.version}_${number}`,
@@ -44,6 +47,7 @@ export function computationEvent(change: ToldChange): Event {
         computation_key: computation.key,
         sequence,
       },
+      ...(preferences !== undefined && { consent: { categoryPreferences: preferences } }),
     },
     integrations: only === undefined ? {} : onlyTo(only),
     timestamp: isoTime(at),

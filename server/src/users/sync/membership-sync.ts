@@ -5,6 +5,7 @@ import type { ProfileId } from '../../ports/profile-store.ts';
 import type { SyncTarget } from '../computation/computation-jobs.ts';
 import { type ComputedValue, firstAnonymousId, type ProfileState } from '../identity/profile-state.ts';
 import { computationEvent } from './computation-event.ts';
+import { ConsentRule } from './consent-rule.ts';
 import { everyRecipientOf, idOf, keyOf, type Recipient, recipientIn, recipientOf } from './recipient.ts';
 import {
   behind,
@@ -75,6 +76,8 @@ export interface MembershipSyncOptions {
   readonly isSynced: (computation: number, profile: ProfileId) => boolean;
   /** Destinations of a computation for a profile, without new ones until the walk has come to the profile. */
   readonly listenersOf: (computation: Computation, profile: ProfileId) => Listeners;
+  /** Absent: no destination asks for consent. */
+  readonly consent?: ConsentRule;
   /**
    * Adds to a profile what destinations were told of it before all profiles were made anew. Called before
    * they are told more.
@@ -101,6 +104,7 @@ export interface MembershipSyncOptions {
 export class MembershipSync {
   readonly #options: MembershipSyncOptions;
   readonly #throttle: Throttle;
+  readonly #consent: ConsentRule;
   #computations: ReadonlyMap<number, Computation> = new Map();
   readonly #members = new Map<number, number>();
   /**
@@ -116,6 +120,7 @@ export class MembershipSync {
 
   constructor(options: MembershipSyncOptions) {
     this.#options = options;
+    this.#consent = options.consent ?? new ConsentRule();
     for (const [id, n] of Object.entries(options.members ?? {})) this.#members.set(Number(id), n);
     const { previous, held = [], floor = 0 } = options;
     this.#floor = floor;
@@ -198,7 +203,7 @@ export class MembershipSync {
       const computation = this.#computations.get(id);
       if (computation === undefined) continue;
       if (this.#isCounted(state, computation, computed.value)) counted.push(id);
-      if (!differs(computed.sent, computed.value, computation)) continue;
+      if (!this.#isTellable(state, computation, computed)) continue;
       const recipient = this.#recipientOf(state, computation, computed.sent);
       if (recipient === undefined || this.#throttle.isWaiting(state.id, id, now)) continue;
       this.#throttle.told(state.id, id, now);
@@ -349,7 +354,7 @@ export class MembershipSync {
     const recipient = this.#recipientOf(state, computation, computed.sent);
     if (recipient === undefined) return notifications;
     const { value } = computed;
-    const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
+    const terms = { computation, listeners: this.#listenersOf(state, computation, value) };
     const { hearing } = terms.listeners;
     if (isMember(computation, value)) {
       const isRepeatedToAll = kind === 'new' || kind === 'enabled';
@@ -393,7 +398,7 @@ export class MembershipSync {
   ): Notification[] {
     const { recipient, computed, now } = change;
     const { value, sent } = computed;
-    const terms = { computation, listeners: this.#options.listenersOf(computation, state.id) };
+    const terms = { computation, listeners: this.#listenersOf(state, computation, value) };
     const { hearing } = whoNeeds(sent, value, terms);
     computed.sent = withSent(sent, value, hearing, terms);
     const { listeners } = terms;
@@ -416,7 +421,7 @@ export class MembershipSync {
     if (told.to.length === 0) return [];
     const computed = state.computed.get(computation.id)!;
     const { value, recipient, now, to } = told;
-    const { listeners = this.#options.listenersOf(computation, state.id) } = told;
+    const { listeners = this.#listenersOf(state, computation, value) } = told;
     const last = computed.sent.sequence;
     const sequence = Math.max(now, (last === 0 ? this.#floor : last) + 1);
     const isCurrent = isSame(value, computed.value) && optionalKeyOf(idOf(state)) === keyOf(recipient);
@@ -431,6 +436,7 @@ export class MembershipSync {
       sequence,
       number: `${this.#options.lineage}.${state.id}.${sequence}`,
       only: isEveryone(to, listeners) ? undefined : to,
+      preferences: this.#isConsentAsked(computation, value) ? this.#consent.preferencesOf(state) : undefined,
     });
     return [{ profile: Math.max(0, state.id), json: JSON.stringify(event) }];
   }
@@ -440,8 +446,32 @@ export class MembershipSync {
     const computation = this.#computations.get(id);
     const computed = state.computed.get(id);
     if (computation === undefined || computed === undefined) return false;
-    const { value, sent } = computed;
-    return differs(sent, value, computation) && this.#recipientOf(state, computation, sent) !== undefined;
+    const isTellable = this.#isTellable(state, computation, computed);
+    return isTellable && this.#recipientOf(state, computation, computed.sent) !== undefined;
+  }
+
+  /**
+   * Tells whether a value differs from what was sent last, or a user has consented by now to destinations
+   * that do not know it.
+   */
+  #isTellable(state: ProfileState, computation: Computation, { value, sent }: ComputedValue): boolean {
+    if (differs(sent, value, computation)) return true;
+    if (sent.known === undefined || !this.#isConsentAsked(computation, value)) return false;
+    const listeners = this.#listenersOf(state, computation, value);
+    return whoNeeds(sent, value, { computation, listeners }).hearing.some((name) => this.#consent.asks(name));
+  }
+
+  /** Tells whether consent decides who hears a value: never where one is taken back. */
+  #isConsentAsked(computation: Computation, value: Json): boolean {
+    return this.#consent.isAskedBy(computation.destinations) && isMember(computation, value);
+  }
+
+  /** The listeners of a profile, of which those hear a value that the user has consented to. */
+  #listenersOf(state: ProfileState, computation: Computation, value: Json): Listeners {
+    const listeners = this.#options.listenersOf(computation, state.id);
+    if (!this.#isConsentAsked(computation, value)) return listeners;
+    const hearing = this.#consent.allowed(listeners.hearing, state);
+    return hearing.length === listeners.hearing.length ? listeners : { ...listeners, hearing };
   }
 
   /** Recipient of a profile now; undefined when it has none. */

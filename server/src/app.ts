@@ -30,7 +30,7 @@ import { previews } from './wiring/destinations.ts';
 import { rolesOf } from './wiring/nodes.ts';
 import { type AppOptions, type Outside, type Pipeline, startPipeline } from './wiring/pipeline.ts';
 import { startServers } from './wiring/servers.ts';
-import { consentLookup, publicKeyLookup } from './wiring/settings-service.ts';
+import { consentLookup, publicKeyLookup, scriptKeyLookup } from './wiring/settings-service.ts';
 import { type ProgramStore, startStorage } from './wiring/storage.ts';
 import { busyShareOfThisThread, startUsersThread } from './wiring/users.ts';
 
@@ -195,6 +195,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     turns,
     publicKey: publicKeyLookup(settings),
     consentSettings: consentLookup(settings),
+    scriptKey: scriptKeyLookup(settings),
     clock,
     logger,
     readiness,

@@ -3684,6 +3684,8 @@ export interface operations {
                              * @constant
                              */
                             consent?: "required";
+                            /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
+                            scriptPath?: string;
                             /**
                              * @description Made by the server, and not to be changed.
                              * @constant
@@ -3764,6 +3766,11 @@ export interface operations {
                      * @constant
                      */
                     consent?: "required";
+                    /**
+                     * @description A path by which pages load the browser library with the first write key of this source, beside /analytics.js/v1/…: the one that a domain of your own has had.
+                     * @example /acme/shop.js
+                     */
+                    scriptPath?: string;
                 };
             };
         };
@@ -3811,6 +3818,8 @@ export interface operations {
                          * @constant
                          */
                         consent?: "required";
+                        /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
+                        scriptPath?: string;
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3885,6 +3894,8 @@ export interface operations {
                          * @constant
                          */
                         consent?: "required";
+                        /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
+                        scriptPath?: string;
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -4000,6 +4011,8 @@ export interface operations {
                          * @constant
                          */
                         consent?: "required";
+                        /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
+                        scriptPath?: string;
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant

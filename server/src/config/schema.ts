@@ -147,6 +147,22 @@ const writeKey = z.string(WRITE_KEY_RULE).regex(/^[!-9;-~]{1,100}$/, {
 });
 
 const PROJECT_RULE = 'must be text of 1 to 100 visible ASCII characters';
+const SCRIPT_PATH_RULE =
+  'must be a path of two names or more that ends with .js, such as /acme/shop.js, and no path of the server';
+
+/** The first names of paths that are of the server, or of its console. */
+const TAKEN_PATHS =
+  'v1|api|compat|assets|beacon|analytics\\.js|analytics-next|next-integrations|sourceConfig|\\.well-known|metrics|healthz|readyz';
+
+const scriptPath = () =>
+  textMatching(new RegExp(`^(?!/(${TAKEN_PATHS})/)(/[A-Za-z0-9_.~-]+){2,8}\\.js$`), SCRIPT_PATH_RULE)
+    .max(200, SCRIPT_PATH_RULE)
+    .exactOptional()
+    .meta({
+      description:
+        'A path by which pages load the browser library with the first write key of this source, beside /analytics.js/v1/…: the one that a domain of your own has had.',
+      examples: ['/acme/shop.js'],
+    });
 
 /** An entry of `sources`, as an operator writes it. */
 export const sourceSchema = z.strictObject(
@@ -208,6 +224,7 @@ export const sourceSchema = z.strictObject(
       description:
         'required: a call that says nothing of consent consents to nothing, so that destinations with consent categories do not get it. Absent: they do.',
     }),
+    scriptPath: scriptPath(),
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;
@@ -499,6 +516,13 @@ export const configFileSchema = z.strictObject(
       .prefault({})
       .meta({ description: 'Where outbound requests may go, and how.' }),
     publicUrl: publicUrl(),
+    browserLibrary: filePath()
+      .exactOptional()
+      .meta({
+        description:
+          'A folder with standalone.js and its chunks, the dist/umd of @segment/analytics-next, for pages whose snippet names this server. Absent: those of the installed package.',
+        examples: ['/srv/analytics-next/dist/umd'],
+      }),
     trustedProxies: trustedProxies(),
     tls: tls(),
     secrets: secrets(),

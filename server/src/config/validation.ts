@@ -15,7 +15,7 @@ type Issue = z.core.$ZodIssue;
 
 /** Records that a server already has, beside those of the document being checked. */
 export interface KnownRecords extends ComputationContext {
-  readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys' | 'system' | 'shadow'>[];
+  readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys' | 'scriptPath' | 'system' | 'shadow'>[];
   readonly destinations: readonly Pick<DestinationRecord, 'name' | 'type' | 'sources'>[];
 }
 
@@ -178,11 +178,16 @@ export function* duplicateIssues(
   const names = occurrences(destinations, ['destinations'], 'name');
   yield* repeatedTexts(names, new Map(), (at) => `is also the name of ${at}`);
   const taken = new Map<string, string>();
+  const paths = new Map<string, string>();
   const named = new Set(sources.map((one) => (isObject(one) ? one['name'] : undefined)));
-  for (const { name, writeKeys } of known?.sources ?? []) {
+  for (const { name, writeKeys, scriptPath } of known?.sources ?? []) {
     if (named.has(name)) continue;
-    for (const key of writeKeys) taken.set(key, `the source ${JSON.stringify(name)}${advice}`);
+    const holder = `the source ${JSON.stringify(name)}${advice}`;
+    for (const key of writeKeys) taken.set(key, holder);
+    if (scriptPath !== undefined) paths.set(scriptPath, holder);
   }
+  const scripts = occurrences(sources, ['sources'], 'scriptPath');
+  yield* repeatedTexts(scripts, paths, (at) => `is also the path of ${at}`);
   // The key itself is not printed: messages end up in logs.
   for (const [index, item] of sources.entries()) {
     if (!isObject(item)) continue;

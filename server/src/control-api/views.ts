@@ -81,6 +81,7 @@ export function sourceView(source: SourceRecord): SourceView {
     shadow,
     projectId,
     consent,
+    scriptPath,
     system,
   } = source;
   return {
@@ -96,7 +97,7 @@ export function sourceView(source: SourceRecord): SourceView {
     }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
-    ...defined({ consent, shadow, projectId, system }),
+    ...defined({ consent, shadow, scriptPath, projectId, system }),
   };
 }
 

@@ -1,32 +1,12 @@
-import { createHash } from 'node:crypto';
-import { readdir, readFile, stat } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
-import { extname, join, relative, sep } from 'node:path';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
 import { NO_SNIFFING, type PreparedResponse } from './exchange.ts';
 import { targetPath } from './routes.ts';
+import { FOR_EVER, fileResponse, REVALIDATED, ServedFolder } from './served-files.ts';
 
 const PAGE = 'index.html';
 
 /** Files whose names change with their contents: the build puts a hash into each. */
 const HASHED_PREFIX = 'assets/';
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.json': 'application/json',
-  '.webmanifest': 'application/manifest+json',
-  '.svg': 'image/svg+xml',
-  '.png': 'image/png',
-  '.ico': 'image/x-icon',
-  '.woff2': 'font/woff2',
-  '.txt': 'text/plain; charset=utf-8',
-};
-
-/** Types that are compressed already. */
-const NOT_COMPRESSED = ['.png', '.ico', '.woff2'];
 
 /**
  * The console shows texts of strangers, so nothing in a page may run that the build has not made, nothing is
@@ -54,34 +34,14 @@ const NOT_BUILT_PAGE = `<!doctype html>
 </html>
 `;
 
-interface ConsoleFile {
-  readonly etag: string;
-  readonly type: string;
-  readonly isCompressible: boolean;
-  /** By Content-Encoding; made when a client first asks for it. */
-  readonly bodies: Map<Encoding, Promise<Buffer>>;
-}
-
-type Encoding = 'identity' | 'gzip' | 'br';
-
-/** One build of the console. */
-interface ConsoleBuild {
-  /** Time at which its page was written, in milliseconds. */
-  readonly madeAt: number;
-  readonly names: ReadonlySet<string>;
-  readonly files: Map<string, Promise<ConsoleFile>>;
-}
-
 /**
- * The files of the console, read and compressed when they are first asked for and kept in memory, about a
- * megabyte. A new build is found when a page is asked for.
+ * The files of the console, about a megabyte. A new build is found when a page is asked for.
  */
 export class ConsoleFiles {
-  readonly #folder: string;
-  #build: ConsoleBuild | undefined;
+  readonly #files: ServedFolder;
 
   constructor(folder: string) {
-    this.#folder = folder;
+    this.#files = new ServedFolder(folder, PAGE);
   }
 
   /**
@@ -92,43 +52,13 @@ export class ConsoleFiles {
     const path = decodePath(targetPath(target));
     if (path === undefined) return undefined;
     const isPage = path === '' || (isPagePath(path) && headers.accept?.includes('text/html') === true);
-    if (isPage || this.#build === undefined) await this.#refresh();
-    const build = this.#build;
-    if (build === undefined) return isPage ? NOT_BUILT_RESPONSE : undefined;
+    if (isPage || !this.#files.isThere) await this.#files.refresh();
+    if (!this.#files.isThere) return isPage ? NOT_BUILT_RESPONSE : undefined;
     const name = isPage ? PAGE : path;
-    if (!build.names.has(name)) return undefined;
-    return await fileResponse(name, await this.#file(build, name), headers);
-  }
-
-  /** Looks for a new build. A build that is under way has no page yet. */
-  async #refresh(): Promise<void> {
-    const madeAt = await stat(join(this.#folder, PAGE)).then(
-      ({ mtimeMs }) => mtimeMs,
-      () => undefined,
-    );
-    if (madeAt === this.#build?.madeAt) return;
-    if (madeAt === undefined) {
-      this.#build = undefined;
-      return;
-    }
-    const entries = await readdir(this.#folder, { recursive: true, withFileTypes: true });
-    const files = entries.filter((entry) => entry.isFile());
-    const names = new Set(
-      files.map(({ parentPath, name }) =>
-        relative(this.#folder, join(parentPath, name)).replaceAll(sep, '/'),
-      ),
-    );
-    this.#build = { madeAt, names, files: new Map() };
-  }
-
-  #file({ files }: ConsoleBuild, name: string): Promise<ConsoleFile> {
-    let file = files.get(name);
-    if (file === undefined) {
-      file = readConsoleFile(join(this.#folder, name));
-      files.set(name, file);
-      file.catch(() => files.delete(name));
-    }
-    return file;
+    const file = await this.#files.file(name);
+    if (file === undefined) return undefined;
+    const cacheControl = name.startsWith(HASHED_PREFIX) ? FOR_EVER : REVALIDATED;
+    return await fileResponse(file, headers, cacheControl, SECURITY_HEADERS);
   }
 }
 
@@ -141,10 +71,7 @@ function isPagePath(path: string): boolean {
   return first !== 'assets' && !first.includes('.');
 }
 
-/**
- * The path without its first slash. Names are looked up in a list of files, so none can lead out of the
- * folder.
- */
+/** The path without its first slash. */
 function decodePath(path: string): string | undefined {
   try {
     return decodeURIComponent(path).slice(1);
@@ -153,74 +80,11 @@ function decodePath(path: string): string | undefined {
   }
 }
 
-async function readConsoleFile(path: string): Promise<ConsoleFile> {
-  const bytes = await readFile(path);
-  const extension = extname(path);
-  return {
-    etag: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
-    type: TYPES[extension] ?? 'application/octet-stream',
-    isCompressible: !NOT_COMPRESSED.includes(extension),
-    bodies: new Map([['identity', Promise.resolve(bytes)]]),
-  };
-}
-
-async function fileResponse(
-  name: string,
-  file: ConsoleFile,
-  headers: IncomingHttpHeaders,
-): Promise<PreparedResponse> {
-  const encoding = file.isCompressible ? encodingFor(headers['accept-encoding']) : 'identity';
-  const etag = `"${file.etag}${encoding === 'identity' ? '' : `-${encoding}`}"`;
-  const isHashed = name.startsWith(HASHED_PREFIX);
-  const shared = [
-    ...['Cache-Control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache'],
-    ...['ETag', etag, 'Vary', 'Accept-Encoding'],
-    ...SECURITY_HEADERS,
-  ];
-  if (mentions(headers['if-none-match'], etag)) return { status: 304, headers: shared, body: '' };
-  const body = await bodyOf(file, encoding);
-  return {
-    status: 200,
-    headers: [
-      ...['Content-Type', file.type, 'Content-Length', String(body.length)],
-      ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
-      ...shared,
-    ],
-    body,
-  };
-}
-
-function mentions(ifNoneMatch: string | undefined, etag: string): boolean {
-  return ifNoneMatch?.split(',').some((one) => one.trim().replace(/^W\//, '') === etag) ?? false;
-}
-
-function encodingFor(accepted = ''): Encoding {
-  const names = accepted
-    .split(',')
-    .filter((one) => !/;\s*q=0(\.0*)?\s*$/.test(one))
-    .map((one) => one.split(';')[0]!.trim());
-  return (['br', 'gzip'] as const).find((name) => names.includes(name)) ?? 'identity';
-}
-
-/** Better than 9 takes seconds for the largest file, and saves a twentieth. */
-const BROTLI_OPTIONS = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
-
-/** Compresses once, on a thread of zlib's own. */
-function bodyOf({ bodies }: ConsoleFile, encoding: Encoding): Promise<Buffer> {
-  let body = bodies.get(encoding);
-  if (body === undefined) {
-    const compress = (bytes: Buffer) =>
-      encoding === 'br' ? promisify(brotliCompress)(bytes, BROTLI_OPTIONS) : promisify(gzip)(bytes);
-    body = bodies.get('identity')!.then(compress);
-    bodies.set(encoding, body);
-  }
-  return body;
-}
-
 const NOT_BUILT_RESPONSE: PreparedResponse = {
   status: 503,
   headers: [
-    ...['Content-Type', TYPES['.html']!, 'Content-Length', String(Buffer.byteLength(NOT_BUILT_PAGE))],
+    ...['Content-Type', 'text/html; charset=utf-8'],
+    ...['Content-Length', String(Buffer.byteLength(NOT_BUILT_PAGE))],
     ...['Cache-Control', 'no-store'],
     ...SECURITY_HEADERS,
   ],

@@ -33,7 +33,11 @@ export function handlePixel(
     admission.bodyReceived(call);
     try {
       const body = bodyFromQuery(targetQuery(exchange.target));
-      const request = buildIngestRequest(exchange, { type, body, receivedAt }, dependencies);
+      const request = buildIngestRequest(
+        exchange,
+        { type, body, receivedAt, writeKey: exchange.writeKey },
+        dependencies,
+      );
       receiver({ ...request, isFromBrowser: true }, () => call.finish());
     } catch (error) {
       logger.error({ error, type }, 'request.failed');

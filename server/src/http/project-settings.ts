@@ -112,3 +112,15 @@ export function projectSettingsResponse(
   const { status, headers, body } = jsonResponse(200, JSON.stringify(settings));
   return { status, headers: [...headers, ...(found?.isGuessed === false ? SHARED_CACHE : OWN_CACHE)], body };
 }
+
+/**
+ * The same for the browser library of RudderStack, which sends to the address it was given, and asks here
+ * only whether there is anything to load. No destination is in it: each is served from here.
+ */
+export function sourceConfigResponse(writeKey = ''): PreparedResponse {
+  const lists = { config: {}, connections: [], destinations: [], workspaceId: '', dataplanes: {} };
+  const source = { id: writeKey, name: writeKey, writeKey, enabled: true, ...lists };
+  const { status, headers, body } = jsonResponse(200, JSON.stringify({ source }));
+  // The key may be in a header, so no cache may give one client what another one got.
+  return { status, headers: [...headers, ...OWN_CACHE], body };
+}

@@ -159,10 +159,13 @@ export class IncomingCall implements InFlightRequest {
   #dispatch(body: Buffer): void {
     this.#state = 'waiting';
     this.#inTurn(() => {
-      const { type, isImport } = this.#action;
+      const { type, isImport, keyHeader } = this.#action;
       const { receiver } = this.#dependencies;
-      const given = { type, body, receivedAt: this.#receivedAt };
-      const request = buildIngestRequest(this.#exchange, given, this.#dependencies);
+      const writeKey =
+        this.#action.writeKey ?? (keyHeader === undefined ? this.#exchange.writeKey : undefined);
+      const given = { type, body, receivedAt: this.#receivedAt, writeKey };
+      const built = buildIngestRequest(this.#exchange, given, this.#dependencies);
+      const request = keyHeader === undefined ? built : { ...built, ignoresBodyKeys: true as const };
       receiver(isImport ? withoutPeer(request) : request, (result) =>
         this.#inTurn(() => this.#onResult(result)),
       );
@@ -205,13 +208,17 @@ export class IncomingCall implements InFlightRequest {
   }
 }
 
+interface RequestParts extends Pick<IngestRequest, 'type' | 'body' | 'receivedAt'> {
+  readonly writeKey: string | undefined;
+}
+
 /** Builds the request that the receiver gets. */
 export function buildIngestRequest(
   exchange: HttpExchange,
-  { type, body, receivedAt }: Pick<IngestRequest, 'type' | 'body' | 'receivedAt'>,
+  { type, body, receivedAt, writeKey }: RequestParts,
   { proxies }: Pick<RequestDependencies, 'proxies'>,
 ): IngestRequest {
-  const { writeKey, traceparent, hasOrigin } = exchange;
+  const { traceparent, hasOrigin } = exchange;
   const peer = clientOf(exchange, proxies);
   const call =
     writeKey === undefined

@@ -1,6 +1,7 @@
 import type { ControlHandler } from '../control-api/contract.ts';
 import type { PublicKey } from '../model/signing-key.ts';
 import { PipeliningGuard } from './admission.ts';
+import type { BrowserLibrary } from './browser-library.ts';
 import type { ConsoleFiles } from './console.ts';
 import { handleControlRequest } from './control-gateway.ts';
 import {
@@ -14,7 +15,12 @@ import {
 } from './exchange.ts';
 import type { HostGuard } from './host-guard.ts';
 import { handlePixel } from './pixel.ts';
-import { type ConsentSettings, type PublicAddress, projectSettingsResponse } from './project-settings.ts';
+import {
+  type ConsentSettings,
+  type PublicAddress,
+  projectSettingsResponse,
+  sourceConfigResponse,
+} from './project-settings.ts';
 import { drainRequest, handleCall, type RequestDependencies, rejectOverloaded } from './receiving-api.ts';
 import {
   type CallAction,
@@ -22,6 +28,8 @@ import {
   isControlPath,
   isMetricsPath,
   isReceivingPath,
+  type LibraryFile,
+  libraryRoutes,
   type PathRoutes,
   type RouteAction,
   targetPath,
@@ -33,6 +41,8 @@ export interface RequestRouterOptions extends RequestDependencies {
   readonly control: ControlHandler | undefined;
   /** Answers every other path that is no call. Without it these paths do not exist. */
   readonly console?: ConsoleFiles | undefined;
+  /** The library for pages whose snippet names this server. Without it its paths answer 404. */
+  readonly browserLibrary?: BrowserLibrary | undefined;
   /** The port of the control API and the metrics, where this server takes calls only. */
   readonly adminPort: (() => number) | undefined;
   /** Judges requests for the control API, the metrics and the console. */
@@ -54,7 +64,7 @@ export interface RequestRouterOptions extends RequestDependencies {
 }
 
 /** Paths that are answered at once. */
-type ImmediateAction = Exclude<RouteAction, { readonly kind: 'call' | 'pixel' }>;
+type ImmediateAction = Exclude<RouteAction, { readonly kind: 'call' | 'pixel' | 'library' }>;
 
 const ALIVE_RESPONSE = jsonResponse(200, '{"status":"alive"}');
 const READY_RESPONSE = jsonResponse(200, '{"status":"ready"}');
@@ -84,7 +94,7 @@ export class RequestRouter {
     const path = this.#routeOf(exchange.target);
     const action = path?.actions.get(request.method ?? '');
     if (action?.kind === 'call') {
-      handleCall(exchange, action, this.#options);
+      handleCall(exchange, withKeyOf(exchange, action), this.#options);
       return;
     }
     const control = path === undefined ? this.#controlFor(exchange.target) : undefined;
@@ -154,11 +164,28 @@ export class RequestRouter {
     }
   }
 
+  /** A file of the browser library; 404 for what it asks its maker for and is not served here. */
+  async #replyLibrary(exchange: NodeHttpExchange, file: LibraryFile | undefined): Promise<void> {
+    const { browserLibrary, logger } = this.#options;
+    try {
+      const { headers } = exchange.request;
+      const found = file === undefined ? undefined : await browserLibrary?.respond(file, headers);
+      exchange.reply(found ?? errorResponse('not_found'));
+    } catch (error) {
+      logger.error({ error, file: file?.kind }, 'request.failed');
+      exchange.reply(errorResponse('internal_error'));
+    }
+  }
+
   /**
    * Finds the routes of a path. On a node that takes no calls, the paths of the receiving API do not exist.
    */
   #routeOf(target: string): PathRoutes | undefined {
-    return this.#options.isReceiving || !isReceivingPath(target) ? findRoutes(target) : undefined;
+    const { isReceiving, browserLibrary } = this.#options;
+    const found = isReceiving || !isReceivingPath(target) ? findRoutes(target) : undefined;
+    if (found !== undefined || browserLibrary === undefined) return found;
+    const file = browserLibrary.aliasAt(targetPath(target));
+    return file === undefined ? undefined : libraryRoutes(file);
   }
 
   /** The hint of a 404 for a path of the control API, where calls have a port of their own. */
@@ -181,6 +208,7 @@ export class RequestRouter {
     allow: string,
   ): void {
     if (action?.kind === 'pixel') handlePixel(exchange, action.type, this.#options);
+    else if (action?.kind === 'library') void this.#replyLibrary(exchange, action.file);
     else exchange.reply(this.#responseOf(exchange, action, allow));
   }
 
@@ -213,6 +241,8 @@ export class RequestRouter {
           this.#publicAddressFor(exchange),
           this.#options.consentSettings?.(action.writeKey),
         );
+      case 'sourceConfig':
+        return sourceConfigResponse(action.writeKey ?? exchange.writeKey);
       case 'publicKey':
         return publicKeyResponse(this.#options.publicKey?.(action.id));
       case 'swallow':
@@ -232,6 +262,13 @@ function publicKeyResponse(key: PublicKey | undefined): PreparedResponse {
   if (key === undefined) return errorResponse('not_found');
   const { status, headers, body } = jsonResponse(200, JSON.stringify(key));
   return { status, headers: [...headers, ...PUBLIC_KEY_CACHE, ...NO_SNIFFING], body };
+}
+
+/** The action with the key that its own header holds. A key of Jitsu has its id before a colon. */
+function withKeyOf({ request }: NodeHttpExchange, action: CallAction): CallAction {
+  if (action.keyHeader === undefined) return action;
+  const [writeKey] = String(request.headers[action.keyHeader] ?? '').split(':', 1);
+  return writeKey ? { ...action, writeKey } : action;
 }
 
 /** Whether a path is never one of the console. */

@@ -9,7 +9,17 @@ export type RouteAction =
   /** The public key of a destination, for receivers. */
   | { readonly kind: 'publicKey'; readonly id: string }
   /** The project settings that browsers and mobile clients ask for before they send. */
-  | { readonly kind: 'settings'; readonly writeKey: string };
+  | { readonly kind: 'settings'; readonly writeKey: string }
+  /** The same for clients of RudderStack. The key is in the query, or else in the header. */
+  | { readonly kind: 'sourceConfig'; readonly writeKey: string | undefined }
+  /** A file of the browser library; undefined where the path can be none. */
+  | { readonly kind: 'library'; readonly file: LibraryFile | undefined };
+
+/** A file of the library, as a request asks for it. */
+export type LibraryFile =
+  /** `path`: by which the server was asked, without the query. */
+  | { readonly kind: 'script'; readonly writeKey: string; readonly path: string }
+  | { readonly kind: 'chunk'; readonly name: string };
 
 /** Takes one call or a batch of them. */
 export interface CallAction {
@@ -21,6 +31,10 @@ export interface CallAction {
   readonly tooLarge: 'message_too_large' | 'batch_too_large';
   /** True for calls that somebody passes on for others: the sender's address is not that of the client. */
   readonly isImport?: true;
+  /** The key that the address of the request names, in place of that in the Authorization header. */
+  readonly writeKey?: string;
+  /** The header with the key, in place of the Authorization header; keys in the body then mean nothing. */
+  readonly keyHeader?: 'x-write-key';
 }
 
 interface Route {
@@ -39,7 +53,7 @@ const SHORT_PATHS = Object.entries(SHORT_FORMS).map(([letter, type]) => [letter,
 /** Every fixed path, each served with and without a slash at the end. spec/specification.md, "Paths". */
 const ROUTES: readonly Route[] = [
   ...[...CALL_TYPES.map((type) => [type, type] as const), ...SHORT_PATHS].map(([name, type]) =>
-    callRoute(`/v1/${name}`, { kind: 'call', type, limit: SINGLE_LIMIT, tooLarge: 'message_too_large' }),
+    callRoute(`/v1/${name}`, singleCall(type)),
   ),
   ...['/v1/batch', '/v1/b', '/v1/import'].map((path) => callRoute(path, BATCH)),
   callRoute('/v1/imported', { ...BATCH, isImport: true }),
@@ -49,6 +63,10 @@ const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/healthz', action: { kind: 'alive' } },
   { method: 'GET', path: '/readyz', action: { kind: 'ready' } },
 ];
+
+function singleCall(type: CallType): CallAction {
+  return { kind: 'call', type, limit: SINGLE_LIMIT, tooLarge: 'message_too_large' };
+}
 
 function callRoute(path: string, action: CallAction): Route {
   return { method: 'POST', path, action };
@@ -89,12 +107,41 @@ const SERVER_ROUTES: PathRoutes = {
 
 const PUBLIC_KEY_PATH = /^\/\.well-known\/millrace\/([\w-]+)$/;
 
+/** A script by the key of its page, and everything beside it that old snippets and maps ask for. */
+const SCRIPT_PATH = /^\/analytics\.js\/v1\/([^/]+)\/analytics\.(?:min\.)?js$/;
+
+const CHUNK_PATH = /^\/analytics-next\/bundles\/([\w.~-]+)$/;
+
+/** Files that the browser library asks for, and never pages of the console. */
+const LIBRARY_PATH = /^\/(?:analytics\.js|analytics-next|next-integrations)\//;
+
+const JITSU_PATH = /^\/api\/s\/([a-z]+)\/?$/;
+
 const NAMED_PATH = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
 
 /** The actions at the path of a target; undefined for an unknown path. */
 export function findRoutes(target: string): PathRoutes | undefined {
   const path = targetPath(target);
-  return ROUTE_TABLE.get(path) ?? matchNamedPath(path);
+  return ROUTE_TABLE.get(path) ?? matchNamedPath(path) ?? matchPathOfOthers(path, targetQuery(target));
+}
+
+/** The files of the browser library, and the paths of other widespread browser libraries. */
+function matchPathOfOthers(path: string, query: string): PathRoutes | undefined {
+  if (LIBRARY_PATH.test(path)) return pathRoutes('GET', { kind: 'library', file: libraryFileAt(path) });
+  const writeKey = new URLSearchParams(query).get('writeKey') || undefined;
+  if (/^\/sourceConfig\/?$/.test(path)) return pathRoutes('GET', { kind: 'sourceConfig', writeKey });
+  if (/^\/beacon\/v1\/batch\/?$/.test(path))
+    return pathRoutes('POST', writeKey === undefined ? BATCH : { ...BATCH, writeKey });
+  const [, type] = JITSU_PATH.exec(path) ?? [];
+  return isCallType(type) ? pathRoutes('POST', { ...singleCall(type), keyHeader: 'x-write-key' }) : undefined;
+}
+
+function libraryFileAt(path: string): LibraryFile | undefined {
+  const [, name] = CHUNK_PATH.exec(path) ?? [];
+  if (name !== undefined) return { kind: 'chunk', name };
+  const [, key] = SCRIPT_PATH.exec(path) ?? [];
+  const writeKey = key === undefined ? undefined : decodePath(key);
+  return writeKey === undefined ? undefined : { kind: 'script', writeKey, path };
 }
 
 function matchNamedPath(path: string): PathRoutes | undefined {
@@ -161,5 +208,13 @@ export function isMetricsPath(target: string): boolean {
  * Whether a path belongs to the receiving API. Unknown paths below it count too: browsers may read their 404.
  */
 export function isReceivingPath(target: string): boolean {
-  return target.startsWith('/v1/');
+  return target.startsWith('/v1/') || PATH_OF_OTHERS.test(target);
+}
+
+/** The paths of calls and settings of other libraries: pages send there, and read the answer. */
+const PATH_OF_OTHERS = /^\/(?:beacon\/v1\/|api\/s\/|sourceConfig(?=[/?]|$))/;
+
+/** The routes of a script at a path that a source has chosen. */
+export function libraryRoutes(file: LibraryFile): PathRoutes {
+  return pathRoutes('GET', { kind: 'library', file });
 }

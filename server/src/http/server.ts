@@ -15,6 +15,7 @@ import {
   type ServerBounds,
   TurnScheduler,
 } from './admission.ts';
+import { BrowserLibrary, type BrowserLibraryOptions } from './browser-library.ts';
 import { ConnectionTracker, rejectUnreadable } from './connections.ts';
 import type { ConsoleFiles } from './console.ts';
 import { type ExchangeContext, NodeHttpExchange, ServerShutdown } from './exchange.ts';
@@ -101,6 +102,8 @@ export interface HttpServerOptions {
   readonly portKey?: string;
   /** Certificate and key. With them the server speaks only https. */
   readonly tls?: TlsFiles;
+  /** The folder of the browser library, and the keys of its paths; without them nothing of it is served. */
+  readonly browserLibrary?: Pick<BrowserLibraryOptions, 'folder' | 'keyAt'>;
   /** The addresses by which clients reach this server, such as `https://collect.example.com`. */
   readonly publicUrls?: readonly string[];
   /** Further names by which browsers may reach control API, metrics and console on loopback. */
@@ -234,19 +237,12 @@ function attachHandlers(
     ...options,
     ...dependencies,
     control,
-    publicAddress: new PublicAddress({
-      publicUrls: options.publicUrls ?? [],
-      isTls,
-      onGuess: (address) => logger.info({ ...address, setting: 'publicUrl' }, 'settings.host_guessed'),
-    }),
+    ...addressParts(options, proxies, () => (server.address() as AddressInfo | null)?.address),
     adminPort,
-    hostGuard: new HostGuard({
-      hosts: options.adminHosts ?? [],
-      publicUrls: options.publicUrls ?? [],
-      proxies,
-      boundTo: () => (server.address() as AddressInfo | null)?.address,
-    }),
-    strictTransport: new StrictTransport({ publicUrls: options.publicUrls ?? [], isTls }),
+    browserLibrary:
+      options.browserLibrary && isReceiving
+        ? new BrowserLibrary({ ...options.browserLibrary, logger })
+        : undefined,
     isReceiving,
   });
   const receive = (request: IncomingMessage, response: ServerResponse) =>
@@ -275,6 +271,24 @@ function attachHandlers(
       })
     : undefined;
   return { server, connections, lingering, fastPath };
+}
+
+/** The parts of a router that know by which addresses clients come. */
+function addressParts(
+  { publicUrls = [], adminHosts: hosts = [], tls, logger }: HttpServerOptions,
+  proxies: TrustedProxies | undefined,
+  boundTo: () => string | undefined,
+) {
+  const isTls = tls !== undefined;
+  return {
+    publicAddress: new PublicAddress({
+      publicUrls,
+      isTls,
+      onGuess: (address) => logger.info({ ...address, setting: 'publicUrl' }, 'settings.host_guessed'),
+    }),
+    hostGuard: new HostGuard({ hosts, publicUrls, proxies, boundTo }),
+    strictTransport: new StrictTransport({ publicUrls, isTls }),
+  };
 }
 
 /** The receiver of a server that takes no calls. It is never called. */

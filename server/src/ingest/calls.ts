@@ -194,6 +194,7 @@ export interface ParseFailure {
 /** Reads the calls of a body with `JSON.parse`. */
 export function parseCalls(context: RequestContext): RequestCalls | ParseFailure {
   const { request } = context;
+  const keyIn = request.ignoresBodyKeys ? () => undefined : writeKeyOf;
   let read: ReadBody;
   try {
     read = readBody(request.body);
@@ -204,12 +205,12 @@ export function parseCalls(context: RequestContext): RequestCalls | ParseFailure
     return { code: 'invalid_json', detail, writeKey: fault?.writeKey };
   }
   const { value: body, numbersAsText } = read;
-  const writeKey = writeKeyOf(body);
+  const writeKey = keyIn(body);
   if (request.type !== 'batch') {
     if (read.invalidAt !== undefined) return notUtf8(request.body, read.invalidAt, writeKey);
     const envelope = singleEnvelope(context);
     envelope.changes.add('numbers_as_text', numbersAsText);
-    return new ParsedCalls([body], undefined, envelope, read);
+    return new ParsedCalls([body], undefined, { envelope, read, keyIn });
   }
   const batch = isObject(body) ? listIn(body) : undefined;
   if (!isObject(body) || batch === undefined) return { code: 'batch_not_array', writeKey };
@@ -229,7 +230,7 @@ export function parseCalls(context: RequestContext): RequestCalls | ParseFailure
     return { code: envelope, detail: 'It stands beside the array named batch.', writeKey, calls };
   }
   envelope.changes.add('numbers_as_text', numbersAsText);
-  return new ParsedCalls(batch, writeKey, envelope, read);
+  return new ParsedCalls(batch, writeKey, { envelope, read, keyIn });
 }
 
 function notUtf8(
@@ -242,17 +243,26 @@ function notUtf8(
   return { code: 'not_utf8', detail, writeKey };
 }
 
+interface BodyParts {
+  readonly envelope: Envelope;
+  readonly read: ReadBody;
+  /** The write key that a part of the body carries, as far as it counts. */
+  readonly keyIn: (value: Json) => string | undefined;
+}
+
 class ParsedCalls implements RequestCalls {
   readonly envelope: Envelope;
   readonly sharedKey: string | undefined;
   readonly #values: readonly Json[];
   readonly #body: ReadBody;
+  readonly #keyIn: BodyParts['keyIn'];
 
-  constructor(values: readonly Json[], sharedKey: string | undefined, envelope: Envelope, body: ReadBody) {
+  constructor(values: readonly Json[], sharedKey: string | undefined, { envelope, read, keyIn }: BodyParts) {
     this.#values = values;
     this.sharedKey = sharedKey;
     this.envelope = envelope;
-    this.#body = body;
+    this.#body = read;
+    this.#keyIn = keyIn;
   }
 
   get length(): number {
@@ -260,7 +270,7 @@ class ParsedCalls implements RequestCalls {
   }
 
   keyOf(index: number): string | undefined {
-    return writeKeyOf(this.#values[index]!);
+    return this.#keyIn(this.#values[index]!);
   }
 
   accept(index: number, source: Source): AcceptedEvent | DiscardReason {

@@ -76,7 +76,8 @@ export function parseRequest(
   keys: WriteKeyLookup,
   newMessageId: () => string,
 ): ParsedRequest {
-  const calls = parseCallsFast(request, newMessageId) ?? parseCalls({ request, newMessageId });
+  const fast = request.ignoresBodyKeys ? undefined : parseCallsFast(request, newMessageId);
+  const calls = fast ?? parseCalls({ request, newMessageId });
   if ('code' in calls) return refuseUnparsed(calls, request.writeKey, keys);
   return request.type === 'batch'
     ? parseBatch(calls, request.writeKey, keys)

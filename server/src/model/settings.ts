@@ -38,6 +38,8 @@ export interface Source {
   readonly projectId?: string;
   /** A call without preferences consents to nothing. Absent: nothing is withheld of it. */
   readonly consent?: 'required';
+  /** A path of the browser library with the first write key of this source, beside the usual one. */
+  readonly scriptPath?: string;
   /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */
   readonly system?: true;
 }

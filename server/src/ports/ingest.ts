@@ -14,6 +14,8 @@ export interface IngestRequest {
   readonly type: CallType | 'batch';
   /** The write key of the Authorization header, decoded; absent when there is none. */
   readonly writeKey?: string;
+  /** Write keys in the body are those of another service: that of the request alone decides. */
+  readonly ignoresBodyKeys?: true;
   /** The body, decompressed, within the limits of its path, not parsed. */
   readonly body: Buffer;
   readonly receivedAt: Time;

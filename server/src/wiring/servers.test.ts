@@ -11,6 +11,7 @@ const quiet = () => {};
 const ANSWERING: ServerHandlers = {
   receiver: (_call, answer) => answer({ kind: 'stored' }),
   ...{ control: nobody, metrics: nobody, readiness: () => [], clock: stillClock },
+  scriptKey: () => undefined,
   logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
   discards: { discarded: quiet, refused: quiet, changed: quiet, rateLimited: quiet, publicCalls: quiet },
   recorder: { requestAnswered: quiet, committed: quiet, forDestination: () => ({ attemptEnded: quiet }) },

@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/load.ts';
 import type { ControlHandler } from '../control-api/contract.ts';
@@ -11,6 +13,19 @@ import { rolesOf } from './nodes.ts';
 /** The build of the console, here and in the published package. */
 const CONSOLE_FOLDER = fileURLToPath(new URL('../../../console/dist', import.meta.url));
 
+/** The package with the browser library, of which only these files are read. */
+const LIBRARY_PACKAGE = '@segment/analytics-next';
+
+/** Where the package is; undefined on an installation that has left it out. */
+function libraryFolder(): string | undefined {
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`${LIBRARY_PACKAGE}/package.json`);
+    return join(dirname(manifest), 'dist/umd');
+  } catch {
+    return undefined;
+  }
+}
+
 /** The handlers behind the ports, with the state that the servers report. */
 export interface ServerHandlers
   extends Pick<
@@ -21,6 +36,8 @@ export interface ServerHandlers
   readonly control: ControlHandler;
   readonly discards: IngestCounters;
   readonly recorder: MetricsRecorder;
+  /** The write key of the browser library at a path that a source has chosen. */
+  readonly scriptKey: (path: string) => string | undefined;
 }
 
 export interface RunningServers {
@@ -37,9 +54,10 @@ export interface RunningServers {
  * as `Listener.start` does, and then listens to nothing.
  */
 export async function startServers(config: Config, answering: ServerHandlers): Promise<RunningServers> {
-  const { receiver, control, discards, recorder, ...shared } = answering;
+  const { receiver, control, discards, recorder, scriptKey, ...shared } = answering;
   const settings = { ...shared, ...serverOptions(config) };
-  const calls = rolesOf(config).includes('ingest') ? { receiver, discards, recorder } : {};
+  const browserLibrary = { folder: config.browserLibrary ?? libraryFolder(), keyAt: scriptKey };
+  const calls = rolesOf(config).includes('ingest') ? { receiver, discards, recorder, browserLibrary } : {};
   const operators = { control, console: new ConsoleFiles(CONSOLE_FOLDER) };
   const { port, host = config.host } = config.admin;
   let adminPort = port;

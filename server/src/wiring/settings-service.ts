@@ -135,6 +135,19 @@ function isAsked(type: string): boolean {
   return DESTINATION_TYPES.get(type)?.planning.consent === true;
 }
 
+/** Returns the write key of the script at a path; undefined where no source has that path. */
+export function scriptKeyLookup(settings: SettingsService): (path: string) => string | undefined {
+  let keys = new Map<string, string>();
+  settings.follow(({ sources }) => {
+    keys = new Map(
+      sources.flatMap(({ scriptPath, writeKeys: [key] }) =>
+        scriptPath === undefined || key === undefined ? [] : [[scriptPath, key]],
+      ),
+    );
+  });
+  return (path) => keys.get(path);
+}
+
 function changesNothing({
   sources,
   destinations,

@@ -56,6 +56,10 @@ const sourceSchema = z.object({
     description:
       'A call that says nothing of consent consents to nothing. Absent: nothing is withheld of it.',
   }),
+  scriptPath: z.string().exactOptional().meta({
+    description:
+      'A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet".',
+  }),
   system: z.literal(true).exactOptional().meta({ description: 'Made by the server, and not to be changed.' }),
 });
 

@@ -23,7 +23,7 @@ const DRAWN = amountOf({ gate: 25, long: 400 });
 
 /** Calls of functions: some for any request, and some for each byte of it. */
 const FOR_ANY = 60_000;
-const FOR_A_BYTE = 10;
+const FOR_A_BYTE = 12;
 
 const work = new WorkCounter();
 let folder: string;

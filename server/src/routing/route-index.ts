@@ -236,19 +236,21 @@ export class RouteIndex {
     }
     if (isOn && others.size === 0 && named.length === 0) return undefined;
     named.sort((a, b) => a.route.place - b.route.place);
-    const kinds = [...others].map(({ number }) => number).sort((a, b) => a - b);
-    const kindsKey = `${isOn} ${kinds.join()}`;
+    const kindsKey = `${isOn} ${others.size === 0 ? '' : numbersOf(others)}`;
     const signs = named.map((one) => `${one.isOn ? '+' : '-'}${one.route.place}`);
     return { isOn, others, named, kindsKey, key: `${kindsKey} ${signs.join('')}` };
   }
 
   /** The kinds of which an integrations object says something else than of all. */
-  #othersIn(integrations: JsonObject, keys: readonly string[], isOn: boolean): Set<Kind> {
-    const others = new Set<Kind>();
-    for (const key of keys)
-      for (const kind of this.#kindsByName.get(key) ?? [])
-        if (isEnabledBy(integrations, kind.names) !== isOn) others.add(kind);
-    return others;
+  #othersIn(integrations: JsonObject, keys: readonly string[], isOn: boolean): ReadonlySet<Kind> {
+    let others: Set<Kind> | undefined;
+    for (const key of keys) {
+      const kinds = this.#kindsByName.get(key);
+      if (kinds === undefined) continue;
+      others ??= new Set();
+      for (const kind of kinds) if (isEnabledBy(integrations, kind.names) !== isOn) others.add(kind);
+    }
+    return others ?? NO_KINDS;
   }
 
   /** Undefined when nothing is withheld. */
@@ -304,6 +306,14 @@ export class RouteIndex {
   }
 }
 
+/** Numbers of kinds in ascending order. */
+function numbersOf(kinds: ReadonlySet<Kind>): string {
+  if (kinds.size === 1) for (const { number } of kinds) return String(number);
+  return Array.from(kinds, ({ number }) => number)
+    .sort((a, b) => a - b)
+    .join();
+}
+
 /** Whether the kind of a destination is switched off. */
 function isOff({ kind }: Route, choice: Choice | undefined): boolean {
   if (choice === undefined || kind === undefined) return false;
@@ -323,6 +333,8 @@ function kindIn(
   kinds.set(key, kind);
   return kind;
 }
+
+const NO_KINDS: ReadonlySet<Kind> = new Set();
 
 function skipOf({ destination: { id } }: Route, reason: SkipReason): Skip {
   return { destination: id, reason };
@@ -352,12 +364,17 @@ function takesNames({ enabled, filter }: Destination): boolean {
  * spec/specification.md, "Integrations object".
  */
 export function isEnabledBy(integrations: JsonObject, names: readonly string[]): boolean {
-  return firstValueOf(integrations, [...names, 'All', 'all']) !== false;
+  const said = firstValueOf(integrations, names) ?? firstValueOf(integrations, ALL_NAMES);
+  return said !== false;
 }
+
+const ALL_NAMES = ['All', 'all'];
 
 /** The value of the first key that says anything. */
 function firstValueOf(integrations: JsonObject, keys: readonly string[]): unknown {
-  return keys
-    .map((key) => ownValue(integrations, key))
-    .find((value) => value !== undefined && value !== null);
+  for (const key of keys) {
+    const value = ownValue(integrations, key) ?? undefined;
+    if (value !== undefined) return value;
+  }
+  return undefined;
 }

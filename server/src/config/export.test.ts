@@ -139,6 +139,36 @@ destinations:
     expect(readConfigFile({ path: 'f', text }, {}).value).toEqual({ sources, destinations: [] });
     expect(Buffer.from(text).toString()).toBe(text);
   });
+
+  it('may have comments and missing values, which are read from variables', () => {
+    const text = formatConfig(
+      {
+        sources: [{ name: 'site', writeKeys: [{ set: true, variable: 'SITE_WRITE_KEY' }] }],
+        destinations: [],
+      },
+      {
+        heading: ['Made by hand.', '  KEY  a\nb'],
+        before: new Map([
+          ['sources site', ['one\u2028- name: two', '', 'a\tb\ufdd0']],
+          ['destinations site', ['of another list']],
+        ]),
+        end: ['the end'],
+      },
+    );
+    expect(text).toBe(`# Made by hand.
+#   KEY  a\\u000ab
+
+sources:
+  # one\\u2028- name: two
+  #
+  # a\tb\ufffd
+  - name: site
+    writeKeys: [$\{SITE_WRITE_KEY}]
+# the end
+`);
+    const found = readConfigFile({ path: 'f', text }, { SITE_WRITE_KEY: 'wk' });
+    expect(found.value).toEqual({ sources: [{ name: 'site', writeKeys: ['wk'] }] });
+  });
 });
 
 /** The records that a start with this file loads. */

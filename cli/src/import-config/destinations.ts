@@ -143,7 +143,7 @@ class DestinationTranslation {
     losses.push(...found.losses);
     notes.push(...found.notes);
     for (const one of this.#destination.filters) this.#filter(one);
-    holds.push(...this.#between());
+    holds.push(...(this.#destination.holds ?? []), ...this.#between());
     if (endpoints.length === 0) {
       const reasons = ['it has no URL that requests could be sent to', ...losses, ...notes];
       this.#translation.tell('destination', this.#destination, 'not', { reasons });

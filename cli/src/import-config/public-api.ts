@@ -39,7 +39,7 @@ const LANES = 4;
 
 /** Facts that its answers never tell. */
 const UNTOLD = [
-  'consent categories: no call returns which categories a destination needs',
+  'consent categories: no call returns which of them a destination needs; type them in as its consent',
   'schema filters and what the schema of a source blocks, without a tracking plan',
   'Journeys, and the destinations that hear of each audience and computed trait',
   'warehouses, models of reverse ETL, and who may do what',

@@ -21,10 +21,7 @@ const CLIENT_KINDS =
   /^(javascript|web|android|android \(kotlin\)|ios|ios \(swift\)|swift|kotlin|react ?native|flutter|unity|cordova|amp|shopify|unreal|roku)$/;
 const SERVER_KINDS = /^(node|node ?js|go|python|php|\.net|net|ruby|rust|java|http)$/;
 
-const UNTOLD = [
-  'the code of transformations: it is in their editor',
-  'consent categories of destinations, audiences, and suppressed users',
-];
+const UNTOLD = ['the code of transformations: it is in their editor', 'audiences, and suppressed users'];
 
 /** Reads the configuration of a workspace, as its control plane answers it. Undefined for another JSON. */
 export function readRudderStack(config: unknown): Workspace | undefined {
@@ -132,9 +129,26 @@ function destinationOf(id: string, all: readonly Connection[]): ExportedDestinat
         ]
       : [],
     filters: eventFilter(id, config),
+    holds: consentIn(config),
     enabled: thingOf(raw).enabled && fieldOf(raw, 'isProcessorEnabled') !== false,
     ...(fieldOf(raw, 'deleted') === true ? { isGone: true } : {}),
   };
+}
+
+/** Consent that it needs there, in one of the forms that its settings have had. */
+function consentIn(config: Fields): string[] {
+  const { consentManagement, oneTrustCookieCategories, ketchConsentPurposes } = config;
+  const ids = [
+    ...listOf(consentManagement).flatMap((one) =>
+      listOf(fieldOf(one, 'consents')).map((consent) => fieldOf(consent, 'consent')),
+    ),
+    ...listOf(oneTrustCookieCategories).map((one) => fieldOf(one, 'oneTrustCookieCategory')),
+    ...listOf(ketchConsentPurposes).map((one) => fieldOf(one, 'purpose')),
+  ].flatMap((id) => textOf(id) || []);
+  if (ids.length === 0) return [];
+  return [
+    `it needs the consent ${ids.slice(0, 20).join(', ')}, which calls state in another form there: see consent of destinations`,
+  ];
 }
 
 /** Events that the destination gets, or does not, by their names. */

@@ -24,7 +24,7 @@ interface Resource {
 }
 
 const UNTOLD = [
-  'consent categories: no export has which categories a destination needs',
+  'consent categories: no export has which of them a destination needs; type them in as its consent',
   'schema filters and what the schema of a source blocks, without a tracking plan',
   'Journeys, audiences, computed traits and suppressed users: ask the Public API for them',
 ];

@@ -50,7 +50,7 @@ export function translate(
   for (const { kind, id, name, outcome = 'not', reason } of workspace.others)
     translation.tell(kind, name === undefined ? { id } : { id, name }, outcome, { reasons: [reason] });
   if (workspace.origin === 'segment') {
-    const reasons = ['no API returns consent categories: to be typed in'];
+    const reasons = ['no API returns consent categories: to be typed in as consent of each destination'];
     translation.tell('consent', { id: '*' }, 'not', { reasons });
   }
   for (const text of workspace.untold) translation.asked.push({ text });

@@ -64,6 +64,8 @@ export interface ExportedDestination extends ExportedThing {
   /** Absent for kinds without mappings. */
   readonly mappings?: readonly Mapping[];
   readonly filters: readonly ExportedFilter[];
+  /** Other reasons in words why it gets events there that it would not get here, or the other way round. */
+  readonly holds?: readonly string[];
   /** Deleted there, or something else because of which it does nothing there. */
   readonly isGone?: boolean;
 }

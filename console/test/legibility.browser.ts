@@ -97,7 +97,7 @@ const VISITS: Readonly<Record<string, readonly Visit[]>> = {
     { path: `/destinations/${arabic}`, act: press('Send test') },
   ],
   '/sources': [{ path: '/sources' }, { path: '/sources?new=true' }],
-  '/sources/$name': ['', '?tab=discards', '?tab=settings'].map((tab) => ({
+  '/sources/$name': ['', '?tab=discards', '?tab=compare', '?tab=settings'].map((tab) => ({
     path: `/sources/${tab === '' ? long : 'website'}${tab}`,
   })),
   '/users': [{ path: '/users' }, { path: `/users?userId=${encodeURIComponent(user)}` }],

@@ -152,6 +152,26 @@ describe('sources', () => {
     await page.getByText('no-event').waitFor();
   });
 
+  it('compares what a source and another one have of the same calls', async () => {
+    await server.api('POST', 'sources', { name: 'incumbent', writeKeys: ['wk_incumbent'], shadow: true });
+    for (const [key, price] of [
+      ['wk', 10],
+      ['wk_incumbent', '10'],
+    ] as const)
+      await fetch(`${server.url}/v1/track`, {
+        method: 'POST',
+        body: JSON.stringify({
+          ...{ writeKey: key, userId: 'u1', event: 'Seat Booked', messageId: 'compared-1' },
+          ...{ properties: { price }, timestamp: '2026-03-01T10:00:00.000Z' },
+        }),
+      });
+    await signIn(page, server, '/sources/website?tab=compare');
+    const other = page.getByRole('combobox', { name: 'Compare with' });
+    expect(await other.inputValue()).toBe('incumbent');
+    await button('Compare').click();
+    await page.getByRole('row', { name: /track Seat Booked properties\.price "10" 10/ }).waitFor();
+  });
+
   it('says what becomes of the address of a caller, and changes it', async () => {
     await signIn(page, server, '/sources/website?tab=settings');
     const address = page.getByRole('combobox', { name: /^The address of a caller/ });
@@ -370,6 +390,7 @@ const PAGES = [
   '/sources',
   '/sources/website',
   '/sources/website?tab=discards',
+  '/sources/website?tab=compare',
   '/sources/website?tab=settings',
   '/users',
   '/users?userId=ann',

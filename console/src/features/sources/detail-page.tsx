@@ -13,6 +13,7 @@ import { Badge, StateMark } from '../../ui/state-mark.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { own, sum } from '../destinations/rows.ts';
+import { SourceComparison } from './comparison.tsx';
 import { Discards } from './discards.tsx';
 import type { SourceRecord } from './queries.ts';
 import { SendSteps } from './send-steps.tsx';
@@ -117,6 +118,7 @@ function SourceTabs({ stored }: { readonly stored: Tagged<SourceRecord> }) {
           ),
         },
         { value: 'discards', label: 'Discards', content: <Discards name={name} /> },
+        { value: 'compare', label: 'Compare', content: <SourceComparison name={name} /> },
         { value: 'settings', label: 'Settings', content: <SourceSettings key={name} stored={stored} /> },
         { value: 'changes', label: 'Changes', content: <RecordChanges kind="source" name={name} /> },
       ]}

@@ -63,3 +63,35 @@ export function newWriteKey(): string {
   const text = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(KEY_BYTES))));
   return `wk_${text.replaceAll('+', '-').replaceAll('/', '_')}`;
 }
+
+export type ComparedSources = Answer<'/api/v1/compare', 'get'>;
+
+/** The ranges of time that comparisons are made of. */
+export type SourceRange = '1h' | '1d' | '7d';
+
+const HOURS: Readonly<Record<SourceRange, number>> = { '1h': 1, '1d': 24, '7d': 168 };
+
+interface AskedComparison {
+  readonly a: string;
+  readonly b: string;
+  readonly range: SourceRange;
+  /** Rules that are switched off. */
+  readonly without: readonly string[];
+  /** When somebody asked: the same question later is another one. */
+  readonly at: number;
+}
+
+/** Comparison of two sources. It is asked for once, and not again by itself. */
+export const comparisonQuery = (asked: AskedComparison | undefined) =>
+  queryOptions({
+    queryKey: ['compare', asked],
+    queryFn: async ({ signal }): Promise<ComparedSources> => {
+      const { a, b, range, without, at } = asked!;
+      const from = new Date(at - HOURS[range] * 3_600_000).toISOString();
+      const query = { a, b, from, without: without.join(',') };
+      return await answer(api.GET('/api/v1/compare', { params: { query }, signal }));
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });

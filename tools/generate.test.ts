@@ -92,7 +92,7 @@ describe('the JSON schemas', () => {
       expect(sections(schema).map((section) => section['additionalProperties'])).not.toContain(undefined);
       expect(sections(schema).every((section) => section['additionalProperties'] === false)).toBe(true);
     }
-    expect(sections(configSchema)).toHaveLength(27);
+    expect(sections(configSchema)).toHaveLength(28);
     expect(sections(settingsSchema)).toHaveLength(3);
   });
 

@@ -324,6 +324,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/forwarded": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What another service of the protocol passes on: one call of any type, or a list of calls, each by its type.
+         * @description At most 33,554,432 bytes and 4,000 calls. Times are final; a writeKey in a call means nothing. Where the source has forwarded.sharedSecret, X-Signature is checked. Overload is 503 here, never 429.
+         */
+        post: operations["forwarded"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forwarded/{writeKey}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What another service of the protocol passes on: one call of any type, or a list of calls, each by its type.
+         * @description At most 33,554,432 bytes and 4,000 calls. Times are final; a writeKey in a call means nothing. Where the source has forwarded.sharedSecret, X-Signature is checked. Overload is 503 here, never 429.
+         */
+        post: operations["forwardedByKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/m": {
         parameters: {
             query?: never;
@@ -1842,7 +1882,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Refusal"] & {
                     /** @enum {unknown} */
-                    code?: "missing_write_key" | "invalid_write_key";
+                    code?: "missing_write_key" | "invalid_write_key" | "invalid_signature";
                 };
             };
         };
@@ -2724,6 +2764,52 @@ export interface operations {
             400: components["responses"]["InvalidBatch"];
             401: components["responses"]["Unauthorized"];
             429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    forwarded: {
+        parameters: {
+            query?: never;
+            header?: {
+                "X-Signature"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never> | unknown[];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidBatch"];
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    forwardedByKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                "X-Signature"?: string;
+            };
+            path: {
+                writeKey: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never> | unknown[];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidBatch"];
+            401: components["responses"]["Unauthorized"];
             500: components["responses"]["Failed"];
             503: components["responses"]["Unavailable"];
         };
@@ -3686,6 +3772,10 @@ export interface operations {
                             consent?: "required";
                             /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
                             scriptPath?: string;
+                            /** @description Forwarded calls are taken only with a signature by it; for a viewer only how it ends. */
+                            forwarded?: {
+                                sharedSecret?: string;
+                            };
                             /**
                              * @description Made by the server, and not to be changed.
                              * @constant
@@ -3771,6 +3861,11 @@ export interface operations {
                      * @example /acme/shop.js
                      */
                     scriptPath?: string;
+                    /** @description How calls are checked that another service passes on to /v1/forwarded; by the key alone when absent. */
+                    forwarded?: {
+                        /** @description Forwarded calls are taken only with an X-Signature made with this: the HMAC with SHA-1 of the body, or of the first call of a list. */
+                        sharedSecret?: string;
+                    };
                 };
             };
         };
@@ -3820,6 +3915,10 @@ export interface operations {
                         consent?: "required";
                         /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
                         scriptPath?: string;
+                        /** @description Forwarded calls are taken only with a signature by it; for a viewer only how it ends. */
+                        forwarded?: {
+                            sharedSecret?: string;
+                        };
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -3896,6 +3995,10 @@ export interface operations {
                         consent?: "required";
                         /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
                         scriptPath?: string;
+                        /** @description Forwarded calls are taken only with a signature by it; for a viewer only how it ends. */
+                        forwarded?: {
+                            sharedSecret?: string;
+                        };
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant
@@ -4013,6 +4116,10 @@ export interface operations {
                         consent?: "required";
                         /** @description A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet". */
                         scriptPath?: string;
+                        /** @description Forwarded calls are taken only with a signature by it; for a viewer only how it ends. */
+                        forwarded?: {
+                            sharedSecret?: string;
+                        };
                         /**
                          * @description Made by the server, and not to be changed.
                          * @constant

@@ -146,6 +146,31 @@ const writeKey = z.string(WRITE_KEY_RULE).regex(/^[!-9;-~]{1,100}$/, {
   error: ({ input }) => (isMaskedKey(String(input)) ? MASKED_KEY_RULE : WRITE_KEY_RULE),
 });
 
+const FORWARDED_SECRET_RULE = 'must be text of 1 to 1000 characters';
+
+const forwarded = () =>
+  z
+    .strictObject(
+      {
+        sharedSecret: z
+          .string(FORWARDED_SECRET_RULE)
+          .regex(/^(?!…)[\s\S]{1,1000}$/, {
+            error: ({ input }) => (isMaskedKey(String(input)) ? MASKED_KEY_RULE : FORWARDED_SECRET_RULE),
+          })
+          .exactOptional()
+          .meta({
+            description:
+              'Forwarded calls are taken only with an X-Signature made with this: the HMAC with SHA-1 of the body, or of the first call of a list.',
+          }),
+      },
+      'must be a mapping of sharedSecret',
+    )
+    .exactOptional()
+    .meta({
+      description:
+        'How calls are checked that another service passes on to /v1/forwarded; by the key alone when absent.',
+    });
+
 const PROJECT_RULE = 'must be text of 1 to 100 visible ASCII characters';
 const SCRIPT_PATH_RULE =
   'must be a path of two names or more that ends with .js, such as /acme/shop.js, and no path of the server';
@@ -225,6 +250,7 @@ export const sourceSchema = z.strictObject(
         'required: a call that says nothing of consent consents to nothing, so that destinations with consent categories do not get it. Absent: they do.',
     }),
     scriptPath: scriptPath(),
+    forwarded: forwarded(),
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;

@@ -82,6 +82,7 @@ export function sourceView(source: SourceRecord): SourceView {
     projectId,
     consent,
     scriptPath,
+    forwarded,
     system,
   } = source;
   return {
@@ -97,7 +98,7 @@ export function sourceView(source: SourceRecord): SourceView {
     }),
     ip: addressRuleOf(source),
     trust: trustOf(source),
-    ...defined({ consent, shadow, scriptPath, projectId, system }),
+    ...defined({ consent, shadow, scriptPath, forwarded, projectId, system }),
   };
 }
 
@@ -108,7 +109,10 @@ export function sourceView(source: SourceRecord): SourceView {
 export function sourceViewFor(role: Role | undefined, source: SourceRecord): SourceView {
   const view = sourceView(source);
   const maySee = role !== undefined && hasRole(role, 'editor');
-  return maySee ? view : { ...view, writeKeys: view.writeKeys.map(maskKey) };
+  if (maySee) return view;
+  const secret = view.forwarded?.sharedSecret;
+  const masked = secret === undefined ? {} : { forwarded: { sharedSecret: maskKey(secret) } };
+  return { ...view, writeKeys: view.writeKeys.map(maskKey), ...masked };
 }
 
 export function destinationView(destination: DestinationRecord, types: DestinationTypes): DestinationView {

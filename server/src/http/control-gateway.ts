@@ -41,7 +41,7 @@ export function handleControlRequest(
     asked.read();
   } else {
     drainRequest(exchange);
-    rejectOverloaded(exchange, dependencies);
+    rejectOverloaded(exchange, dependencies, false);
   }
 }
 
@@ -101,7 +101,7 @@ class PendingControlRequest implements InFlightRequest {
   #rejectOverloaded(): void {
     this.#release();
     this.#exchange.closeAfterResponse();
-    rejectOverloaded(this.#exchange, this.#dependencies);
+    rejectOverloaded(this.#exchange, this.#dependencies, false);
   }
 
   #release(): void {

@@ -302,15 +302,18 @@ export function successResponse(): PreparedResponse {
   return SUCCESS_RESPONSE;
 }
 
-/** The answer to a call. A code that is not in the catalogue is a bug of ours and answered with 500. */
-export function ingestResponse(verdict: IngestResult): PreparedResponse {
+/**
+ * The answer to a call. A code that is not in the catalogue is a bug of ours and answered with 500.
+ * `isForwarded`: from a service that takes 429 for final, and tries again after 503.
+ */
+export function ingestResponse(verdict: IngestResult, isForwarded = false): PreparedResponse {
   switch (verdict.kind) {
     case 'stored':
       return SUCCESS_RESPONSE;
     case 'refused':
       return refusedResponse(verdict);
     case 'unavailable':
-      return retryLaterResponse(verdict);
+      return isForwarded ? { ...retryLaterResponse(verdict), status: 503 } : retryLaterResponse(verdict);
   }
 }
 

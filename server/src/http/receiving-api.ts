@@ -64,17 +64,13 @@ export function admitCall(
 ): IncomingCall | undefined {
   const body = createRequestBody(exchange, action.limit);
   if (typeof body === 'string') {
-    rejectCall(
-      exchange,
-      errorCodeOf(body, action),
-      dependencies,
-      body === 'too_large' ? declaredSizeDetail(exchange, action) : undefined,
-    );
+    const detail = body === 'too_large' ? declaredSizeDetail(exchange, action) : undefined;
+    rejectCall(exchange, errorCodeOf(body, action), action, { ...dependencies, detail });
     return undefined;
   }
   const call = new IncomingCall(exchange, action, body, dependencies);
   if (dependencies.admission.admit(call)) return call;
-  rejectCall(exchange, 'overloaded', dependencies);
+  rejectCall(exchange, 'overloaded', action, dependencies);
   return undefined;
 }
 
@@ -159,13 +155,14 @@ export class IncomingCall implements InFlightRequest {
   #dispatch(body: Buffer): void {
     this.#state = 'waiting';
     this.#inTurn(() => {
-      const { type, isImport, keyHeader } = this.#action;
+      const { type, isImport, keyHeader, signature } = this.#action;
       const { receiver } = this.#dependencies;
       const writeKey =
         this.#action.writeKey ?? (keyHeader === undefined ? this.#exchange.writeKey : undefined);
       const given = { type, body, receivedAt: this.#receivedAt, writeKey };
       const built = buildIngestRequest(this.#exchange, given, this.#dependencies);
-      const request = keyHeader === undefined ? built : { ...built, ignoresBodyKeys: true as const };
+      const keyed = keyHeader === undefined ? built : { ...built, ignoresBodyKeys: true as const };
+      const request = signature === undefined ? keyed : { ...keyed, signature };
       receiver(isImport ? withoutPeer(request) : request, (result) =>
         this.#inTurn(() => this.#onResult(result)),
       );
@@ -189,12 +186,12 @@ export class IncomingCall implements InFlightRequest {
   #onResult(result: IngestResult): void {
     if (this.#state === 'done') return;
     this.#release();
-    this.#exchange.reply(ingestResponse(result));
+    this.#exchange.reply(ingestResponse(result, this.#action.type === 'forwarded'));
   }
 
   #reject(code: ErrorCode, detail?: string): void {
     this.#release();
-    rejectCall(this.#exchange, code, this.#dependencies, detail);
+    rejectCall(this.#exchange, code, this.#action, { ...this.#dependencies, detail });
   }
 
   /** The receiver may have answered before it threw. */
@@ -242,24 +239,29 @@ export function clientOf(
 }
 
 /** Asks the client to try again later. */
-export function rejectOverloaded(exchange: HttpExchange, { discards, overload }: RequestDependencies): void {
+export function rejectOverloaded(
+  exchange: HttpExchange,
+  { discards, overload }: RequestDependencies,
+  isForwarded: boolean,
+): void {
   discards?.refused('overloaded');
   overload.rejected();
-  exchange.reply(ingestResponse(OVERLOADED_RESULT));
+  exchange.reply(ingestResponse(OVERLOADED_RESULT, isForwarded));
 }
 
 /** Refuses with this code. `detail` is a sentence that says more than the code. */
 function rejectCall(
   exchange: HttpExchange,
   code: ErrorCode,
-  dependencies: RequestDependencies,
-  detail?: string,
+  action: CallAction,
+  dependencies: RequestDependencies & { readonly detail?: string | undefined },
 ): void {
+  const { detail } = dependencies;
   if (code === 'overloaded') {
-    rejectOverloaded(exchange, dependencies);
+    rejectOverloaded(exchange, dependencies, action.type === 'forwarded');
     return;
   }
-  dependencies.discards?.refused(code, { writeKey: exchange.writeKey, detail });
+  dependencies.discards?.refused(code, { writeKey: action.writeKey ?? exchange.writeKey, detail });
   exchange.reply(errorResponse(code, detail));
 }
 

@@ -26,6 +26,7 @@ import {
   type CallAction,
   findRoutes,
   isControlPath,
+  isForwardedPath,
   isMetricsPath,
   isReceivingPath,
   type LibraryFile,
@@ -88,13 +89,13 @@ export class RequestRouter {
       // Reading stops here. Requests that are in memory already come as `ignored`.
       socket.pause();
       exchange.closeAfterResponse();
-      rejectOverloaded(exchange, this.#options);
+      rejectOverloaded(exchange, this.#options, isForwardedPath(exchange.target));
       return;
     }
     const path = this.#routeOf(exchange.target);
     const action = path?.actions.get(request.method ?? '');
     if (action?.kind === 'call') {
-      handleCall(exchange, withKeyOf(exchange, action), this.#options);
+      handleCall(exchange, withHeadersOf(exchange, action), this.#options);
       return;
     }
     const control = path === undefined ? this.#controlFor(exchange.target) : undefined;
@@ -264,8 +265,10 @@ function publicKeyResponse(key: PublicKey | undefined): PreparedResponse {
   return { status, headers: [...headers, ...PUBLIC_KEY_CACHE, ...NO_SNIFFING], body };
 }
 
-/** The action with the key that its own header holds. A key of Jitsu has its id before a colon. */
-function withKeyOf({ request }: NodeHttpExchange, action: CallAction): CallAction {
+/** The action with what headers of its own hold. A key of Jitsu has its id before a colon. */
+function withHeadersOf({ request }: NodeHttpExchange, action: CallAction): CallAction {
+  const signature = request.headers['x-signature'];
+  if (action.type === 'forwarded' && typeof signature === 'string') return { ...action, signature };
   if (action.keyHeader === undefined) return action;
   const [writeKey] = String(request.headers[action.keyHeader] ?? '').split(':', 1);
   return writeKey ? { ...action, writeKey } : action;

@@ -24,7 +24,7 @@ export type LibraryFile =
 /** Takes one call or a batch of them. */
 export interface CallAction {
   readonly kind: 'call';
-  readonly type: CallType | 'batch';
+  readonly type: CallType | 'batch' | 'forwarded';
   /** Bytes of the inflated body. spec/specification.md, "Size limits". */
   readonly limit: number;
   /** The error code of a larger one. */
@@ -35,6 +35,8 @@ export interface CallAction {
   readonly writeKey?: string;
   /** The header with the key, in place of the Authorization header; keys in the body then mean nothing. */
   readonly keyHeader?: 'x-write-key';
+  /** The header `X-Signature` of the request, where it counts. */
+  readonly signature?: string;
 }
 
 interface Route {
@@ -47,6 +49,21 @@ const SINGLE_LIMIT = 32_768;
 const BATCH_LIMIT = 524_288;
 
 const BATCH: CallAction = { kind: 'call', type: 'batch', limit: BATCH_LIMIT, tooLarge: 'batch_too_large' };
+
+/** A list that another service passes on. It has its own bound, as the other has. */
+const FORWARDED_LIMIT = 32 * 2 ** 20;
+
+const FORWARDED: CallAction = {
+  ...{ kind: 'call', type: 'forwarded', limit: FORWARDED_LIMIT, tooLarge: 'batch_too_large' },
+  isImport: true,
+};
+
+/** Bounds the answers too: what another service passes on is told 503 where others are told 429. */
+export function isForwardedPath(target: string): boolean {
+  return target.startsWith('/v1/forwarded');
+}
+
+const FORWARDED_PATH = /^\/v1\/forwarded(?:\/([^/]+))?\/?$/;
 
 const SHORT_PATHS = Object.entries(SHORT_FORMS).map(([letter, type]) => [letter, type] as const);
 
@@ -146,6 +163,11 @@ function libraryFileAt(path: string): LibraryFile | undefined {
 
 function matchNamedPath(path: string): PathRoutes | undefined {
   if (path === '*') return SERVER_ROUTES;
+  const forwarded = FORWARDED_PATH.exec(path);
+  if (forwarded !== null) {
+    const key = forwarded[1] === undefined ? undefined : decodePath(forwarded[1]);
+    return pathRoutes('POST', key === undefined ? FORWARDED : { ...FORWARDED, writeKey: key });
+  }
   const [, id] = PUBLIC_KEY_PATH.exec(path) ?? [];
   if (id !== undefined) return pathRoutes('GET', { kind: 'publicKey', id });
   const [, type, writeKey] = NAMED_PATH.exec(path) ?? [];

@@ -291,7 +291,8 @@ export function acceptValue(call: Json, source: Source, envelope: Envelope): Acc
   if (typeof event === 'string') return event;
   try {
     const json = JSON.stringify(event);
-    if (envelope.type === 'batch' && isTooLarge(call, json)) return 'message_too_large';
+    if (envelope.type === 'batch' && !envelope.isForwarded && isTooLarge(call, json))
+      return 'message_too_large';
     return isTooDeep(json) ? 'too_deeply_nested' : acceptEvent(source, event, json);
   } catch (error) {
     // The call is nested so deep that writing it overflowed the stack. Nothing else fails on a value of

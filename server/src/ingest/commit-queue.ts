@@ -122,7 +122,8 @@ export class CommitQueue {
   /** False when too much is waiting already: the request is not taken. */
   add(request: QueuedRequest): boolean {
     const bytes = bytesOf(request);
-    if (this.#waiting.bytes + bytes > MAX_WAITING_BYTES) return false;
+    // A forwarded list can be larger by itself: it is taken alone.
+    if (this.#waiting.bytes > 0 && this.#waiting.bytes + bytes > MAX_WAITING_BYTES) return false;
     this.#waiting.add(request, bytes);
     this.#scheduleCommit();
     return true;

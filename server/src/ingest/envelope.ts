@@ -27,6 +27,8 @@ export interface Envelope {
   readonly peer: IngestRequest['peer'];
   /** The request itself shows that a browser sent it; else the library of each call tells. */
   readonly isFromBrowser: boolean;
+  /** Another service has received the calls: their times are final. */
+  readonly isForwarded: boolean;
   /** Changes of values in the calls since they were last taken. */
   readonly changes: ChangeTally;
 }
@@ -39,7 +41,7 @@ export interface RequestContext {
 /** The envelope of a single call, which shares nothing with others. */
 export function singleEnvelope({ request, newMessageId }: RequestContext): Envelope {
   return {
-    type: request.type,
+    type: request.type === 'forwarded' ? 'batch' : request.type,
     receivedAt: request.receivedAt,
     receivedAtText: formatTime(request.receivedAt),
     context: undefined,
@@ -49,6 +51,7 @@ export function singleEnvelope({ request, newMessageId }: RequestContext): Envel
     newMessageId,
     peer: request.peer,
     isFromBrowser: request.isFromBrowser === true,
+    isForwarded: false,
     changes: new ChangeTally(),
   };
 }

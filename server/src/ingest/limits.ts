@@ -3,6 +3,9 @@ import { BACKSLASH, isObject, type Json, type JsonObject, QUOTE } from '../model
 /** Calls that one batch may have. spec/specification.md, "Size limits". */
 export const MAX_BATCH_CALLS = 2_500;
 
+/** Calls that one forwarded list may have. spec/specification.md, "Forwarded calls". */
+export const MAX_FORWARDED_CALLS = 4_000;
+
 /** Bytes of compact JSON that one call of a batch may have. spec/specification.md, "Size limits". */
 export const MAX_BATCH_CALL_BYTES = 32_768;
 

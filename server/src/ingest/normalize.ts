@@ -40,8 +40,9 @@ export function normalize(call: JsonObject, envelope: Envelope, address: Address
 
   draft.context = context;
   draft.integrations = integrations;
-  takeTimes(draft, call, envelope);
-  takeOthers(draft, call);
+  if (envelope.isForwarded) takeFinalTimes(draft, call, envelope);
+  else takeTimes(draft, call, envelope);
+  takeOthers(draft, call, envelope.isForwarded);
   return draft as Event;
 }
 
@@ -124,11 +125,29 @@ function takeTimes(draft: EventDraft, call: JsonObject, envelope: Envelope): voi
   else draft.timestamp = formatTime(corrected);
 }
 
+/**
+ * Writes the times of a call that another service has received: it has corrected them, so nothing is moved
+ * here. spec/specification.md, "Forwarded calls".
+ */
+function takeFinalTimes(draft: EventDraft, call: JsonObject, envelope: Envelope): void {
+  draft.timestamp = envelope.receivedAtText;
+  const original = takeTime(draft, call.originalTimestamp, 'originalTimestamp', envelope);
+  if (Number.isNaN(original) && call.originalTimestamp !== undefined && call.originalTimestamp !== null)
+    draft.originalTimestamp = shownValue(call.originalTimestamp);
+  takeTime(draft, call.sentAt, 'sentAt', envelope);
+  draft.receivedAt = envelope.receivedAtText;
+  const received = takeTime(draft, call.receivedAt, 'originalReceivedAt', envelope);
+  draft.receivedBy = 'forwarded';
+  const final = [takeTime(draft, call.timestamp, 'timestamp', envelope), original, received];
+  const said = final.find((time) => !Number.isNaN(time));
+  draft.timestamp = said === undefined ? envelope.receivedAtText : formatTime(said);
+}
+
 /** Writes one of the client's times to the event. Keeps a text that is canonical already. */
 function takeTime(
   draft: EventDraft,
   said: Json | undefined,
-  field: 'originalTimestamp' | 'sentAt',
+  field: 'timestamp' | 'originalTimestamp' | 'sentAt' | 'originalReceivedAt',
   { changes }: Envelope,
 ): Time {
   if (said === undefined || said === null) return Number.NaN;
@@ -144,10 +163,15 @@ function takeTime(
 }
 
 /** Keeps fields that the protocol does not know as they are. Drops the write key, which is a credential. */
-function takeOthers(draft: EventDraft, call: JsonObject): void {
+function takeOthers(draft: EventDraft, call: JsonObject, isForwarded: boolean): void {
   for (const key in call) {
-    if (!isKnown(key)) defineField(draft, key, call[key]);
+    if (!isKnown(key) && !(isForwarded && isOfForwarded(key, draft))) defineField(draft, key, call[key]);
   }
+}
+
+/** Whether the event has the field from here, because another service has passed its call on. */
+function isOfForwarded(key: string, { originalReceivedAt }: EventDraft): boolean {
+  return key === 'receivedBy' || (key === 'originalReceivedAt' && originalReceivedAt !== undefined);
 }
 
 /** Defines `__proto__` as a field: assigning it would replace the prototype of the event. */

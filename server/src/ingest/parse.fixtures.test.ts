@@ -14,7 +14,7 @@ interface Fixture {
     readonly name: string;
     readonly unknownWriteKeys?: WriteKeyLookup['unknown'];
     readonly request: {
-      readonly type: CallType | 'batch';
+      readonly type: CallType | 'batch' | 'forwarded';
       readonly writeKey?: string;
       readonly receivedAt: string;
       /** Where the request came from. */

@@ -14,6 +14,7 @@ import {
 } from './calls.ts';
 import { ChangeTally, type DiscardReason, type Envelope, type RefusalCode } from './envelope.ts';
 import { parseCallsFast } from './fast-path/parser.ts';
+import { readForwarded } from './forwarded.ts';
 
 /**
  * The context and integrations of a batch are stored with each of its calls. Without a limit, half a megabyte
@@ -76,6 +77,7 @@ export function parseRequest(
   keys: WriteKeyLookup,
   newMessageId: () => string,
 ): ParsedRequest {
+  if (request.type === 'forwarded') return parseForwarded(request, keys, newMessageId);
   const fast = request.ignoresBodyKeys ? undefined : parseCallsFast(request, newMessageId);
   const calls = fast ?? parseCalls({ request, newMessageId });
   if ('code' in calls) return refuseUnparsed(calls, request.writeKey, keys);
@@ -83,6 +85,28 @@ export function parseRequest(
     ? parseBatch(calls, request.writeKey, keys)
     : parseSingle(calls, request.writeKey, keys);
 }
+
+/** Reads calls that another service passes on: the key of the request alone decides. */
+function parseForwarded(
+  request: IngestRequest,
+  keys: WriteKeyLookup,
+  newMessageId: () => string,
+): ParsedRequest {
+  const { source, reason, refusal } = authorizeKey(request.writeKey, keys);
+  // Refused before it is read: a list may be large.
+  if (refusal !== undefined && reason !== undefined) {
+    const counts = source === undefined ? NO_COUNTS : countOneCall(source.id, reason);
+    return { kind: 'refused', code: refusal, counts, discards: NO_DISCARDS };
+  }
+  const calls = readForwarded({ request, newMessageId }, reason === undefined ? source : undefined);
+  if ('code' in calls) return refuseUnparsed(calls, request.writeKey, keys);
+  return calls.isList
+    ? parseBatch(calls, request.writeKey, keys)
+    : parseSingle(calls, request.writeKey, keys);
+}
+
+/** A notification that somebody was deleted elsewhere is no call, and nobody can mend it: it is counted. */
+const isOnlyCounted = (reason: string) => reason === 'forwarded_delete';
 
 function parseSingle(
   calls: RequestCalls,
@@ -106,8 +130,9 @@ function parseSingle(
   const counts = source === undefined ? NO_COUNTS : countOneCall(source.id, accepted);
   const discards = [{ source, reason: accepted, index: 0, call: () => calls.valueOf(0) }];
   if (refusal !== undefined) return { kind: 'refused', code: refusal, counts, discards };
-  if (reason === undefined) return { kind: 'refused', code: accepted, counts, discards };
-  const unattributed = source === undefined ? { [reason]: 1 } : NO_REASONS;
+  if (reason === undefined && !isOnlyCounted(accepted))
+    return { kind: 'refused', code: accepted, counts, discards };
+  const unattributed = source === undefined ? { [accepted]: 1 } : NO_REASONS;
   return { kind: 'received', events: [], counts, unattributed, changes: NO_CHANGES, discards };
 }
 
@@ -152,7 +177,7 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
     counts.add(source?.id, accepted);
     discards.push({ source, reason: accepted, index, call: () => calls.valueOf(index) });
     // A call with a wrong key is not an invalid event, and does not refuse the batch of a strict source.
-    if (reason === undefined && source?.mode === 'strict') isRefused = true;
+    if (reason === undefined && source?.mode === 'strict' && !isOnlyCounted(accepted)) isRefused = true;
   }
   if (isRefused) return refuseStrict(events, discards);
   const { bySource, unattributed } = counts;

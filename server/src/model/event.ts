@@ -33,7 +33,20 @@ export interface Event {
   readonly sentAt?: string;
   /** When it arrived here. All events of one request share it. */
   readonly receivedAt: string;
+  /** When another service received it that has passed it on, where that has said so. */
+  readonly originalReceivedAt?: string;
+  /** Of a call that another service of the protocol has passed on; see `isForwarded`. */
+  readonly receivedBy?: 'forwarded';
   readonly [other: string]: Json | undefined;
+}
+
+/**
+ * Whether another service of the protocol has received the event first, and has passed it on. It has its
+ * address, its times and its consent from there, and must not be sent back there. A client can write the same
+ * into a call of its own, which makes no difference but for that call.
+ */
+export function isForwarded(event: Pick<Event, 'receivedBy'>): boolean {
+  return event.receivedBy === 'forwarded';
 }
 
 /**

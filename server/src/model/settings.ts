@@ -40,6 +40,8 @@ export interface Source {
   readonly consent?: 'required';
   /** A path of the browser library with the first write key of this source, beside the usual one. */
   readonly scriptPath?: string;
+  /** How calls are checked that another service passes on for this source. Absent: by the key alone. */
+  readonly forwarded?: { readonly sharedSecret?: string };
   /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */
   readonly system?: true;
 }

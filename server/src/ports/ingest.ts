@@ -10,12 +10,14 @@ import type { Time } from '../model/time.ts';
 export type IngestHandler = (request: IngestRequest, answer: (result: IngestResult) => void) => void;
 
 export interface IngestRequest {
-  /** The type in the path, or `batch`. */
-  readonly type: CallType | 'batch';
+  /** The type in the path, or `batch`; `forwarded`: what another service of the protocol passes on. */
+  readonly type: CallType | 'batch' | 'forwarded';
   /** The write key of the Authorization header, decoded; absent when there is none. */
   readonly writeKey?: string;
   /** Write keys in the body are those of another service: that of the request alone decides. */
   readonly ignoresBodyKeys?: true;
+  /** Of `forwarded` calls: its header `X-Signature`, as it came. */
+  readonly signature?: string;
   /** The body, decompressed, within the limits of its path, not parsed. */
   readonly body: Buffer;
   readonly receivedAt: Time;

@@ -120,6 +120,13 @@ function placeOf(kind: string, name: string, path: SecretPath): string {
   return JSON.stringify([kind, name, ...path]);
 }
 
+/** The parts of a record that may have secrets, by its kind. */
+const SEALED_PARTS: Readonly<Record<string, readonly string[]>> = {
+  source: ['forwarded'],
+  destination: ['settings', 'signingKey'],
+  alert: ['settings', 'signingKey'],
+};
+
 type Replacement = (value: unknown, path: SecretPath) => unknown;
 
 /** Replaces what may be secret in the settings of a record; kinds without secrets come back as they are. */
@@ -128,9 +135,10 @@ function mapSecrets(
   document: JsonObject,
   instead: Replacement,
 ): JsonObject {
-  if (kind !== 'destination' && kind !== 'alert') return document;
+  const parts = SEALED_PARTS[kind];
+  if (parts === undefined) return document;
   const places = kind === 'destination' ? seal.placesOf(String(document['type'])) : undefined;
-  const parts = ['settings', 'signingKey'].flatMap((part) => {
+  const sealed = parts.flatMap((part) => {
     const value = document[part];
     if (!isObject(value)) return [];
     const mapped = mapSettings(value, instead, [part]);
@@ -138,7 +146,7 @@ function mapSecrets(
       [part, places === undefined ? mapped : mapPlaces(mapped, hiddenTree(places), instead, [part])] as const,
     ];
   });
-  return { ...document, ...Object.fromEntries(parts) };
+  return { ...document, ...Object.fromEntries(sealed) };
 }
 
 /**

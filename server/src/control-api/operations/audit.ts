@@ -72,7 +72,7 @@ function recordView(record: Json | undefined): JsonObject | undefined {
   return record === undefined ? undefined : (withMaskedUrls(record) as JsonObject);
 }
 
-/** The entry for a viewer, who gets a mask in the place of each write key. */
+/** The entry for a viewer, who gets a mask in the place of each write key and secret of a source. */
 function withMaskedKeys(entry: AuditEntry): AuditEntry {
   const { before, after, ...rest } = entry;
   return {
@@ -83,7 +83,10 @@ function withMaskedKeys(entry: AuditEntry): AuditEntry {
 
 function maskedKeys(record: Json | undefined): Json | undefined {
   if (!isObject(record) || !Array.isArray(record['writeKeys'])) return record;
-  return { ...record, writeKeys: record['writeKeys'].map((key) => maskKey(String(key))) };
+  const { forwarded } = record;
+  const secret = isObject(forwarded) ? forwarded['sharedSecret'] : undefined;
+  const masked = typeof secret === 'string' ? { forwarded: { sharedSecret: maskKey(secret) } } : {};
+  return { ...record, writeKeys: record['writeKeys'].map((key) => maskKey(String(key))), ...masked };
 }
 
 /** Masks URLs in entries of earlier versions, which stored them whole. */

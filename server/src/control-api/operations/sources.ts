@@ -60,6 +60,9 @@ const sourceSchema = z.object({
     description:
       'A path of the browser library with its first write key: docs/reference/receiving.md, "Pages with a snippet".',
   }),
+  forwarded: z.object({ sharedSecret: z.string().exactOptional() }).exactOptional().meta({
+    description: 'Forwarded calls are taken only with a signature by it; for a viewer only how it ends.',
+  }),
   system: z.literal(true).exactOptional().meta({ description: 'Made by the server, and not to be changed.' }),
 });
 

@@ -1930,6 +1930,18 @@ export interface components {
                 };
             };
         };
+        /** @description The body cannot be read, or its only call is not valid, or its source is strict and a call of the list is not; nothing was kept. */
+        InvalidForwarded: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Refusal"] & {
+                    /** @enum {unknown} */
+                    code?: "malformed_request" | "unsupported_encoding" | "invalid_encoding" | "invalid_json" | "batch_too_large" | "invalid_calls" | "message_too_large" | "too_deeply_nested" | "not_an_object" | "unknown_type" | "id_not_string" | "id_too_long" | "id_not_unicode" | "not_utf8" | "no_user_anon_id" | "user_id_missing" | "previous_id_missing" | "group_id_missing" | "event_not_defined" | "event_not_string" | "name_not_string" | "category_not_string" | "properties_not_object" | "traits_not_object" | "context_not_object" | "integrations_not_object";
+                };
+            };
+        };
         /** @description Unauthorized: `token_invalid`, `token_expired`, `token_missing`, `session_over` */
         "session_over.token_expired.token_invalid.token_missing": {
             headers: {
@@ -2784,7 +2796,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Stored"];
-            400: components["responses"]["InvalidBatch"];
+            400: components["responses"]["InvalidForwarded"];
             401: components["responses"]["Unauthorized"];
             500: components["responses"]["Failed"];
             503: components["responses"]["Unavailable"];
@@ -2808,7 +2820,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Stored"];
-            400: components["responses"]["InvalidBatch"];
+            400: components["responses"]["InvalidForwarded"];
             401: components["responses"]["Unauthorized"];
             500: components["responses"]["Failed"];
             503: components["responses"]["Unavailable"];

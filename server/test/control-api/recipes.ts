@@ -391,6 +391,7 @@ function call({ id, body }: DescribedOperation): RequestPlan {
   if (body === undefined) return {};
   const one = { userId: 'u1', event: 'Order Placed', groupId: 'g1', previousId: 'u0' };
   const isBatch = /^(batch|import)/.test(id);
+  if (id.startsWith('forwarded')) return { body: [{ type: 'track', ...one }] };
   return { body: isBatch ? { batch: [{ type: 'track', ...one }] } : one };
 }
 

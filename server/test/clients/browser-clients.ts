@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { rolldown } from 'rolldown';
 import { carriesCalls, type Proxied } from '../support/fault-proxy.ts';
 import { CALLS, type Call, type CallType, eventsIn } from './calls.ts';
 import type { Chromium, Page } from './chromium.ts';
@@ -30,6 +31,12 @@ export async function startSite(): Promise<Site> {
     files.set(`/${version}`, { type: 'text/html', body: page(`<script src="/${version}.js"></script>`) });
     files.set(`/${version}.js`, { type: 'text/javascript', body: readFileSync(script) });
   }
+  const scripts = [`/${BROWSER_VERSIONS.at(-1)}.js`, '/consent-tools.js'];
+  files.set('/consent', {
+    type: 'text/html',
+    body: page(scripts.map((src) => `<script src="${src}"></script>`).join('')),
+  });
+  files.set('/consent-tools.js', { type: 'text/javascript', body: await consentTools() });
   const server = createServer((request, response) => {
     const file = files.get(request.url ?? '');
     if (file === undefined) response.writeHead(404).end();
@@ -45,6 +52,15 @@ export async function startSite(): Promise<Site> {
       if (server.listening) await once(server, 'close');
     },
   };
+}
+
+/** The wrapper with which consent banners hold the library back, as one script: it is published in parts. */
+async function consentTools(): Promise<string> {
+  const input = require.resolve('@segment/analytics-consent-tools');
+  const bundle = await rolldown({ input, platform: 'browser', logLevel: 'silent' });
+  const { output } = await bundle.generate({ format: 'iife', name: 'ConsentTools' });
+  await bundle.close();
+  return output[0].code;
 }
 
 /** `chromium` and `site` are asked for when a client runs. */

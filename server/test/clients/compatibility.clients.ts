@@ -23,7 +23,7 @@ import { expected } from './expectations.ts';
 import { factsOf, messagesThrough } from './facts.ts';
 import { aim, CASE_NAMES, CASES, type CaseName, storm } from './faults.ts';
 import { NODE_CLIENTS } from './node-clients.ts';
-import { describePages } from './pages.ts';
+import { describeConsent, describePages } from './pages.ts';
 import { lasting, page } from './table.ts';
 
 const file = (name: string) => readFileSync(join(import.meta.dirname, '../support/tls', name));
@@ -185,6 +185,10 @@ describe('under a storm of faults, at most three to a request', () => {
 
 if (chromiumPath !== undefined) {
   describePages(
+    () => chromium,
+    () => site,
+  );
+  describeConsent(
     () => chromium,
     () => site,
   );

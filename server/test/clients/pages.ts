@@ -1,16 +1,19 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ControlApi } from '../support/control-api.ts';
 import {
+  adminTokenOf,
   makePlace,
   oneDestination,
   type Place,
   type Program,
   ROOT,
   startProgram,
+  startServer,
 } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { BROWSER_VERSIONS, type Site } from './browser-clients.ts';
-import type { Chromium } from './chromium.ts';
+import type { Chromium, Page } from './chromium.ts';
 import { WAYS, type Way } from './client.ts';
 
 const TLS = join(ROOT, 'server/test/support/tls');
@@ -99,6 +102,72 @@ export function describePages(chromium: () => Chromium, site: () => Site): void 
       }
     });
   });
+}
+
+/** As `describePages`, for pages behind a consent banner, whose every destination asks for consent. */
+export function describeConsent(chromium: () => Chromium, site: () => Site): void {
+  describe('a page behind a consent banner', () => {
+    let receiver: TestReceiver;
+    let place: Place;
+    let program: Program;
+
+    beforeAll(async () => {
+      receiver = await startReceiver();
+      const destination = (name: string, category: string) =>
+        `  - { name: ${name}, type: webhooks, sources: [website], settings: { endpoints: [{ url: "${receiver.url}/${name}" }], consent: [${category}] } }`;
+      place = makePlace(`
+egress: { allow: [127.0.0.0/8] }
+sources: [{ name: website, writeKeys: [wk] }]
+destinations:
+${destination('ads', 'Advertising')}
+${destination('stats', 'Statistics')}
+`);
+      program = await startServer(place);
+    });
+
+    afterAll(async () => {
+      await program?.stop();
+      await receiver?.stop();
+      place?.remove();
+    });
+
+    /** Opens the page for a visitor with this choice; resolves when the library has got its settings. */
+    async function visitOf(categories: Readonly<Record<string, boolean>>): Promise<Page> {
+      const page = await chromium().newPage();
+      await page.open(`${site().url}/consent`);
+      await page.evaluate(`
+        globalThis.settled = new Promise((resolve) => {
+          new PerformanceObserver((list) => {
+            if (list.getEntries().some(({ name }) => name.endsWith('/wk/settings'))) resolve();
+          }).observe({ type: 'resource', buffered: true });
+        });
+        const analytics = new AnalyticsNext.AnalyticsBrowser();
+        ConsentTools.createWrapper({ getCategories: () => (${JSON.stringify(categories)}) })(analytics);
+        void analytics.load({ writeKey: 'wk', cdnURL: '${program.url}' });
+        void analytics.track('Order Placed');
+        settled`);
+      return page;
+    }
+
+    it('sends nothing of a visitor who refuses everything and sets no cookie, and else goes by categories', async () => {
+      const refusing = await visitOf({ Advertising: false, Statistics: false });
+      const choosing = await visitOf({ Advertising: true, Statistics: false });
+      await receiver.until(() => receiver.arrivals.length > 0);
+      expect(await refusing.evaluate('[document.cookie, localStorage.length]')).toEqual(['', 0]);
+      expect(await choosing.evaluate('document.cookie')).toContain('ajs_anonymous_id=');
+      const control = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
+      const ledger = await control.read<Ledger>('ledger');
+      expect(ledger.sources['website']).toMatchObject({ received: 1, accepted: 1 });
+      expect(ledger.destinations['stats']!.skipped).toEqual({ consent: 1 });
+      expect(receiver.arrivals.map(({ path }) => path)).toEqual(['/ads']);
+      await Promise.all([refusing.close(), choosing.close()]);
+    });
+  });
+}
+
+interface Ledger {
+  readonly sources: Readonly<Record<string, object>>;
+  readonly destinations: Readonly<Record<string, { readonly skipped: object }>>;
 }
 
 function visit(url: string, userId: string, way: Way): string {

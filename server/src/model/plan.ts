@@ -81,4 +81,4 @@ export function groupByPlan(plans: readonly EventPlan[]): GroupedPlans {
 export const EMPTY_PLAN: Plan = { owed: [], skipped: [] };
 
 /** See `spec/errors.json`. */
-export type SkipReason = 'destination_disabled' | 'consent' | 'integrations' | 'filtered';
+export type SkipReason = 'destination_disabled' | 'forwarded' | 'consent' | 'integrations' | 'filtered';

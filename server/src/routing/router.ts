@@ -1,9 +1,9 @@
 import { isConsented, type Preferences, preferencesIn } from '../model/consent.ts';
 import { type Computation, computationIdIn, computationIdOf } from '../model/definition.ts';
 import type { Destination } from '../model/destination.ts';
-import type { Event } from '../model/event.ts';
+import { type Event, isForwarded } from '../model/event.ts';
 import { isObject, type JsonObject, ownValue } from '../model/json.ts';
-import { EMPTY_PLAN, type Plan } from '../model/plan.ts';
+import { EMPTY_PLAN, type Plan, type Skip } from '../model/plan.ts';
 import { AUDIENCES_SOURCE, type Source } from '../model/settings.ts';
 import { categoriesOf, type DestinationTypes, integrationNamesOf } from '../ports/destination-type.ts';
 import { RouteIndex } from './route-index.ts';
@@ -25,6 +25,10 @@ export class Router {
   readonly #ownNames: ReadonlySet<string>;
   /** Made when the first event needs them. Sources with the same destinations share one. */
   readonly #indexes = new Map<readonly Destination[], RouteIndex>();
+  /** Destinations without those that pass calls on, by the list of all. */
+  readonly #others = new Map<readonly Destination[], readonly Destination[]>();
+  /** Plans of forwarded events, by their plans without destinations that pass calls on. */
+  readonly #ofForwarded = new WeakMap<Plan, Plan>();
   readonly #indexesByIds = new Map<string, RouteIndex>();
   /** The plans of events without integrations, by name of their source. */
   readonly #common = new Map<string, Plan | undefined>();
@@ -82,9 +86,35 @@ export class Router {
     if (connected.length === 0) return EMPTY_PLAN;
     const index = this.#indexOf(connected);
     if (event.type === 'delete') return index.deletePlan();
+    if (isForwarded(event)) return this.#planOfForwarded(event, source, connected);
+    return this.#planBy(index, event, source);
+  }
+
+  #planBy(index: RouteIndex, event: Event, source: Source): Plan {
     const integrations = integrationsOf(event);
     const preferences = index.asksForConsent ? preferencesOf(event, source, integrations) : undefined;
     return index.plan(event.type, event.event ?? '', { integrations, preferences });
+  }
+
+  /** Destinations that pass calls on do not get what another service has sent here. */
+  #planOfForwarded(event: Event, source: Source, connected: readonly Destination[]): Plan {
+    let others = this.#others.get(connected);
+    if (others === undefined) {
+      others = connected.filter((one) => !isPassingOn(one, this.#types));
+      this.#others.set(connected, others);
+    }
+    const plan = this.#planBy(this.#indexOf(others), event, source);
+    if (others.length === connected.length) return plan;
+    let whole = this.#ofForwarded.get(plan);
+    if (whole === undefined) {
+      const left = connected.filter((one) => isPassingOn(one, this.#types));
+      const skipped = left.map(({ id, enabled }): Skip => {
+        return { destination: id, reason: enabled ? 'forwarded' : 'destination_disabled' };
+      });
+      whole = { ...plan, skipped: [...plan.skipped, ...skipped] };
+      this.#ofForwarded.set(plan, whole);
+    }
+    return whole;
   }
 
   #connectedTo({ type, context }: Event, { name, shadow }: Source): readonly Destination[] {
@@ -113,17 +143,23 @@ function isPassingOn({ type }: Destination, types: DestinationTypes): boolean {
 }
 
 /**
- * Makes the predicate that says whether an event wants for the consent that a destination asks for; undefined
- * for one that asks for none.
+ * Makes the predicate that says whether a destination must not get an event once more: it wants for the
+ * consent that the destination asks for, or the destination passes calls on and this is none that a client
+ * has sent here. Undefined for a destination that may get every event.
  */
 export function withholding(
   destination: Destination,
   types: DestinationTypes,
 ): ((event: Event, source: Pick<Source, 'consent'> | undefined) => boolean) | undefined {
+  if (isPassingOn(destination, types)) return (event) => isForwarded(event) || isOfComputation(event);
   const categories = categoriesOf(destination, types);
   if (categories === undefined) return undefined;
   return (event, source = {}) =>
     event.type !== 'delete' && !isConsented(preferencesOf(event, source, integrationsOf(event)), categories);
+}
+
+function isOfComputation({ context }: Event): boolean {
+  return computationIdIn(context) !== undefined;
 }
 
 /** The preferences of a call; nothing consented where its source requires consent and it says nothing. */

@@ -160,6 +160,10 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     name_taken: async (world) => ({ body: { name: await world.token(), role: 'viewer' } }),
   },
   deleteTokensName: { done: async (world) => ({ names: { name: await world.token() } }) },
+  getCompare: {
+    done: () => ({ query: { a: 'website', b: 'app', from: '2026-01-01T00:00:00Z' } }),
+    unknown_name: () => ({ query: { a: 'nobody', b: 'app', from: '2026-01-01T00:00:00Z' } }),
+  },
   getEvents: { unknown_name: () => ({ query: { source: 'nobody' } }) },
   postReplays: {
     done: async (world) => ({ body: await replayOf(world) }),

@@ -153,6 +153,24 @@ audiences:
     expect(passed.filter((body) => /computation_key|"type":"delete"/.test(body))).toEqual([]);
   });
 
+  it('are not those that another service has forwarded here, and the trace says why', async () => {
+    const { status } = await send(here.program.url, '/v1/forwarded', track('f1', { userId: 'u-4' }), {
+      writeKey: 'wk_here',
+    });
+    expect(status).toBe(200);
+    await call('track', track('f2', { userId: 'u-4' }));
+    await eventThere('f2');
+    const { answer } = await here.api.ask<{ data: { skipped: object[]; deliveries: object[] }[] }>(
+      'GET',
+      'events/f1',
+    );
+    expect(answer.data[0]).toMatchObject({
+      skipped: [{ destination: 'tee', reason: 'forwarded' }],
+      deliveries: [{ destination: 'crm' }],
+    });
+    expect((await there.api.ask<Found>('GET', 'events?messageId=f1')).answer.data).toEqual([]);
+  });
+
   it('cannot be had by an audience', async () => {
     const { status, answer } = await here.api.ask<object>('POST', 'audiences', {
       ...{ name: 'others', definition: "trait('vip') = false", destinations: ['tee'] },

@@ -55,8 +55,9 @@ export function SourcePage() {
   );
 }
 
-function SourceBadge({ source: { name, enabled } }: { readonly source: SourceRecord }) {
+function SourceBadge({ source: { name, enabled, shadow } }: { readonly source: SourceRecord }) {
   const { data } = useQuery(statusQuery);
+  if (shadow === true) return <Badge state="pending" label="shadow: compared, never delivered" />;
   if (!enabled) return <Badge state="disabled" />;
   const received = own(data?.sources, name)?.received ?? 0;
   return received === 0 ? (

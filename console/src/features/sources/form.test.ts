@@ -26,6 +26,12 @@ test('required consent is set and taken away', () => {
   expect(patchOf(required, { ...required, consent: 'given' })).toEqual({ consent: null });
 });
 
+test('a path of the script is set and taken away', () => {
+  expect(patchOf(base, { ...base, scriptPath: ' /a/b.js ' })).toEqual({ scriptPath: '/a/b.js' });
+  const known = draftOf({ ...STORED, writeKeys: [], scriptPath: '/a/b.js' });
+  expect(patchOf(known, { ...known, scriptPath: '' })).toEqual({ scriptPath: null });
+});
+
 test('what is emptied in the form of a source is taken away', () => {
   expect(patchOf(base, { ...base, dedupeWindow: ' ', rateLimit: '' })).toEqual({
     dedupeWindow: null,

@@ -16,6 +16,8 @@ export interface SourceDraft extends Pick<SourceRecord, 'mode' | 'whenDisabled' 
   readonly rateLimitPerAddress: string;
   /** Empty: the name. */
   readonly projectId: string;
+  /** A path of the browser library; empty: none of its own. */
+  readonly scriptPath: string;
 }
 
 function draftOf(source: SourceRecord): SourceDraft {
@@ -23,22 +25,30 @@ function draftOf(source: SourceRecord): SourceDraft {
   const [rateLimit, rateLimitPerAddress] = [source.rateLimit, source.rateLimitPerAddress].map((limit) =>
     limit === undefined ? '' : String(limit),
   ) as [string, string];
-  return { mode, whenDisabled, ip, trust, consent, dedupeWindow, rateLimit, rateLimitPerAddress, projectId };
+  const { scriptPath = '' } = source;
+  const texts = { dedupeWindow, rateLimit, rateLimitPerAddress, projectId, scriptPath };
+  return { mode, whenDisabled, ip, trust, consent, ...texts };
+}
+
+/** Null takes a setting away. */
+function textOrNull(text: string): string | null {
+  return text.trim() === '' ? null : text.trim();
 }
 
 function patchOf(base: SourceDraft, draft: SourceDraft): RecordPatch {
   const { mode, whenDisabled, ip, trust, consent, dedupeWindow, rateLimit } = draft;
-  const { rateLimitPerAddress, projectId } = draft;
+  const { rateLimitPerAddress, projectId, scriptPath } = draft;
   const wanted = {
     mode,
     whenDisabled,
     ip,
     trust,
     consent: consent === 'required' ? consent : null,
-    dedupeWindow: dedupeWindow.trim() === '' ? null : dedupeWindow.trim(),
+    dedupeWindow: textOrNull(dedupeWindow),
     rateLimit: numberOf(rateLimit),
     rateLimitPerAddress: numberOf(rateLimitPerAddress),
-    projectId: projectId.trim() === '' ? null : projectId.trim(),
+    projectId: textOrNull(projectId),
+    scriptPath: textOrNull(scriptPath),
   };
   return Object.fromEntries(changedFields(base, draft).map((name) => [name, wanted[name]]));
 }
@@ -52,6 +62,7 @@ export const SOURCE_LABELS: FieldLabels<SourceDraft> = {
   rateLimit: 'Calls a second',
   rateLimitPerAddress: 'Limit for one address',
   projectId: 'projectId in the format segment',
+  scriptPath: 'Path of the script',
   ip: 'The address of a caller, context.ip, is',
   trust: 'Its write keys are',
   consent: 'A call that says nothing of consent',

@@ -27,7 +27,7 @@ export function SourceSettings({ stored }: { readonly stored: Tagged<SourceRecor
 
 function StoredSource({ source }: { readonly source: SourceRecord }) {
   const { name, enabled, mode, whenDisabled, dedupeWindow, rateLimit, ip, trust } = source;
-  const { projectId = name } = source;
+  const { projectId = name, scriptPath = 'none of its own' } = source;
   const { rateLimitPerAddress = trust === 'client' ? 200 : 0 } = source;
   return (
     <dl className="kv">
@@ -45,6 +45,8 @@ function StoredSource({ source }: { readonly source: SourceRecord }) {
       <dd>{rateLimitPerAddress === 0 ? 'no limit' : `${rateLimitPerAddress} calls a second`}</dd>
       <dt>{SOURCE_LABELS.projectId}</dt>
       <dd>{projectId}</dd>
+      <dt>{SOURCE_LABELS.scriptPath}</dt>
+      <dd>{scriptPath}</dd>
       <dt>Address of the caller</dt>
       <dd>{ADDRESS_RULES.find(({ value }) => value === ip)?.label ?? ip}</dd>
       <dt>Its write keys are</dt>
@@ -76,7 +78,14 @@ const TRUSTS: readonly { readonly value: SourceRecord['trust']; readonly label: 
 ];
 
 /** Parts of the record whose mistakes a field below shows. */
-const SHOWN = ['dedupeWindow', 'rateLimit', 'rateLimitPerAddress', 'projectId'];
+const SHOWN = [
+  'dedupeWindow',
+  'rateLimit',
+  'rateLimitPerAddress',
+  'projectId',
+  'scriptPath',
+  'forwarded.sharedSecret',
+];
 
 function SourceForm({ stored }: { readonly stored: Tagged<SourceRecord> }) {
   const record = { list: 'sources', name: stored.record.name } as const;
@@ -169,6 +178,13 @@ function SourceFields({ draft, faults, onChange }: SourceFieldsProps) {
           error={faultOf(faults, 'projectId')}
           value={draft.projectId}
           onChange={(projectId) => onChange({ projectId })}
+        />
+        <TextField
+          label={SOURCE_LABELS.scriptPath}
+          hint="By which pages load the browser library, such as /acme/shop.js. Empty: the usual path alone."
+          error={faultOf(faults, 'scriptPath')}
+          value={draft.scriptPath}
+          onChange={(scriptPath) => onChange({ scriptPath })}
         />
       </div>
       <Choice

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { send } from '../support/calls.ts';
+import { adminTokenOf } from '../support/program.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { until } from '../support/until.ts';
@@ -141,6 +142,46 @@ describe('the comparison of a source with a shadow', () => {
     ]);
     expect((await compare()).answer).toMatchObject({ apart: { computed: 1 }, missing: { here: 0 } });
     expect((await compare('', 'waiting,kinds')).answer).toMatchObject({ missing: { here: 1 } });
+  });
+
+  it('matches calls that a source has twice, because its dedupe window was over in between', async () => {
+    const { own, shadow, put, compare } = await scene();
+    for (const source of [own, shadow]) {
+      await server.api.ask('PATCH', `sources/${source}`, { dedupeWindow: '1ms' });
+      for (const _ of [1, 2]) {
+        await put(source, [call(1)]);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    }
+    expect((await compare()).answer).toMatchObject({ equal: 2, missing: { there: 0, here: 0 } });
+  });
+
+  it('says that a range is too long to be compared at once, where most calls have no partner', async () => {
+    const { own, put, compare } = await scene();
+    const large = (nth: number) => call(nth, { properties: { text: 'x'.repeat(31_000) } });
+    for (let nth = 0; nth < 2250; nth += 15)
+      await put(
+        own,
+        Array.from({ length: 15 }, (_, more) => large(nth + more)),
+      );
+    const { status, answer } = await compare();
+    expect([status, JSON.stringify(answer)]).toEqual([422, expect.stringContaining('must be nearer')]);
+  });
+
+  it('ends when nobody waits for it, and lets the next one begin', async () => {
+    const { own, shadow, put, compare } = await scene();
+    await put(
+      own,
+      Array.from({ length: 2000 }, (_, nth) => call(nth)),
+    );
+    const gone = new AbortController();
+    const asked = fetch(`${server.url}/api/v1/compare?a=${own}&b=${shadow}&from=2026-01-01T00:00:00Z`, {
+      headers: { Authorization: `Bearer ${adminTokenOf(server.place)}` },
+      signal: gone.signal,
+    });
+    gone.abort();
+    await expect(asked).rejects.toThrow();
+    expect((await compare()).answer).toMatchObject({ missing: { there: 2000 } });
   });
 
   it('refuses what it cannot see, and a range that ends before it begins', async () => {

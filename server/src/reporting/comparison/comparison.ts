@@ -89,7 +89,10 @@ class ComparisonRun {
   readonly #request: ComparisonRequest;
   readonly #dependencies: ComparisonDependencies;
   readonly #tally: Tally;
-  readonly #waiting: Readonly<Record<Side, UnmatchedCalls>> = { there: new Map(), here: new Map() };
+  readonly #waiting: Readonly<Record<Side, UnmatchedCalls>> = {
+    there: new UnmatchedCalls(),
+    here: new UnmatchedCalls(),
+  };
   #waitingBytes = 0;
 
   constructor(request: ComparisonRequest, dependencies: ComparisonDependencies) {
@@ -133,18 +136,13 @@ class ComparisonRun {
   }
 
   #take(side: Side, call: Call): void {
-    const others = this.#waiting[otherOf(side)];
-    const { messageId } = call.event;
-    const partner = others.get(messageId);
+    const partner = this.#waiting[otherOf(side)].take(call.event.messageId);
     if (partner !== undefined) {
-      others.delete(messageId);
       this.#waitingBytes -= partner.bytes;
       this.#tally.pair(pairOf(side, call.event, partner.event));
       return;
     }
-    const own = this.#waiting[side];
-    // A source may have a messageId twice: its dedupe window is over in between.
-    own.set(own.has(messageId) ? `${messageId}\0${own.size}` : messageId, call);
+    this.#waiting[side].add(call);
     this.#waitingBytes += call.bytes;
     if (this.#waitingBytes > MOST_UNMATCHED_BYTES) throw new TooManyUnmatched();
   }
@@ -152,15 +150,15 @@ class ComparisonRun {
   /** Calls whose partner is not in the range: it may have come before or after, or is not there. */
   async settleUnmatched(): Promise<void> {
     for (const side of SIDES)
-      for (const [key, { event }] of this.#waiting[side]) {
+      for (const event of this.#waiting[side].events()) {
         const partner = await this.#findOutside(event.messageId, this.#request[otherOf(side)]);
         if (partner === undefined) continue;
-        this.#waiting[side].delete(key);
+        this.#waiting[side].take(event.messageId);
         this.#tally.pair(pairOf(side, event, partner));
       }
     if (this.#request.rules.has('messageIds')) this.#matchByContents();
     for (const side of SIDES)
-      for (const { event } of this.#waiting[side].values()) await this.#tellUnmatched(side, event);
+      for (const event of this.#waiting[side].events()) await this.#tellUnmatched(side, event);
   }
 
   async #findOutside(messageId: string, source: number): Promise<Event | undefined> {
@@ -172,20 +170,13 @@ class ComparisonRun {
   }
 
   #matchByContents(): void {
-    const byContents = new Map<string, string[]>();
-    for (const [key, { event }] of this.#waiting.there) {
-      const contents = contentsOf(event);
-      const same = byContents.get(contents);
-      if (same === undefined) byContents.set(contents, [key]);
-      else same.push(key);
-    }
-    for (const [key, { event }] of this.#waiting.here) {
-      const partner = byContents.get(contentsOf(event))?.pop();
-      if (partner === undefined) continue;
-      const there = this.#waiting.there.get(partner)!.event;
-      this.#waiting.here.delete(key);
-      this.#waiting.there.delete(partner);
-      this.#tally.pair({ there: { ...there, messageId: event.messageId }, here: event });
+    const byContents = Map.groupBy(this.#waiting.there.events(), contentsOf);
+    for (const here of this.#waiting.here.events()) {
+      const there = byContents.get(contentsOf(here))?.pop();
+      if (there === undefined) continue;
+      this.#waiting.here.take(here.messageId);
+      this.#waiting.there.take(there.messageId);
+      this.#tally.pair({ there: { ...there, messageId: here.messageId }, here });
     }
   }
 
@@ -215,8 +206,33 @@ interface Call {
   readonly bytes: number;
 }
 
-/** Calls by messageId, in the order of their arrival. */
-type UnmatchedCalls = Map<string, Call>;
+/**
+ * Calls of one side that wait for their partners. A source may have a messageId twice, where its dedupe
+ * window was over in between.
+ */
+class UnmatchedCalls {
+  readonly #byId = new Map<string, Call[]>();
+
+  add(call: Call): void {
+    const { messageId } = call.event;
+    const same = this.#byId.get(messageId);
+    if (same === undefined) this.#byId.set(messageId, [call]);
+    else same.push(call);
+  }
+
+  /** Takes the first call with this messageId out. */
+  take(messageId: string): Call | undefined {
+    const same = this.#byId.get(messageId);
+    const call = same?.shift();
+    if (same?.length === 0) this.#byId.delete(messageId);
+    return call;
+  }
+
+  /** All of them now, in the order of their arrival. */
+  events(): Event[] {
+    return [...this.#byId.values()].flatMap((calls) => calls.map(({ event }) => event));
+  }
+}
 
 function callOf({ event, line }: StoredEvent): Call {
   return { event, bytes: CALL_BYTES + (line === undefined ? 0 : line.to - line.from) };

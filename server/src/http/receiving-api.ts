@@ -163,7 +163,7 @@ export class IncomingCall implements InFlightRequest {
       const built = buildIngestRequest(this.#exchange, given, this.#dependencies);
       const keyed = keyHeader === undefined ? built : { ...built, ignoresBodyKeys: true as const };
       const request = signature === undefined ? keyed : { ...keyed, signature };
-      receiver(isImport ? withoutPeer(request) : request, (result) =>
+      receiver(isImport ? { ...request, passesOn: true } : request, (result) =>
         this.#inTurn(() => this.#onResult(result)),
       );
     });
@@ -224,10 +224,6 @@ export function buildIngestRequest(
   // Few clients send one; the regular expression runs for these only.
   const trace = traceparent === undefined ? undefined : parseTraceparent(traceparent);
   return trace === undefined ? call : { ...call, traceparent: trace };
-}
-
-function withoutPeer({ peer: _, ...request }: IngestRequest): IngestRequest {
-  return request;
 }
 
 /** The sender of the request, as far as its address can be trusted. */

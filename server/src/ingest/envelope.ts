@@ -49,7 +49,7 @@ export function singleEnvelope({ request, newMessageId }: RequestContext): Envel
     sentAt: Number.NaN,
     sentAtText: undefined,
     newMessageId,
-    peer: request.peer,
+    peer: request.passesOn === true ? undefined : request.peer,
     isFromBrowser: request.isFromBrowser === true,
     isForwarded: false,
     changes: new ChangeTally(),

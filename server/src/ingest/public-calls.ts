@@ -39,7 +39,7 @@ export class PublicCallWatch {
   look(events: readonly AcceptedEvent[], request: IngestRequest): void {
     const first = events[0];
     // An import passes on what browsers have sent to others.
-    if (first === undefined || request.peer === undefined) return;
+    if (first === undefined || request.peer === undefined || request.passesOn === true) return;
     const { sender } = first;
     if (trustOf(sender) !== 'server') return;
     const isFromPage = request.hasOrigin === true || request.isFromBrowser === true;

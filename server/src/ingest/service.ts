@@ -1,3 +1,4 @@
+import { trustOf } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Batch, CallCounts, EventLog } from '../ports/event-log.ts';
@@ -103,7 +104,9 @@ export class IngestService {
     const read = parseRequest(request, current.writeKeys, newMessageId);
     const parsed = suppression?.isEmpty === false ? withoutSuppressed(read, suppression) : read;
     const isUnread = parsed.kind === 'refused' && parsed.isUnread === true;
-    const over = isUnread ? undefined : checkRateLimit?.(parsed.counts, request.peer);
+    const over = isUnread
+      ? undefined
+      : checkRateLimit?.(parsed.counts, limitedPeer(request, current.writeKeys));
     if (over !== undefined) {
       const name = sourceName(over.source);
       if (name !== undefined) ingestCounters.rateLimited(name);
@@ -485,4 +488,18 @@ class RefusalCounters implements IngestCounters {
   publicCalls(source: string, calls: number): void {
     this.#dependencies.ingestCounters.publicCalls(source, calls);
   }
+}
+
+/**
+ * The caller whose address may be over the limit of its source. Another service sends the calls of everybody
+ * from a few addresses, but by a key that anybody can read anybody could say to be one.
+ */
+function limitedPeer(
+  { type, writeKey, peer }: IngestRequest,
+  writeKeys: WriteKeyLookup,
+): IngestRequest['peer'] {
+  if (type !== 'forwarded' || writeKey === undefined) return peer;
+  const source = writeKeys.find(writeKey);
+  const isSigned = source?.forwarded?.sharedSecret !== undefined;
+  return source !== undefined && (isSigned || trustOf(source) === 'server') ? undefined : peer;
 }

@@ -23,10 +23,11 @@ export interface IngestRequest {
   readonly receivedAt: Time;
   /**
    * The client's address, read only when a call gets it as its `context.ip`, or its source limits what one
-   * address may send. It is that of the proxy when the proxy is not trusted. Absent where the request comes
-   * from somebody who passes on the calls of others, such as an import.
+   * address may send. It is that of the proxy when the proxy is not trusted.
    */
   readonly peer?: { readonly remoteAddress?: string | undefined };
+  /** The calls are those of others, such as of an import: the address is not theirs. */
+  readonly passesOn?: true;
   /** Only browsers and mail programs send such a request: it is an image. */
   readonly isFromBrowser?: true;
   /** It has an `Origin`, as requests of pages have and those of servers have not. */

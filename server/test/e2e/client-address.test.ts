@@ -27,6 +27,8 @@ sources:
   - { name: dropping, writeKeys: [wk_drop], ip: drop }
   - { name: asking, writeKeys: [wk_direct], ip: direct }
   - { name: limiting, writeKeys: [wk_limit], rateLimitPerAddress: 1 }
+  - { name: public, writeKeys: [wk_public], rateLimitPerAddress: 1 }
+  - { name: ours, writeKeys: [wk_ours], rateLimitPerAddress: 1, trust: server }
 `);
     program = await startServer(place);
   });
@@ -86,6 +88,27 @@ sources:
     expect((await batch({})).status).toBe(200);
     const lines = logOf(program.out.stderr).filter(({ event }) => event === 'source.address_over_limit');
     expect(lines).toMatchObject([{ source: 'limiting', requests: 1, rateLimitPerAddress: 1 }]);
+  });
+
+  it('limits a public key by every path: nobody gets around it by an import or by forwarding', async () => {
+    const hundred = Array.from({ length: 100 }, (_, nth) => track(`r-${nth}`));
+    const post = async (path: string, body: object, key: string, address: string) => {
+      const { status } = await fetch(`${program.url}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${btoa(`${key}:`)}`, 'x-forwarded-for': address },
+        body: JSON.stringify(body),
+      });
+      return status;
+    };
+    const imported = (key: string, address: string) => post('/v1/imported', { batch: hundred }, key, address);
+    const forwarded = (key: string, address: string) => post('/v1/forwarded', hundred, key, address);
+    expect(await imported('wk_public', '198.51.100.1')).toBe(200);
+    expect(await imported('wk_public', '198.51.100.1')).toBe(429);
+    expect(await forwarded('wk_public', '198.51.100.2')).toBe(200);
+    expect(await forwarded('wk_public', '198.51.100.2')).toBe(503);
+    // Another service sends the calls of everybody from a few addresses, with a key that only it has.
+    expect(await forwarded('wk_ours', '198.51.100.3')).toBe(200);
+    expect(await forwarded('wk_ours', '198.51.100.3')).toBe(200);
   });
 
   it(

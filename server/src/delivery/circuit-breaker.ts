@@ -131,9 +131,8 @@ export function afterSignOfLife(breaker: CircuitBreaker, now: Monotonic): Closed
       relapse: { until: now + RELAPSE_WINDOW, failedProbes: breaker.failedProbes },
     };
   }
-  if (breaker.relapse !== undefined && now >= breaker.relapse.until) return CLOSED_BREAKER;
-  if (breaker.streak === undefined) return breaker;
-  return breaker.relapse === undefined ? CLOSED_BREAKER : { ...CLOSED_BREAKER, relapse: breaker.relapse };
+  const { relapse } = breaker;
+  return relapse !== undefined && now < relapse.until ? { ...CLOSED_BREAKER, relapse } : CLOSED_BREAKER;
 }
 
 /**
@@ -259,8 +258,7 @@ export class EndpointRest {
 
   /** When it may be asked again; undefined when it may be asked now. */
   until(now: Monotonic): Monotonic | undefined {
-    if (this.#until === undefined) return undefined;
-    if (now < this.#until) return this.#until;
+    if (this.#until !== undefined && now < this.#until) return this.#until;
     return this.#isTried ? now + MIN_PROBE_DELAY : undefined;
   }
 

@@ -54,6 +54,7 @@ const BREAKERS: readonly Breach[] = [
     () => afterFailedRound(CLOSED_BREAKER, { ...FAILED, positions: [] }),
   ],
   ['a round that has failed had begun', () => afterFailedRound(CLOSED_BREAKER, { ...FAILED, nth: 2 })],
+  ['a round that has failed had begun', () => afterFailedRound(CLOSED_BREAKER, { ...FAILED, nth: 0 })],
   ['the back-off of probes has not doubled fewer times than none', () => probeDelay(-1, 0.5)],
   ['the lot of a probe is from 0 to below 1', () => probeDelay(0, 1)],
   ['a closed breaker waits for no probe', breaker({ state: 'closed', nextProbeAt: 1 })],

@@ -3,7 +3,18 @@ import { outcomeOf, parseRetryAfter } from '../destinations/http/outcomes.ts';
 import type { Delivery, Drop, Outcome } from '../model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../model/time.ts';
 import type { FailureReason } from '../ports/http-client.ts';
-import { backoff, decide, RETRY_DELAYS, type RoundOutcome } from './retry-policy.ts';
+import {
+  backoff,
+  datedFromOutage,
+  decide,
+  ENDPOINT_RESTS,
+  expiryCutoff,
+  isRetryWindowOver,
+  latestRetryAfter,
+  outageFrom,
+  RETRY_DELAYS,
+  type RoundOutcome,
+} from './retry-policy.ts';
 
 const NOW = 1_000_000_000_000;
 const NEW: Delivery = { position: 7, rounds: 0 };
@@ -36,6 +47,8 @@ describe('decide', () => {
     const long = { ...drop, note: `${'x'.repeat(198)}🔑 and more` };
     expect(decide(NEW, round([long]))).toMatchObject({ note: `${'x'.repeat(198)}\ufffd…` });
     expect(decide(NEW, round([{ ...drop, note: 'x'.repeat(200) }]))).toMatchObject({ note: 'x'.repeat(200) });
+    const { note: _, ...silent } = drop;
+    expect(decide(NEW, round([silent]))).toEqual({ ...silent, at: NOW });
   });
 
   it('delivers when the only endpoint accepted', () => {
@@ -89,6 +102,31 @@ describe('decide', () => {
     expect(decide(NEW, round([asks]))).toMatchObject({ at: NOW + SECOND });
   });
 
+  it('counts no round in which every endpoint rested, and spreads what waits for the rest', () => {
+    const rests = (until: number): Outcome => ({
+      kind: 'retryable',
+      reason: ENDPOINT_RESTS,
+      notBefore: NOW + until,
+    });
+    const delivery = { position: 7, rounds: 4, firstFailedAt: NOW - MINUTE };
+    const after = (outcomes: Outcome[], random: number) => decide(delivery, round(outcomes, random));
+    expect(after([rests(MINUTE), rests(HOUR)], 0)).toMatchObject({ at: NOW + MINUTE, next: { rounds: 4 } });
+    expect(after([rests(MINUTE)], 0.5)).toMatchObject({ at: NOW + MINUTE + 2500, next: { rounds: 4 } });
+    // Asked, it began its rest: the round counts, and nothing waited for it.
+    const asksToRest = { ...retryable, notBefore: NOW + MINUTE };
+    expect(after([asksToRest], 0.5)).toMatchObject({ at: NOW + MINUTE, next: { rounds: 5 } });
+    // An endpoint that rests keeps nobody from asking its sibling, which has its own wish.
+    const asks: Outcome = {
+      kind: 'retryable',
+      reason: 'status_500',
+      status: 500,
+      notBefore: NOW + 2 * MINUTE,
+    };
+    expect(after([asks, rests(MINUTE)], 0.5)).toMatchObject({ at: NOW + 2 * MINUTE, next: { rounds: 5 } });
+    const fails: Outcome = { kind: 'retryable', reason: 'status_500', status: 500 };
+    expect(after([fails, rests(MINUTE)], 0.5)).toMatchObject({ at: NOW + 15 * SECOND, next: { rounds: 5 } });
+  });
+
   it('uses the end of the retry window when Retry-After goes beyond it', () => {
     const firstFailedAt = NOW - 3 * HOUR;
     const asks = { ...retryable, notBefore: NOW + 2 * HOUR };
@@ -138,6 +176,41 @@ describe('backoff', () => {
     expect(backoff(1, 0)).toBe(0.8 * SECOND);
     expect(backoff(1, 0.999999)).toBe(1.2 * SECOND);
   });
+});
+
+describe('the retry window in an outage', () => {
+  it('counts from the outage, of which a start of the program is taken for an old one', () => {
+    expect(outageFrom(NOW, true)).toEqual({ since: NOW });
+    // Ten minutes are left of the window.
+    expect(outageFrom(NOW, false)).toEqual({ since: NOW + 10 * MINUTE - 4 * HOUR });
+  });
+
+  it('expires nothing in an outage that is younger, but what was parked in it', () => {
+    const before = NOW - 4 * HOUR;
+    expect(expiryCutoff({ since: before }, before - HOUR, before)).toBe(before);
+    expect(expiryCutoff({ since: before + 1 }, before - 1, before)).toBeUndefined();
+    expect(expiryCutoff({ since: before + 1 }, before, before)).toBe(before);
+  });
+
+  it('counts from the first failure, or where there is none from the parking in the outage', () => {
+    const outage = { since: NOW };
+    const failed = { ...NEW, firstFailedAt: NOW - HOUR };
+    expect(datedFromOutage(outage, failed, NOW + MINUTE)).toEqual(failed);
+    expect(datedFromOutage(outage, NEW, NOW + MINUTE)).toEqual({ ...NEW, firstFailedAt: NOW + MINUTE });
+    expect(datedFromOutage(outage, NEW, NOW - MINUTE)).toEqual({ ...NEW, firstFailedAt: NOW });
+  });
+
+  it('is over a minute later than it ends, because a try may be so late', () => {
+    const failedAgo = (age: number) => isRetryWindowOver({ ...NEW, firstFailedAt: NOW - age }, NOW);
+    expect(failedAgo(MINUTE)).toBe(false);
+    expect(failedAgo(MINUTE + 1)).toBe(true);
+    expect(isRetryWindowOver(NEW, NOW)).toBe(false);
+  });
+});
+
+it('takes the latest of several Retry-After, and none where there is none', () => {
+  expect(latestRetryAfter([NOW + 2, undefined, NOW + 3, NOW])).toBe(NOW + 3);
+  expect(latestRetryAfter([undefined])).toBeUndefined();
 });
 
 const WALL_NOW = Date.parse('2026-03-04T05:06:07.000Z');

@@ -3,7 +3,8 @@ import { handClock } from '../../test/support/clock.ts';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
-import type { Plan } from '../model/plan.ts';
+import { InvariantError } from '../model/invariant.ts';
+import { EMPTY_PLAN, type Plan } from '../model/plan.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import {
   type AppendResult,
@@ -12,8 +13,15 @@ import {
   RefusedContentError,
   StorageError,
 } from '../ports/event-log.ts';
-import { acceptEvent } from './calls.ts';
-import { CommitQueue, type QueuedRequest } from './commit-queue.ts';
+import { AcceptedEvent, acceptEvent } from './calls.ts';
+import {
+  arrivalOf,
+  CallCountSums,
+  CommitQueue,
+  type CommitQueueDependencies,
+  type Planner,
+  type QueuedRequest,
+} from './commit-queue.ts';
 
 const NOW = 1_700_000_000_000;
 const source = sourceWith({ writeKeys: ['k'] });
@@ -36,6 +44,7 @@ describe('a commit queue', () => {
     answer: (appended?: Partial<AppendResult>) => void;
     fail: (error?: Error) => void;
   }[];
+  let dependencies: CommitQueueDependencies;
   let commits: CommitQueue;
   let said: string[];
   let room: number;
@@ -75,7 +84,7 @@ describe('a commit queue', () => {
       parked: (destination, at) => parked.push({ destination, at }),
     };
     let batches = 0;
-    const dependencies = {
+    dependencies = {
       log,
       liveDelivery: deliverer,
       current: {
@@ -345,6 +354,8 @@ describe('a commit queue', () => {
     expect(said).toEqual(['a failed']);
     expect(room).toBe(1000);
     expect(delivered).toEqual([]);
+    // The log may have stored the batch all the same, and parked it.
+    expect(parked).toEqual([{ destination: 7, at: NOW }]);
   });
 
   it('takes no more when too many bytes wait for the disk, and takes calls again when they are stored', async () => {
@@ -428,5 +439,151 @@ describe('a commit queue', () => {
     }
     await settled();
     expect(asked.map(({ batch }) => batch.events.length)).toEqual([3, 2]);
+  });
+
+  it('tells each call of a batch which of its own events were duplicates', async () => {
+    commits.add(call('a', ['1', '2']));
+    commits.add(call('b', ['3', '4']));
+    commits.add(call('c', ['5']));
+    await settled();
+    asked[0]!.answer({ positions: [40, undefined, undefined, 41, 42] });
+    await settled();
+    expect(said).toEqual(['a stored duplicate', 'b duplicate stored', 'c stored']);
+  });
+
+  it('tells how long a commit took, each call waited, and which events belong to a trace', async () => {
+    const told: unknown[] = [];
+    const queue = new CommitQueue({
+      ...dependencies,
+      log: {
+        append: (batch) => {
+          vi.advanceTimersByTime(3);
+          return dependencies.log.append(batch);
+        },
+      },
+      onCommit: () => told.push('commit'),
+      worked: (duration) => told.push({ duration }),
+      recorder: { callsStored: (...stored) => told.push({ stored }) },
+      traceContexts: { set: (position, traceparent) => told.push({ position, traceparent }) },
+    });
+    queue.add(call('a', ['1', '2'], NOW + 4000));
+    queue.add({ ...call('b', ['3', '4', '5']), traceparent: '00-b' });
+    queue.add({ ...call('none', []), traceparent: '00-none' });
+    // After the wall clock was set back.
+    queue.add({ ...call('c', ['6'], NOW + 9000), traceparent: '00-c' });
+    await settled();
+    expect(told.splice(0)).toEqual(['commit', { duration: 3 }]);
+    asked[0]!.answer({ positions: [40, 41, 42, undefined, 43, 44] });
+    await settled();
+    expect(told).toEqual([
+      { position: 42, traceparent: '00-b' },
+      { position: 43, traceparent: '00-b' },
+      { position: 44, traceparent: '00-c' },
+      { stored: [source.id, 1000, 2] },
+      { stored: [source.id, 5000, 3] },
+      { stored: [source.id, 0, 1] },
+    ]);
+  });
+
+  it('stores calls of a trace that nobody follows', async () => {
+    commits.add({ ...call('a', ['1']), traceparent: '00-a' });
+    await settled();
+    asked[0]!.answer();
+    await settled();
+    expect(said).toEqual(['a stored']);
+  });
+
+  describe('plans', () => {
+    const COMMON: Plan = { owed: [], skipped: [{ destination: 9, reason: 'destination_disabled' }] };
+    const empty = acceptEvent(source, event('1'), JSON.stringify(event('1')));
+    const events = [empty, new AcceptedEvent(source, { ...empty.line, hasNoIntegrations: true })];
+
+    async function plansWith(planner: Partial<Planner>) {
+      const plan = () => PLAN;
+      const queue = new CommitQueue({ ...dependencies, current: { planner: { plan, ...planner } } });
+      queue.add({ ...call('a', ['1', '2']), events });
+      await settled();
+      const { plans, planIndexes } = asked[0]!.batch;
+      return planIndexes.map((index) => plans[index]);
+    }
+
+    it('the events without integrations alike, where the planner can', async () => {
+      expect(await plansWith({ commonPlan: () => COMMON })).toEqual([PLAN, COMMON]);
+    });
+
+    it('each event by itself where the plan depends on it', async () => {
+      expect(await plansWith({ commonPlan: () => undefined })).toEqual([PLAN, PLAN]);
+    });
+
+    it('nothing for a source without destinations', async () => {
+      expect(await plansWith({ hasDestinations: () => false })).toEqual([EMPTY_PLAN, EMPTY_PLAN]);
+      expect(delivered).toEqual([]);
+    });
+
+    it('what it has for a source with destinations', async () => {
+      expect(await plansWith({ hasDestinations: () => true })).toEqual([PLAN, PLAN]);
+    });
+  });
+
+  describe('in which an invariant does not hold', () => {
+    it('tells nobody that his call failed', async () => {
+      const broken: string[] = [];
+      const queue = new CommitQueue({ ...dependencies, onBroken: ({ message }) => broken.push(message) });
+      queue.add(call('a', ['1']));
+      await settled();
+      asked[0]!.fail(new InvariantError('a log is whole'));
+      await settled();
+      expect(broken[0]).toBe('a log is whole');
+      expect(said).toEqual([]);
+    });
+
+    it('ends the process', async () => {
+      const thrown: unknown[] = [];
+      const catching = (work: () => void) => {
+        try {
+          work();
+        } catch (error) {
+          thrown.push(error);
+        }
+      };
+      vi.spyOn(globalThis, 'queueMicrotask').mockImplementation(catching);
+      commits.add(call('a', ['1']));
+      await settled();
+      const error = new InvariantError('a log is whole');
+      asked[0]!.fail(error);
+      await settled();
+      vi.restoreAllMocks();
+      expect(thrown[0]).toBe(error);
+    });
+  });
+});
+
+describe('counts of calls', () => {
+  it('are sums by source and reason, and given out once', () => {
+    const sums = new CallCountSums();
+    sums.add([
+      { source: 1, calls: 3, discarded: { too_large: 1 } },
+      { source: 2, calls: 0, discarded: {} },
+    ]);
+    sums.add([{ source: 1, calls: 4, discarded: { too_large: 2, invalid: 1 } }]);
+    expect(sums.isEmpty).toBe(false);
+    expect(sums.take()).toEqual([
+      { source: 1, calls: 7, discarded: { too_large: 3, invalid: 1 } },
+      { source: 2, calls: 0, discarded: {} },
+    ]);
+    expect(sums.isEmpty).toBe(true);
+    expect(sums.take()).toEqual([]);
+  });
+});
+
+describe('the arrival of a call', () => {
+  it('is on the monotonic clock, never in the future, and never long ago', () => {
+    const ahead = 500_000;
+    const at = (age: number) => NOW - arrivalOf(NOW + ahead - age, handClock(NOW + ahead, ahead));
+    const TEN_MINUTES = 600_000;
+    expect(at(7)).toBe(7);
+    expect(at(-1)).toBe(0);
+    expect(at(TEN_MINUTES)).toBe(TEN_MINUTES);
+    expect(at(TEN_MINUTES + 1)).toBe(0);
   });
 });

@@ -25,7 +25,7 @@ function request(calls = 1): QueuedRequest {
 }
 
 /** Commits a request, and throws what the queue notices. */
-async function committed({ room = 0, calls = 1 }: { room?: number; calls?: number }): Promise<void> {
+async function committed({ room = 0, calls = 1, lost = 0 }): Promise<void> {
   const broken = Promise.withResolvers<Error>();
   const queue = new CommitQueue({
     current: { planner: { plan: () => PLAN } },
@@ -35,7 +35,9 @@ async function committed({ room = 0, calls = 1 }: { room?: number; calls?: numbe
     newBatchId: () => 'b',
     onBroken: broken.resolve,
   });
-  queue.add(request(calls));
+  const loses = { ...request(calls), events: Array(1 + lost).fill(request().events[0]) };
+  queue.add(loses);
+  loses.events.splice(1);
   throw await broken.promise;
 }
 
@@ -51,6 +53,8 @@ describe('the commit queue', () =>
     ],
     ['a call that was received is an event or was discarded', () => committed({ calls: 2 })],
     ['a lane has room for a part of what it is asked for', () => committed({ room: 2 })],
+    // A request that has lost an event when it is taken.
+    ['an idle queue holds no event', () => committed({ lost: 1 })],
     [
       'a source has sent no fewer calls than none',
       () => new CallCountSums().add([{ source: 1, calls: -1, discarded: {} }]),

@@ -8,6 +8,7 @@ import { exactNumber, plural } from '../../ui/format.ts';
 import { type Column, Table } from '../../ui/table.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { type ComparedSources, comparisonQuery, type SourceRange } from './queries.ts';
+import './sources.css';
 
 const RANGES: readonly { readonly value: SourceRange; readonly label: string }[] = [
   { value: '1h', label: '1 hour' },
@@ -38,7 +39,7 @@ export function SourceComparison({ name }: { readonly name: string }) {
   const compare = () => setAsked({ a: name, b: other, range, without, at: Date.now() });
   return (
     <div className="stack">
-      <div className="rowx">
+      <div className="compare form stack">
         <Field label="Compare with">
           {(control) => (
             <Select
@@ -52,10 +53,12 @@ export function SourceComparison({ name }: { readonly name: string }) {
             />
           )}
         </Field>
-        <Segmented label="Calls of the last" value={range} options={RANGES} onChange={setRange} />
-        <Button kind="primary" onClick={compare} disabled={found.isFetching}>
-          {found.isFetching ? 'Comparing…' : 'Compare'}
-        </Button>
+        <div className="rowx">
+          <Segmented label="Calls of the last" value={range} options={RANGES} onChange={setRange} />
+          <Button kind="primary" onClick={compare} disabled={found.isFetching}>
+            {found.isFetching ? 'Comparing…' : 'Compare'}
+          </Button>
+        </div>
       </div>
       {found.error !== null && <Failure error={found.error} onRetry={compare} />}
       {found.isFetching && <SkeletonRows rows={4} />}
